@@ -13,7 +13,7 @@ WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-l
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  := $(PY) -m pytest --by-part --quiet $(WORKERS)
 
-.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor first-day image bench screenshots lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-stack test-fast check format stage deploy undeploy doctor first-day image bench screenshots lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ test: $(STAMP) ## lint, types, import rules, wording and every test, in about 15
 	@echo "Checks, then every test: about 15 minutes on two quiet cores. make test-fast takes 2 minutes."
 	@$(MAKE) --no-print-directory check
 	$(PYTEST)
+
+test-stack: $(STAMP) ## the tests of the local stack alone
+	$(PYTEST) tests/stack
 
 test-fast: $(STAMP) ## the tests that take less than a second each, in about 2 minutes
 	@echo "The tests that take less than a second each: about 2 minutes on two quiet cores."

@@ -26,10 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
 from trainmaster.deploy.stage import stage  # noqa: E402  # needs the line above
-from trainmaster.local.events.clients import clients_of  # noqa: E402
+from trainstack.events.clients import clients_of  # noqa: E402
 
 IMAGE = "us-docker.pkg.dev/p1/repo/program"
-PROGRAM = ROOT / "tests" / "wire" / "jobs" / "images" / "program"
+PROGRAM = ROOT / "tests" / "stack" / "jobs" / "images" / "program"
 REQUEST = f"""
 model_name: bench
 image: {IMAGE}
@@ -148,9 +148,9 @@ def run(rounds: int) -> bool:
         image = f"{IMAGE}={PROGRAM}"
         jobs = ("--dir", str(folder / "jobs"), "--buckets", str(buckets), "--image", image)
         with (
-            server("trainmaster.local.storage", "--dir", str(folder / "storage")) as storage_url,
-            server("trainmaster.local.vertex", *jobs) as vertex_url,
-            server("trainmaster.local.pubsub", "--dir", str(folder / "pubsub"), "--port", "0") as pubsub,
+            server("trainstack.storage", "--dir", str(folder / "storage")) as storage_url,
+            server("trainstack.vertex", *jobs) as vertex_url,
+            server("trainstack.pubsub", "--dir", str(folder / "pubsub"), "--port", "0") as pubsub,
         ):
             host = pubsub.rpartition("=")[2]  # a line for a shell
             servers = Servers(storage_url=storage_url, vertex_url=vertex_url, pubsub_host=host)

@@ -29,8 +29,8 @@ from tests.contract.data_stream import MeteredWorld, Simulation  # noqa: E402
 from tests.contract.retraining import SMALL, rule  # noqa: E402
 from tests.e2e.data_events import data_event, post  # noqa: E402
 from tests.e2e.project import Project, image_uri, running_project  # noqa: E402
-from trainmaster.local.events.clients import clients_of  # noqa: E402  # needs the line above
-from trainmaster.local.events.eventarc import ensure_notification  # noqa: E402
+from trainstack.events.clients import clients_of  # noqa: E402  # needs the line above
+from trainstack.events.eventarc import ensure_notification  # noqa: E402
 
 MEDIAN_MS, WRITES_PER_S, RUNS = 20.0, 2, 1
 DEADLINE_S = 120

@@ -12,7 +12,7 @@ drawn from the seed, the parser and its number alone: `--parser NAME --number N`
 `--surface NAME --number N` sends one again.
 100,000 of each take about a quarter of an hour of one processor's time.
 The third grows documents of up to 1 MiB towards the slowest of each parser, and prints it as a short recipe:
-tests/core/fuzz/test_slow.py and tests/wire/fuzz/test_slow_texts.py keep those that were too slow once.
+tests/core/fuzz/test_slow.py and tests/stack/fuzz/test_slow_texts.py keep those that were too slow once.
 Exits with 1 when any input broke a promise: an unnamed exception, a refusal without a reason, a run outside its
 prefix, a text that would leave its line, or more than 0.5 s of processor time.
 """
@@ -36,8 +36,8 @@ sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 from tests.core.fuzz.parsers import PARSERS  # noqa: E402  # needs the line above
 from tests.core.fuzz.slow import SLOW_PARSERS, SLOW_S, Slowest, search  # noqa: E402  # as above
 from tests.core.fuzz.verdicts import Finding, Verdict, fed, random_of  # noqa: E402  # as above
-from tests.wire.fuzz.slow_texts import TEXT_PARSERS  # noqa: E402  # as above
-from tests.wire.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above
+from tests.stack.fuzz.slow_texts import TEXT_PARSERS  # noqa: E402  # as above
+from tests.stack.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above
 
 gc.freeze()  # as functions/main.py does
 

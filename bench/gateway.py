@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
-from trainmaster.local.gateway import Authority, Backend, Gateway  # noqa: E402  # needs the line above
-from trainmaster.local.gateway.identity import WorkloadIdentities  # noqa: E402
-from trainmaster.local.http import in_thread  # noqa: E402
-from trainmaster.local.iam.principals import Principal, Tokens  # noqa: E402
-from trainmaster.local.storage.server import served  # noqa: E402
+from trainstack.gateway import Authority, Backend, Gateway  # noqa: E402  # needs the line above
+from trainstack.gateway.identity import WorkloadIdentities  # noqa: E402
+from trainstack.http import in_thread  # noqa: E402
+from trainstack.iam.principals import Principal, Tokens  # noqa: E402
+from trainstack.storage.server import served  # noqa: E402
 
 FILES, SIZE = 100, 100_000_000
 LEAST_SHARE = 0.25

@@ -31,7 +31,7 @@ from google.api_core.exceptions import BadRequest  # noqa: E402
 from google.auth.credentials import AnonymousCredentials  # noqa: E402  # needs the line above
 from google.cloud import aiplatform_v1  # noqa: E402
 
-from trainmaster.local.vertex import Jobs, serve  # noqa: E402
+from trainstack.vertex import Jobs, serve  # noqa: E402
 
 IMAGE = "us-docker.pkg.dev/p1/trainmaster/trainer"
 PARENT = "projects/p1/locations/us-central1"

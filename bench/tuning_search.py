@@ -19,10 +19,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from trainmaster.local.tuning.space import space_of
-from trainmaster.local.tuning.suggest import Algorithm, Suggestions
-from trainmaster.local.tuning.trial import Value
-from trainmaster.local.tuning.tuning_job import TuningJob
+from trainstack.tuning.space import space_of
+from trainstack.tuning.suggest import Algorithm, Suggestions
+from trainstack.tuning.trial import Value
+from trainstack.tuning.tuning_job import TuningJob
 
 SEEDS, TRIALS, AT_ONCE = 30, 100, 2
 Point = Mapping[str, Value]

@@ -15,8 +15,8 @@ from tests.progress import Progress
 from tests.scheduling import StackScheduling
 from tests.sockets import add_origins, record_origins
 from trainmaster.deploy.stage import stage
-from trainmaster.local.sandbox.probe import obstacle
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
+from trainstack.sandbox.probe import obstacle
 
 import_parts_of(
     *VERTEX_CLIENT

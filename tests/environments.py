@@ -6,7 +6,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from trainmaster.local.jobs.images.indexes import settings_of_uv
+from trainstack.jobs.images.indexes import settings_of_uv
 
 NEVER_IMPORTED = (
     r"/aiplatform_v1/services/(?!job_service|client_|__)|/(_storage_v2|agentplatform|aiplatform|aiplatform_v1beta1|"

@@ -5,7 +5,7 @@ import random
 
 import psutil
 
-from trainmaster.local.process.family import members
+from trainstack.process.family import members
 
 FUNCTION, REPLICA = "K_SERVICE", "CLOUD_ML_JOB_ID"
 """The variable of the environment that only functions, or only replicas, have."""

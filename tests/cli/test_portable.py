@@ -12,7 +12,7 @@ IMPORT_ALL = """
 import importlib, json, pkgutil, sys
 import trainmaster.cli, trainmaster.client
 
-ABSENT = ("fcntl", "resource", "trainmaster.local.storage.drops.inotify")
+ABSENT = ("fcntl", "resource", "trainstack.storage.drops.inotify")
 
 class Absent:
     def find_spec(self, name, path=None, target=None):

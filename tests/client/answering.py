@@ -11,9 +11,9 @@ from typing import Any
 from tests.client.served import PROJECT, Served, served_context
 from trainmaster.client.clients import Clients
 from trainmaster.client.rules.orders import REQUESTS_TOPIC
-from trainmaster.local import pubsub
-from trainmaster.local.events.clients import clients_of
 from trainmaster.orchestrator.core.names import run_id_of_key
+from trainstack import pubsub
+from trainstack.events.clients import clients_of
 
 TOPIC = f"projects/{PROJECT}/topics/{REQUESTS_TOPIC}"
 SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/functions"

@@ -14,8 +14,8 @@ from google.cloud.logging import Resource
 
 from tests.client.letters import PROJECT, SOURCE
 from tests.ready_stack import announce
-from trainmaster.local import logging, pubsub
-from trainmaster.local.events.clients import Clients, clients_of
+from trainstack import logging, pubsub
+from trainstack.events.clients import Clients, clients_of
 
 DEAD = "trainmaster-dead-letters"
 DEAD_TOPIC = f"projects/{PROJECT}/topics/{DEAD}"

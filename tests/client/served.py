@@ -11,7 +11,7 @@ from tests.command import Done, trainmaster
 from tests.ready_stack import announce
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_of_stack
-from trainmaster.local.storage import serve
+from trainstack.storage import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = "trainmaster-local"

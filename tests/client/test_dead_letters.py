@@ -18,7 +18,7 @@ from tests.client.letters import OBJECT, SOURCE, forwarded, letter
 from trainmaster.cli.command import main
 from trainmaster.client.dead_letters.letter import event_key
 from trainmaster.client.request_files import schema
-from trainmaster.local.http import in_thread, serving
+from trainstack.http import in_thread, serving
 
 
 @pytest.fixture

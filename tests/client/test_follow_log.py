@@ -18,7 +18,7 @@ from trainmaster.client.context import context_of_stack
 from trainmaster.client.find import find_run
 from trainmaster.client.logs import survive
 from trainmaster.client.logs.follow import RunLog, look_until_over
-from trainmaster.local import logging
+from trainstack import logging
 from trainstack.find import NoStack, read_stack_env
 
 

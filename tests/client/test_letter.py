@@ -10,9 +10,9 @@ from hypothesis import strategies as some
 
 from tests.client.letters import OBJECT, PROJECT, PUBLISHED, forwarded, letter
 from trainmaster.client.dead_letters.letter import NoSourceError, attributes_to_put_back, event_key
-from trainmaster.local.events.cloudevent import Message, from_message, from_notification
 from trainmaster.orchestrator.core.events.envelope import KEY_CHARS, Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.envelope import event_key as key_of_function
+from trainstack.events.cloudevent import Message, from_message, from_notification
 
 
 def envelope_of(body: bytes) -> Envelope:

@@ -18,7 +18,7 @@ from trainmaster.client.logs.tail import LINE_MAX_CHARS, Tail
 from trainmaster.client.terminal import visible
 from trainmaster.client.watch.curves import Curves
 from trainmaster.client.watch.lanes import Lanes
-from trainmaster.local import logging
+from trainstack import logging
 
 LINES = 25
 

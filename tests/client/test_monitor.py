@@ -14,8 +14,8 @@ from trainmaster.client.clients import Clients
 from trainmaster.client.find import read_run
 from trainmaster.client.watch import monitor as module
 from trainmaster.client.watch.monitor import Monitored, RunMonitor
-from trainmaster.local import logging
 from trainmaster.orchestrator.core.completion.steps import END_STEPS
+from trainstack import logging
 
 RUN = "watched"
 JOB = {"name": "projects/1/locations/us-central1/customJobs/1", "state": "JOB_STATE_RUNNING"}

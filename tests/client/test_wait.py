@@ -23,10 +23,10 @@ from trainmaster.client.errors import NotFound, TimedOut
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs import survive
 from trainmaster.client.wait import wait_for_end
-from trainmaster.local.storage import serve
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainstack.find import NoStack
+from trainstack.storage import serve
 
 RUN = "cassava-20260302t081500-3f9a1c04de"
 

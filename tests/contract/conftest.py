@@ -8,13 +8,13 @@ import pytest
 
 from tests.contract.proxy import Proxy, proxy_to
 from tests.contract.world import PROJECT, REGION, START
-from trainmaster.local import pubsub, storage
-from trainmaster.local.ports import free_ports
-from trainmaster.local.vertex import Jobs, serve
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.ports.objects import Objects
+from trainstack import pubsub, storage
+from trainstack.ports import free_ports
+from trainstack.vertex import Jobs, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "us-docker.pkg.dev/my-project/repo/program"
@@ -33,7 +33,7 @@ def jobs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service = Jobs(
         dir=folder / "state",
         buckets_dir=folder / "buckets",
-        images={PROGRAM: ROOT / "tests" / "wire" / "jobs" / "images" / "program"},
+        images={PROGRAM: ROOT / "tests" / "stack" / "jobs" / "images" / "program"},
         write_log=lambda _: None,
         project=PROJECT,
         grace_s=1.0,

@@ -12,7 +12,6 @@ from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.submissions import CREATE, TUNING, submission
 from tests.contract.world import PROJECT, REGION, START
-from trainmaster.local import vertex as emulated
 from trainmaster.orchestrator.adapters.job_messages import job_from
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
@@ -28,6 +27,7 @@ from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name,
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.ports.services import TrainingJobs
+from trainstack import vertex as emulated
 
 
 @pytest.fixture(params=["memory", "vertex"])

@@ -22,13 +22,13 @@ from tests.contract.conftest import PROGRAM
 from tests.contract.functions import running
 from tests.contract.proxy import Proxy
 from tests.contract.world import PROJECT, REGION
-from trainmaster.local.events.clients import clients_of
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.ledger import Ledger
+from trainstack.events.clients import clients_of
 
 pytestmark = pytest.mark.slow
 

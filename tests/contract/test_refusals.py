@@ -12,7 +12,6 @@ from grpc import StatusCode
 from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.submissions import CREATE, submission
 from tests.contract.world import PROJECT, REGION
-from trainmaster.local.injections.answers import ANSWERS, NUMBER
 from trainmaster.orchestrator.adapters.refusals import Called, submission_error
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.errors import (
@@ -21,6 +20,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionRefused,
 )
 from trainmaster.orchestrator.core.job_names import JobKind
+from trainstack.injections.answers import ANSWERS, NUMBER
 
 PLACE = f"projects/{PROJECT}/locations/{REGION}"
 ALL = f"deployment_{REGION}_customJobs"

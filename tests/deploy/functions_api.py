@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.judges.discovery import api as judge
-from trainmaster.local.http import in_thread, serving
-from trainmaster.local.json_bodies import google_error
+from trainstack.http import in_thread, serving
+from trainstack.json_bodies import google_error
 
 Answer = Callable[["FunctionsApi", Request], Awaitable[Any]]
 Deploy = Callable[[str, bytes], None]

@@ -28,12 +28,12 @@ from trainmaster.deploy.doctor.probe import Probe, own_request
 from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.deploy.doctor.repair import bind
 from trainmaster.deploy.doctor.witness import ProbeSubscription
-from trainmaster.local import logging
-from trainmaster.local.http import in_thread, serving
-from trainmaster.local.json_bodies import google_error
-from trainmaster.local.project import project_number
-from trainmaster.local.stack.access import grants_of
 from trainmaster.orchestrator.core.requests.request import Request as SoundRequest
+from trainstack import logging
+from trainstack.http import in_thread, serving
+from trainstack.json_bodies import google_error
+from trainstack.project import project_number
+from trainstack.stack.access import grants_of
 
 PROJECT, REGION = "p-one", "us-central1"
 DEPLOY = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy"

@@ -17,11 +17,11 @@ from trainmaster.deploy.doctor.finding import Verdict
 from trainmaster.deploy.doctor.questions import Questions, condition_of
 from trainmaster.deploy.doctor.repair import bind
 from trainmaster.deploy.doctor.teams import teams_of
-from trainmaster.local.http import in_thread, serving
-from trainmaster.local.iam import Grants, application
-from trainmaster.local.iam.principals import Tokens
-from trainmaster.local.stack.access import grants_of
-from trainmaster.local.storage.server import Storage
+from trainstack.http import in_thread, serving
+from trainstack.iam import Grants, application
+from trainstack.iam.principals import Tokens
+from trainstack.stack.access import grants_of
+from trainstack.storage.server import Storage
 
 PROJECT, REGION = "p-one", "us-central1"
 DEPLOY = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy"

@@ -11,18 +11,18 @@ from tests.deploy.plan import NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
 from tests.deploy.reach import Call, calls_of
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.names import permissions
-from trainmaster.local.events.backoff import Backoff
-from trainmaster.local.events.eventarc import subscription_of, transport_of
-from trainmaster.local.functions.environment import environment_of
-from trainmaster.local.functions.function import BucketTrigger, Function, TopicTrigger
-from trainmaster.local.logging.filters import parse_filter
-from trainmaster.local.stack.provision import kept_subscription
-from trainmaster.local.stack.topology import Topology
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
 from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
 from trainmaster.orchestrator.flows.reconcile import STARTS_KEPT
 from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
 from trainmaster.orchestrator.stores.self_tests import KEPT_FOR
+from trainstack.events.backoff import Backoff
+from trainstack.events.eventarc import subscription_of, transport_of
+from trainstack.functions.environment import environment_of
+from trainstack.functions.function import BucketTrigger, Function, TopicTrigger
+from trainstack.logging.filters import parse_filter
+from trainstack.stack.provision import kept_subscription
+from trainstack.stack.topology import Topology
 
 pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
 

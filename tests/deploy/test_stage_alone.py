@@ -23,8 +23,8 @@ import yaml
 from tests.e2e.project import ENDED, ROOT, Project, eventually, image_uri, request, running_project
 from tests.environments import compile_packages, run_uv
 from trainmaster.deploy.stage import stage
-from trainmaster.local.events.cloudevent import CloudEvent, Message, from_message, from_notification
-from trainmaster.local.ports import free_ports, give_back
+from trainstack.events.cloudevent import CloudEvent, Message, from_message, from_notification
+from trainstack.ports import free_ports, give_back
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -11,8 +11,8 @@ from tests.deploy.hcl import TERRAFORM
 from tests.deploy.plan import PROJECT, REGION, TERRAFORM_BINARY, plan
 from trainmaster.cli.stack.product import read_teams, read_topology
 from trainmaster.deploy.names import names_of, team_settings
-from trainmaster.local.iam import Grant
-from trainmaster.local.stack.access import grants_of
+from trainstack.iam import Grant
+from trainstack.stack.access import grants_of
 
 pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
 

@@ -12,8 +12,8 @@ import pytest
 
 from tests.deploy.plan import PROJECT, TERRAFORM_BINARY, plan
 from trainmaster.deploy.names import METRICS
-from trainmaster.local.logging.filters import parse_filter
 from trainmaster.orchestrator.log_events import LogEvent
+from trainstack.logging.filters import parse_filter
 
 pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
 

@@ -22,10 +22,10 @@ from starlette.routing import Route
 from trainmaster.client.clients import job_client
 from trainmaster.deploy.doctor.caller import USE_QUOTA
 from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
-from trainmaster.local.gateway import Authority, Backend, Gateway
-from trainmaster.local.http import in_thread, serving
-from trainmaster.local.iam.principals import Principal, Tokens
-from trainmaster.local.json_bodies import google_error
+from trainstack.gateway import Authority, Backend, Gateway
+from trainstack.http import in_thread, serving
+from trainstack.iam.principals import Principal, Tokens
+from trainstack.json_bodies import google_error
 
 PROJECT, GOOGLES = "p-one", "764086051850"
 """GOOGLES: the project of the OAuth client of `gcloud auth application-default login`."""

@@ -20,10 +20,10 @@ from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 from google.cloud.logging import Client as LoggingClient
 
-from trainmaster.local.events.clients import clients_of
-from trainmaster.local.process.family import MARK, members
 from trainmaster.orchestrator.flows.completion.complete import STEPS
+from trainstack.events.clients import clients_of
 from trainstack.find import read_stack_env
+from trainstack.process.family import MARK, members
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).parent / "images" / "tiny"

@@ -17,7 +17,7 @@ from google.api_core.exceptions import DeadlineExceeded
 from google.cloud.pubsub_v1 import SubscriberClient
 from google.pubsub_v1 import Subscription
 
-from trainmaster.local.events.clients import clients_of
+from trainstack.events.clients import clients_of
 
 from .project import ROOT, Project, request, running_project
 from .proxied import quick_topology

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from google.api_core.exceptions import DeadlineExceeded
 
-from trainmaster.local.events.clients import clients_of
 from trainmaster.orchestrator.core.names import split_object_uri
+from trainstack.events.clients import clients_of
 
 from .project import ROOT, Project, request
 

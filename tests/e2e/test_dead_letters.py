@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.command import Done, trainmaster
-from trainmaster.local.events.clients import clients_of
+from trainstack.events.clients import clients_of
 
 from .project import ENDED, ROOT, Project, image_uri, request, running_project
 

@@ -16,7 +16,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.pubsub_v1 import Subscription
 
 from tests.command import trainmaster
-from trainmaster.local.events.clients import clients_of
+from trainstack.events.clients import clients_of
 
 from .project import ROOT, Project, running_project
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.project import project_number
+from trainstack.project import project_number
 
 from .project import ENDED, ROOT, Project, eventually, running_project
 

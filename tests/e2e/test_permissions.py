@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from trainmaster.local.sandbox.probe import obstacle
-from trainmaster.local.stack.images import provide
+from trainstack.sandbox.probe import obstacle
+from trainstack.stack.images import provide
 
 from .project import Project, request, running_project
 from .proxied import quick_topology

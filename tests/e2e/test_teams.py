@@ -9,8 +9,8 @@ import pytest
 
 from tests.command import trainmaster
 from trainmaster.deploy.stage import stage
-from trainmaster.local.sandbox.probe import obstacle
-from trainmaster.local.stack.images import provide
+from trainstack.sandbox.probe import obstacle
+from trainstack.stack.images import provide
 
 from .project import Project, request, running_project
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import JobState
 
-from trainmaster.local.sandbox.probe import obstacle
+from trainstack.sandbox.probe import obstacle
 
 from .project import ENDED, ROOT, Project
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import JobState, Trial
 
-from trainmaster.local.process.family import members
+from trainstack.process.family import members
 
 from .project import ROOT, Project, image_uri, request
 

@@ -13,7 +13,7 @@ import yaml
 from uv import find_uv_bin
 
 from trainmaster.client.files.downloaded import LIST
-from trainmaster.local.jobs.images.indexes import settings_of_uv
+from trainstack.jobs.images.indexes import settings_of_uv
 
 from .project import ROOT
 from .reader import DEADLINE_S, Reader, sections, with_commands

@@ -20,7 +20,7 @@ from tests.deploy.test_terraform_permissions import may
 from tests.e2e.project import ENDED, Project, running_project
 from tests.repo.uploaded import copy_uploaded
 from trainmaster.deploy.stage import stage
-from trainmaster.local.stack.state import client_variables_path
+from trainstack.stack.state import client_variables_path
 
 from .cloud_build import Worker, loaded
 from .conftest import REQUIRED, needs

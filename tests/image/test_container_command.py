@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.gateway import Authority
-from trainmaster.local.gateway.identity import WorkloadIdentities
-from trainmaster.local.iam import Grant, Grants
-from trainmaster.local.iam.principals import Principal, Tokens
-from trainmaster.local.jobs.images.dockerfile import Image
-from trainmaster.local.jobs.images.programs import Container, Program
-from trainmaster.local.jobs.replicas.containers import Containers, limits, mirrored_name
-from trainmaster.local.jobs.replicas.isolation import Placement
-from trainmaster.local.process.family import MARK
-from trainmaster.local.sandbox.network import Network
+from trainstack.gateway import Authority
+from trainstack.gateway.identity import WorkloadIdentities
+from trainstack.iam import Grant, Grants
+from trainstack.iam.principals import Principal, Tokens
+from trainstack.jobs.images.dockerfile import Image
+from trainstack.jobs.images.programs import Container, Program
+from trainstack.jobs.replicas.containers import Containers, limits, mirrored_name
+from trainstack.jobs.replicas.isolation import Placement
+from trainstack.process.family import MARK
+from trainstack.sandbox.network import Network
 
 HERE = Containers(
     podman="/usr/bin/podman", oci_runtime="/usr/sbin/runc", buckets=Path("/buckets"), stack="/state"

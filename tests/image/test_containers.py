@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
-from tests.wire.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
-from tests.wire.jobs.studies import REPORT, X, ended
+from tests.stack.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
+from tests.stack.jobs.studies import REPORT, X, ended
 from trainmaster.deploy.local_image import Builder
-from trainmaster.local.jobs.replicas.containers import LABEL
+from trainstack.jobs.replicas.containers import LABEL
 
 from .conftest import ROOT, needs
 
@@ -37,7 +37,7 @@ CMD ["print=from CMD"]
 def program(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The program of the process runtime's tests, in a separate image, under a registry's name."""
     tree = tmp_path_factory.mktemp("program")
-    shutil.copytree(ROOT / "tests/wire/jobs/images/program/program", tree / "program")
+    shutil.copytree(ROOT / "tests/stack/jobs/images/program/program", tree / "program")
     tags = {f"{NAME}:1": DOCKERFILE, f"{NAME}:root": DOCKERFILE.replace("USER 10001:10001\n", "")}
     for tag, dockerfile in tags.items():
         (tree / "Dockerfile").write_text(dockerfile)

@@ -10,7 +10,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.judges.discovery import Api, api
-from trainmaster.local.http import Service
+from trainstack.http import Service
 
 DETAILS = (WriteLogEntriesPartialErrors, error_details_pb2.ErrorInfo)
 """What a refusal may hold besides its sentence. A message is found by its name only once it is imported."""

@@ -16,17 +16,17 @@ from tests.judges.judged import Judged, error_faults
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.doctor.deployment import GrantTarget
 from trainmaster.deploy.doctor.questions import Questions
-from trainmaster.local.http import in_thread, serving
-from trainmaster.local.iam import application
-from trainmaster.local.iam.authorization import REQUIRED
-from trainmaster.local.iam.principals import Tokens
-from trainmaster.local.logging import Logging
-from trainmaster.local.pubsub import PubSub
-from trainmaster.local.pubsub.rest_calls import services as pubsub_calls
-from trainmaster.local.stack.access import grants_of
-from trainmaster.local.storage.server import Storage
-from trainmaster.local.transcoding import RestApplication
-from trainmaster.local.vertex import Jobs
+from trainstack.http import in_thread, serving
+from trainstack.iam import application
+from trainstack.iam.authorization import REQUIRED
+from trainstack.iam.principals import Tokens
+from trainstack.logging import Logging
+from trainstack.pubsub import PubSub
+from trainstack.pubsub.rest_calls import services as pubsub_calls
+from trainstack.stack.access import grants_of
+from trainstack.storage.server import Storage
+from trainstack.transcoding import RestApplication
+from trainstack.vertex import Jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT, REGION = "judged-project", "us-central1"
@@ -86,7 +86,7 @@ async def running(folder: Path) -> AsyncIterator[Stack]:
         services.push_async_callback(rest.stop)
         jobs = Jobs(
             dir=folder / "jobs", buckets_dir=folder / "storage" / "buckets", project=PROJECT, tokens=tokens, grants=grants,
-            images={PROGRAM: ROOT / "tests/wire/jobs/images/program"}, write_log=found.entries.extend, grace_s=1.0,
+            images={PROGRAM: ROOT / "tests/stack/jobs/images/program"}, write_log=found.entries.extend, grace_s=1.0,
             isolation="none", mounts="environment",
         )  # fmt: skip
         found.judged = {

@@ -11,7 +11,7 @@ from tests.core.fuzz import seeds
 from tests.e2e.data_events import data_event
 from tests.judges.discovery import Side, api
 from tests.judges.events import FINALIZED, PUBLISHED, event_faults
-from trainmaster.local.events.cloudevent import Message, from_message
+from trainstack.events.cloudevent import Message, from_message
 
 MESSAGE: dict[str, Any] = {
     "message": {

@@ -24,7 +24,7 @@ from tools.images import (
     pin_images,
     with_digest,
 )
-from trainmaster.local.ports import free_port
+from trainstack.ports import free_port
 
 REGISTRY = "docker-registry"
 INDEX = "application/vnd.oci.image.index.v1+json"

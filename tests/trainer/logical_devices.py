@@ -35,7 +35,7 @@ from trainer.task import command_from
 from trainer.training.attempt import Training
 from trainer.training.keras_models import set_mixed_precision
 from trainer.workload import Run
-from trainmaster.local.ports import free_ports
+from trainstack.ports import free_ports
 
 BATCH_SIZE = 4
 START = 1e-3

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from trainer.launch.rendezvous import LARGEST_VALUE
-from trainmaster.local.ports import free_ports
+from trainstack.ports import free_ports
 
 from .launched import ENDS_WITHIN_S, ROOT, launch, spec_of, started
 

@@ -11,9 +11,9 @@ from google.cloud.aiplatform_v1.types import CustomJob
 from trainer.faults import Unusable
 from trainer.launch.frameworks import Settings, gpus_from, settings_of
 from trainer.replicas.cluster_variable import cluster_from
-from trainmaster.local.jobs.replicas import cluster as local
-from trainmaster.local.jobs.resource.job import Job, TrialAssignment
-from trainmaster.local.jobs.resource.replica import Replica, replicas_of
+from trainstack.jobs.replicas import cluster as local
+from trainstack.jobs.resource.job import Job, TrialAssignment
+from trainstack.jobs.resource.replica import Replica, replicas_of
 
 from .launched import POOLS, spec, spec_of
 

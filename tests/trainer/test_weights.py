@@ -15,7 +15,7 @@ import pytest
 from trainer.faults import Unusable
 from trainer.images.weights import RANDOM, Pretrained, starting_weights
 from trainer.survive import warn_of_fallback
-from trainmaster.local.ports import free_ports
+from trainstack.ports import free_ports
 
 CONTENT = b"weights"
 

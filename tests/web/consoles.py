@@ -7,9 +7,9 @@ import httpx
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
-from trainmaster.local.http import in_thread, serving
 from trainmaster.web.app import make_app
 from trainmaster.web.source import Source
+from trainstack.http import in_thread, serving
 
 TOKEN = "the-token-of-this-session"
 

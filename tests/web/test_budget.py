@@ -12,11 +12,11 @@ from tests.client.runs.rows import row, write_row
 from tests.client.served import ROOT, served_context
 from tests.web.routes import filled, page_paths
 from trainmaster.client.context import Context
-from trainmaster.local import logging
-from trainmaster.local.http import in_thread, serving
 from trainmaster.web.app import make_app
 from trainmaster.web.console import CLOUD_POLL_S
 from trainmaster.web.source import Source
+from trainstack import logging
+from trainstack.http import in_thread, serving
 
 HOUR_S = 3600
 BOUNDS = {

@@ -23,10 +23,10 @@ from tests.core.fuzz.mutation import places
 from tests.web.consoles import console_of
 from tests.web.routes import filled
 from trainmaster.client.clients import Clients
-from trainmaster.local import logging
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
+from trainstack import logging
 
 MARKUP = """'"><script>alert(1)</script><img src=x onerror=alert(1)></td></main><a href="javascript:alert(1)">{{7*7}}&lt;"""
 TEXTS = [each for each in ALL_TEXTS if each.isprintable() or each.encode(errors="replace").decode() == each]

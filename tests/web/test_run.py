@@ -18,8 +18,8 @@ from tests.web.consoles import console_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
 from trainmaster.client.watch.timeline import Stage
-from trainmaster.local import logging
 from trainmaster.web.pages.run.drawings import stage_rows
+from trainstack import logging
 
 Browser = httpx.Client
 LINES = 450

@@ -15,7 +15,7 @@ from tests.client.answering import Functions, answering, served_functions
 from tests.client.served import PROJECT, run_record
 from tests.web.consoles import console_of, form
 from trainmaster.client.clients import Clients
-from trainmaster.local import logging
+from trainstack import logging
 
 Browser = httpx.Client
 TEXT = f"""# as its user wrote it

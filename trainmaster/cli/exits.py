@@ -82,7 +82,7 @@ def open_standard_streams() -> None:
 
 
 _CORE = "google.api_core.exceptions"
-_STACK = "trainmaster.local.stack.errors"
+_STACK = "trainstack.stack.errors"
 _STATUSES = {
     Exit.NOT_FOUND: {
         "trainmaster.client.errors.NotFound",

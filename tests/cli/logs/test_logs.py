@@ -13,7 +13,7 @@ from tests.client.served import ROOT, run_record, served_context
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LINES_MAX
 from trainmaster.client.logs.tail import left_out_hint
-from trainmaster.local import logging
+from trainstack import logging
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/log_line.v1.schema.json").read_text()))
 

@@ -21,12 +21,12 @@ from trainmaster.client.runs.queue_listing import Waits
 from trainmaster.client.runs.repairs import likely_repair
 from trainmaster.client.shown.run_lines import best_lines, job_facts
 from trainmaster.client.shown.run_screen import run_facts
-from trainmaster.local import logging
 from trainmaster.orchestrator.core.completion.explanation import LINE_MAX_CHARS
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import BestTrial, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainstack import logging
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
 EXAMPLES = ROOT / "schemas/examples/valid"

@@ -6,8 +6,8 @@ import pytest
 
 from trainmaster.cli.exits import Stop
 from trainmaster.cli.stack import detach
-from trainmaster.local.stack.errors import StateError
-from trainmaster.local.stack.state import StateFolder
+from trainstack.stack.errors import StateError
+from trainstack.stack.state import StateFolder
 
 
 def test_a_stack_that_does_not_get_ready_is_named_with_how_to_stop_it(

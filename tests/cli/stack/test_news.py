@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trainmaster.cli.stack.news import REMEMBERED, News
-from trainmaster.local.events.cloudevent import Message, from_message
+from trainstack.events.cloudevent import Message, from_message
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "schemas" / "examples" / "valid"
 

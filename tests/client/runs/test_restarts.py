@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from tests.client.logged import Logged, point_to
 from tests.client.served import ROOT, served_context
-from trainmaster.local import logging
+from trainstack import logging
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
 KILLED = "The replica workerpool0-0 exited with status 137 and is restarted."

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.client.served import Served, run_record, served_context
-from trainmaster.local.http import in_thread, serving
+from trainstack.http import in_thread, serving
 
 JOB = "projects/trainmaster-local/locations/us-central1/hyperparameterTuningJobs/12"
 RUN = "horses-20260301t120000-0000000001"

@@ -10,13 +10,13 @@ from tests.core.generated import documents, without
 from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER, TARGET, TRAINER, answer
 from tests.core.shipped import schema
 from tests.judges.jobs import job_faults
-from trainmaster.local.jobs.resource.validation import faults_of as faults_of_job
-from trainmaster.local.tuning.validation import faults_of as faults_of_tuning_job
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import submission_of
+from trainstack.jobs.resource.validation import faults_of as faults_of_job
+from trainstack.tuning.validation import faults_of as faults_of_tuning_job
 
 TRIES = 12
 IMAGES = st.sampled_from([TRAINER, OTHER, REDUCTION_SERVER])

@@ -17,9 +17,9 @@ import yaml
 
 from tests.e2e.project import ROOT, TINY, eventually, image_uri, nothing_left, request
 from tests.e2e.proxied import quick_topology
-from trainmaster.local.process.family import MARK
-from trainmaster.local.stack.state import owner_of
 from trainstack.find import environment_on
+from trainstack.process.family import MARK
+from trainstack.stack.state import owner_of
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from trainer.devices.accelerators import (
 from trainer.faults import Unusable
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.task import main
-from trainmaster.local.process.family import MARK
+from trainstack.process.family import MARK
 
 T4 = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4", "accelerator_count": 2}
 CPU = {"machine_type": "n1-standard-8"}

@@ -17,7 +17,7 @@ from tests.trainer.roles import Roles, statuses
 from trainer.checkpoints.files import latest
 from trainer.parameter_server.peers import lost
 from trainer.replicas.liveness import LOST_AFTER_S, SETTINGS_FRAME, Answer, Attendance
-from trainmaster.local.ports import free_ports
+from trainstack.ports import free_ports
 
 EPOCHS = 6
 LEARNS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=64")

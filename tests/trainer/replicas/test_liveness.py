@@ -15,7 +15,7 @@ from tests.trainer.conftest import ROOT
 from trainer.replicas.gathering import answering
 from trainer.replicas.liveness import LOST_AFTER_S, SETTINGS_FRAME, Answer, Attendance, answer_of
 from trainer.replicas.peers import ABSENT_AFTER_S, SILENT_AFTER_S, lost
-from trainmaster.local.ports import free_ports
+from trainstack.ports import free_ports
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from trainmaster.cli.stack.process import command_line, local_stack
 from trainmaster.cli.watch.live import doing
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import VARIABLE, context_of_stack
-from trainmaster.local.stack.state import owner_of
 from trainmaster.resources import ROOT
+from trainstack.stack.state import owner_of
 
 EXAMPLES = ROOT / "examples"
 MARKER = ".demo"  # a folder with this file was made by a demo, and may be emptied by one

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from trainmaster.local.stack.console import Console
-    from trainmaster.local.stack.options import Options
-    from trainmaster.local.stack.state import StateFolder
+    from trainstack.stack.console import Console
+    from trainstack.stack.options import Options
+    from trainstack.stack.state import StateFolder
 
 WRITE, READ, OFF = "write", "read", "off"
 VARIABLE = "TRAINMASTER_CONSOLE"
@@ -23,12 +23,12 @@ def announced_console(access: str, options: "Options", state: "StateFolder") -> 
     """
     if access == OFF:
         return None
-    from trainmaster.local.stack.ports import refuse_taken_ports
+    from trainstack.stack.ports import refuse_taken_ports
 
     if options.port_base is not None:
         refuse_taken_ports(options.port_base)  # before an address is printed that would lead nowhere
     from trainmaster.cli.stack.process import command_line
-    from trainmaster.local.stack.console import Console, open_listener
+    from trainstack.stack.console import Console, open_listener
 
     words = ["web", "--context", f"local:{state.path}", *(["--write"] if access == WRITE else [])]
     console = Console(

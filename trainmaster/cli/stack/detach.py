@@ -27,7 +27,6 @@ from trainmaster.cli.stack.process import (
 from trainmaster.cli.submit.first_commands import first_commands
 from trainmaster.cli.verb import settings_folder, talk
 from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context
-from trainmaster.local.stack.state import StateFolder, owner_of
 from trainstack.find import (
     DEFAULT_STATE,
     NoStack,
@@ -35,6 +34,7 @@ from trainstack.find import (
     plain_path,
     register_stack,
 )
+from trainstack.stack.state import StateFolder, owner_of
 
 LOG = "stack.log"
 

@@ -26,7 +26,7 @@ def down(state: Path) -> int:
 
     Exit status: 0 stopped, or no stack was running; 1 the stack does not stop.
     """
-    from trainmaster.local.stack.state import stop_stack
+    from trainstack.stack.state import stop_stack
 
     unfinished = _unfinished(state)
     if stop_stack(state):

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainmaster.local.stack.state import owner_of
 from trainmaster.resources import IMPORTED_FROM
 from trainstack.find import read_stack_env
+from trainstack.stack.state import owner_of
 
 START_DEADLINE_S = 90
 STOP_DEADLINE_S = 60

@@ -15,13 +15,13 @@ from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT, NotATopology, parse_topology, parse_yaml
 
 if TYPE_CHECKING:
-    from trainmaster.local.stack.stack import Product
-    from trainmaster.local.stack.topology import Topology
+    from trainstack.stack.stack import Product
+    from trainstack.stack.topology import Topology
 
 
 def product_of(topology: "Topology", functions: Path | None, *, welcome: str) -> "Product":
     """What runs on a stack with this topology. `functions`: the source folder, unless this version's own is staged."""
-    from trainmaster.local.stack.stack import Product
+    from trainstack.stack.stack import Product
 
     news = News(_print_line)
 
@@ -52,8 +52,8 @@ def read_topology(path: Path, *, project: str, region: str) -> "Topology":
     Raises:
         BadTopologyError: with every fault found.
     """
-    from trainmaster.local.stack.errors import BadTopologyError
-    from trainmaster.local.stack.topology import topology_from
+    from trainstack.stack.errors import BadTopologyError
+    from trainstack.stack.topology import topology_from
 
     try:
         loaded = parse_topology(path, project=project, region=region)
@@ -94,8 +94,8 @@ def _publish_deployment(topology: "Topology", functions: Path, storage_url: str)
     Raises:
         StackRefusedError: a file of the functions cannot be read, or the ledger cannot be written.
     """
-    from trainmaster.local.events.rest import CallRefusedError, call
-    from trainmaster.local.stack.errors import StackRefusedError
+    from trainstack.events.rest import CallRefusedError, call
+    from trainstack.stack.errors import StackRefusedError
 
     try:
         bucket = quote(topology.buckets["ledger"])

@@ -27,7 +27,7 @@ def status(state: Path) -> int:
 
     Exit status: 0 a stack runs, 4 none does.
     """
-    from trainmaster.local.stack.state import owner_of
+    from trainstack.stack.state import owner_of
 
     owner = owner_of(state)
     if owner is None:
@@ -84,7 +84,7 @@ def env(gateway: bool, state: Path) -> int:
 
     Exit status: 0 printed, 4 no stack is ready.
     """
-    from trainmaster.local.stack.state import client_variables_path
+    from trainstack.stack.state import client_variables_path
 
     environment_on(state)
     kinds = ["gcloud", *(["gateway"] if gateway else [])]
@@ -104,9 +104,9 @@ def provide(images: dict[str, Path], state: Path) -> int:
     URI=DIR is an image, and a folder with its Dockerfile. Exit status: 0 done, 1 the state folder cannot be written, 2
     wrong usage.
     """
-    from trainmaster.local.stack.errors import BadOptionsError
-    from trainmaster.local.stack.images import provide
-    from trainmaster.local.stack.options import image_faults
+    from trainstack.stack.errors import BadOptionsError
+    from trainstack.stack.images import provide
+    from trainstack.stack.options import image_faults
 
     if faults := image_faults(images):
         raise BadOptionsError("\n".join(faults))
@@ -126,8 +126,8 @@ def preempt(job: str, replica: str, state: Path) -> int:
     JOB is a custom job's id, or its full name; REPLICA is named as in the job's log, by default the chief,
     workerpool0-0. Exit status: 0 SIGTERM was sent, 2 refused, 3 there is no such job, 4 no stack is ready.
     """
-    from trainmaster.local.events.rest import CallRefusedError, call
     from trainmaster.orchestrator.core.job_names import JobKind, is_job_name, job_name
+    from trainstack.events.rest import CallRefusedError, call
 
     variables = environment_on(state)
     project, region = variables["GOOGLE_CLOUD_PROJECT"], variables["TRAINMASTER_REGION"]

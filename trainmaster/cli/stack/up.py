@@ -22,9 +22,9 @@ from trainmaster.resources import TOPOLOGY
 from trainstack.find import DEFAULT_STATE
 
 if TYPE_CHECKING:
-    from trainmaster.local.stack.options import Options
-    from trainmaster.local.stack.state import StateFolder
-    from trainmaster.local.stack.topology import Topology
+    from trainstack.stack.options import Options
+    from trainstack.stack.state import StateFolder
+    from trainstack.stack.topology import Topology
 
 _WORDS = f"{__name__}.words"
 
@@ -151,7 +151,7 @@ def up(
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     import_parts_of(*VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
     from trainmaster.cli.stack.product import read_topology
-    from trainmaster.local.stack.state import StateFolder, owner_of, refuse_other_project
+    from trainstack.stack.state import StateFolder, owner_of, refuse_other_project
 
     options = _options(given)
     options.check()
@@ -168,7 +168,7 @@ def up(
 
 def _run(options: "Options", topology: "Topology", state: "StateFolder", access: str) -> NoReturn:
     """Run the stack, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
-    from trainmaster.local.stack.errors import StackRefusedError
+    from trainstack.stack.errors import StackRefusedError
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     status = 0
@@ -178,7 +178,7 @@ def _run(options: "Options", topology: "Topology", state: "StateFolder", access:
         # stays: collections would take a fifth of that moment.
         gc.disable()
         from trainmaster.cli.stack.product import product_of
-        from trainmaster.local.stack.stack import run_until_stopped
+        from trainstack.stack.stack import run_until_stopped
 
         gc.freeze()
         gc.enable()
@@ -219,9 +219,9 @@ def welcome_text(state: Path) -> str:
 
 
 def _options(given: dict[str, Any]) -> "Options":
-    from trainmaster.local.events.backoff import Backoff
-    from trainmaster.local.injections import Plan
-    from trainmaster.local.stack.options import Options, injections_of, quota_of
+    from trainstack.events.backoff import Backoff
+    from trainstack.injections import Plan
+    from trainstack.stack.options import Options, injections_of, quota_of
 
     chosen = given | {
         "backoff": Backoff(min_s=given["retry_min_s"], max_s=given["retry_max_s"]),

@@ -1,0 +1,108 @@
+"""An event that keeps failing is given up after its deliveries, kept on the dead-letter topic, and blocks no other event."""
+
+import json
+
+import pytest
+from google.cloud import pubsub_v1
+
+from trainstack.events.backoff import Backoff
+from trainstack.events.clients import Clients
+from trainstack.events.cloudevent import CloudEvent
+from trainstack.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
+from trainstack.functions import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
+from trainstack.stack.provision import kept_subscription
+from trainstack.stack.topology import KeptTopic
+
+from .conftest import PROJECT, REGION, Deliver, Recorder, until
+
+TOPIC = f"projects/{PROJECT}/topics/topic-1"
+DEAD = KeptTopic(
+    subscription_name=f"projects/{PROJECT}/subscriptions/dead",
+    topic_name=f"projects/{PROJECT}/topics/dead",
+    retention_h=168,
+    ack_deadline_s=600,
+)
+ATTEMPTS = 5
+POISON = b"poison"
+
+
+def function(trigger: Trigger | None = None, *, dead_letter: bool = True) -> Function:
+    return Function(
+        name="f1",
+        entry_point="f1",
+        trigger=trigger or TopicTrigger(topic="topic-1"),
+        timeout_s=30,
+        memory_mib=256,
+        concurrency=1,
+        retry=True,
+        dead_letter=DeadLetter(topic="dead", max_attempts=ATTEMPTS) if dead_letter else None,
+    )
+
+
+def keep_dead_letters(clients: Clients) -> None:
+    ensure_topic(clients.publisher, DEAD.topic_name)
+    ensure_subscription(clients.subscriber, kept_subscription(DEAD))
+
+
+def dead_letters(clients: Clients) -> list[pubsub_v1.types.PubsubMessage]:
+    pulled = clients.subscriber.pull(subscription=DEAD.subscription_name, max_messages=99, timeout=60)
+    return [received.message for received in pulled.received_messages]
+
+
+@pytest.mark.slow
+def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    keep_dead_letters(clients)
+
+    def answer(event: CloudEvent) -> int:
+        return 500 if "kind" in json.loads(event.body)["message"].get("attributes", {}) else 200
+
+    recorder.answer = answer
+    with deliver(function(), recorder):
+        clients.publisher.publish(TOPIC, POISON, kind="poison").result(timeout=60)
+        recorder.wait_for(1)
+        burst = [clients.publisher.publish(TOPIC, b"%d" % number) for number in range(100)]
+        wanted = {future.result(timeout=60) for future in burst}
+        until(lambda: wanted <= {event.headers["ce-id"] for event in recorder.events}, "the burst is through")
+        (letter,) = dead_letters(clients)
+    poisoned = [event for event in recorder.events if event.headers["ce-id"] not in wanted]
+    assert letter.data == POISON
+    assert letter.attributes["kind"] == "poison"
+    assert letter.attributes["CloudPubSubDeadLetterSourceSubscription"] == f"eventarc-{REGION}-f1-sub"
+    assert [json.loads(event.body)["deliveryAttempt"] for event in poisoned] == [1, 2, 3, 4, 5]
+    assert len(recorder.events) == len(wanted) + ATTEMPTS
+
+
+@pytest.mark.slow
+def test_a_buckets_event_that_is_given_up_keeps_what_it_needs_to_be_put_back(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    keep_dead_letters(clients)
+    recorder.answer = lambda _event: 503
+    uploads = function(BucketTrigger(bucket="inbox"))
+    notification = {
+        "eventType": "OBJECT_FINALIZE",
+        "bucketId": "inbox",
+        "objectId": "requests/a.yaml",
+        "eventTime": "2026-01-01T00:00:00Z",
+    }
+    topic_name = transport_of(uploads, project=PROJECT, region=REGION).topic_name
+    with deliver(uploads, recorder):
+        clients.publisher.publish(topic_name, b'{"name": "a"}', **notification).result(timeout=60)
+        (letter,) = dead_letters(clients)
+    assert letter.data == b'{"name": "a"}'
+    assert dict(letter.attributes).items() >= notification.items()
+
+
+def test_a_later_start_gives_an_older_subscription_its_dead_letter_topic(clients: Clients) -> None:
+    keep_dead_letters(clients)
+    ensure_topic(clients.publisher, TOPIC)
+    backoff = Backoff(min_s=0.1, max_s=0.4)
+    for dead_letter in (False, True):
+        wanted = function(dead_letter=dead_letter)
+        transport = transport_of(wanted, project=PROJECT, region=REGION)
+        ensure_subscription(clients.subscriber, subscription_of(wanted, transport, backoff))
+    found = clients.subscriber.get_subscription(subscription=transport.subscription_name)
+    assert found.dead_letter_policy.dead_letter_topic == DEAD.topic_name
+    assert found.dead_letter_policy.max_delivery_attempts == ATTEMPTS

@@ -1,0 +1,217 @@
+"""Events reach a function through Pub/Sub as Eventarc brings them: acknowledged, repeated, limited, never lost."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from google.cloud import storage
+
+from trainstack.events.backoff import Backoff
+from trainstack.events.clients import Clients
+from trainstack.events.cloudevent import CloudEvent
+from trainstack.events.delivery import is_final
+from trainstack.events.eventarc import (
+    ensure_notification,
+    ensure_subscription,
+    ensure_topic,
+    subscription_of,
+    transport_of,
+)
+from trainstack.functions import BucketTrigger, Function, TopicTrigger, Trigger
+from trainstack.publisher import Publisher
+from trainstack.storage import serve as serve_storage
+
+from .conftest import PROJECT, REGION, Deliver, Recorder
+
+TOPIC = f"projects/{PROJECT}/topics/topic-1"
+
+
+def function(*, trigger: Trigger | None = None, retry: bool = True, concurrency: int = 8) -> Function:
+    return Function(
+        name="f1",
+        entry_point="f1",
+        trigger=trigger or TopicTrigger(topic="topic-1"),
+        timeout_s=30,
+        memory_mib=256,
+        concurrency=concurrency,
+        retry=retry,
+    )
+
+
+def publish(clients: Clients, count: int = 1) -> None:
+    ensure_topic(clients.publisher, TOPIC)
+    for future in [clients.publisher.publish(TOPIC, b"%d" % number) for number in range(count)]:
+        future.result(timeout=60)
+
+
+def message_of(event: CloudEvent) -> dict[str, str]:
+    message: dict[str, str] = json.loads(event.body)["message"]
+    return message
+
+
+def test_a_published_message_arrives_with_the_names_of_its_topic_and_subscription(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    with deliver(function(), recorder):
+        future = clients.publisher.publish(TOPIC, b"hello", kind="test")
+        message_id = future.result(timeout=60)
+        (event,) = recorder.wait_for(1)
+    assert event.headers["ce-id"] == message_id
+    assert event.headers["ce-source"] == f"//pubsub.googleapis.com/{TOPIC}"
+    body = json.loads(event.body)
+    assert body["subscription"] == f"projects/{PROJECT}/subscriptions/eventarc-{REGION}-f1-sub"
+    assert body["message"]["attributes"] == {"kind": "test"}
+
+
+def test_an_event_answered_with_an_error_comes_again_until_it_is_acknowledged(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    answers = iter([500, 503, 429, 204])
+    recorder.answer = lambda _event: next(answers)
+    with deliver(function(), recorder):
+        publish(clients)
+        events = recorder.wait_for(4)
+    assert len({event.headers["ce-id"] for event in events}) == 1
+    assert next(answers, "used up") == "used up"
+
+
+def test_without_retry_an_event_comes_once_whatever_the_answer(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    recorder.answer = lambda _event: 500
+    with deliver(function(retry=False, concurrency=1), recorder):
+        publish(clients, count=5)
+        events = recorder.wait_for(5)
+    assert sorted(message_of(event)["data"] for event in events) == sorted(
+        message_of(event)["data"] for event in recorder.events
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "retry", "final"),
+    [(200, True, True), (204, True, True), (302, True, False), (400, True, False), (500, True, False),
+     (500, False, True), (503, False, True)],
+)  # fmt: skip
+def test_success_ends_an_event_and_without_retry_everything_does(
+    status: int, retry: bool, final: bool
+) -> None:
+    assert is_final(status, retry=retry) is final
+
+
+def test_no_more_events_are_out_than_the_function_handles_at_once(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    full = threading.Barrier(3)
+
+    def answer(_event: CloudEvent) -> int:
+        full.wait(20)  # passes in threes: three must be out, or nothing ever moves
+        return 200
+
+    recorder.answer = answer
+    with deliver(function(concurrency=3), recorder):
+        publish(clients, count=9)
+        recorder.wait_for(9)
+    assert recorder.most_at_once == 3
+
+
+def test_hundreds_of_events_all_arrive_once_when_all_are_acknowledged(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    with deliver(function(), recorder):
+        publish(clients, count=500)
+        events = recorder.wait_for(500)
+    assert len({event.headers["ce-id"] for event in events}) == 500
+    assert len(recorder.events) == 500
+
+
+def test_events_published_while_nobody_delivers_wait(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    with deliver(function(), recorder):
+        pass
+    publish(clients, count=3)
+    with deliver(function(), recorder):
+        assert len(recorder.wait_for(3)) == 3
+
+
+def test_an_event_without_an_answer_when_the_delivery_stops_comes_again(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    released = threading.Event()
+
+    def answer(_event: CloudEvent) -> int:
+        released.wait(20)
+        return 502  # what the deliverer sees when the function is stopped under it
+
+    recorder.answer = answer
+    with deliver(function(), recorder):
+        publish(clients)
+        recorder.wait_for(1)
+        released.set()
+    recorder.answer = lambda _event: 200
+    with deliver(function(), recorder):
+        first, second = recorder.wait_for(2)
+    assert first.headers["ce-id"] == second.headers["ce-id"]
+
+
+def test_an_upload_arrives_as_a_finalized_object(
+    clients: Clients,
+    deliver: Deliver,
+    recorder: Recorder,
+    host: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uploads = function(trigger=BucketTrigger(bucket="inbox"))
+    transport = transport_of(uploads, project=PROJECT, region=REGION)
+    publisher = Publisher(host)
+    with serve_storage(tmp_path / "storage", publish=publisher) as url, deliver(uploads, recorder):
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
+        client = storage.Client(project=PROJECT)
+        bucket = client.create_bucket("inbox")
+        for _ in range(2):  # a second start finds the notification and adds none
+            ensure_notification(url, "inbox", transport.topic_name)
+        blob = bucket.blob("requests/a b.yaml")
+        blob.upload_from_string("model: m")
+        (event,) = recorder.wait_for(1)
+        client.close()
+    publisher.close()
+    assert len(recorder.events) == 1
+    resource = json.loads(event.body)
+    assert (resource["kind"], resource["name"]) == ("storage#object", "requests/a b.yaml")
+    assert resource["generation"] == str(blob.generation)
+    assert event.headers["ce-subject"] == "objects/requests/a%20b.yaml"
+
+
+def test_a_message_that_is_no_notification_is_dropped_and_blocks_nothing(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    uploads = function(trigger=BucketTrigger(bucket="inbox"), concurrency=1)
+    transport = transport_of(uploads, project=PROJECT, region=REGION)
+    with deliver(uploads, recorder):
+        clients.publisher.publish(transport.topic_name, b"junk").result(timeout=60)
+        clients.publisher.publish(
+            transport.topic_name,
+            b"{}",
+            eventType="OBJECT_FINALIZE",
+            bucketId="inbox",
+            objectId="o",
+            eventTime="2026-01-01T00:00:00Z",
+        ).result(timeout=60)
+        (event,) = recorder.wait_for(1)
+    assert event.headers["ce-subject"] == "objects/o"
+
+
+def test_a_later_start_gives_the_subscription_its_new_pauses_and_keeps_its_backlog(
+    clients: Clients, deliver: Deliver, recorder: Recorder
+) -> None:
+    with deliver(function(), recorder):
+        pass
+    publish(clients)
+    transport = transport_of(function(), project=PROJECT, region=REGION)
+    ensure_subscription(clients.subscriber, subscription_of(function(), transport, Backoff(min_s=2, max_s=5)))
+    found = clients.subscriber.get_subscription(subscription=transport.subscription_name)
+    assert (found.retry_policy.minimum_backoff.seconds, found.retry_policy.maximum_backoff.seconds) == (2, 5)
+    with deliver(function(), recorder):
+        recorder.wait_for(1)

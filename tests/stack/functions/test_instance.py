@@ -1,0 +1,227 @@
+"""A function's process runs as the platform runs it, is kept running, and its output is logged."""
+
+import contextlib
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from trainstack.functions import Instance, StartFailedError
+
+from .hosted import DEADLINE_S, SOURCES, Entries, answered, event, hosted, until
+
+ROOT = Path(__file__).parents[3]
+SHARED = {"GOOGLE_CLOUD_PROJECT": "p1", "TRAINMASTER_REGION": "us-central1"}
+
+Run = Callable[..., AbstractContextManager[Instance]]
+
+
+@pytest.fixture
+def entries() -> Entries:
+    return Entries()
+
+
+@pytest.fixture
+def run(tmp_path: Path, entries: Entries) -> Run:
+    """Runs one function of a source directory while the block runs."""
+
+    @contextlib.contextmanager
+    def running(
+        entry_point: str, *, source: str | Path = "loud", timeout_s: int = 30, **more: str
+    ) -> Iterator[Instance]:
+        with hosted(
+            entry_point,
+            source=SOURCES / source,
+            state=tmp_path,
+            environment={**SHARED, **more},
+            entries=entries,
+            timeout_s=timeout_s,
+        ) as instances:
+            yield instances[entry_point.replace("_", "-")]
+
+    return running
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    """The master and its workers; gunicorn listens a moment before it forks the first."""
+    master = psutil.Process(pid)
+    until(lambda: bool(master.children()), "gunicorn has its worker")
+    return [master, *master.children(recursive=True)]
+
+
+def _is_over(process: psutil.Process) -> bool:
+    # The first thread may be a zombie while others still hold the sockets.
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_function_has_the_platforms_environment_and_nothing_of_this_shells(
+    run: Run, entries: Entries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json")
+    with run("tell") as instance:
+        assert instance.post(*event(n=1)) == 200
+        until(lambda: bool(entries.of("stdout")), "the line in Cloud Logging")
+        port = instance.url.rpartition(":")[2]
+    (line, *_) = entries.of("stdout")
+    assert line["severity"] == "NOTICE"
+    assert line["jsonPayload"]["data"] == {"n": 1}
+    environment = line["jsonPayload"]["environment"]
+    assert "GOOGLE_APPLICATION_CREDENTIALS" not in environment
+    expected = {
+        **SHARED,
+        "TRAINMASTER_FUNCTION_TIMEOUT_S": "30",
+        "K_SERVICE": "tell",
+        "K_CONFIGURATION": "tell",
+        "FUNCTION_TARGET": "tell",
+        "FUNCTION_SIGNATURE_TYPE": "cloudevent",
+        "PORT": port,
+        "HOST": "127.0.0.1",
+    }
+    assert {name: environment.get(name) for name in expected} == expected
+    assert environment["HOME"] != str(Path.home())
+
+
+def test_printed_lines_are_in_the_file_and_in_cloud_logging_under_the_functions_revision(
+    run: Run, entries: Entries, tmp_path: Path
+) -> None:
+    with run("tell") as instance:
+        instance.post(*event("e-7"))
+        until(lambda: bool(entries.of("stderr")) and len(entries.of("stdout")) == 2, "all lines")
+    text = (tmp_path / "logs" / "tell.log").read_text()
+    assert "plain out" in text
+    assert "plain err" in text
+    (error,) = entries.of("stderr")
+    assert error["textPayload"] == "plain err"
+    assert error["resource"] == {
+        "type": "cloud_run_revision",
+        "labels": {
+            "project_id": "p1",
+            "location": "us-central1",
+            "service_name": "tell",
+            "configuration_name": "tell",
+            "revision_name": "tell-00001-loc",
+        },
+    }
+    (request,) = entries.of("requests")
+    assert (request["httpRequest"]["status"], request["labels"]["ce-id"]) == (200, "e-7")
+
+
+def test_a_function_that_raises_answers_500_and_goes_on(run: Run, entries: Entries) -> None:
+    with run("fail") as instance:
+        pid = instance.pid
+        assert [instance.post(*event(str(number))) for number in range(3)] == [500, 500, 500]
+        assert instance.pid == pid
+        until(lambda: "no luck with 2" in str(entries.kept), "the traceback")
+    assert {entry["severity"] for entry in entries.of("requests")} == {"ERROR"}
+
+
+@pytest.mark.slow
+def test_a_function_that_takes_longer_than_its_timeout_is_answered_for_with_504(run: Run) -> None:
+    with run("linger", timeout_s=1) as instance:
+        assert instance.post(*event(sleep_s=3)) == 504
+        until(lambda: instance.post(*event(sleep_s=0)) == 200, "an answer in time")
+
+
+def test_a_process_that_dies_is_answered_for_with_502_and_replaced(run: Run, entries: Entries) -> None:
+    with run("end") as instance:
+        first = instance.pid
+        assert instance.post(*event()) == 502
+        until(lambda: instance.pid not in (None, first), "a new process")
+        second = instance.pid
+        assert answered(instance, *event()) == 502  # it was given the event, and died of it too
+        until(lambda: instance.pid not in (None, second), "a third process")
+    assert sum("ended with status -9" in entry["textPayload"] for entry in entries.of("varlog%2Fsystem")) == 2
+
+
+def test_a_request_that_comes_between_two_processes_waits_for_the_next(run: Run) -> None:
+    with run("tell") as instance:
+        before = instance.pid
+        assert before is not None
+        everyone = _family(before)
+        for process in everyone:
+            with contextlib.suppress(psutil.NoSuchProcess):  # the guard ends those whose master is gone
+                process.kill()
+        # Until the last of them is gone, the port accepts connections that no process answers.
+        until(lambda: all(_is_over(process) for process in everyone), "the end of all processes")
+        assert answered(instance, *event()) == 200
+        assert instance.pid != before
+
+
+def test_a_function_that_cannot_be_imported_fails_the_start_with_its_output(run: Run) -> None:
+    with (
+        pytest.raises(StartFailedError, match=r"(?s)Function tell .*a dependency is not installed"),
+        run("tell", source="broken"),
+    ):
+        pass
+
+
+def test_an_entry_point_that_is_not_there_fails_the_start_with_its_name(run: Run) -> None:
+    with pytest.raises(StartFailedError, match=r"(?s)no_such_function"), run("no_such_function"):
+        pass
+
+
+def test_stopping_leaves_no_process(run: Run) -> None:
+    with run("tell") as instance:
+        pid = instance.pid
+        assert pid is not None
+        family = _family(pid)
+    assert not [each for each in family if psutil.pid_exists(each.pid)]
+
+
+def test_the_staged_copy_runs_and_not_a_trainmaster_that_is_installed(
+    run: Run, entries: Entries, tmp_path: Path
+) -> None:
+    shutil.copytree(SOURCES / "loud", tmp_path / "staged")
+    settings = tmp_path / "staged" / "trainmaster" / "orchestrator" / "settings.py"
+    settings.parent.mkdir(parents=True)
+    for package in settings.parents[:2]:
+        (package / "__init__.py").touch()
+    for word in (
+        "as staged",
+        "as it was edited",
+    ):  # of another length: bytecode counts as fresh by size and second
+        settings.write_text(f"WORD = {word!r}\n")
+        with run("show_settings", source=tmp_path / "staged", PYTHONPATH=str(ROOT)) as instance:
+            assert instance.post(*event()) == 200
+            until(lambda word=word: word in str(entries.of("stdout")), f"the settings {word}")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        # These wait until the function has given up on as many clients as it has threads, three times.
+        pytest.param(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n", marks=pytest.mark.slow(seconds=32)),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{",
+            marks=pytest.mark.slow(seconds=32),
+        ),
+    ],
+    ids=["nothing", "half of the headers", "half of the body"],
+)
+def test_clients_that_never_finish_a_request_delay_no_event_and_are_cut_off(run: Run, sent: bytes) -> None:
+    with run("tell") as instance, contextlib.ExitStack() as open_sockets:
+        address = ("127.0.0.1", urlsplit(instance.url).port)
+        stuck = [open_sockets.enter_context(socket.create_connection(address)) for _ in range(12)]
+        for each in stuck:
+            each.sendall(sent)
+            each.settimeout(DEADLINE_S)
+        assert instance.post(*event()) == 200
+        if sent:
+            # The connection is closed, maybe after an answer that says so.
+            assert all(_ends(each) for each in stuck)
+
+
+def _ends(connection: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        while connection.recv(4096):
+            pass
+    return True

@@ -1,0 +1,89 @@
+"""One function of the staged source, in its process as the local stack runs it, against its own emulators."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.storage import Client
+
+from trainmaster.deploy.stage import stage
+from trainstack import pubsub, storage
+from trainstack.events.clients import clients_of
+from trainstack.functions import Deployment, Function, FunctionsHost, TopicTrigger, fork_server
+from trainstack.http import in_thread
+from trainstack.process.processes import ProcessGuard
+from trainstack.vertex import Jobs, serve
+
+PROJECT, REGION = "my-project", "us-central1"
+
+
+@contextlib.contextmanager
+def function(entry_point: str, state: Path) -> Iterator[int]:
+    """The port of the function, whose project is `my-project`; its jobs are those of an empty JobService."""
+    stage(state / "source", bytecode=True)
+    jobs = Jobs(
+        dir=state / "jobs",
+        buckets_dir=state / "storage" / "buckets",
+        images={},
+        write_log=lambda _: None,
+        project=PROJECT,
+        grace_s=1.0,
+    )
+    with (
+        pubsub.serve(state / "pubsub") as host,
+        storage.serve(state / "storage") as files,
+        serve(jobs) as url,
+    ):
+        _provide(host, files)
+        shared = {
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "TRAINMASTER_REGION": REGION,
+            **{f"TRAINMASTER_{role.upper()}_BUCKET": f"{PROJECT}-{role}" for role in _BUCKETS},
+            "TRAINMASTER_NOTICES_TOPIC": "notices",
+            "STORAGE_EMULATOR_HOST": files,
+            "PUBSUB_EMULATOR_HOST": host,
+            "VERTEX_EMULATOR_HOST": url,
+            "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true",
+        }
+        with in_thread(lambda: _instance(entry_point, state, shared)) as port:
+            yield port
+
+
+_BUCKETS = ("inbox", "ledger", "models", "champions")
+
+
+def _provide(host: str, files: str) -> None:
+    with clients_of(host) as clients:
+        clients.publisher.create_topic(name=f"projects/{PROJECT}/topics/notices")
+    client = Client(
+        project=PROJECT, credentials=AnonymousCredentials(), client_options={"api_endpoint": files}
+    )
+    for role in _BUCKETS:
+        client.create_bucket(f"{PROJECT}-{role}")
+    client.close()
+
+
+@contextlib.asynccontextmanager
+async def _instance(entry_point: str, state: Path, shared: dict[str, str]) -> AsyncIterator[int]:
+    described = Function(
+        name=entry_point.replace("_", "-"),
+        entry_point=entry_point,
+        trigger=TopicTrigger(topic="fuzzed"),
+        timeout_s=60,
+        memory_mib=512,
+        concurrency=4,
+        retry=True,
+    )
+    guard = ProcessGuard()
+    deployment = Deployment(
+        server=fork_server(state / "source", {}, guard), environment=shared, state=state, project=PROJECT, region=REGION,
+        write_log=lambda _: None,
+    )  # fmt: skip
+    host = FunctionsHost([described], deployment)
+    try:
+        await host.start()
+        yield int(host.instances[described.name].url.rpartition(":")[2])
+    finally:
+        await host.stop()
+        await guard.stop(grace_s=1)

@@ -1,0 +1,328 @@
+"""The methods of the services that speak HTTP, with sound requests to each: what fuzzed ones are made of."""
+
+import base64
+import json
+from typing import Any
+
+from tests.core.fuzz import seeds
+from tests.stack.fuzz.http_requests import Drawing, Shape
+
+BUCKET = "bucket-1"
+PROJECT = "my-project"
+REGION = "us-central1"
+PARENT = f"projects/{PROJECT}/locations/{REGION}"
+_OBJECT = "/storage/v1/b/{}/o/{}"
+_CONDITIONS = ("ifGenerationMatch", "ifGenerationNotMatch", "ifMetagenerationMatch", "generation")
+_BUCKET = {"name": "bucket-2", "location": "US", "labels": {"a": "b"}, "versioning": {"enabled": False}}
+_METADATA = {
+    "name": "requests/a.yaml",
+    "contentType": "text/plain",
+    "metadata": {"state": "done"},
+    "eventBasedHold": False,
+    "customTime": "2026-03-01T11:00:00Z",
+    "crc32c": "AAAAAA==",
+    "md5Hash": "1B2M2Y8AsgTpgAmY7PhCfg==",
+}
+_COMPOSE = {
+    "sourceObjects": [
+        {"name": "a.txt", "generation": "1", "objectPreconditions": {"ifGenerationMatch": "1"}}
+    ],
+    "destination": {"contentType": "text/plain"},
+}
+_NOTIFICATION = {
+    "topic": f"//pubsub.googleapis.com/projects/{PROJECT}/topics/t-1",
+    "payload_format": "JSON_API_V1",
+    "event_types": ["OBJECT_FINALIZE"],
+    "custom_attributes": {"a": "b"},
+    "object_name_prefix": "requests/",
+}
+
+
+def _related(metadata: bytes) -> bytes:
+    return (
+        b"--edge\r\ncontent-type: application/json\r\n\r\n" + metadata
+        + b"\r\n--edge\r\ncontent-type: text/plain\r\n\r\nmedia\r\n--edge--"
+    )  # fmt: skip
+
+
+STORAGE = Drawing(
+    shapes=[
+        Shape(verb="GET", path=_OBJECT, query=(*_CONDITIONS, "alt", "fields")),
+        Shape(verb="GET", path="/download" + _OBJECT, query=(*_CONDITIONS, "alt")),
+        Shape(verb="DELETE", path=_OBJECT, query=_CONDITIONS),
+        Shape(verb="PATCH", path=_OBJECT, query=_CONDITIONS, documents=[_METADATA]),
+        Shape(verb="POST", path=_OBJECT + "/copyTo/b/{}/o/{}", query=_CONDITIONS, documents=[_METADATA]),
+        Shape(
+            verb="POST",
+            path=_OBJECT + "/rewriteTo/b/{}/o/{}",
+            query=("rewriteToken", "maxBytesRewrittenPerCall", "sourceGeneration", *_CONDITIONS),
+            documents=[_METADATA],
+        ),
+        Shape(verb="POST", path=_OBJECT + "/compose", query=_CONDITIONS, documents=[_COMPOSE]),
+        Shape(
+            verb="GET",
+            path="/storage/v1/b/{}/o",
+            query=("prefix", "delimiter", "pageToken", "maxResults", "startOffset", "endOffset", "matchGlob"),
+        ),
+        Shape(
+            verb="POST",
+            path="/upload/storage/v1/b/{}/o?uploadType=media",
+            query=("name", *_CONDITIONS),
+            documents=[b"canary"],
+        ),
+        Shape(
+            verb="POST",
+            path="/upload/storage/v1/b/{}/o?uploadType=multipart",
+            query=("name", *_CONDITIONS),
+            documents=[_METADATA],
+            headers=(("content-type", "multipart/related; boundary=edge"),),
+            written=_related,
+        ),
+        Shape(
+            verb="POST",
+            path="/upload/storage/v1/b/{}/o?uploadType=multipart",
+            documents=[_related(json.dumps(_METADATA).encode())],
+            headers=(("content-type", "multipart/related; boundary='edge'"),),
+        ),
+        Shape(
+            verb="POST",
+            path="/upload/storage/v1/b/{}/o?uploadType=resumable",
+            query=("name", *_CONDITIONS),
+            documents=[_METADATA],
+        ),
+        Shape(
+            verb="PUT",
+            path="/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={}",
+            documents=[b"canary"],
+            headers=(("content-range", "bytes 0-5/6"),),
+        ),
+        Shape(verb="DELETE", path="/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={}"),
+        Shape(verb="GET", path="/storage/v1/b", query=("project", "prefix", "pageToken", "maxResults")),
+        Shape(verb="POST", path="/storage/v1/b", query=("project",), documents=[_BUCKET]),
+        Shape(verb="GET", path="/storage/v1/b/{}"),
+        Shape(verb="DELETE", path="/storage/v1/b/no-{}"),
+        Shape(verb="GET", path="/storage/v1/b/{}/iam/testPermissions", query=("permissions",)),
+        Shape(verb="GET", path="/storage/v1/b/{}/{}"),
+        Shape(verb="GET", path="/storage/v1/b/{}/notificationConfigs/{}"),
+        Shape(verb="DELETE", path="/storage/v1/b/{}/notificationConfigs/{}"),
+        Shape(verb="POST", path="/storage/v1/b/{}/notificationConfigs", documents=[_NOTIFICATION]),
+        Shape(verb="POST", path="/emulator/v1/injections", documents=[{"injections": [{"name": 3}]}]),
+    ],
+    words=[
+        BUCKET,
+        "a.txt",
+        "requests/a.yaml",
+        "a/../b",
+        "../../a",
+        "/etc/passwd",
+        "storageLayout",
+        "iam",
+        "1",
+    ],
+)
+
+
+def _job(spec: dict[str, Any]) -> dict[str, Any]:
+    return {"displayName": "a job", "labels": {"a": "b"}, "jobSpec": spec}
+
+
+_SPEC = {
+    "workerPoolSpecs": [
+        {
+            "machineSpec": {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1},
+            "replicaCount": "1",
+            "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
+            "containerSpec": {
+                "imageUri": "gcr.io/my-project/no-such-image:1",
+                "args": ["--a=1"],
+                "command": ["true"],
+                "env": [{"name": "A", "value": "1"}],
+            },
+        }
+    ],
+    "baseOutputDirectory": {"outputUriPrefix": f"gs://{BUCKET}/m/r"},
+    "scheduling": {"timeout": "60s", "restartJobOnWorkerRestart": False, "strategy": "SPOT"},
+}  # fmt: skip
+_TUNING = {
+    "displayName": "a study",
+    "maxTrialCount": 2,
+    "parallelTrialCount": 1,
+    "studySpec": {
+        "metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}],
+        "parameters": [
+            {"parameterId": "lr", "doubleValueSpec": {"minValue": 0.1, "maxValue": 1}, "scaleType": "UNIT_LOG_SCALE"},
+            {"parameterId": "units", "discreteValueSpec": {"values": [1, 2]}},
+        ],
+    },
+    "trialJobSpec": _SPEC,
+}  # fmt: skip
+_HERE = "/v1/projects/{}/locations/{}"
+VERTEX = Drawing(
+    shapes=[
+        Shape(verb="POST", path=f"/v1/{PARENT}/customJobs", documents=[_job(_SPEC)]),
+        Shape(verb="POST", path=f"/v1/{PARENT}/hyperparameterTuningJobs", documents=[_TUNING]),
+        Shape(verb="POST", path=_HERE + "/customJobs", documents=[_job(_SPEC)]),
+        *(
+            shape
+            for kind in ("customJobs", "hyperparameterTuningJobs")
+            for shape in (
+                Shape(
+                    verb="GET",
+                    path=_HERE + f"/{kind}",
+                    query=("filter", "pageSize", "pageToken", "readMask", "$alt"),
+                ),
+                Shape(verb="GET", path=_HERE + f"/{kind}/{{}}", query=("$alt",)),
+                Shape(verb="DELETE", path=_HERE + f"/{kind}/{{}}"),
+                Shape(verb="POST", path=_HERE + f"/{kind}/{{}}:cancel", documents=[{}]),
+            )
+        ),
+        Shape(
+            verb="POST",
+            path="/emulator/v1/projects/{}/locations/{}/customJobs/{}:preempt",
+            documents=[{"replica": "workerpool0-0"}],
+        ),
+    ],
+    words=[
+        PROJECT,
+        REGION,
+        "123",
+        "displayName",
+        'labels.a="b"',
+        "state=JOB_STATE_RUNNING",
+        "name,state",
+        "json",
+    ],
+)
+
+_RESOURCE = {"type": "ml_job", "labels": {"job_id": "1", "task_name": "service"}}
+_WRITE = {
+    "logName": f"projects/{PROJECT}/logs/ml.googleapis.com%2F1",
+    "resource": _RESOURCE,
+    "labels": {"a": "b"},
+    "entries": [{"textPayload": "Job failed.", "severity": "ERROR", "timestamp": "2026-03-01T11:00:00Z"}],
+    "partialSuccess": True,
+}
+_LIST = {
+    "resourceNames": [f"projects/{PROJECT}"],
+    "filter": 'resource.type="ml_job" AND severity>=ERROR',
+    "orderBy": "timestamp desc",
+    "pageSize": 10,
+    "pageToken": "",
+}
+_SINK = {
+    "name": "sink-1",
+    "destination": f"pubsub.googleapis.com/projects/{PROJECT}/topics/t-1",
+    "filter": 'resource.type="ml_job"',
+    "description": "d",
+    "disabled": True,
+    "exclusions": [],
+}
+LOGGING = Drawing(
+    shapes=[
+        Shape(verb="POST", path="/v2/entries:write", documents=[_WRITE, {"entries": seeds.LOG_ENTRIES}]),
+        Shape(verb="POST", path="/v2/entries:list", documents=[_LIST]),
+        Shape(verb="POST", path="/v2/projects/{}/sinks", query=("uniqueWriterIdentity",), documents=[_SINK]),
+        Shape(verb="GET", path="/v2/{}/{}/sinks"),
+        Shape(verb="GET", path="/v2/projects/{}/sinks/{}"),
+        Shape(verb="PATCH", path="/v2/projects/{}/sinks/{}", query=("updateMask",), documents=[_SINK]),
+        Shape(verb="DELETE", path="/v2/projects/{}/sinks/{}"),
+    ],
+    words=[
+        PROJECT,
+        "projects",
+        "sink-1",
+        "filter",
+        "folders",
+        "ml.googleapis.com%2F1",
+        "a AND (",
+        "timestamp>=9",
+    ],
+)
+
+_TAKEN = {
+    "grants": [
+        {"member": f"serviceAccount:*@{PROJECT}.iam.gserviceaccount.com", "role": "*", "resource": "a"}
+    ],
+    "permissions": [{"permission": "run.services.get", "resource": "*"}],
+}
+_PERMISSIONS = {"permissions": ["aiplatform.customJobs.create", "pubsub.topics.publish"]}
+_TOKEN = {"scope": ["https://www.googleapis.com/auth/cloud-platform"], "lifetime": "300s"}
+IAM = Drawing(
+    shapes=[
+        Shape(verb="GET", path="/v1/projects/{}"),
+        *(
+            shape
+            for resource in ("projects/{}", "projects/{}/topics/{}", "projects/{}/serviceAccounts/{}")
+            for shape in (
+                Shape(verb="GET", path=f"/v1/{resource}:getIamPolicy"),
+                Shape(verb="POST", path=f"/v1/{resource}:getIamPolicy", documents=[{}]),
+                Shape(verb="POST", path=f"/v1/{resource}:testIamPermissions", documents=[_PERMISSIONS]),
+            )
+        ),
+        Shape(verb="GET", path="/v2/projects/{}/locations/{}/services/{}:getIamPolicy"),
+        Shape(verb="POST", path="/v1/projects/-/serviceAccounts/{}:generateAccessToken", documents=[_TOKEN]),
+        Shape(verb="GET", path="/emulator/v1/taken-grants"),
+        Shape(verb="POST", path="/emulator/v1/taken-grants", documents=[_TAKEN]),
+        Shape(verb="DELETE", path="/emulator/v1/taken-grants"),
+    ],
+    words=[
+        PROJECT,
+        REGION,
+        "trainmaster-job-logs",
+        f"tm-on-tick@{PROJECT}.iam.gserviceaccount.com",
+        "-",
+        "pubsub.topics.publish",
+    ],
+)
+
+
+def _event(kind: str, data: object) -> dict[str, object]:
+    return {
+        "id": "9",
+        "source": "//pubsub.googleapis.com/projects/my-project/topics/t",
+        "specversion": "1.0",
+        "type": kind,
+        "subject": "objects/requests/a.yaml",
+        "time": "2026-01-01T00:00:00Z",
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+
+
+def function_drawing(kind: str, data: list[Any]) -> Drawing:
+    """Events of one type, whose data is made of these: in binary mode, in structured mode, and as background events."""
+    binary = tuple(
+        (f"ce-{key}", str(value)) for key, value in _event(kind, None).items() if key[:4] != "data"
+    )
+    legacy = {"eventId": "9", "timestamp": "2026-01-01T00:00:00Z", "eventType": "google.pubsub.topic.publish"}
+    return Drawing(
+        shapes=[
+            Shape(verb="POST", path="/", documents=data, headers=binary),
+            Shape(
+                verb="POST",
+                path="/",
+                documents=[_event(kind, each) for each in data],
+                headers=(("content-type", "application/cloudevents+json"),),
+            ),
+            Shape(
+                verb="POST",
+                path="/",
+                documents=[
+                    {"context": {**legacy, "resource": {"service": "s", "name": "n"}}, "data": data[0]}
+                ],
+            ),
+        ],
+        words=seeds.vocabulary(data),
+    )
+
+
+def pubsub_data(documents: list[Any]) -> list[Any]:
+    """Each document as the data of a Pub/Sub event."""
+    event: dict[str, Any] = seeds.MESSAGES[0]
+    return [
+        {
+            **event,
+            "message": {**event["message"], "data": base64.b64encode(json.dumps(each).encode()).decode()},
+        }
+        for each in documents
+    ]

@@ -1,0 +1,263 @@
+"""The wire surfaces of the local stack and of the functions, each started on a separate folder and fuzzed.
+
+What holds for each: an answer that is meant, no file outside its folder written or shown, and a server that lives on.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.storage import Client
+
+from tests.core.fuzz import seeds
+from tests.core.fuzz.verdicts import Finding, Verdict, promised
+from tests.stack.fuzz import shapes
+from tests.stack.fuzz.functions import function
+from tests.stack.fuzz.http_requests import Drawing, HttpRequest, asked
+from trainmaster.cli.stack.product import read_topology
+from trainstack import logging, pubsub, storage
+from trainstack.http import in_thread, serving
+from trainstack.iam import application
+from trainstack.iam.api import TAKEN
+from trainstack.stack.access import grants_of
+from trainstack.vertex import Jobs, serve
+
+DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
+CANARY = b"nobody may read this: 7c1f"
+
+
+class Target(Protocol):
+    """A running surface that is fed."""
+
+    # Any: a request as bytes and headers for HTTP, a call for gRPC.
+    def draw(self, random: Random) -> Any: ...
+
+    def feed(self, given: Any) -> Verdict: ...
+
+    def check(self) -> None:
+        """The server lives and answers. Raises `Broken`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpTarget:
+    """`meant` are the statuses of 500 and above that the service means; `alive` is a request that is always taken.
+
+    `own_failures` are the lines of the server's log about unexpected errors.
+    `renew` makes what a request deleted, so that those after it do not all end at the front door.
+    """
+
+    drawing: Drawing
+    port: int
+    alive: HttpRequest
+    meant: frozenset[int] = frozenset()
+    own_failures: Callable[[], list[str]] = list
+    renew: Callable[[], object] = lambda: None
+
+    def draw(self, random: Random) -> HttpRequest:
+        return self.drawing.request(random)
+
+    def feed(self, given: HttpRequest) -> Verdict:
+        answer = asked("127.0.0.1", self.port, given)
+        fine = answer.status < 500 or answer.status in self.meant
+        promised(holds=fine, promise="an answer that is meant", found=(answer.status, answer.body[:300]))
+        promised(holds=CANARY not in answer.body, promise="no file of this machine", found=answer.body[:300])
+        promised(holds=b"root:x:0" not in answer.body, promise="no file of this machine", found=answer.body)
+        if given.foreign:
+            # The first line may be broken as well, which is refused before the guard sees it.
+            promised(
+                holds=answer.status in {0, 400, 403, 405, 501},
+                promise="another site is refused",
+                found=answer.status,
+            )
+        if answer.status == 0:
+            promised(
+                holds=given.may_lack_its_end,
+                promise="an answer",
+                found="the connection was closed without one",
+            )
+            return Verdict.PASSED_OVER
+        if answer.status < 400 and given.verb == "DELETE":
+            self.renew()
+        return Verdict.TAKEN if answer.status < 400 else Verdict.REFUSED
+
+    def check(self) -> None:
+        answer = asked("127.0.0.1", self.port, self.alive)
+        promised(holds=answer.status == 200, promise="a server that lives on", found=answer.status)
+        failures = self.own_failures()
+        promised(holds=not failures, promise="no unexpected error", found=failures[:3])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surface:
+    """`started` runs the server on a folder and gives what is fed."""
+
+    name: str
+    started: Callable[[Path], AbstractContextManager[Target]]
+
+
+@contextlib.contextmanager
+def guarded(surface: Surface, folder: Path) -> Iterator[Target]:
+    """The surface on `folder`/a/b/state, whose neighbours must be the same afterwards. Raises `Broken`."""
+    state = folder / "a" / "b" / "state"
+    state.mkdir(parents=True)
+    for place in (folder, folder / "a", folder / "a" / "b"):
+        (place / "canary.txt").write_bytes(CANARY)
+    with surface.started(state) as target:
+        yield target
+        target.check()
+    left = sorted(str(each.relative_to(folder)) for each in _outside(folder, state))
+    promised(
+        holds=left == ["a/b/canary.txt", "a/canary.txt", "canary.txt"],
+        promise="no file elsewhere",
+        found=left,
+    )
+
+
+def _outside(folder: Path, state: Path) -> Iterator[Path]:
+    for root, directories, files in os.walk(folder):
+        directories[:] = [each for each in directories if Path(root) / each != state]
+        yield from (Path(root) / each for each in files)
+
+
+def fed_wire(target: Target, name: str, seed: int, number: int) -> Verdict | Finding:
+    """The outcome of one request. Anything but an intended answer is a finding."""
+    given = target.draw(Random(f"{seed}/{name}/{number}"))
+    try:
+        return target.feed(given)
+    except Exception as error:
+        return Finding(
+            parser=name,
+            number=number,
+            error=f"{type(error).__name__}: {error}"[:400],
+            given=repr(given)[:900],
+        )
+
+
+def _port(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+def _get(target: str) -> HttpRequest:
+    return HttpRequest(verb="GET", target=target)
+
+
+@contextlib.contextmanager
+def _storage(state: Path) -> Iterator[Target]:
+    with storage.serve(state) as url:
+        client = Client(
+            project=shapes.PROJECT, credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
+        )
+        bucket = client.create_bucket(shapes.BUCKET)
+
+        def provide() -> None:
+            for name in ("a.txt", shapes.STORAGE.words[0]):  # the words that requests name most
+                bucket.blob(name).upload_from_string("canary")
+
+        provide()
+        # 503: the file of an object is being written at this moment.
+        yield HttpTarget(
+            drawing=shapes.STORAGE,
+            port=_port(url),
+            alive=_get(f"/storage/v1/b/{shapes.BUCKET}"),
+            meant=frozenset({501, 503}),
+            renew=provide,
+        )
+        client.close()
+
+
+@contextlib.contextmanager
+def _vertex(state: Path) -> Iterator[Target]:
+    jobs = Jobs(
+        dir=state / "state",
+        buckets_dir=state / "buckets",
+        images={},
+        write_log=lambda _: None,
+        project=shapes.PROJECT,
+        grace_s=1.0,
+    )
+    with serve(jobs) as url:
+        alive = _get(f"/v1/{shapes.PARENT}/customJobs?pageSize=1")
+        # 501: what the service does and this emulator does not.
+        yield HttpTarget(drawing=shapes.VERTEX, port=_port(url), alive=alive, meant=frozenset({501}))
+
+
+@contextlib.contextmanager
+def _logging(state: Path) -> Iterator[Target]:
+    with pubsub.serve(state / "pubsub") as address, logging.serve(state / "logging", address) as url:
+        yield HttpTarget(
+            drawing=shapes.LOGGING, port=_port(url), alive=_get("/_stats"), meant=frozenset({501})
+        )
+
+
+@contextlib.contextmanager
+def _iam(_: Path) -> Iterator[Target]:
+    topology = read_topology(DEPLOY / "topology.yaml", project=shapes.PROJECT, region=shapes.REGION)
+    grants = grants_of(topology, DEPLOY / "permissions.yaml")
+    with in_thread(lambda: serving(application(grants))) as url:
+        yield HttpTarget(drawing=shapes.IAM, port=_port(url), alive=_get(TAKEN))
+
+
+@contextlib.contextmanager
+def _pubsub(state: Path) -> Iterator[Target]:
+    from tests.stack.fuzz.grpc_calls import GrpcTarget  # grpc is heavy, and the others do without
+
+    with pubsub.serve(state) as address, contextlib.closing(GrpcTarget(address)) as target:
+        yield target
+
+
+def _function(entry_point: str, kind: str, data: list[Any]) -> Surface:
+    @contextlib.contextmanager
+    def started(state: Path) -> Iterator[Target]:
+        with function(entry_point, state) as port:
+            alive = HttpRequest(
+                verb="POST",
+                target="/",
+                headers=(
+                    *(("ce-id", "1"), ("ce-source", "s"), ("ce-specversion", "1.0"), ("ce-type", kind)),
+                    ("content-type", "application/json"),
+                ),
+                body=json.dumps(data[0]).encode(),
+            )
+            # 500: a request that is not an event fails in functions-framework, before our code runs.
+            yield HttpTarget(
+                drawing=shapes.function_drawing(kind, data),
+                port=port,
+                alive=alive,
+                meant=frozenset({500}),
+                own_failures=lambda: _critical_lines(state / "logs"),
+            )
+
+    return Surface(name=entry_point, started=started)
+
+
+def _critical_lines(logs: Path) -> list[str]:
+    """functions/main.py logs so whatever its flows raise that has no name."""
+    lines = (line for file in logs.rglob("*.log") for line in file.read_text(errors="replace").splitlines())
+    return [line[:2000] for line in lines if '"CRITICAL"' in line]
+
+
+_MESSAGE = "google.cloud.pubsub.topic.v1.messagePublished"
+_OBJECT = "google.cloud.storage.object.v1.finalized"
+SURFACES = (
+    Surface(name="storage", started=_storage),
+    Surface(name="vertex", started=_vertex),
+    Surface(name="logging", started=_logging),
+    Surface(name="iam", started=_iam),
+    Surface(name="pubsub", started=_pubsub),
+    _function("on_request_uploaded", _OBJECT, seeds.UPLOADS),
+    _function(
+        "on_request_published", _MESSAGE, shapes.pubsub_data([*seeds.OWN, *seeds.LEGACY, *seeds.TUNING])
+    ),
+    _function("on_job_log", _MESSAGE, shapes.pubsub_data(seeds.LOG_ENTRIES)),
+    _function("on_data_arrived", _OBJECT, [{**seeds.UPLOADS[0], "bucket": "my-project-data"}]),
+    _function("on_image_pushed", _MESSAGE, shapes.pubsub_data(seeds.PUSHES)),
+    _function("on_alert", _MESSAGE, shapes.pubsub_data(seeds.ALERTS)),
+    _function("on_notice", _MESSAGE, shapes.pubsub_data(seeds.NOTICES)),
+)

@@ -1,0 +1,125 @@
+"""Every service over the grants of one deployment, and calls of them with the token of any account."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from google.pubsub_v1 import types
+from starlette.types import ASGIApp
+
+from tests.stack.services import jobs_service
+from trainmaster.cli.stack.product import read_topology
+from trainstack.http import in_thread, serving
+from trainstack.iam import Grants, application
+from trainstack.iam.principals import Principal, Tokens
+from trainstack.logging import Logging
+from trainstack.pubsub import PubSub
+from trainstack.stack.access import grants_of
+from trainstack.storage.server import Storage
+
+DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
+PROJECT, REGION = "enforced-project", "us-central1"
+LEDGER, MODELS, MINE = f"{PROJECT}-ledger", f"{PROJECT}-models", "my-other-bucket"
+TOPIC = f"projects/{PROJECT}/topics/trainmaster-notices"
+JOBS = f"projects/{PROJECT}/locations/{REGION}/customJobs"
+STRANGER, TRAINER, TICK, ARRIVALS = "stranger", "tm-trainer", "tm-on-tick", "tm-on-data-arrived"
+UNAUTHORIZED = "User not authorized to perform this action."
+
+
+def email(account: str) -> str:
+    return f"{account}@{PROJECT}.iam.gserviceaccount.com"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """Every service over one deployment's grants."""
+
+    grants: Grants
+    tokens: Tokens
+    urls: Mapping[str, str]
+    pubsub: str
+    http: httpx.Client
+
+    def token(self, account: str) -> str:
+        principal = Principal(kind="account", name=account, email=email(account))
+        return f"Bearer {self.tokens.issue(principal)}"
+
+    def call(
+        self, verb: str, service: str, path: str, account: str = "", **options: Any
+    ) -> httpx.Response:  # Any: httpx's
+        """A call with the account's token; without an account, the local user's."""
+        headers = {"Authorization": self.token(account)} if account else {}
+        return self.http.request(verb, self.urls[service] + path, headers=headers, **options)
+
+    def upload(self, bucket: str, name: str, account: str = "", **more: str) -> httpx.Response:
+        return self.call(
+            "POST", "storage", f"/upload/storage/v1/b/{bucket}/o", account,
+            params={"uploadType": "media", "name": name, **more}, content=b"x",
+        )  # fmt: skip
+
+    def read(self, bucket: str, name: str, account: str) -> httpx.Response:
+        return self.call("GET", "storage", f"/storage/v1/b/{bucket}/o/{name.replace('/', '%2F')}", account)
+
+
+@pytest.fixture(scope="module")
+def grants() -> Grants:
+    topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
+    return grants_of(topology, DEPLOY / "permissions.yaml")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, grants: Grants) -> Iterator[Served]:
+    with in_thread(lambda: running(tmp_path_factory.mktemp("enforced"), grants)) as services:
+        for bucket in (LEDGER, MODELS, MINE):
+            made = services.call("POST", "storage", f"/storage/v1/b?project={PROJECT}", json={"name": bucket})
+            made.raise_for_status()
+        for bucket, name in ((LEDGER, "runs/a.json"), (MODELS, "team-a/model"), (MODELS, "team-b/model")):
+            services.upload(bucket, name).raise_for_status()
+        call_pubsub(services, "CreateTopic", types.Topic(name=TOPIC), "")
+        yield services
+
+
+@contextlib.asynccontextmanager
+async def running(folder: Path, grants: Grants) -> AsyncIterator[Served]:
+    tokens = Tokens()
+    async with contextlib.AsyncExitStack() as stack:
+        storage = Storage(dir=folder / "storage", grants=grants, tokens=tokens)
+        logging = Logging(dir=folder / "logging", grants=grants, tokens=tokens)
+        jobs = jobs_service(folder, PROJECT, logging, tokens, grants)
+        pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
+        stack.push_async_callback(pubsub.stop)
+        port = await pubsub.start()
+        apps: dict[str, ASGIApp] = {
+            "storage": storage,
+            "logging": logging,
+            "vertex": jobs,
+            "iam": application(grants, tokens),
+        }
+        urls = {name: await stack.enter_async_context(serving(app)) for name, app in apps.items()}
+        http = stack.enter_context(httpx.Client(timeout=60, trust_env=False))
+        yield Served(grants=grants, tokens=tokens, urls=urls, pubsub=f"127.0.0.1:{port}", http=http)
+
+
+def call_pubsub(served: Served, method: str, request: Any, account: str) -> bytes:  # Any: any request
+    service = "Subscriber" if "ubscription" in method.replace("TopicSubscriptions", "") or method in (
+        "Pull", "Acknowledge", "ModifyAckDeadline",
+    ) else "Publisher"  # fmt: skip
+    raw = request if isinstance(request, bytes) else type(request).serialize(request)
+    metadata = [("authorization", served.token(account))] if account else []
+    with grpc.insecure_channel(served.pubsub) as channel:
+        answer = channel.unary_unary(f"/google.pubsub.v1.{service}/{method}")(
+            raw, metadata=metadata, timeout=60
+        )
+    return bytes(answer)
+
+
+def denied(answer: httpx.Response) -> str:
+    """The message of a refusal in the form that all services share."""
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (403, 403), answer.text
+    return str(error["message"])

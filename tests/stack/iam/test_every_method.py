@@ -1,0 +1,89 @@
+"""Every method of every service has its permissions in the table, and is closed to an account without grants."""
+
+import grpc
+import pytest
+
+from trainstack.pubsub import wire
+from trainstack.pubsub.api.methods import REQUESTS, methods_of
+from trainstack.storage.api.routes import ROUTES
+
+from .conftest import JOBS, LEDGER, PROJECT, REGION, STRANGER, UNAUTHORIZED, Served, call_pubsub, denied
+
+NO_ACCOUNT_REFUSED = {
+    "managedFolders.testIamPermissions",
+    "buckets.testIamPermissions",  # answers which permissions the caller has
+    "objects.insert PUT",  # the session's URI is the authorization, and there is no such session
+    "objects.cancelUpload DELETE",
+}
+
+
+@pytest.mark.parametrize("number", range(len(ROUTES)))
+def test_every_route_of_storage_is_closed_to_an_account_without_a_grant(served: Served, number: int) -> None:
+    route = ROUTES[number]
+    filled = {
+        "bucket": LEDGER,
+        "object": "runs/a.json",
+        "to_bucket": LEDGER,
+        "to_object": "b",
+        "notification": "1",
+        "folder": "team-a%2F",
+    }
+    path = route.pattern.pattern
+    for name, value in filled.items():
+        for tail in ("[^/]+", ".+", "[a-z0-9][a-z0-9._-]+"):
+            path = path.replace(f"(?P<{name}>{tail})", value)
+    path = path.replace("(?:/resumable)?", "").replace(
+        "(?!(?:storage|upload|download|resumable|batch|emulator)/)", ""
+    )
+    options = {"json": {"sourceObjects": [{"name": "runs/a.json"}]}} if route.verb == "POST" else {}
+    query = f"?uploadType=resumable&name=new&upload_id=none&project={PROJECT}"
+    answer = served.call(route.verb, "storage", path + query, STRANGER, **options)
+    if route.name in NO_ACCOUNT_REFUSED or f"{route.name} {route.verb}" in NO_ACCOUNT_REFUSED:
+        assert answer.status_code in (200, 404), answer.text
+    else:
+        assert answer.status_code == 403, (route.name, answer.text)
+
+
+def test_every_method_of_pubsub_is_closed_to_an_account_without_a_grant(served: Served) -> None:
+    service = type("_", (), {})()  # only the methods' names are read
+    names = [name for methods in methods_of(service).values() for name in methods]
+    for name in names:
+        request = (REQUESTS.get(name) or wire.request_class(name))()
+        with pytest.raises(grpc.RpcError) as refused:
+            call_pubsub(served, name, request.SerializeToString(), STRANGER)
+        assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED, name
+        assert refused.value.details() == UNAUTHORIZED
+
+
+VERTEX_AND_LOGGING = [
+    *(
+        ("vertex", verb, f"/{version}/projects/{PROJECT}/locations/{REGION}/{jobs}{tail}")
+        for version in ("v1", "v1beta1")
+        for jobs in ("customJobs", "hyperparameterTuningJobs")
+        for verb, tail in (("POST", ""), ("GET", ""), ("POST", "/1:cancel"), ("GET", "/1"), ("DELETE", "/1"))
+    ),
+    ("vertex", "POST", f"/emulator/v1/{JOBS}/1:preempt"),
+    ("vertex", "PUT", "/emulator/v1/quota"),
+    ("vertex", "GET", f"/v1/projects/{PROJECT}/locations/{REGION}/endpoints"),
+    *(("logging", verb, f"/v2/projects/{PROJECT}/sinks") for verb in ("GET", "POST")),
+    *(("logging", verb, f"/v2/projects/{PROJECT}/sinks/s") for verb in ("GET", "PUT", "PATCH", "DELETE")),
+    ("logging", "GET", "/_stats"),
+    ("iam", "GET", f"/v1/projects/{PROJECT}"),
+    ("iam", "POST", "/emulator/v1/taken-grants"),
+    *((service, "POST", "/emulator/v1/injections") for service in ("storage", "vertex", "logging")),
+]
+
+
+@pytest.mark.parametrize(("service", "verb", "path"), VERTEX_AND_LOGGING)
+def test_every_route_of_the_others_is_closed_to_an_account_without_a_grant(
+    served: Served, service: str, verb: str, path: str
+) -> None:
+    answer = served.call(verb, service, path, STRANGER, **({"json": {}} if verb != "GET" else {}))
+    assert denied(answer)
+    assert answer.json()["error"]["status"] == "PERMISSION_DENIED"
+
+
+def test_the_local_user_needs_no_grant(served: Served) -> None:
+    assert served.call("GET", "storage", "/_stats").status_code == 200
+    assert served.call("GET", "vertex", f"/v1/{JOBS}").status_code == 200
+    assert served.call("GET", "logging", f"/v2/projects/{PROJECT}/sinks").status_code == 200

@@ -1,0 +1,263 @@
+"""Permissions asked for over the wire: what the deployment's table grants, and what a test took away."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from google.api_core.exceptions import Forbidden
+from google.cloud.storage import Client
+from google.oauth2.credentials import Credentials
+
+from trainmaster.cli.stack.product import read_topology
+from trainmaster.deploy.names import ACCOUNT_PREFIX as DEPLOYED_PREFIX
+from trainstack.http import in_thread, serving
+from trainstack.iam import Grants, application
+from trainstack.iam.principals import Principal, Tokens, TooManyTokensError
+from trainstack.stack.access import ACCOUNT_PREFIX, grants_of
+from trainstack.stack.topology import Topology
+from trainstack.storage.server import served
+
+DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
+PROJECT, REGION = "iam-project", "us-central1"
+LEDGER = f"projects/_/buckets/{PROJECT}-ledger"
+TICK = f"tm-on-tick@{PROJECT}.iam.gserviceaccount.com"
+SCOPE = ["https://www.googleapis.com/auth/cloud-platform"]
+
+
+@pytest.fixture(scope="module")
+def topology() -> Topology:
+    return read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
+
+
+@pytest.fixture(scope="module")
+def grants(topology: Topology) -> Grants:
+    return grants_of(topology, DEPLOY / "permissions.yaml")
+
+
+@pytest.fixture(scope="module")
+def tokens() -> Tokens:
+    return Tokens(max_expiring=100)
+
+
+@pytest.fixture(scope="module")
+def served_iam(grants: Grants, tokens: Tokens) -> Iterator[httpx.Client]:
+    with (
+        in_thread(lambda: serving(application(grants, tokens))) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def iam(served_iam: httpx.Client, grants: Grants) -> Iterator[httpx.Client]:
+    """Everything is granted as the table says, whatever the test before took away."""
+    yield served_iam
+    grants.restore()
+
+
+def token(iam: httpx.Client, email: str = TICK) -> dict[str, str]:
+    answer = iam.post(
+        f"/v1/projects/-/serviceAccounts/{email}:generateAccessToken",
+        json={"scope": SCOPE, "lifetime": "300s"},
+    )
+    assert answer.status_code == 200, answer.text
+    return {"Authorization": f"Bearer {answer.json()['accessToken']}"}
+
+
+def held(
+    iam: httpx.Client, resource: str, *permissions: str, headers: dict[str, str] | None = None
+) -> list[str]:
+    version = "v2" if "/services/" in resource else "v1"
+    answer = iam.post(
+        f"/{version}/{resource}:testIamPermissions",
+        json={"permissions": list(permissions)},
+        headers=headers or {},
+    )
+    assert answer.status_code == 200, answer.text
+    found: list[str] = answer.json().get("permissions", [])
+    return found
+
+
+def test_the_prefix_of_accounts_is_the_deployments() -> None:
+    assert ACCOUNT_PREFIX == DEPLOYED_PREFIX
+
+
+def test_the_owner_may_do_everything(iam: httpx.Client) -> None:
+    assert held(iam, f"projects/{PROJECT}", "a.b.c", "d.e.f") == ["a.b.c", "d.e.f"]
+
+
+def test_an_account_has_what_its_grants_give_and_no_more(iam: httpx.Client) -> None:
+    headers = token(iam)
+    asked = ("aiplatform.customJobs.create", "aiplatform.endpoints.create")
+    assert held(iam, f"projects/{PROJECT}", *asked, headers=headers) == ["aiplatform.customJobs.create"]
+    notices, requests = (f"projects/{PROJECT}/topics/trainmaster-{each}" for each in ("notices", "requests"))
+    assert held(iam, notices, "pubsub.topics.publish", headers=headers) == ["pubsub.topics.publish"]
+    assert held(iam, requests, "pubsub.topics.publish", headers=headers) == []
+    trainer = f"projects/{PROJECT}/serviceAccounts/tm-trainer@{PROJECT}.iam.gserviceaccount.com"
+    assert held(iam, trainer, "iam.serviceAccounts.actAs", headers=headers) == ["iam.serviceAccounts.actAs"]
+
+
+def test_a_projects_grants_reach_what_is_in_it(iam: httpx.Client, grants: Grants) -> None:
+    member = f"serviceAccount:tm-trainer@{PROJECT}.iam.gserviceaccount.com"
+    assert grants.permitted(member, ["logging.logEntries.create"], f"projects/{PROJECT}/topics/any")
+
+
+def test_what_a_smaller_topology_lacks_is_granted_to_nobody(topology: Topology) -> None:
+    alerts = topology.topic_name("alerts")
+    assert grants_of(topology, DEPLOY / "permissions.yaml").policy(alerts).get("bindings")
+    topics = {role: topic for role, topic in topology.topics.items() if role != "alerts"}
+    smaller = grants_of(replace(topology, topics=topics), DEPLOY / "permissions.yaml")
+    assert "bindings" not in smaller.policy(alerts)
+    assert smaller.policy(topology.topic_name("notices")).get("bindings")
+
+
+def test_a_grant_on_an_unknown_kind_of_thing_is_not_taken_for_one_on_the_project(
+    topology: Topology, tmp_path: Path
+) -> None:
+    table = (DEPLOY / "permissions.yaml").read_text()
+    (tmp_path / "permissions.yaml").write_text(
+        table.replace("thing: {topic: alerts}", "thing: {queue: alerts}")
+    )
+    with pytest.raises(ValueError, match="queue 'alerts'"):
+        grants_of(topology, tmp_path / "permissions.yaml")
+
+
+def test_policies_show_the_bindings_by_which_it_is_so(iam: httpx.Client) -> None:
+    topic = f"projects/{PROJECT}/topics/trainmaster-job-logs"
+    (binding,) = iam.get(f"/v1/{topic}:getIamPolicy").json()["bindings"]
+    assert binding["role"] == "roles/pubsub.publisher"
+    assert [each.split("@")[1] for each in binding["members"]] == ["gcp-sa-logging.iam.gserviceaccount.com"]
+    project = iam.post(f"/v1/projects/{PROJECT}:getIamPolicy").json()
+    roles = {each["role"] for each in project["bindings"]}
+    assert f"projects/{PROJECT}/roles/trainmaster_jobs" in roles
+    run = iam.get(f"/v2/projects/{PROJECT}/locations/{REGION}/services/on-tick:getIamPolicy").json()
+    assert [each["role"] for each in run["bindings"]] == ["roles/run.invoker"]
+
+
+def test_a_grant_that_is_taken_away_is_gone_until_it_is_restored(iam: httpx.Client) -> None:
+    project, headers = f"projects/{PROJECT}", token(iam)
+    jobs = ("aiplatform.customJobs.create",)
+    taken = {"grants": [{"member": f"serviceAccount:{TICK}", "role": "*/trainmaster_jobs", "resource": "*"}]}
+    assert iam.post("/emulator/v1/taken-grants", json=taken).json()["grants"] == taken["grants"]
+    assert held(iam, project, *jobs, headers=headers) == []
+    assert TICK not in iam.post(f"/v1/{project}:getIamPolicy").text
+    other = token(iam, f"tm-on-alert@{PROJECT}.iam.gserviceaccount.com")
+    assert held(iam, project, *jobs, headers=other) == [*jobs]
+    assert iam.delete("/emulator/v1/taken-grants").json() == {"grants": [], "permissions": []}
+    assert held(iam, project, *jobs, headers=headers) == [*jobs]
+
+
+def test_a_permission_taken_from_the_owner_is_refused(iam: httpx.Client) -> None:
+    iam.post(
+        "/emulator/v1/taken-grants",
+        json={"permissions": [{"permission": "*.get*", "resource": f"projects/{PROJECT}*"}]},
+    )
+    path = f"/v1/projects/-/serviceAccounts/{TICK}:generateAccessToken"
+    refused = [
+        iam.post(path, json={"scope": SCOPE}),
+        iam.post(f"/v1/projects/{PROJECT}:getIamPolicy"),
+        iam.get(f"/v1/projects/{PROJECT}/topics/t:getIamPolicy"),
+    ]
+    assert [answer.status_code for answer in refused] == [403] * 3
+    assert {answer.json()["error"]["status"] for answer in refused} == {"PERMISSION_DENIED"}
+
+
+def test_buckets_are_asked_about_with_the_official_client(
+    iam: httpx.Client, grants: Grants, tokens: Tokens, tmp_path: Path
+) -> None:
+    asked = ["storage.objects.create", "storage.buckets.delete"]
+    bearer = token(iam)["Authorization"].removeprefix("Bearer ")
+    with in_thread(lambda: served(tmp_path, grants=grants, tokens=tokens)) as url:
+        httpx.post(f"{url}/storage/v1/b?project={PROJECT}", json={"name": f"{PROJECT}-ledger"}, timeout=60)
+        client = Client(
+            project=PROJECT, credentials=Credentials(bearer), client_options={"api_endpoint": url}
+        )
+        try:
+            bucket = client.bucket(f"{PROJECT}-ledger")
+            assert bucket.test_iam_permissions(asked) == ["storage.objects.create"]
+            with pytest.raises(Forbidden, match=r"does not have storage\.buckets\.getIamPolicy access"):
+                bucket.get_iam_policy()
+        finally:
+            client.close()
+        policy = httpx.get(f"{url}/storage/v1/b/{PROJECT}-ledger/iam", timeout=60).json()
+        roles = {binding["role"] for binding in policy["bindings"]}
+        assert httpx.get(
+            f"{url}/storage/v1/b/{PROJECT}-ledger/iam/testPermissions?permissions=a.b", timeout=60
+        ).json()["permissions"] == ["a.b"]
+    assert roles == {"roles/storage.objectUser", "roles/storage.objectCreator"}
+
+
+def test_the_project_tells_its_number(iam: httpx.Client) -> None:
+    found = iam.get(f"/v1/projects/{PROJECT}").json()
+    assert found["projectId"] == PROJECT
+    assert len(found["projectNumber"]) == 12
+    assert iam.get("/v1/projects/other").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        (f"/v1/projects/{PROJECT}:testIamPermissions", b"[", 400),
+        (f"/v1/projects/{PROJECT}:testIamPermissions", b"[]", 400),
+        (f"/v1/projects/{PROJECT}:testIamPermissions", b'{"permissions": [1]}', 400),
+        (f"/v1/projects/{PROJECT}:testIamPermissions", b'{"permissions": ["storage.*"]}', 400),
+        (f"/v1/projects/{PROJECT}:testIamPermissions", b"[" * 20000, 400),
+        (f"/v1/projects/-/serviceAccounts/{TICK}:generateAccessToken", b"{}", 400),
+        (
+            f"/v1/projects/-/serviceAccounts/{TICK}:generateAccessToken",
+            b'{"scope":["s"],"lifetime":"9h"}',
+            400,
+        ),
+        ("/v1/projects/-/serviceAccounts/nobody:generateAccessToken", b'{"scope":["s"]}', 403),
+        (f"/v1/projects/{PROJECT}:testIamPermissions", b'{"permissions": ["\\ud800"]}', 400),
+        ("/emulator/v1/taken-grants", b'{"permissions": [{"permission": "\\udfff", "resource": "r"}]}', 400),
+        (f"/v1/projects/-/serviceAccounts/{TICK}:generateAccessToken", b'{"scope": ["\\ud800"]}', 400),
+        ("/v1/anything", b"", 404),
+        ("/emulator/v1/taken-grants", b'{"grants": {}}', 400),
+        ("/emulator/v1/taken-grants", b'{"grants": [{"member": 1}]}', 400),
+        ("/emulator/v1/taken-grants", b"{}", 400),
+    ],
+)
+def test_what_is_no_question_is_refused(iam: httpx.Client, path: str, body: bytes, status: int) -> None:
+    answer = iam.post(path, content=body)
+    assert answer.status_code == status, answer.text
+    error: dict[str, Any] = answer.json()["error"]
+    assert error["code"] == status
+
+
+def test_another_site_is_refused(iam: httpx.Client) -> None:
+    answer = iam.delete("/emulator/v1/taken-grants", headers={"Origin": "https://elsewhere.example"})
+    assert answer.status_code == 403
+
+
+def test_a_token_is_good_for_its_lifetime() -> None:
+    tokens, account = Tokens(), Principal(kind="account", name=TICK, email=TICK)
+    assert tokens.principal_of(tokens.issue(account, lifetime_s=3600)) == account
+    assert tokens.principal_of(tokens.issue(account, lifetime_s=0)) is None
+
+
+def test_tokens_with_a_lifetime_are_bounded_and_expired_ones_make_room() -> None:
+    tokens, account = Tokens(max_expiring=2), Principal(kind="account", name=TICK, email=TICK)
+    good, _ = tokens.issue(account, lifetime_s=3600), tokens.issue(account, lifetime_s=0)
+    tokens.issue(account, lifetime_s=3600)
+    with pytest.raises(TooManyTokensError, match="all 2 allowed tokens"):
+        tokens.issue(account, lifetime_s=3600)
+    assert tokens.principal_of(tokens.issue(account)) == account  # a replica's is not counted
+    tokens.revoke(good)
+    tokens.issue(account, lifetime_s=3600)
+
+
+def test_too_many_access_tokens_are_refused_until_one_expires(grants: Grants) -> None:
+    with (
+        in_thread(lambda: serving(application(grants, Tokens(max_expiring=1)))) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        token(client)
+        refused = client.post(
+            f"/v1/projects/-/serviceAccounts/{TICK}:generateAccessToken", json={"scope": SCOPE}
+        )
+    assert refused.status_code == 429
+    assert refused.json()["error"]["status"] == "RESOURCE_EXHAUSTED"

@@ -1,0 +1,136 @@
+"""What Cloud Storage refuses and allows, and its sentences."""
+
+from pathlib import Path
+
+import pytest
+
+from trainstack.http import in_thread
+from trainstack.iam import Grants
+from trainstack.iam.service import Grant
+
+from .conftest import (
+    ARRIVALS,
+    LEDGER,
+    MINE,
+    MODELS,
+    PROJECT,
+    STRANGER,
+    TICK,
+    TRAINER,
+    Served,
+    denied,
+    email,
+    running,
+)
+
+
+def test_storage_names_the_account_the_permission_and_the_resource(served: Served) -> None:
+    sentence = "{} does not have {} access to the Google Cloud Storage {}. Permission '{}' denied on resource (or it may not exist)."
+    reading = served.read(LEDGER, "runs/a.json", TRAINER)
+    permission = "storage.objects.get"
+    assert denied(reading) == sentence.format(email(TRAINER), permission, "object", permission)
+    (error,) = reading.json()["error"]["errors"]
+    assert (error["domain"], error["reason"], error["message"]) == ("global", "forbidden", denied(reading))
+    listing = served.call("GET", "storage", f"/storage/v1/b/{LEDGER}/o", TRAINER)
+    permission = "storage.objects.list"
+    assert denied(listing) == sentence.format(email(TRAINER), permission, "bucket", permission)
+    created = served.call(
+        "POST", "storage", f"/storage/v1/b?project={PROJECT}", TRAINER, json={"name": "b-1"}
+    )
+    assert "storage.buckets.create access to the Google Cloud project." in denied(created)
+
+
+def test_an_account_may_do_what_it_is_granted(served: Served) -> None:
+    assert served.read(LEDGER, "runs/a.json", TICK).status_code == 200
+    assert served.upload(LEDGER, "runs/a.json", TICK).status_code == 200
+    assert served.upload(MODELS, "team-a/model", TRAINER).status_code == 200
+    assert served.call("GET", "storage", f"/storage/v1/b/{MODELS}/o", TRAINER).status_code == 200
+
+
+def test_replacing_an_object_needs_the_permission_to_delete_it(served: Served) -> None:
+    assert served.upload(LEDGER, "arrivals/1", ARRIVALS).status_code == 200
+    assert "storage.objects.delete" in denied(served.upload(LEDGER, "arrivals/1", ARRIVALS))
+    path = f"/upload/storage/v1/b/{LEDGER}/o?uploadType=resumable&name=arrivals/1"
+    session = served.call("POST", "storage", path, ARRIVALS, json={}).headers["location"]
+    assert "storage.objects.delete" in denied(served.http.put(session, content=b"y"))
+    guarded = served.upload(LEDGER, "arrivals/1", ARRIVALS, ifGenerationMatch="0")
+    assert guarded.status_code == 412  # nothing would be replaced
+
+
+def test_a_trainer_may_read_the_metadata_of_the_bucket_that_it_writes(served: Served) -> None:
+    """As TensorFlow does before it creates the first folder of a new model."""
+    assert served.call("GET", "storage", f"/storage/v1/b/{MODELS}", TRAINER).status_code == 200
+    assert "storage.buckets.get" in denied(served.call("GET", "storage", f"/storage/v1/b/{LEDGER}", TRAINER))
+
+
+def test_a_missing_object_looks_forbidden_to_an_account_that_may_not_list(
+    served: Served, tmp_path: Path
+) -> None:
+    assert served.read(LEDGER, "runs/none", TICK).status_code == 404
+    grant = Grant(
+        member=f"serviceAccount:{email('reader')}",
+        role="roles/reader",
+        resource=f"projects/_/buckets/{LEDGER}",
+    )
+    roles = {"roles/reader": frozenset({"storage.objects.get", "storage.objects.delete"})}
+    grants = Grants(project=PROJECT, project_number="1", grants=[grant], roles=roles, buckets=[LEDGER])
+    with in_thread(lambda: running(tmp_path, grants)) as other:
+        made = f"/storage/v1/b?project={PROJECT}"
+        other.call("POST", "storage", made, json={"name": LEDGER}).raise_for_status()
+        other.upload(LEDGER, "there").raise_for_status()
+        assert other.read(LEDGER, "there", "reader").status_code == 200
+        deleted = other.call("DELETE", "storage", f"/storage/v1/b/{LEDGER}/o/none", "reader")
+        for answer in (other.read(LEDGER, "none", "reader"), deleted):
+            assert "does not have storage.objects.list access" in denied(answer)
+
+
+def test_a_bucket_that_does_not_exist_is_404_for_everyone(served: Served) -> None:
+    assert served.read("no-such-bucket", "a", STRANGER).status_code == 404
+    assert served.upload("no-such-bucket", "a", STRANGER).status_code == 404
+    copied = f"/storage/v1/b/{MODELS}/o/team-a%2Fmodel/copyTo/b/no-such-bucket/o/a"
+    assert served.call("POST", "storage", copied, TRAINER).status_code == 404
+
+
+def test_a_copy_needs_both_ends(served: Served) -> None:
+    for source, target in ((LEDGER, MODELS), (MODELS, LEDGER)):
+        name = "runs%2Fa.json" if source == LEDGER else "team-a%2Fmodel"
+        path = f"/storage/v1/b/{source}/o/{name}/rewriteTo/b/{target}/o/stolen"
+        assert "denied on resource" in denied(served.call("POST", "storage", path, TRAINER))
+
+
+def test_every_account_may_use_a_bucket_that_the_local_user_made(served: Served) -> None:
+    assert served.upload(MINE, "data.csv", TRAINER).status_code == 200
+    assert served.read(MINE, "data.csv", TICK).status_code == 200
+    assert served.call("GET", "storage", f"/storage/v1/b/{MINE}", TRAINER).status_code == 200
+    assert "storage.buckets.delete" in denied(
+        served.call("DELETE", "storage", f"/storage/v1/b/{MINE}", TRAINER)
+    )
+    bindings = served.call("GET", "storage", f"/storage/v1/b/{MINE}/iam").json()["bindings"]
+    assert {member for each in bindings for member in each["members"]} == {f"projectEditor:{PROJECT}"}
+
+
+@pytest.fixture
+def team() -> Grants:
+    """One account with its folder of a bucket."""
+    member, bucket = f"serviceAccount:{email('tm-team-a')}", f"projects/_/buckets/{MODELS}"
+    return Grants(
+        project=PROJECT,
+        project_number="123456789012",
+        grants=[Grant(member=member, role="roles/user", resource=bucket, folder="team-a/")],
+        roles={"roles/user": frozenset({"storage.objects.get", "storage.objects.list"})},
+        buckets=[MODELS],
+    )
+
+
+@pytest.mark.parametrize(
+    ("object_name", "allowed"),
+    [("team-a/model", True), ("team-a/", True), ("team-ab/model", False), ("team-b/model", False), ("", False), (None, False)],
+)  # fmt: skip
+def test_a_grant_on_a_managed_folder_reaches_its_objects_alone(
+    team: Grants, object_name: str | None, allowed: bool
+) -> None:
+    member, bucket = f"serviceAccount:{email('tm-team-a')}", f"projects/_/buckets/{MODELS}"
+    for permission in ("storage.objects.get", "storage.objects.list"):
+        assert team.allows(member, permission, bucket, object_name) is allowed
+    assert not team.allows(member, "storage.objects.delete", bucket, object_name)
+    assert "bindings" not in team.policy(bucket)

@@ -1,0 +1,121 @@
+"""Two teams' jobs, each trying to reach what belongs to the other, and to the service."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from trainmaster.cli.stack.product import read_topology
+from trainstack.http import in_thread
+from trainstack.stack.access import grants_of
+
+from .conftest import DEPLOY, JOBS, PROJECT, REGION, Served, denied, email, running
+from .test_other_refusals import job
+
+TEAMS = ("vision", "speech")
+INBOX, LEDGER, MODELS, DATA, CHAMPIONS = (
+    f"{PROJECT}-{role}" for role in ("inbox", "ledger", "models", "data", "champions")
+)
+THEIRS = {
+    MODELS: ("{team}/m/run/model/weights", "{team}/m/run/model/metrics.json"),
+    DATA: ("{team}/train.csv",),
+    INBOX: ("requests/{team}/a.yaml", "rules/{team}/a.yaml"),
+    CHAMPIONS: ("{team}/m/run/model/weights",),
+    LEDGER: ("champions/{team}/m.json", "runs/run.json"),
+}
+"""Objects of a team, by bucket."""
+each_way = pytest.mark.parametrize(("team", "other"), [TEAMS, TEAMS[::-1]])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
+    grants = grants_of(topology, DEPLOY / "permissions.yaml", TEAMS)
+    with in_thread(lambda: running(tmp_path_factory.mktemp("teams"), grants)) as services:
+        for bucket, names in THEIRS.items():
+            made = services.call("POST", "storage", f"/storage/v1/b?project={PROJECT}", json={"name": bucket})
+            made.raise_for_status()
+            for name in {each.format(team=team) for each in names for team in TEAMS}:
+                services.upload(bucket, name).raise_for_status()
+        for team in TEAMS:
+            services.upload(MODELS, team).raise_for_status()  # the marker, as the stack creates it
+        yield services
+
+
+def attempts(served: Served, account: str, bucket: str, name: str, own: str) -> Iterator[str]:
+    """The refusals that the account gets when it reads, lists, patches, removes, copies, composes or replaces the object, or adds one."""
+    path = f"/storage/v1/b/{bucket}/o/{name.replace('/', '%2F')}"
+    mine = f"b/{MODELS}/o/{own.replace('/', '%2F')}"
+    folder = name.rpartition("/")[0]
+    for verb, to in (
+        ("GET", path),
+        ("GET", f"{path}?alt=media"),
+        ("GET", f"/{bucket}/{name}"),
+        ("GET", f"/storage/v1/b/{bucket}/o?prefix={folder}/"),
+        ("GET", f"/storage/v1/b/{bucket}/o"),
+        ("PATCH", path),
+        ("DELETE", path),
+        ("POST", f"{path}/rewriteTo/{mine}"),
+        ("POST", f"/storage/v1/{mine}/rewriteTo/{path.removeprefix('/storage/v1/')}"),
+        ("POST", f"{path}/compose"),
+    ):
+        body = {"json": {"sourceObjects": [{"name": name}]}} if verb in ("POST", "PATCH") else {}
+        yield denied(served.call(verb, "storage", to, account, **body))
+    yield denied(served.upload(bucket, name, account))
+    yield denied(served.upload(bucket, f"{folder}/new", account))
+
+
+@each_way
+@pytest.mark.parametrize("bucket", THEIRS)
+def test_a_teams_job_is_refused_everything_of_the_other_team(
+    served: Served, team: str, other: str, bucket: str
+) -> None:
+    account, own = f"tm-trainer-{team}", f"{team}/m/run/model/weights"
+    for name in THEIRS[bucket]:
+        refusals = attempts(served, account, bucket, name.format(team=other), own)
+        assert all(f"{email(account)} does not have storage.objects." in each for each in refusals)
+
+
+@each_way
+@pytest.mark.parametrize("bucket", [INBOX, CHAMPIONS, LEDGER])
+def test_a_teams_job_cannot_write_drops_champions_or_records_of_its_own_team_either(
+    served: Served, team: str, other: str, bucket: str
+) -> None:
+    for name in THEIRS[bucket]:
+        answer = served.upload(bucket, name.format(team=team), f"tm-trainer-{team}")
+        assert "storage.objects.create" in denied(answer)
+
+
+@each_way
+def test_a_teams_job_uses_its_own_folders(served: Served, team: str, other: str) -> None:
+    account = f"tm-trainer-{team}"
+    assert served.upload(MODELS, f"{team}/m/run/model/weights", account).status_code == 200
+    assert served.read(MODELS, f"{team}/m/run/model/weights", account).status_code == 200
+    assert served.read(MODELS, f"{team}/none", account).status_code == 404
+    assert served.read(DATA, f"{team}/train.csv", account).status_code == 200
+    listed = served.call("GET", "storage", f"/storage/v1/b/{MODELS}/o?prefix={team}/", account)
+    assert listed.status_code == 200
+    assert all(each["name"].startswith(f"{team}/") for each in listed.json()["items"])
+
+
+@each_way
+def test_a_teams_job_may_read_its_marker_where_tensorflow_looks_for_a_parent(
+    served: Served, team: str, other: str
+) -> None:
+    account = f"tm-trainer-{team}"
+    assert served.read(MODELS, team, account).status_code == 200
+    assert served.call("GET", "storage", f"/storage/v1/b/{MODELS}", account).status_code == 200
+    assert "storage.objects.get" in denied(served.read(MODELS, other, account))
+    assert "storage.objects.create" in denied(served.upload(MODELS, team, account))
+    listed = served.call("GET", "storage", f"/storage/v1/b/{MODELS}/o?prefix={team}", account)
+    assert "storage.objects.list" in denied(listed)
+
+
+@each_way
+def test_a_teams_job_can_start_no_job_and_the_functions_one_of_each_team(
+    served: Served, team: str, other: str
+) -> None:
+    body = job(email(f"tm-trainer-{team}"))
+    assert denied(served.call("POST", "vertex", f"/v1/{JOBS}", f"tm-trainer-{team}", json=body))
+    assert (
+        served.call("POST", "vertex", f"/v1/{JOBS}", "tm-on-request-uploaded", json=body).status_code == 200
+    )

@@ -1,0 +1,147 @@
+"""The places that a plan may name are those that the emulators ask at, and each knows its kinds."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from starlette.types import Scope
+
+from trainstack.injections import BadInjectionsError, Kind, plan_from
+from trainstack.injections.plan import PLACES, kinds_at
+from trainstack.logging import injections as logging
+from trainstack.pubsub.api.methods import methods_of
+from trainstack.pubsub.injections import place_of
+from trainstack.pubsub.service import Service
+from trainstack.pubsub.store import Store
+from trainstack.storage.api.routes import ROUTES
+from trainstack.vertex import injections as vertex
+
+_HERE = "/v1/projects/p1/locations/us-central1"
+_JOBS = {
+    "cancel": ("POST", "/1:cancel"),
+    "create": ("POST", ""),
+    "delete": ("DELETE", "/1"),
+    "get": ("GET", "/1"),
+    "list": ("GET", ""),
+}
+_VERTEX = {
+    **{f"customJobs.{name}": (verb, f"{_HERE}/customJobs{end}") for name, (verb, end) in _JOBS.items()},
+    **{
+        f"hyperparameterTuningJobs.{name}": (verb, f"{_HERE}/hyperparameterTuningJobs{end}")
+        for name, (verb, end) in _JOBS.items()
+    },
+}
+_LOGGING = {
+    "entries.list": ("POST", "/v2/entries:list"),
+    "entries.write": ("POST", "/v2/entries:write"),
+    "sinks.create": ("POST", "/v2/projects/p1/sinks"),
+    "sinks.delete": ("DELETE", "/v2/projects/p1/sinks/s"),
+    "sinks.get": ("GET", "/v2/projects/p1/sinks/s"),
+    "sinks.list": ("GET", "/v2/projects/p1/sinks"),
+    "sinks.update": ("PATCH", "/v2/projects/p1/sinks/s"),
+}
+
+
+def places(service: str) -> set[str]:
+    return {place for place in PLACES if place.startswith(f"{service}.")}
+
+
+def scope(verb: str, path: str) -> Scope:
+    return {"type": "http", "method": verb, "path": path}
+
+
+def refusal(at: object, kind: object = "delay") -> str:
+    with pytest.raises(BadInjectionsError) as refused:
+        plan_from({"name": "f1", "at": at, "kind": kind})
+    return str(refused.value)
+
+
+def test_the_places_of_storage_are_its_routes_and_its_notifications() -> None:
+    routes = {f"storage.{route.name}" for route in ROUTES if not route.name.startswith("_")}
+    assert places("storage") == routes | {"storage.notify"}
+
+
+def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out(tmp_path: Path) -> None:
+    with closing(Service(Store(tmp_path))) as service:
+        services = methods_of(service).values()
+    methods = {place_of(name) for each in services for name in each}
+    assert places("pubsub") == methods | {"pubsub.streamingPull", "pubsub.deliver"}
+
+
+def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named() -> None:
+    assert places("vertex") == {f"vertex.{vertex.named(scope(*request))}" for request in _VERTEX.values()}
+    named = {f"logging.{logging.named(scope(*request))}" for request in _LOGGING.values()}
+    assert places("logging") == named | {"logging.export"}
+
+
+@pytest.mark.parametrize(
+    "at",
+    ["*", "storage.*", "*.create", "vertex.*.create", "vertex.customJobs.[gl]*", "functions.on-*", "functions.f?",
+     "functions.*", "functions.upload", "f*.upload", "pubsub.deliver"],
+)  # fmt: skip
+def test_a_place_or_a_glob_that_fits_one_is_taken(at: str) -> None:
+    assert plan_from({"name": "f1", "at": at, "kind": "delay"}).injections[0].at == at
+
+
+@pytest.mark.parametrize(
+    ("at", "nearest"),
+    [
+        ("storage.objects.insret", "storage.objects.insert"),
+        ("storage.object.insert", "storage.objects.insert"),
+        ("storage.objets.*", "storage.objects.*"),
+        ("vertex.customJob.create", "vertex.customJobs.create"),
+        ("vertx.customJobs.create", "vertex.customJobs.create"),
+        ("pubsub.Publish", "pubsub.publish"),
+        ("logging.entries.wirte", "logging.entries.write"),
+        ("function.NAME", "functions.NAME"),
+    ],
+)
+def test_a_misspelt_place_is_refused_with_the_nearest(at: str, nearest: str) -> None:
+    said = refusal(at)
+    assert said.startswith("$.at: expected SERVICE.METHOD or a glob of it")
+    assert f"found {at!r}; did you mean {nearest!r}? " in said
+
+
+def test_what_a_service_has_is_listed_and_else_the_services() -> None:
+    assert "logging has entries.list, entries.write, export, sinks.create" in refusal("logging.qqqqqqqqqqqq")
+    assert "the services are storage, pubsub, vertex, logging, functions." in refusal("disk.write")
+    for none in ("functions.", "functions.on request", "functions.a.b", "", 7, None, ["storage.*"]):
+        assert "the services are storage" in refusal(none)
+
+
+def test_a_misspelt_kind_is_refused_with_the_nearest() -> None:
+    said = refusal("storage.*", "eror_before")
+    assert said == (
+        "$.kind: expected one of error_before, error_after, delay, duplicate, reorder, drop, kill, kill_after, "
+        "found 'eror_before'; did you mean 'error_before'?"
+    )
+    assert refusal("storage.*", 7).endswith("kill_after, found 7.")
+
+
+@pytest.mark.parametrize(
+    ("at", "kind", "known"),
+    [
+        ("pubsub.deliver", "kill", "delay, duplicate, reorder, drop"),
+        ("pubsub.del?ver", "kill", "delay, duplicate, reorder, drop"),
+        ("storage.not*fy", "reorder", "error_before, error_after, delay, duplicate, drop"),
+        ("pubsub.streaming*", "drop", "error_before, delay"),
+        ("storage.objects.insert", "kill", "error_before, error_after, delay, duplicate, drop"),
+        ("functions.*", "reorder", "error_before, error_after, delay, duplicate, drop, kill, kill_after"),
+        ("[ls]*.export", "kill_after", "error_before, error_after, delay, duplicate, drop"),
+    ],
+)
+def test_a_kind_that_no_place_of_a_glob_knows_is_refused(at: str, kind: str, known: str) -> None:
+    assert refusal(at, kind) == f"$.kind: {at} supports only {known}, found {kind!r}."
+
+
+def test_a_glob_knows_the_kinds_of_all_that_it_fits() -> None:
+    assert kinds_at("pubsub.[ds]*") == frozenset(Kind) - {Kind.KILL, Kind.KILL_AFTER}
+    assert kinds_at("storage.objects.insret") == frozenset()
+
+
+def test_a_glob_that_is_longer_than_any_place_is_refused() -> None:
+    """Python takes above 20 s to read one of 30,000 brackets."""
+    document = {"injections": [{"name": "a", "at": "[" * 30_000, "kind": "error", "match": "[" * 30_000}]}
+    with pytest.raises(BadInjectionsError) as refused:
+        plan_from(document)
+    assert "at most 1024 characters" in str(refused.value)

@@ -1,0 +1,222 @@
+"""Injections strike requests to Cloud Storage, JobService and Cloud Logging; the official clients see them."""
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import requests
+from google.api_core.exceptions import PreconditionFailed, ServiceUnavailable, TooManyRequests
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+from google.cloud.aiplatform_v1.types import CustomJob
+from google.cloud.storage.retry import DEFAULT_RETRY
+
+from trainstack import logging
+from trainstack.storage import serve
+from trainstack.vertex import Jobs
+from trainstack.vertex import serve as serve_jobs
+
+from .conftest import PATH, account, ask
+
+PARENT = "projects/p1/locations/us-central1"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    with serve(tmp_path / "storage") as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(url: str) -> Iterator[storage.Bucket]:
+    client = storage.Client(
+        project="p1", credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
+    )
+    yield client.create_bucket("inbox")
+    client.close()
+
+
+def insert(bucket: storage.Bucket, name: str, *, retry: object = None) -> None:
+    bucket.blob(name).upload_from_string("x", if_generation_match=0, retry=retry)
+
+
+def names(bucket: storage.Bucket) -> list[str]:
+    return [blob.name for blob in bucket.list_blobs()]
+
+
+def test_an_error_before_leaves_nothing_done_and_the_account_says_so(
+    url: str, bucket: storage.Bucket
+) -> None:
+    ask(url, {"name": "second", "at": "storage.objects.insert", "kind": "error_before", "code": 429,
+              "skip": 1, "times": 1})  # fmt: skip
+    insert(bucket, "a")
+    with pytest.raises(TooManyRequests, match="injection 'second' struck"):
+        insert(bucket, "b")
+    assert names(bucket) == ["a"]
+    insert(bucket, "b")
+    found = account(url, "second")
+    assert (found["asked"], found["struck"], found["on"]) == (3, 1, ["storage.objects.insert inbox/b"])
+
+
+def test_an_error_after_is_done_but_not_told(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "untold", "at": "storage.objects.insert", "kind": "error_after", "times": 1})
+    with pytest.raises(ServiceUnavailable):
+        insert(bucket, "a")
+    assert names(bucket) == ["a"]
+    with pytest.raises(PreconditionFailed):
+        insert(bucket, "a")
+
+
+def test_a_dropped_request_breaks_the_connection_and_the_clients_own_retry_recovers(
+    url: str, bucket: storage.Bucket
+) -> None:
+    ask(url, {"name": "gone", "at": "storage.objects.insert", "kind": "drop", "times": 2})
+    with pytest.raises(requests.exceptions.ConnectionError):
+        insert(bucket, "a")
+    assert names(bucket) == []
+    insert(bucket, "a", retry=DEFAULT_RETRY.with_delay(initial=0.01))
+    assert names(bucket) == ["a"]
+    assert account(url, "gone")["struck"] == 2
+
+
+def test_a_duplicate_is_carried_out_twice_and_the_second_answer_is_told(
+    url: str, bucket: storage.Bucket
+) -> None:
+    ask(
+        url,
+        {
+            "name": "twice",
+            "at": "storage.objects.insert",
+            "kind": "duplicate",
+            "match": "inbox/a",
+            "times": 1,
+        },
+    )
+    with pytest.raises(PreconditionFailed):
+        insert(bucket, "a")
+    assert names(bucket) == ["a"]
+    insert(bucket, "b")
+    assert account(url, "twice")["asked"] == 1
+
+
+def test_a_removed_injection_strikes_no_more(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "gone", "at": "storage.objects.insert", "kind": "drop"})
+    assert httpx.delete(f"{url}{PATH}/gone", timeout=60).json() == {"seed": 0, "injections": []}
+    insert(bucket, "first")
+    missing = httpx.delete(f"{url}{PATH}/gone", timeout=60)
+    assert missing.status_code == 404
+    assert missing.json()["error"]["message"] == "There is no injection named 'gone'; active: none."
+
+
+def test_a_delay_changes_nothing_but_the_time(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "slow", "at": "storage.*", "kind": "delay", "seconds": 0.3, "times": 1})
+    began = time.monotonic()
+    insert(bucket, "a")
+    assert time.monotonic() - began >= 0.3
+    assert names(bucket) == ["a"]
+    assert account(url, "slow")["on"] == ["storage.objects.insert inbox/a"]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [(b"{", "The body is not valid JSON"), (b'{"name": "a"}', "$.at: missing"), (b"[" * 100_000, "not valid JSON")],
+)  # fmt: skip
+def test_a_plan_that_is_none_is_refused_with_the_reason(url: str, body: bytes, reason: str) -> None:
+    answer = httpx.post(f"{url}{PATH}", content=body, timeout=60)
+    assert answer.status_code == 400
+    assert reason in answer.json()["error"]["message"]
+    assert httpx.get(f"{url}{PATH}", timeout=60).json() == {"seed": 0, "injections": []}
+
+
+def test_another_way_of_asking_is_refused_with_the_ways_there_are(url: str) -> None:
+    for verb in ("GET", "POST"):
+        refused = httpx.request(verb, f"{url}{PATH}/slow", timeout=60)
+        assert refused.status_code == 405
+        assert f"DELETE {PATH}/NAME removes one" in refused.text
+
+
+def test_other_sites_may_ask_for_no_injections(url: str) -> None:
+    answer = httpx.post(
+        f"{url}{PATH}",
+        json={"name": "a", "at": "*", "kind": "drop"},
+        headers={"Origin": "https://example.com"},
+        timeout=60,
+    )
+    assert answer.status_code == 403
+    assert httpx.get(f"{url}{PATH}", timeout=60).json()["injections"] == []
+    assert httpx.put(f"{url}{PATH}", timeout=60).status_code == 405
+
+
+def test_a_job_is_created_although_its_submitter_was_told_of_an_error(tmp_path: Path) -> None:
+    jobs = Jobs(dir=tmp_path / "jobs", buckets_dir=tmp_path / "buckets", images={},
+                write_log=_forget, mounts="environment")  # fmt: skip
+    with serve_jobs(jobs) as url:
+        client = JobServiceClient(
+            transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
+        )
+        ask(
+            url,
+            {"name": "quota", "at": "vertex.customJobs.create", "kind": "error_before", "code": 429,
+             "match": "run=r2", "times": 1},
+            {"name": "untold", "at": "vertex.customJobs.create", "kind": "error_after", "times": 1},
+        )  # fmt: skip
+        with pytest.raises(ServiceUnavailable, match="untold"):
+            create(client, "r1")
+        with pytest.raises(TooManyRequests, match="quota"):
+            create(client, "r2")
+        listed = list(client.list_custom_jobs(parent=PARENT))
+        assert [dict(job.labels) for job in listed] == [{"run": "r1"}]
+        assert account(url, "untold")["on"] == ["vertex.customJobs.create job of r1"]
+        ask(url, {"name": "twice", "at": "vertex.customJobs.create", "kind": "duplicate"})
+        create(client, "r3")
+        assert [job.labels["run"] for job in client.list_custom_jobs(parent=PARENT)].count("r3") == 2
+        client.transport.close()
+
+
+def create(client: JobServiceClient, run: str) -> None:
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
+            "container_spec": {"image_uri": "example/none"}}  # fmt: skip
+    job = {"display_name": f"job of {run}", "labels": {"run": run}, "job_spec": {"worker_pool_specs": [pool]}}
+    client.create_custom_job(parent=PARENT, custom_job=CustomJob(job))
+
+
+async def _forget(_entries: object) -> None:
+    """No log here."""
+
+
+def test_written_entries_are_refused_by_their_logs_name(tmp_path: Path) -> None:
+    with logging.serve(tmp_path / "logging") as url:
+        ask(url, {"name": "full", "at": "logging.entries.write", "kind": "error_before", "match": "*/logs/a"})
+        answers = [
+            httpx.post(
+                f"{url}/v2/entries:write",
+                json={
+                    "logName": f"projects/p1/logs/{log}",
+                    "resource": {"type": "global"},
+                    "entries": [{"textPayload": "x"}],
+                },
+                timeout=60,
+            )
+            for log in ("a", "b")
+        ]
+        assert [answer.status_code for answer in answers] == [503, 200]
+        assert answers[0].json()["error"]["status"] == "UNAVAILABLE"
+        assert account(url, "full")["on"] == ["logging.entries.write projects/p1/logs/a"]
+
+
+def test_an_upload_that_breaks_off_is_not_carried_out(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "twice", "at": "storage.objects.insert", "kind": "duplicate"})
+    host, _, port = url.removeprefix("http://").partition(":")
+    head = f"POST /upload/storage/v1/b/inbox/o?uploadType=media&name=half HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9\r\n\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + b"half")
+    insert_answer = httpx.post(
+        f"{url}/upload/storage/v1/b/inbox/o?uploadType=media&name=whole", content=b"x", timeout=60
+    )
+    assert insert_answer.status_code == 200
+    assert names(bucket) == ["whole"]
+    assert account(url, "twice")["on"] == ["storage.objects.insert inbox/whole"]

@@ -1,0 +1,201 @@
+"""What a replica finds in its environment, field by field, as the service documents it."""
+
+import json
+from typing import Any
+
+import pytest
+from google.cloud.aiplatform_v1.types import CustomJob
+
+from trainstack.jobs.images.programs import ReplicaEnvironment
+from trainstack.jobs.replicas.cluster import environment
+from trainstack.jobs.resource.job import Job, TrialAssignment
+from trainstack.jobs.resource.replica import Replica, replicas_of
+
+SPEC = {
+    "worker_pool_specs": [{"replica_count": "1"}],
+    "base_output_directory": {"output_uri_prefix": "gs://b/out"},
+}
+
+
+def cluster(*counts: int, spec: dict[str, Any] = SPEC, trial_id: str = "") -> tuple[Job, dict[Replica, str]]:
+    place = TrialAssignment(
+        tuning_job_id="1", trial_id=trial_id, metrics_dir="/metrics", metric_tag="accuracy"
+    )
+    message = CustomJob.pb(CustomJob({"job_spec": spec}))
+    return Job(
+        project="456", location="l", job_id="123", message=message, trial=place if trial_id else None
+    ), {replica: f"127.0.0.1:{20000 + 100 * replica.pool + replica.index}" for replica in replicas_of(counts)}
+
+
+def seen(
+    found: tuple[Job, dict[Replica, str]],
+    pool: int,
+    index: int,
+    kind: ReplicaEnvironment = ReplicaEnvironment.VERTEX,
+) -> dict[str, Any]:
+    variables: dict[str, Any] = dict(environment(*found, Replica(pool=pool, index=index), kind))
+    for name in ("CLUSTER_SPEC", "TF_CONFIG"):
+        if name in variables:
+            variables[name] = json.loads(variables[name])
+    return variables
+
+
+def test_a_lone_chief_has_a_cluster_spec_and_no_tf_config() -> None:
+    assert seen(cluster(1), 0, 0) == {
+        "CLOUD_ML_JOB_ID": "123",
+        "CLOUD_ML_PROJECT_ID": "456",
+        "AIP_MODEL_DIR": "gs://b/out/model/",
+        "AIP_CHECKPOINT_DIR": "gs://b/out/checkpoints/",
+        "AIP_TENSORBOARD_LOG_DIR": "gs://b/out/logs/",
+        "CLUSTER_SPEC": {
+            "cluster": {"workerpool0": ["127.0.0.1:20000"]},
+            "environment": "cloud",
+            "task": {"type": "workerpool0", "index": 0, "trial": ""},
+            "job": SPEC,
+        },
+    }
+
+
+def test_two_pools_make_a_chief_and_workers() -> None:
+    found = seen(cluster(1, 2), 1, 1)
+    assert found["CLUSTER_SPEC"]["cluster"] == {
+        "workerpool0": ["127.0.0.1:20000"],
+        "workerpool1": ["127.0.0.1:20100", "127.0.0.1:20101"],
+    }
+    assert found["CLUSTER_SPEC"]["task"] == {"type": "workerpool1", "index": 1, "trial": ""}
+    tf_config = found["TF_CONFIG"]
+    assert tf_config["cluster"] == {
+        "chief": ["127.0.0.1:20000"],
+        "worker": ["127.0.0.1:20100", "127.0.0.1:20101"],
+    }
+    assert tf_config["task"] == {"type": "worker", "index": 1, "cloud": "123-workerpool1-1"}
+    assert tf_config["environment"] == "cloud"
+    assert json.loads(tf_config["job"]) == SPEC
+
+
+@pytest.mark.parametrize(("pool", "role"), [(0, "chief"), (1, "worker"), (2, "ps"), (3, "evaluator")])
+def test_each_pool_has_its_role_and_the_evaluator_stays_out_of_the_tf_cluster(pool: int, role: str) -> None:
+    found = seen(cluster(1, 1, 1, 1), pool, 0)
+    assert found["TF_CONFIG"]["task"]["type"] == role
+    assert sorted(found["TF_CONFIG"]["cluster"]) == ["chief", "ps", "worker"]
+    assert sorted(found["CLUSTER_SPEC"]["cluster"]) == [
+        "workerpool0",
+        "workerpool1",
+        "workerpool2",
+        "workerpool3",
+    ]
+
+
+def test_a_skipped_pool_keeps_the_numbers_of_those_after_it() -> None:
+    found = seen(cluster(1, 0, 2), 2, 1)
+    assert sorted(found["CLUSTER_SPEC"]["cluster"]) == ["workerpool0", "workerpool2"]
+    assert found["TF_CONFIG"]["task"] == {"type": "ps", "index": 1, "cloud": "123-workerpool2-1"}
+
+
+def test_a_trial_has_its_number_everywhere() -> None:
+    found = seen(cluster(1, 1, trial_id="3"), 0, 0)
+    assert found["CLOUD_ML_TRIAL_ID"] == "3"
+    assert found["CLUSTER_SPEC"]["task"]["trial"] == "3"
+    assert found["TF_CONFIG"]["task"]["trial"] == "3"
+    assert found["AIP_MODEL_DIR"] == "gs://b/out/3/model/"
+
+
+def test_output_directories_have_one_slash_whether_or_not_the_prefix_ends_with_one() -> None:
+    spec = {"base_output_directory": {"output_uri_prefix": "gs://b/out/"}}
+    assert seen(cluster(1, spec=spec), 0, 0)["AIP_MODEL_DIR"] == "gs://b/out/model/"
+
+
+def test_without_an_output_directory_there_are_no_aip_variables() -> None:
+    assert sorted(seen(cluster(1, spec={}), 0, 0)) == [
+        "CLOUD_ML_JOB_ID",
+        "CLOUD_ML_PROJECT_ID",
+        "CLUSTER_SPEC",
+    ]
+
+
+LAYOUTS = [(1,), (1, 2), (1, 0, 2), (1, 1, 1), (1, 0, 0, 1), (1, 2, 0, 1), (1, 0, 1, 1), (1, 2, 1, 1)]
+PLACES = [(counts, replica) for counts in LAYOUTS for replica in replicas_of(counts)]
+ROLES = {
+    ReplicaEnvironment.VERTEX: ("chief", "worker", "ps", "evaluator"),
+    ReplicaEnvironment.AI_PLATFORM: ("master", "worker", "ps", "evaluator"),
+}
+
+
+def members(counts: tuple[int, ...], names: tuple[str, ...], *, without: str = "") -> dict[str, list[str]]:
+    return {
+        name: [f"127.0.0.1:{20000 + 100 * pool + index}" for index in range(count)]
+        for pool, (name, count) in enumerate(zip(names, counts, strict=False))
+        if count and name != without
+    }
+
+
+@pytest.mark.parametrize("trial_id", ["", "7"])
+@pytest.mark.parametrize(("counts", "replica"), PLACES)
+def test_every_role_of_every_layout_finds_vertex_ais_variables_field_by_field(
+    counts: tuple[int, ...], replica: Replica, trial_id: str
+) -> None:
+    found = seen(cluster(*counts, trial_id=trial_id), replica.pool, replica.index)
+    place = f"workerpool{replica.pool}"
+    assert found.pop("CLUSTER_SPEC") == {
+        "cluster": members(counts, ("workerpool0", "workerpool1", "workerpool2", "workerpool3")),
+        "environment": "cloud",
+        "task": {"type": place, "index": replica.index, "trial": trial_id},
+        "job": SPEC,
+    }
+    if counts == (1,):
+        assert "TF_CONFIG" not in found
+    else:
+        assert found.pop("TF_CONFIG") == {
+            "cluster": members(counts, ROLES[ReplicaEnvironment.VERTEX], without="evaluator"),
+            "environment": "cloud",
+            "task": {
+                "type": ROLES[ReplicaEnvironment.VERTEX][replica.pool],
+                "index": replica.index,
+                **({"trial": trial_id} if trial_id else {}),
+                "cloud": f"123-{replica.name}",
+            },
+            "job": json.dumps(SPEC),
+        }
+    assert found == rest_of(replica, trial_id)
+
+
+@pytest.mark.parametrize("trial_id", ["", "7"])
+@pytest.mark.parametrize(("counts", "replica"), PLACES)
+def test_every_role_of_every_layout_finds_ai_platforms_variables_where_they_are_asked_for(
+    counts: tuple[int, ...], replica: Replica, trial_id: str
+) -> None:
+    kind = ReplicaEnvironment.AI_PLATFORM
+    found = seen(cluster(*counts, trial_id=trial_id), replica.pool, replica.index, kind)
+    common = {
+        "environment": "cloud",
+        "task": {
+            "type": ROLES[kind][replica.pool],
+            "index": replica.index,
+            "trial": trial_id,
+            "cloud": f"123-{replica.name}",
+        },
+        "job": SPEC,
+    }
+    assert found.pop("CLUSTER_SPEC") == {"cluster": members(counts, ROLES[kind]), **common}
+    assert found.pop("TF_CONFIG") == {
+        "cluster": members(counts, ROLES[kind], without="evaluator"),
+        **common,
+    }
+    assert found == rest_of(replica, trial_id)
+
+
+def rest_of(replica: Replica, trial_id: str) -> dict[str, str]:
+    base = f"gs://b/out/{trial_id}" if trial_id else "gs://b/out"
+    trial = {
+        "CLOUD_ML_TRIAL_ID": trial_id,
+        "CLOUD_ML_HP_METRIC_FILE": f"/metrics/{replica.name}.metrics",
+        "CLOUD_ML_HP_METRIC_TAG": "accuracy",
+    }
+    return {
+        "CLOUD_ML_JOB_ID": "123",
+        "CLOUD_ML_PROJECT_ID": "456",
+        "AIP_MODEL_DIR": f"{base}/model/",
+        "AIP_CHECKPOINT_DIR": f"{base}/checkpoints/",
+        "AIP_TENSORBOARD_LOG_DIR": f"{base}/logs/",
+        **(trial if trial_id else {}),
+    }

@@ -1,0 +1,265 @@
+"""How jobs end: by their chief, by a failure, by a lost replica, by cancelling, by their timeout."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from trainstack.jobs.replicas.exits import oom_kills
+from trainstack.vertex import Jobs, serve
+
+from .conftest import IMAGES, PARENT, PROGRAM, Stack, container, processes_with
+
+
+@pytest.mark.slow
+def test_the_job_ends_with_its_chief_whatever_the_others_do(stack: Stack) -> None:
+    job = stack.submit(container("wait=b/up-1"), container("deaf", "write=b/up-1", "sleep=600"))
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_SUCCEEDED"
+    assert not ended.error.message
+
+
+def test_a_worker_that_is_done_early_is_left_in_peace(stack: Stack) -> None:
+    job = stack.submit(container("wait=b/done", "print=chief done"), container("write=b/done"))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert "chief done" in stack.texts(job.name)
+
+
+@pytest.mark.parametrize("task", ["workerpool0-0", "workerpool1-0"])
+def test_an_ordinary_exit_code_of_any_replica_fails_the_job_in_the_services_words(
+    stack: Stack, task: str
+) -> None:
+    words = ("print=up", f"exit=3@{task}", "sleep=600")
+    job = stack.submit(container(*words), container(*words))
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_FAILED"
+    assert ended.error.message.startswith(
+        f"The replica {task} exited with a non-zero status of 3. To find out more about why your job exited "
+        "please check the logs: https://console.cloud.google.com/logs/viewer?project="
+    )
+    lines = stack.service_lines(job.name)
+    assert lines[-3:] == [ended.error.message, "Finished tearing down training program.", "Job failed."]
+    severities = [entry["severity"] for entry in stack.logged(job.name, "service")]
+    assert severities[-3:] == ["ERROR", "INFO", "INFO"]
+    assert ended.start_time <= ended.end_time
+
+
+def test_a_lost_worker_is_started_again_alone_with_the_same_address(stack: Stack) -> None:
+    chief = container("print=chief started", "wait=b/done")
+    worker = container("tell", "die_once=9,b/died", "write=b/done")
+    (stack.buckets / "b").mkdir()
+    job = stack.submit(chief, worker)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert stack.texts(job.name).count("chief started") == 1
+    told = [entry["jsonPayload"]["environ"] for entry in stack.logged(job.name, "workerpool1-0")]
+    assert len(told) == 2
+    assert told[0]["TF_CONFIG"] == told[1]["TF_CONFIG"]
+
+
+def test_all_replicas_start_again_with_a_lost_one_where_the_job_asks_for_it(stack: Stack) -> None:
+    chief = container("print=chief started", "wait=b/done")
+    worker = container("die_once=9,b/died", "write=b/done")
+    (stack.buckets / "b").mkdir()
+    job = stack.submit(chief, worker, scheduling={"restart_job_on_worker_restart": True})
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert 1 <= stack.texts(job.name).count("chief started") <= 2
+    assert stack.service_lines(job.name).count("Job is running.") == 1
+
+
+@pytest.mark.slow
+def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job_where_it_is_asked_to(
+    stack: Stack,
+) -> None:
+    """The worker's end is reported late, because it has much output; the chief ended after it."""
+    (stack.buckets / "b").mkdir()
+    chief = container("print=chief started", "exit_after_death=1,b/held", "print=second life")
+    worker = container("hold=b/held", "wait=b/held.mourned", "many=50000", "die_once=9,b/died", "sleep=600")
+    job = stack.submit(chief, worker, scheduling={"restart_job_on_worker_restart": True})
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert stack.texts(job.name).count("chief started") == 2
+    said = [text for text in stack.service_lines(job.name) if "restarted" in text]
+    assert said == [
+        "The replica workerpool1-0 exited with status 137; all replicas of the job are restarted."
+    ]
+
+
+def test_a_worker_that_was_started_again_alone_starts_with_all_when_its_chief_gives_up_after_it(
+    stack: Stack,
+) -> None:
+    (stack.buckets / "b").mkdir()
+    chief = container("wait=b/again", "die_once=6,b/gave-up", "wait=b/third", "print=chief done")
+    # In its second life the worker waits for its end; in the third it lets the chief continue.
+    worker = container(
+        "print=worker started", "die_once=9,b/died", "sleep_once=b/again", "write=b/third", "sleep=600"
+    )
+    job = stack.submit(chief, worker)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert stack.texts(job.name).count("worker started") == 3
+    said = [text for text in stack.service_lines(job.name) if "restarted" in text]
+    assert said == [
+        "The replica workerpool1-0 exited with status 137 and is restarted.",
+        "The replica workerpool0-0 exited with status 134; all replicas of the job are restarted.",
+    ]
+
+
+@pytest.mark.slow  # starts its replica two dozen times
+def test_a_killed_replica_is_not_said_to_have_run_out_of_memory_unless_the_kernel_counts_it(
+    stack: Stack,
+) -> None:
+    before = oom_kills()
+    job = stack.submit(container("print=try", "die=9"))
+    ended = stack.ended(job.name)
+    after = oom_kills()
+    assert stack.texts(job.name).count("try") == 1 + 3 * 6 + 5
+    if before is not None and before == after:
+        assert ended.error.message.startswith(
+            "The replica workerpool0-0 exited with a non-zero status of 137(SIGKILL). To find out more"
+        )
+    else:
+        assert "ran out of memory and exited with a non-zero status of 137(SIGKILL)." in ended.error.message
+
+
+def test_a_crash_is_tried_again_three_times_and_then_named(stack: Stack) -> None:
+    job = stack.submit(container("print=try", "die=11"))
+    ended = stack.ended(job.name)
+    assert "exited with a non-zero status of 139." in ended.error.message
+    assert stack.texts(job.name).count("try") == 4
+
+
+def test_retries_can_be_disabled(stack: Stack) -> None:
+    job = stack.submit(container("print=try", "die=6"), scheduling={"disable_retries": True})
+    assert "status of 134." in stack.ended(job.name).error.message
+    assert stack.texts(job.name).count("try") == 1
+
+
+def test_cancelling_ends_every_replica_also_a_deaf_one(start: Callable[..., Any]) -> None:
+    with start(grace_s=0.2) as stack:
+        word = secrets.token_hex(8)
+        tell = ("-c", "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)", word)  # fmt: skip
+        job = stack.submit(container(*tell, command=["python"]), container(*tell, command=["python"]))
+        stack.until(job.name, lambda _job: len(stack.texts(job.name)) == 8)
+        assert len(processes_with(word)) == 2
+        stack.jobs.cancel_custom_job(name=job.name)
+        assert stack.jobs.get_custom_job(name=job.name).state.name in {
+            "JOB_STATE_CANCELLING",
+            "JOB_STATE_CANCELLED",
+        }
+        ended = stack.ended(job.name)
+        assert (ended.state.name, ended.error.code, ended.error.message) == (
+            "JOB_STATE_CANCELLED",
+            1,
+            "CANCELED",
+        )
+        assert processes_with(word) == []
+
+
+def test_a_job_that_runs_longer_than_its_timeout_is_cancelled(stack: Stack) -> None:
+    timeout = Duration(nanos=300_000_000)
+    job = stack.submit(container("sleep=600"), scheduling={"timeout": timeout})
+    ended = stack.ended(job.name)
+    assert (ended.state.name, ended.error.code) == ("JOB_STATE_CANCELLED", 1)
+    assert "timeout" in ended.error.message
+
+
+def test_a_flexible_start_that_finds_no_room_in_time_fails_with_the_services_words(
+    start: Callable[..., Any],
+) -> None:
+    with start(capacity=1) as stack:
+        first = stack.submit(container("wait=b/go"))
+        waits = {"strategy": "FLEX_START", "max_wait_duration": Duration(nanos=300_000_000)}
+        late = stack.submit(container("print=never"), scheduling=waits)
+        patient = stack.submit(container("print=at last"), scheduling={"strategy": "FLEX_START"})
+        assert late.state.name == "JOB_STATE_QUEUED"
+        ended = stack.ended(late.name)
+        assert (ended.state.name, ended.error.code) == ("JOB_STATE_FAILED", 8)
+        assert ended.error.message == (
+            "Resources are insufficient in region: us-central1. "
+            "None became available within the job's maxWaitDuration of 0.3s."
+        )
+        assert stack.service_lines(late.name) == [
+            "Waiting for job to be provisioned.",
+            ended.error.message,
+            "Job failed.",
+        ]
+        assert not ended.start_time
+        (stack.buckets / "b").mkdir()
+        (stack.buckets / "b" / "go").touch()
+        assert stack.ended(first.name).state.name == "JOB_STATE_SUCCEEDED"
+        assert stack.ended(patient.name).state.name == "JOB_STATE_SUCCEEDED"
+
+
+def test_a_flexible_start_that_found_room_runs_on_beyond_its_longest_wait(stack: Stack) -> None:
+    waits = {"strategy": "FLEX_START", "max_wait_duration": Duration(nanos=1)}
+    job = stack.submit(container("print=ran"), scheduling=waits)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+
+
+def test_tpu_machines_are_accepted_shown_and_passed_on_with_nothing_attached(stack: Stack) -> None:
+    lite = {"machine_type": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}
+    old = {"machine_type": "cloud-tpu", "accelerator_type": "TPU_V3", "accelerator_count": 8}
+    for machine in (lite, old):
+        job = stack.submit({**container("tell"), "machine_spec": machine})
+        ended = stack.ended(job.name)
+        assert ended.state.name == "JOB_STATE_SUCCEEDED"
+        assert type(ended.job_spec.worker_pool_specs[0].machine_spec)(machine) == (
+            ended.job_spec.worker_pool_specs[0].machine_spec
+        )
+        spec = json.loads(stack.told(job.name)["environ"]["CLUSTER_SPEC"])["job"]
+        assert spec["worker_pool_specs"][0]["machine_spec"] == machine
+
+
+def test_a_reduction_server_is_accepted_and_fails_as_any_image_that_cannot_be_read(stack: Stack) -> None:
+    image = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+    reducers = {**container(image=image), "machine_spec": {"machine_type": "n1-highcpu-16"}}
+    job = stack.submit(container("tell"), container("tell"), reducers)
+    ended = stack.ended(job.name)
+    assert ended.error.message.startswith(f"Failed to read the container uri [{image}]. ")
+
+
+def test_a_reduction_server_that_is_provided_runs_beside_the_workers(start: Callable[..., Any]) -> None:
+    image = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
+    with start(images={image: IMAGES / "program"}) as stack:
+        reducers = container("write=b/reducing", "sleep=600", image=f"{image}:latest")
+        job = stack.submit(container("wait=b/reducing"), {}, reducers)
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+
+
+def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(
+    start: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A sink's consumer asks for the job the moment it sees the line."""
+    states: list[tuple[str, int]] = []
+
+    async def write(entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            text = entry.get("textPayload")
+            if text in {"Job completed successfully.", "Job failed.", "Job cancelled."}:
+                name = f"{PARENT}/customJobs/{entry['resource']['labels']['job_id']}"
+                found = await asyncio.to_thread(stack.jobs.get_custom_job, name=name)
+                states.append((text, found.state.value))
+
+    jobs = Jobs(
+        dir=tmp_path / "s", buckets_dir=tmp_path / "b", images={PROGRAM: IMAGES / "program"}, write_log=write,
+        project="p1", grace_s=1,
+    )  # fmt: skip
+    with serve(jobs) as url:
+        stack = Stack(url=url, buckets=tmp_path / "b", entries=[])
+        for words, cancelled in ((["print=x"], False), (["exit=1"], False), (["sleep=600"], True)):
+            job = stack.submit(container(*words))
+            if cancelled:
+                stack.jobs.cancel_custom_job(name=job.name)
+            stack.until(job.name, lambda job: bool(job.end_time))
+    assert states == [("Job completed successfully.", 4), ("Job failed.", 5), ("Job cancelled.", 7)]
+
+
+def test_nothing_of_a_finished_job_stays_on_disk(stack: Stack) -> None:
+    job = stack.submit(container("-c", "import os; open(os.environ['TMPDIR'] + '/x', 'w'); print(os.environ['TMPDIR'])", command=["python"]))  # fmt: skip
+    stack.ended(job.name)
+    scratch = Path(stack.texts(job.name, "workerpool0-0")[0])
+    assert not scratch.exists()
+    assert list(scratch.parents[2].iterdir()) == []

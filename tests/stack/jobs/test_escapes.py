@@ -1,0 +1,114 @@
+"""No process that a replica starts outlives its job or the stack, whatever it does to get away."""
+
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from .conftest import WAYS, Stack, Way, container, processes_with, stand_alone, way_of
+
+pytestmark = pytest.mark.slow
+
+ESCAPE = """
+import os, pathlib, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 3)
+        os.execve("/bin/sleep", ["sleep", sys.argv[1].removeprefix("for=")], {})
+    os._exit(0)
+os.wait()
+until = pathlib.Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), "b", "go")
+while not until.exists():
+    time.sleep(0.01)
+sys.exit(int(sys.argv[2]))
+"""
+"""Starts `sleep SECONDS` with a double fork, in a new session and without any environment; exits on request."""
+
+
+@pytest.fixture
+def seconds() -> Iterator[str]:
+    """The argument by which the escaped process is recognised; it is killed after the test in any case."""
+    unique = f"86400.{secrets.randbelow(10**9)}"
+    yield unique
+    for pid in processes_with(unique):
+        os.kill(pid, signal.SIGKILL)
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, f"not within 60 s: {what}"
+        time.sleep(0.02)
+
+
+def escaped(stack: Stack, seconds: str, status: int = 0) -> str:
+    """The name of a job whose process has got away from its parent."""
+    job = stack.submit(container("-c", ESCAPE, f"for={seconds}", str(status), command=["python"]))
+    eventually(lambda: len(processes_with(seconds)) == 1, "the process has got away")
+    return job.name
+
+
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
+@pytest.mark.parametrize("status", [0, 3])
+def test_what_double_forks_without_an_environment_ends_with_its_job(
+    start: Callable[..., Any], way: Way, status: int, seconds: str
+) -> None:
+    with start(**way) as stack:
+        name = escaped(stack, seconds, status)
+        (stack.buckets / "b").mkdir()
+        (stack.buckets / "b" / "go").touch()
+        state = stack.ended(name).state.name
+        assert state == ("JOB_STATE_FAILED" if status else "JOB_STATE_SUCCEEDED")
+        assert processes_with(seconds) == []
+
+
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
+def test_what_double_forks_without_an_environment_ends_with_a_cancelled_job(
+    start: Callable[..., Any], way: Way, seconds: str
+) -> None:
+    with start(**way, grace_s=0.2) as stack:
+        name = escaped(stack, seconds)
+        stack.jobs.cancel_custom_job(name=name)
+        assert stack.ended(name).state.name == "JOB_STATE_CANCELLED"
+        assert processes_with(seconds) == []
+
+
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
+def test_what_double_forks_without_an_environment_ends_with_the_stack(
+    start: Callable[..., Any], way: Way, seconds: str
+) -> None:
+    with start(**way, grace_s=0.2) as stack:
+        name = escaped(stack, seconds)
+    assert processes_with(seconds) == []
+    assert list(Path("/sys/fs/cgroup").rglob(f"trainmaster-{name.rpartition('/')[2]}-*")) == []
+
+
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_what_double_forks_without_an_environment_ends_with_a_killed_stack_and_without_its_watcher(
+    tmp_path: Path, way: Way, seconds: str, *, is_watched: bool
+) -> None:
+    with stand_alone(tmp_path, *(word for flag, value in way.items() for word in (f"--{flag}", value))) as (
+        process,
+        stack,
+    ):
+        escaped(stack, seconds)
+        if not is_watched:
+            _kill_watcher(process.pid)
+        process.kill()
+        process.wait(60)
+    eventually(lambda: processes_with(seconds) == [], "the process has ended")
+
+
+def _kill_watcher(stack: int) -> None:
+    (watcher,) = [
+        each for each in psutil.Process(stack).children() if "trainstack.process.guard" in each.cmdline()
+    ]
+    watcher.kill()

@@ -1,0 +1,302 @@
+"""What a replica sees and where its output goes, in both ways of showing it its files."""
+
+import json
+import marshal
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainstack.jobs.images.dockerfile import read_image
+from trainstack.jobs.replicas import rootfs
+from trainstack.process.family import MARK
+from trainstack.sandbox.probe import LAUNCHER
+
+from .conftest import PROGRAM, WAYS, Stack, Way, container, way_of
+
+SERVICE = [
+    "Waiting for job to be provisioned.",
+    (
+        "Vertex AI is provisioning job running framework. First time usage might take couple of minutes, "
+        "and subsequent runs can be much faster."
+    ),
+    "Vertex AI is setting up this job.",
+    "Waiting for training program to start.",
+    "Job is preparing.",
+    "Job is running.",
+    "Tearing down training program.",
+    "Finished tearing down training program.",
+    "Job completed successfully.",
+]
+
+
+@pytest.fixture(params=WAYS, ids=way_of)
+def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
+    with start(**request.param) as running:
+        yield running
+
+
+def test_the_service_says_its_lines_in_order_and_the_job_succeeds(stack: Stack) -> None:
+    job = stack.submit(container("print=hello"))
+    assert job.state.name == "JOB_STATE_PENDING"
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_SUCCEEDED"
+    assert ended.create_time <= ended.start_time <= ended.end_time == ended.update_time
+    assert stack.service_lines(job.name) == SERVICE
+    texts = stack.texts(job.name)
+    assert (
+        texts.index("Job is preparing.")
+        < texts.index("hello")
+        < texts.index("Tearing down training program.")
+    )
+
+
+def test_a_replica_has_the_services_environment_the_images_and_its_own_and_nothing_of_ours(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_HOST", "leaked")
+    env = [{"name": "OUT", "value": "$(AIP_MODEL_DIR)x"}, {"name": "FROM_IMAGE", "value": "overridden"}]
+    job = stack.submit(container("tell", env=env), base_output_directory={"output_uri_prefix": "gs://b/out"})
+    stack.ended(job.name)
+    told = stack.told(job.name)
+    found = told["environ"]
+    root = found.pop("TRAINMASTER_GCS_ROOT", None)
+    assert (root is None) == (told["cwd"] == "/app")
+    assert root in {None, str(stack.buckets)}
+    assert set(found) == {
+        "CLOUD_ML_JOB_ID", "CLOUD_ML_PROJECT_ID", "CLUSTER_SPEC", "AIP_MODEL_DIR", "AIP_CHECKPOINT_DIR",
+        "AIP_TENSORBOARD_LOG_DIR", "GREETING", "FROM_IMAGE", "OUT", "PATH", "HOME", "TMPDIR", "LANG", MARK,
+    }  # fmt: skip
+    assert found["OUT"] == "gs://b/out/model/x"
+    assert found["FROM_IMAGE"] == "overridden"
+    assert found["GREETING"] == "hello"
+    assert found["CLOUD_ML_JOB_ID"] == job.name.rpartition("/")[2]
+    assert found["CLOUD_ML_PROJECT_ID"] == job.name.split("/")[1]
+    assert found["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+    spec = json.loads(found["CLUSTER_SPEC"])
+    assert spec["job"]["worker_pool_specs"][0]["machine_spec"] == {"machine_type": "n1-standard-4"}
+    assert not Path(found["HOME"]).exists()
+
+
+def test_every_replica_of_every_pool_runs_with_its_place_in_one_cluster(stack: Stack) -> None:
+    others = ("workerpool1-0", "workerpool1-1", "workerpool3-0")
+    told = [f"write=up/{name}@{name}" for name in others]
+    job = stack.submit(
+        container("tell", *(f"wait=up/{name}" for name in others)),
+        container("tell", *told, replicas=2),
+        {},
+        container("tell", *told),
+    )
+    stack.ended(job.name)
+    clusters = []
+    for task in ("workerpool0-0", "workerpool1-0", "workerpool1-1", "workerpool3-0"):
+        environ = stack.told(job.name, task)["environ"]
+        pool, _, index = task.partition("-")
+        assert json.loads(environ["CLUSTER_SPEC"])["task"] == {"type": pool, "index": int(index), "trial": ""}
+        clusters.append(json.loads(environ["TF_CONFIG"])["cluster"])
+    assert all(cluster == clusters[0] for cluster in clusters)
+    assert {role: len(members) for role, members in clusters[0].items()} == {"chief": 1, "worker": 2}
+    addresses = [address for members in clusters[0].values() for address in members]
+    assert len(set(addresses)) == 3
+    assert all(address.startswith("127.0.0.1:") for address in addresses)
+
+
+def test_buckets_are_files_also_one_made_while_the_replica_runs(stack: Stack) -> None:
+    job = stack.submit(container("write=made-by-it/deep/object", "wait=made-later/object", "print=seen"))
+    stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
+    (stack.buckets / "made-later").mkdir()
+    (stack.buckets / "made-later" / "object").touch()
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert (stack.buckets / "made-by-it" / "deep" / "object").read_text() == "workerpool0-0"
+    assert not Path("/gcs").exists()
+
+
+def test_the_command_of_the_container_replaces_the_images(stack: Stack) -> None:
+    job = stack.submit(container("-c", "import os; print('ran in', os.getcwd())", command=["python3"]))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert stack.texts(job.name, "workerpool0-0")[0].startswith("ran in /")
+
+
+def test_what_a_replica_writes_beside_its_program_never_reaches_the_source_tree(
+    stack: Stack, tmp_path: Path
+) -> None:
+    job = stack.submit(container("-c", "open('litter', 'w').close()", command=["python3"]))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    tree = Path(__file__).parent / "images" / "program"
+    assert not list(tree.rglob("litter"))
+
+
+@pytest.mark.parametrize(
+    ("program", "repair"), [("no-such-program", ""), ("--steps=2", ": args replace the image's CMD")]
+)
+def test_a_program_that_is_not_there_fails_the_job_with_the_shells_status(
+    stack: Stack, program: str, repair: str
+) -> None:
+    job = stack.submit(container(command=[program]))
+    ended = stack.ended(job.name)
+    assert "The replica workerpool0-0 exited with a non-zero status of 127." in ended.error.message
+    (text,) = stack.texts(job.name, "workerpool0-0")
+    assert text.startswith(f"{program!r}: executable file not found in $PATH{repair}")
+
+
+def test_standard_output_standard_error_and_json_lines_become_their_kinds_of_entries(stack: Stack) -> None:
+    line = json.dumps({"severity": "warning", "message": "m", "time": "2026-01-02T03:04:05Z", "loss": 0.5,
+                       "logging.googleapis.com/labels": {"k": "v"}})  # fmt: skip
+    job = stack.submit(
+        container("print=plain", "complain=bad", f"print={line}@", "print={not json", "print=[1]")
+    )
+    stack.ended(job.name)
+    job_id = job.name.rpartition("/")[2]
+    entries = stack.logged(job.name, "workerpool0-0")
+    by_text = {json.dumps(e.get("textPayload") or e["jsonPayload"].get("message")): e for e in entries}
+    assert len(entries) == len(by_text) == 5
+    for entry in entries:
+        assert entry["logName"] == "projects/p1/logs/workerpool0-0"
+        assert entry["resource"] == {
+            "type": "ml_job",
+            "labels": {"job_id": job_id, "project_id": "p1", "task_name": "workerpool0-0"},
+        }
+        assert entry["labels"]["ml.googleapis.com/job_id"] == job_id
+    assert by_text['"plain"']["severity"] == "INFO"
+    assert by_text['"bad"']["severity"] == "ERROR"
+    assert by_text['"bad"']["jsonPayload"] == {
+        "message": "bad", "levelname": "ERROR", "attrs": {"tag": "workerpool0-0"},
+    }  # fmt: skip
+    structured = by_text['"m"']
+    assert structured["severity"] == "WARNING"
+    assert structured["jsonPayload"] == {"message": "m", "loss": 0.5}
+    assert structured["timestamp"].startswith("2026-01-02T03:04:05")
+    assert structured["labels"]["k"] == "v"
+    assert by_text['"{not json"']["textPayload"] == "{not json"
+    assert by_text['"[1]"']["textPayload"] == "[1]"
+
+
+def test_chatty_output_arrives_whole_in_order_and_before_the_last_service_line(stack: Stack) -> None:
+    job = stack.submit(container("many=20000"))
+    stack.ended(job.name)
+    texts = stack.texts(job.name)
+    assert [text for text in texts if text.startswith("line")] == [f"line {i}" for i in range(20000)]
+    assert texts[-1] == "Job completed successfully."
+    entries = stack.logged(job.name)
+    assert len({entry["insertId"] for entry in entries}) == len(entries)
+    assert [entry["timestamp"] for entry in entries] == sorted(entry["timestamp"] for entry in entries)
+
+
+def test_an_image_that_nobody_provides_fails_the_job_in_the_services_words_and_with_the_way_out(
+    stack: Stack,
+) -> None:
+    job = stack.submit(container(image="gcr.io/p/unknown:1"))
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_FAILED"
+    expected = ended.error.message
+    words, way_out = expected.split(" Provide it with: ")
+    assert (
+        words
+        == "Failed to read the container uri [gcr.io/p/unknown:1]. Please make sure that the image exists."
+    )
+    assert way_out.startswith(
+        "trainmaster stack provide gcr.io/p/unknown=DIR, where DIR has its Dockerfile; provided: "
+    )
+    assert stack.service_lines(job.name)[-2:] == [expected, "Job failed."]
+
+
+def test_tag_and_digest_of_a_request_are_not_compared(stack: Stack) -> None:
+    for image in (PROGRAM, PROGRAM + ":v1", PROGRAM + "@sha256:" + "0" * 64):
+        job = stack.submit(container("print=ran", image=image))
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+
+
+@pytest.mark.parametrize("way", WAYS, ids=way_of)
+def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
+    way: Way, start: Callable[..., Any], tmp_path: Path
+) -> None:
+    tree = tmp_path / "image"
+    tree.mkdir()
+    (tree / "Dockerfile").write_text(
+        "FROM scratch\nWORKDIR /usr/src/some-app\nCOPY hello.py .\nCMD python hello.py && touch made-by-it\n"
+    )
+    (tree / "hello.py").write_text("print('hello')\n")
+    with start(**way, images={"example.com/hello:1": tree}) as stack:
+        job = stack.submit(container(image="example.com/hello"))
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+        assert stack.texts(job.name, "workerpool0-0") == ["hello"]
+    assert sorted(path.name for path in tree.iterdir()) == ["Dockerfile", "hello.py"]
+    assert not Path("/usr/src/some-app").exists()
+
+
+if len(WAYS) > 1:
+
+    def test_copied_files_are_at_their_paths_in_a_private_root_that_leaves_no_trace(
+        start: Callable[..., Any],
+    ) -> None:
+        before = sorted(Path("/").iterdir())
+        with start(mounts="private") as stack:
+            job = stack.submit(container("show=/data/note.txt"))
+            assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+            assert stack.texts(job.name, "workerpool0-0") == ["a note"]
+        assert sorted(Path("/").iterdir()) == before
+
+    def test_what_vanishes_from_a_shared_directory_is_simply_not_there(tmp_path: Path) -> None:
+        shared = tmp_path / "shared"
+        shared.mkdir()
+        (shared / "folder").mkdir()
+        for name in ("kept", "vanishing"):
+            (shared / name).touch()
+        steps = steps_for(shared / "app", tmp_path)
+        (shared / "vanishing").unlink()
+        (shared / "folder").rmdir()
+        assert (
+            printed(f"sorted(os.listdir({str(shared)!r}))", steps, shared / "app", tmp_path)
+            == "['app', 'kept']"
+        )
+
+    def test_a_directory_on_the_way_to_the_workdir_is_one_mount_however_much_is_in_it(tmp_path: Path) -> None:
+        crowded, workdir = tmp_path / "crowded", tmp_path / "crowded" / "way" / "app"
+        workdir.mkdir(parents=True)
+        (workdir / "of-the-host").touch()
+        steps = steps_for(workdir, tmp_path)
+        for number in range(50):
+            (crowded / f"{number}").touch()
+        assert steps_for(workdir, tmp_path) == steps
+        look = f"len(os.listdir({str(crowded)!r})), os.listdir(), open('made', 'w').close()"
+        assert printed(look, steps, workdir, tmp_path) == "51 ['of-the-host'] None"
+        assert [path.name for path in workdir.iterdir()] == ["of-the-host"]
+
+    def steps_for(workdir: Path, folder: Path) -> list[rootfs.Step]:
+        tree, buckets = folder / "image", folder / "buckets"
+        for directory in (tree, buckets):
+            directory.mkdir(exist_ok=True)
+        (tree / "Dockerfile").write_text(f"FROM scratch\nWORKDIR {workdir}\nCMD true\n")
+        return rootfs.private_steps(read_image(tree), buckets)
+
+    def printed(expression: str, steps: list[rootfs.Step], workdir: Path, folder: Path) -> str:
+        """What a program prints in a file tree that these steps build."""
+        root, plan = folder / "root", folder / "plan"
+        root.mkdir()
+        plan.write_bytes(
+            marshal.dumps(
+                {
+                    "private": True,
+                    "root": str(root),
+                    "steps": steps,
+                    "workdir": str(workdir),
+                    "argv": [sys.executable, "-c", f"import os; print({expression})"],
+                    "grace_s": 1,
+                    "stack": os.getpid(),
+                    "name": f"trainmaster-test-{os.getpid()}",
+                    "network": None,
+                }
+            )
+        )
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(LAUNCHER), str(plan)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stderr == ""
+        return done.stdout.strip()

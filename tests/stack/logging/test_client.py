@@ -1,0 +1,110 @@
+"""The official Python client over HTTP."""
+
+import logging as std_logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from google.api_core.exceptions import BadRequest, Conflict, NotFound
+from google.cloud.logging import ASCENDING, DESCENDING
+from google.cloud.logging_v2.handlers import CloudLoggingHandler
+from google.cloud.logging_v2.handlers.transports import SyncTransport
+from google.cloud.logging_v2.resource import Resource
+
+from tests.stack.logging.stack import JOB_LOG, RESOURCE, Stack, service_entry
+
+# Without an explicit project, the client queries the network for Google's metadata server.
+HERE = Resource(type="global", labels={})
+
+
+def test_what_the_client_logs_it_reads_back(stack: Stack) -> None:
+    logger = stack.client.logger("ml.googleapis.com%2F123", resource=HERE)
+    resource = Resource(type="ml_job", labels=RESOURCE["labels"])
+    logger.log_text(
+        "hello", severity="NOTICE", resource=resource, labels={"a": "b"}, trace="projects/p1/traces/t"
+    )
+    logger.log_struct({"model_path": "gs://b/m", "n": 3}, severity="ERROR", resource=resource)
+    logger.log_empty(severity="DEBUG", resource=resource)
+    (text, struct) = stack.client.list_entries(filter_="severity>=NOTICE", order_by=ASCENDING)
+    assert (text.payload, text.severity, text.labels, text.trace) == (
+        "hello", "NOTICE", {"a": "b"}, "projects/p1/traces/t",
+    )  # fmt: skip
+    assert (struct.payload, struct.severity) == ({"model_path": "gs://b/m", "n": 3}, "ERROR")
+    assert struct.resource == resource
+    assert struct.log_name == JOB_LOG
+    assert struct.insert_id != text.insert_id
+    assert abs(datetime.now(UTC) - struct.timestamp) < timedelta(minutes=1)
+
+
+def test_a_batch_shares_what_its_logger_says(stack: Stack) -> None:
+    logger = stack.client.logger("app", labels={"shared": "yes"}, resource=HERE)
+    with logger.batch() as batch:
+        batch.log_text("one", severity="INFO")
+        batch.log_struct({"message": "two"}, severity="INFO", labels={"own": "yes"})
+    found = {str(entry.payload): entry.labels for entry in stack.client.list_entries(filter_="severity=INFO")}
+    assert found["one"] == {"shared": "yes"}
+    assert found["{'message': 'two'}"]["own"] == "yes"
+
+
+def test_a_handler_of_pythons_logging_writes_through(stack: Stack) -> None:
+    handler = CloudLoggingHandler(stack.client, name="app", transport=SyncTransport, resource=HERE)
+    record = std_logging.LogRecord("x", std_logging.ERROR, "app.py", 14, "oops %s", (1,), None)
+    handler.handle(record)
+    (entry,) = stack.client.list_entries(
+        filter_='severity=ERROR AND sourceLocation.line=14 AND labels.python_logger="x"'
+    )
+    assert "oops 1" in str(entry.payload)
+
+
+def test_pages_join_without_gap_or_repeat_in_both_directions(stack: Stack) -> None:
+    stack.write(*(service_entry(str(number), timestamp="2026-01-01T00:00:00Z") for number in range(25)))
+    stack.write(*(service_entry(str(number), timestamp="2026-01-01T00:00:01Z") for number in range(25, 40)))
+    window = 'timestamp>="2026-01-01T00:00:00Z"'
+    forward = [
+        entry.payload for entry in stack.client.list_entries(filter_=window, order_by=ASCENDING, page_size=7)
+    ]
+    backward = [
+        entry.payload for entry in stack.client.list_entries(filter_=window, order_by=DESCENDING, page_size=7)
+    ]
+    assert forward == [str(number) for number in range(40)]
+    assert backward == forward[::-1]
+
+
+def test_a_page_ends_before_a_long_search_does_and_leads_on(stack: Stack) -> None:
+    texts = [*("ab" * 100_000 for _ in range(5)), f"{'ab' * 100_000} found"]
+    stack.write(*(service_entry(text, timestamp=f"2026-02-21T14:00:0{at}Z") for at, text in enumerate(texts)))
+    wanted = 'timestamp>="2026-02-21T14:00:00Z" AND textPayload=~"[ab]*a[ab]{99} f"'
+    body = {"resourceNames": ["projects/p1"], "filter": wanted}
+    first = stack.call("POST", "/v2/entries:list", body)
+    assert "entries" not in first
+    assert first["nextPageToken"]
+    (entry,) = stack.client.list_entries(filter_=wanted)
+    assert entry.payload == texts[-1]
+
+
+def test_a_sink_lives_through_the_clients_hands(stack: Stack) -> None:
+    destination = "pubsub.googleapis.com/projects/p1/topics/t-1"
+    sink = stack.client.sink("s1", filter_="severity>=ERROR", destination=destination)
+    assert not sink.exists()
+    sink.create(unique_writer_identity=True)
+    assert sink.exists()
+    with pytest.raises(Conflict):
+        stack.client.sink("s1", filter_="", destination=destination).create()
+    sink.filter_ = "severity>=WARNING"
+    sink.update()
+    sink.reload()
+    assert (sink.filter_, sink.destination) == ("severity>=WARNING", destination)
+    assert sink.writer_identity.startswith("serviceAccount:")
+    assert [one.name for one in stack.client.list_sinks()] == ["s1"]
+    sink.delete()
+    assert list(stack.client.list_sinks()) == []
+    with pytest.raises(NotFound):
+        sink.delete()
+
+
+def test_a_bad_filter_is_refused_with_its_place(stack: Stack) -> None:
+    with pytest.raises(BadRequest, match="unexpected '=' at line 2, column 12"):
+        list(stack.client.list_entries(filter_='timestamp>="2026-01-01T00:00:00Z" AND\nseverity = = 3'))
+    with pytest.raises(BadRequest, match="no field 'thud'"):
+        stack.client.sink(
+            "s1", filter_="thud=1", destination="pubsub.googleapis.com/projects/p1/topics/t-1"
+        ).create()

@@ -1,0 +1,195 @@
+"""Sinks: what reaches Pub/Sub, and that nothing is lost on the way."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import requests
+
+from tests.stack.logging.stack import JOB_LOG, Stack, connected, service_entry
+from tests.stack.pubsub.clients import wait_for
+from trainstack import logging, pubsub
+from trainstack.logging.structured import entry_from_line
+
+TERMINAL = Path(__file__).parents[3] / "trainmaster" / "deploy" / "log_sink.filter"
+
+
+def test_a_matching_entry_reaches_the_topic_word_for_word(stack: Stack) -> None:
+    stack.topic("logs")
+    stack.sink("s1", "logs", 'textPayload="Job completed successfully."')
+    stack.write(service_entry("Job is running."), service_entry("Job completed successfully."))
+    (received,) = stack.received("logs", 1)
+    (kept,) = stack.entries("textPayload:completed")
+    assert received.pop("attributes") == {"logging.googleapis.com/timestamp": kept["timestamp"]}
+    assert received == kept
+
+
+def test_only_what_comes_after_a_sinks_creation_is_exported(stack: Stack) -> None:
+    stack.topic("logs")
+    stack.write(service_entry("before"))
+    stack.sink("s1", "logs", "")
+    stack.write(service_entry("after"))
+    assert [entry["textPayload"] for entry in stack.received("logs", 1)] == ["after"]
+    # An entry is crossed out after Pub/Sub took it; its receiver may be quicker.
+    wait_for(lambda: stack.stats("s1")["owed"] == 0, "nothing owed")
+
+
+def test_a_disabled_sink_holds_entries_back(stack: Stack) -> None:
+    stack.topic("logs")
+    stack.sink("s1", "logs", 'severity>=INFO AND resource.type="ml_job"')
+    stack.write(service_entry("no", severity="DEBUG"), service_entry("yes"))
+    stack.call("PATCH", "/v2/projects/p1/sinks/s1?updateMask=disabled", {"disabled": True})
+    stack.write(service_entry("off"))
+    stack.call("PATCH", "/v2/projects/p1/sinks/s1?updateMask=disabled", {"disabled": False})
+    stack.write(service_entry("on again"))
+    assert [entry["textPayload"] for entry in stack.received("logs", 2)] == ["yes", "on again"]
+
+
+def test_an_entry_goes_to_every_sink_that_takes_it(stack: Stack) -> None:
+    for name in ("one", "two"):
+        stack.topic(f"logs-{name}")
+        stack.sink(name, f"logs-{name}", "severity>=INFO")
+    stack.write(service_entry("hello"))
+    assert len(stack.received("logs-one", 1)) == len(stack.received("logs-two", 1)) == 1
+
+
+def test_a_missing_topic_is_visible_and_its_entries_arrive_once_it_exists(stack: Stack) -> None:
+    stack.sink("s1", "absent", "")
+    stack.write(service_entry("one"))
+    wait_for(lambda: stack.stats("s1")["last_error"], "the sink's error")
+    assert "absent" in stack.stats("s1")["last_error"]
+    assert stack.stats("s1")["owed"] == 1
+    # A topic drops what comes before its first subscription: nothing is exported while the two are made.
+    held = {"name": "held", "at": "logging.export", "kind": "error_before"}
+    stack.call("POST", "/emulator/v1/injections", {"injections": [held]})
+    wait_for(
+        lambda: stack.call("GET", "/emulator/v1/injections")["injections"][0]["struck"], "exports are held"
+    )
+    stack.topic("absent")
+    stack.call("DELETE", "/emulator/v1/injections/held")
+    assert [entry["textPayload"] for entry in stack.received("absent", 1)] == ["one"]
+    wait_for(
+        lambda: stack.stats("s1") | {"owed": 0, "published": 1, "failures": 0} == stack.stats("s1"),
+        "recovery",
+    )
+
+
+def test_a_sink_that_is_given_another_topic_takes_what_it_owes_there(stack: Stack) -> None:
+    stack.sink("s1", "absent", "")
+    stack.write(service_entry("one"))
+    wait_for(lambda: stack.stats("s1")["failures"], "the first failure")
+    stack.topic("present")
+    destination = "pubsub.googleapis.com/projects/p1/topics/present"
+    stack.call("PATCH", "/v2/projects/p1/sinks/s1?updateMask=destination", {"destination": destination})
+    assert [entry["textPayload"] for entry in stack.received("present", 1)] == ["one"]
+
+
+def test_a_broken_sink_holds_up_no_other(stack: Stack) -> None:
+    stack.sink("broken", "absent", "")
+    stack.topic("logs")
+    stack.sink("whole", "logs", "")
+    stack.write(*(service_entry(str(number)) for number in range(250)))
+    assert len(stack.received("logs", 250)) == 250
+    assert stack.stats("broken")["owed"] == 250
+
+
+def test_a_sink_that_makes_no_sense_is_refused_whole(stack: Stack) -> None:
+    body = {
+        "name": "_s",
+        "destination": "storage.googleapis.com/b",
+        "exclusions": [{}],
+        "filter": "",
+        "thud": 1,
+    }
+    message = stack.call("POST", "/v2/projects/p1/sinks", body)["error"]["message"]
+    for named in (
+        "name '_s'",
+        "'storage.googleapis.com/b'",
+        "exclusions: this emulator does not support them",
+        "'thud'",
+    ):
+        assert named in message
+
+
+def test_a_masked_update_changes_those_fields_alone(stack: Stack) -> None:
+    stack.sink("s1", "t-1", "severity>=ERROR", description="old")
+    patched = stack.call(
+        "PATCH", "/v2/projects/p1/sinks/s1?updateMask=description", {"description": "new", "filter": "x"}
+    )
+    assert (patched["description"], patched["filter"]) == ("new", "severity>=ERROR")
+    put = stack.call("PUT", "/v2/projects/p1/sinks/s1", {"name": "s1", "destination": patched["destination"]})
+    assert put["description"] == "new"
+    assert "filter" not in put
+    assert (
+        stack.call("PATCH", "/v2/projects/p1/sinks/s1?updateMask=name", {"name": "x"})["error"]["code"] == 400
+    )
+
+
+@contextlib.contextmanager
+def process(folder: Path, address: str) -> Iterator[str]:
+    """Logging as a separate process, killed at the end."""
+    command = [sys.executable, "-m", "trainstack.logging", "--dir", str(folder)]
+    environment = {**os.environ, "PUBSUB_EMULATOR_HOST": address}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3], env=environment
+    ) as child:
+        try:
+            assert child.stdout is not None
+            yield child.stdout.readline().strip().partition("=")[2]
+        finally:
+            os.kill(child.pid, signal.SIGKILL)
+
+
+def test_a_kill_between_writing_and_publishing_loses_nothing(tmp_path: Path) -> None:
+    sink = {
+        "name": "s1",
+        "destination": "pubsub.googleapis.com/projects/p1/topics/logs",
+        "filter": "severity>=ERROR",
+    }
+    with pubsub.serve(tmp_path / "pubsub") as address:
+        with process(tmp_path / "logging", "127.0.0.1:1") as url:  # no process listens there
+            requests.post(f"{url}/v2/projects/p1/sinks", json=sink, timeout=60)
+            entries = [service_entry(str(number), severity="ERROR") for number in range(20)]
+            requests.post(f"{url}/v2/entries:write", json={"entries": entries}, timeout=60)
+        with connected("", address) as early:  # a topic drops what comes before its first subscription
+            early.topic("logs")
+        with logging.serve(tmp_path / "logging", address) as url, connected(url, address) as stack:
+            received = stack.received("logs", 20)
+            assert sorted(int(entry["textPayload"]) for entry in received) == list(range(20))
+            assert len(stack.entries()) == 20
+
+
+def test_the_deployed_filter_takes_the_start_and_end_of_a_job_and_nothing_that_a_replica_prints(
+    stack: Stack,
+) -> None:
+    stack.topic("logs")
+    stack.sink("s1", "logs", TERMINAL.read_text())
+    chief = {"type": "ml_job", "labels": {"job_id": "123", "project_id": "p1", "task_name": "workerpool0-0"}}
+    printed = (
+        {"event": "model_exported", "message": "Job completed successfully."},
+        {"message": "Job failed.", "task_name": "service", "resource": {"labels": {"task_name": "service"}}},
+        {"message": "Job is running.", "severity": "ERROR", "logging.googleapis.com/labels": {"a": "b"}},
+    )
+    stack.write(
+        *(
+            {"logName": JOB_LOG, "resource": chief, **entry_from_line(json.dumps(line), "stdout")}
+            for line in printed
+        ),
+        service_entry("Job is preparing."),
+        service_entry("Job is running."),
+        service_entry("Job failed."),
+        service_entry("Job completed successfully."),
+    )
+    received = stack.received("logs", 3)
+    assert {entry.get("textPayload") for entry in received} == {
+        "Job is running.",
+        "Job failed.",
+        "Job completed successfully.",
+    }
+    # An entry is crossed out after Pub/Sub took it; its receiver may be quicker.
+    wait_for(lambda: stack.stats("s1")["owed"] == 0, "nothing owed")

@@ -1,0 +1,133 @@
+"""One child: its lines, its end, and what it leaves behind."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from trainstack.process import family
+from trainstack.process.family import MARK
+from trainstack.process.output import LINE_LIMIT_BYTES, Stream
+from trainstack.process.processes import ProcessGuard
+
+
+@pytest.fixture
+def guard() -> Iterator[ProcessGuard]:
+    with ProcessGuard(grace_s=0.1) as started:
+        yield started
+
+
+ParsedNotice = list[tuple[Stream, bytes]]
+
+
+def run(guard: ProcessGuard, program: str, env: dict[str, str] | None = None) -> tuple[int, ParsedNotice]:
+    heard: ParsedNotice = []
+
+    async def ran() -> int:
+        child = guard.start(
+            [sys.executable, "-c", program],
+            env=env or {},
+            on_lines=lambda stream, lines: heard.extend((stream, line) for line in lines),
+        )
+        return await child.wait()
+
+    return asyncio.run(ran()), heard
+
+
+def test_every_line_arrives_in_order_before_the_end_is_told(guard: ProcessGuard) -> None:
+    code, heard = run(guard, "import sys; [print(i) for i in range(20000)]; sys.exit(3)")
+    assert code == 3
+    assert heard == [(Stream.STDOUT, str(i).encode()) for i in range(20000)]
+
+
+def test_the_environment_is_the_given_one_and_the_mark(guard: ProcessGuard) -> None:
+    _, heard = run(guard, "import os; print(sorted(os.environ))", {"ONLY": "this", "LC_CTYPE": "C.UTF-8"})
+    assert heard == [(Stream.STDOUT, repr(["LC_CTYPE", "ONLY", MARK]).encode())]
+
+
+def test_a_last_line_without_newline_and_a_long_line_in_pieces_arrive(guard: ProcessGuard) -> None:
+    _, heard = run(guard, "print('x' * 300_000); print('end', end='')")
+    assert [len(line) for _, line in heard] == [LINE_LIMIT_BYTES, 300_000 - LINE_LIMIT_BYTES, 3]
+
+
+@pytest.mark.slow
+def test_what_a_finished_child_left_running_ends_with_it(
+    guard: ProcessGuard,
+) -> None:
+    program = (
+        "import subprocess, sys;"
+        "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True);"
+        "print(p.pid)"
+    )
+    code, heard = run(guard, program)
+    assert code == 0
+    assert family.fields_of(int(heard[0][1]))[:1] in ([], [b"Z"]), (
+        "it has ended, whether or not init has reaped it"
+    )
+
+
+def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(guard: ProcessGuard) -> None:
+    async def ran() -> int:
+        up = asyncio.Event()
+        child = guard.start(
+            [
+                sys.executable,
+                "-c",
+                "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)",
+            ],
+            env={},
+            on_lines=lambda _stream, _lines: up.set(),
+        )
+        await asyncio.wait_for(up.wait(), 60)
+        assert await child.stop(grace_s=0.1) == await child.stop(grace_s=0.1)
+        return await child.wait()
+
+    assert asyncio.run(ran()) == -9
+
+
+def test_reading_waits_for_a_slow_listener(guard: ProcessGuard) -> None:
+    heard: list[bytes] = []
+
+    async def ran() -> None:
+        async def slowly(_stream: Stream, lines: list[bytes]) -> None:
+            await asyncio.sleep(0)
+            heard.extend(lines)
+
+        listener: Callable[[Stream, list[bytes]], Awaitable[None]] = slowly
+        child = guard.start(
+            [sys.executable, "-c", "[print(i) for i in range(5000)]"], env={}, on_lines=listener
+        )
+        await child.wait()
+
+    asyncio.run(ran())
+    assert heard == [str(i).encode() for i in range(5000)]
+
+
+@pytest.mark.slow
+def test_a_listener_that_is_slow_long_after_the_end_hears_every_line(guard: ProcessGuard) -> None:
+    heard: list[bytes] = []
+
+    async def ran() -> None:
+        async def slowly(_stream: Stream, lines: list[bytes]) -> None:
+            if lines[-1] == b"19999":  # longer than an open pipe that is empty is waited for
+                assert await asyncio.wait({ending}, timeout=2.5) == (set(), {ending})
+            heard.extend(lines)
+
+        child = guard.start(
+            [sys.executable, "-c", "[print(i) for i in range(20000)]"], env={}, on_lines=slowly
+        )
+        ending = asyncio.create_task(child.wait())
+        await ending
+
+    asyncio.run(ran())
+    assert heard == [str(i).encode() for i in range(20000)]
+
+
+def test_a_program_that_is_not_there_is_an_error_at_once(guard: ProcessGuard) -> None:
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(start_nothing(guard))
+
+
+async def start_nothing(guard: ProcessGuard) -> None:
+    guard.start(["/no/such/program"], env={})

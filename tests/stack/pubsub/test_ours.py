@@ -1,0 +1,227 @@
+"""What our emulator does and Google's does not, or does otherwise."""
+
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from google.api_core.exceptions import (
+    DeadlineExceeded,
+    InvalidArgument,
+    MethodNotImplemented,
+    NotFound,
+    ResourceExhausted,
+)
+from google.cloud import pubsub_v1
+from google.protobuf.duration_pb2 import Duration
+from google.pubsub_v1 import PublisherClient as PlainPublisher
+
+from tests.stack.pubsub.clients import Clients, wait_for
+from trainstack import pubsub
+from trainstack.sqlite import StateInUseError
+
+
+def test_a_filter_lets_matching_messages_through_and_acknowledges_the_others(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic, filter='attributes.kind = "model" AND NOT attributes:draft')
+    ours.publish(topic, "yes", kind="model")
+    ours.publish(topic, "draft", kind="model", draft="")
+    ours.publish(topic, "other", kind="log")
+    ours.publish(topic, "yes too", kind="model", colour="green")
+    (first, second) = ours.pull(subscription)
+    assert [first.message.data, second.message.data] == [b"yes", b"yes too"]
+    ours.nack(subscription, first, second)
+    assert len(ours.pull(subscription)) == 2
+
+
+def test_a_subscription_that_owes_too_much_refuses_more_until_some_is_acknowledged(
+    ours: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainstack.pubsub.service.OWED_MAX", 2)
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    ours.publish(topic, "first", "second")
+    with pytest.raises(ResourceExhausted, match=r"has 2 unacknowledged messages.*at most 2"):
+        PlainPublisher.publish(
+            ours.publisher, topic=topic, messages=[pubsub_v1.types.PubsubMessage(data=b"third")], retry=None
+        )
+    (first, _) = ours.pull(subscription)
+    ours.ack(subscription, first)
+    ours.publish(topic, "third")
+
+
+@pytest.mark.parametrize("wrong", ["attributes.a = b", 'data = "x"', "x" * 257])
+def test_a_filter_that_is_none_is_refused_when_the_subscription_is_created(ours: Clients, wrong: str) -> None:
+    with pytest.raises(InvalidArgument, match="Invalid filter"):
+        ours.subscription(ours.topic(), filter=wrong)
+
+
+def test_a_filter_is_fixed_at_creation(ours: Clients) -> None:
+    changed = {"name": ours.subscription(ours.topic()), "filter": "attributes:a"}
+    with pytest.raises(InvalidArgument, match="cannot be changed"):
+        ours.subscriber.update_subscription(
+            request={"subscription": changed, "update_mask": {"paths": ["filter"]}}
+        )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"push_config": {"push_endpoint": "http://127.0.0.1:1/"}},
+        {"enable_message_ordering": True},
+        {"enable_exactly_once_delivery": True},
+        {"retain_acked_messages": True},
+        {"bigquery_config": {"table": "p.d.t"}},
+    ],
+)
+def test_a_setting_that_is_not_imitated_is_refused_by_its_name(
+    ours: Clients, config: dict[str, object]
+) -> None:
+    with pytest.raises(MethodNotImplemented, match=f"does not support {next(iter(config))}"):
+        ours.subscription(ours.topic(), **config)
+
+
+def test_a_method_that_is_not_imitated_is_refused_by_its_name(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    with pytest.raises(MethodNotImplemented, match=r"does not support .*/Seek;"):
+        ours.subscriber.seek(request={"subscription": subscription, "time": datetime.now(UTC)})
+    with pytest.raises(MethodNotImplemented, match=r"does not support .*/DetachSubscription;"):
+        ours.publisher.detach_subscription(request={"subscription": subscription})
+    with pytest.raises(MethodNotImplemented, match=r"does not support .*/ModifyPushConfig;"):
+        ours.subscriber.modify_push_config(subscription=subscription, push_config={})
+    with pytest.raises(MethodNotImplemented, match=r"does not support .*/GetIamPolicy;"):
+        ours.publisher.get_iam_policy(request={"resource": topic})
+
+
+def test_a_retry_policy_holds_a_failed_message_back(ours: Clients) -> None:
+    topic = ours.topic()
+    policy = {"minimum_backoff": Duration(seconds=1), "maximum_backoff": Duration(seconds=1)}
+    subscription = ours.subscription(topic, retry_policy=policy)
+    ours.publish(topic, "hello")
+    received = ours.pull(subscription)
+    began = time.monotonic()
+    ours.nack(subscription, *received)
+    assert len(ours.pull(subscription)) == 1
+    assert time.monotonic() - began >= 1
+
+
+def test_a_pull_without_messages_answers_empty_before_its_time_is_up(ours: Clients) -> None:
+    subscription = ours.subscription(ours.topic())
+    for _ in range(10):  # the answer has half a second for its way, which a busy machine may need
+        with contextlib.suppress(DeadlineExceeded):
+            answer = ours.subscriber.pull(subscription=subscription, max_messages=1, timeout=0.8)
+            break
+    else:
+        pytest.fail("no pull was answered before its time was up")
+    assert list(answer.received_messages) == []
+
+
+def test_a_pull_that_waits_gets_what_is_published_meanwhile(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    publishing = threading.Timer(0.2, ours.publish, (topic, "hello"))
+    publishing.start()
+    answer = ours.subscriber.pull(subscription=subscription, max_messages=1, timeout=10)
+    publishing.join()
+    assert len(answer.received_messages) == 1
+
+
+def test_a_stream_never_holds_more_than_its_flow_control_allows(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    ours.publish(topic, *(str(number) for number in range(30)))
+    taken: list[pubsub_v1.subscriber.message.Message] = []
+    control = pubsub_v1.types.FlowControl(max_messages=10)
+    with ours.streaming(subscription, taken.append, flow_control=control):
+        wait_for(lambda: len(taken) == 10, "ten messages")
+        waiting = ours.peek(subscription)
+        assert len(waiting) == 20
+        ours.nack(subscription, *waiting)
+        for seen in range(30):
+            wait_for(functools.partial(_longer, taken, seen), "the next message")
+            taken[seen].ack()
+    assert len({message.message_id for message in taken}) == 30
+
+
+def _longer(taken: list[pubsub_v1.subscriber.message.Message], length: int) -> bool:
+    return len(taken) > length
+
+
+def test_two_streams_share_the_messages(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    both: tuple[list[str], list[str]] = ([], [])
+    began = (threading.Event(), threading.Event())
+
+    def into(seen: list[str], own: threading.Event) -> Callable[[pubsub_v1.subscriber.message.Message], None]:
+        def take(message: pubsub_v1.subscriber.message.Message) -> None:
+            seen.append(message.message_id)
+            own.set()
+            for each in began:
+                each.wait(60)  # five at most are held, so the other stream gets its share
+            message.ack()
+
+        return take
+
+    control = pubsub_v1.types.FlowControl(max_messages=5)
+    with (
+        ours.streaming(subscription, into(both[0], began[0]), flow_control=control),
+        ours.streaming(subscription, into(both[1], began[1]), flow_control=control),
+    ):
+        published = ours.publish(topic, *(str(number) for number in range(200)))
+        wait_for(lambda: len(both[0]) + len(both[1]) >= 200, "all messages")
+    assert sorted(both[0] + both[1]) == sorted(published)
+    assert both[0]
+    assert both[1]
+
+
+def test_deleting_a_subscription_ends_its_streams(ours: Clients) -> None:
+    subscription = ours.subscription(ours.topic())
+    stream = ours.subscriber.subscribe(subscription, lambda message: message.ack())
+    ours.subscriber.delete_subscription(subscription=subscription)
+    with pytest.raises(NotFound):
+        stream.result(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"ack_deadline_seconds": 9}, "ack deadline 9 s"),
+        ({"ack_deadline_seconds": 601}, "ack deadline 601 s"),
+        ({"message_retention_duration": Duration(seconds=60)}, "message retention 0:01:00"),
+        ({"retry_policy": {"minimum_backoff": Duration(seconds=601)}}, "retry policy"),
+    ],
+)
+def test_a_setting_outside_its_range_is_refused_with_the_value_and_the_range(
+    ours: Clients, config: dict[str, object], named: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=named):
+        ours.subscription(ours.topic(), **config)
+
+
+def test_what_is_too_large_is_refused_with_the_limit(ours: Clients) -> None:
+    topic = ours.topic()
+    with pytest.raises(InvalidArgument, match="maximum value is 10000000"):
+        ours.publish(topic, "x" * 10_000_001)
+    with pytest.raises(InvalidArgument, match=r"messages\[0\].*1024 bytes"):
+        ours.publish(topic, "x", colour="x" * 1025)
+    ours.publish(topic, "x" * 9_900_000)
+
+
+def test_a_state_folder_serves_one_emulator_at_a_time(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("state")
+    with pubsub.serve(folder), pytest.raises(StateInUseError, match="in use"), pubsub.serve(folder):
+        pass
+
+
+def test_a_port_that_is_taken_is_named(ours: Clients, tmp_path_factory: pytest.TempPathFactory) -> None:
+    port = int(ours.address.rpartition(":")[2])
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.raises(OSError, match=f"Port {port} of 127.0.0.1 is taken"), pubsub.serve(folder, port=port):
+        pass
+    with pubsub.serve(folder) as address:  # the failed start let go of the state
+        assert address != ours.address

@@ -1,0 +1,33 @@
+"""What a pull gives to a caller who waits no longer."""
+
+import asyncio
+from pathlib import Path
+
+from trainstack.pubsub import wire
+from trainstack.pubsub.api.methods import Messages
+from trainstack.pubsub.resources import Subscriptions, Topics
+from trainstack.pubsub.service import Service
+from trainstack.pubsub.store import Store
+
+TOPIC, SUBSCRIPTION = "projects/p1/topics/topic", "projects/p1/subscriptions/subscription"
+
+
+def test_whoever_is_gone_is_given_nothing_and_the_next_one_everything(tmp_path: Path) -> None:
+    async def pulled() -> tuple[int, int]:
+        service = Service(store)
+        messages = Messages(service)
+        Topics(service).create(wire.Topic(name=TOPIC))
+        subscription = wire.Subscription(name=SUBSCRIPTION, topic=TOPIC)
+        Subscriptions(service).create(subscription)
+        message = wire.PubsubMessage(data=b"a letter")
+        messages.publish(wire.request_class("Publish")(topic=TOPIC, messages=[message]))
+        request = wire.request_class("Pull")(subscription=SUBSCRIPTION, max_messages=9)
+        gone = await messages.pull(request, 0.0)
+        there = await messages.pull(request, 10.0)
+        return len(gone.received_messages), len(there.received_messages)
+
+    store = Store(tmp_path)
+    try:
+        assert asyncio.run(pulled()) == (0, 1)
+    finally:
+        store.close()

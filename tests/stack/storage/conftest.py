@@ -1,0 +1,84 @@
+"""One emulator for most tests of a module, a separate bucket for each, and the official client."""
+
+import itertools
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+
+from trainstack.storage import serve
+
+collect_ignore = [] if shutil.which("gcloud") else ["test_gcloud.py"]
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def client_of(url: str) -> Iterator[storage.Client]:
+    client = storage.Client(
+        project="project-1", credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@pytest.fixture(scope="session")
+def connect() -> Callable[[str], AbstractContextManager[storage.Client]]:
+    """The official client of an emulator at some URL."""
+    return client_of
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Wait until something holds; fail after a minute."""
+
+    def wait(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not holds():
+            assert time.monotonic() < deadline, "it never became true"
+            time.sleep(0.005)
+
+    return wait
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("storage")
+
+
+@pytest.fixture(scope="module")
+def url(directory: Path) -> Iterator[str]:
+    with serve(directory) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[storage.Client]:
+    with client_of(url) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def http(url: str) -> Iterator[httpx.Client]:
+    """For requests that the official client would not send."""
+    with httpx.Client(base_url=url, timeout=60) as plain:
+        yield plain
+
+
+@pytest.fixture
+def bucket(client: storage.Client) -> storage.Bucket:
+    return client.create_bucket(f"bucket-{next(_numbers)}")
+
+
+@pytest.fixture
+def folder(directory: Path, bucket: storage.Bucket) -> Path:
+    """The bucket's plain files."""
+    return directory / "buckets" / str(bucket.name)

@@ -1,0 +1,258 @@
+"""Folders of a bucket that cost a job nothing and would cost the stack much."""
+
+import asyncio
+import base64
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import google_crc32c
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from trainstack.http import serving
+from trainstack.storage import Storage
+from trainstack.storage.api.call import Call
+from trainstack.storage.api.objects import list_all
+from trainstack.storage.drops.scanner import DropScanner
+from trainstack.storage.drops.threads import THREADS_EACH, BucketThreads
+from trainstack.storage.objects.errors import RefusedError
+from trainstack.storage.objects.folder import Folder
+from trainstack.storage.objects.records import Bucket, Fingerprint
+from trainstack.storage.objects.staging import HOLES_HASHED_MAX_BYTES, Digest, digest_of
+from trainstack.storage.service import Service
+from trainstack.storage.sessions import Uploads
+from trainstack.storage.store import Store
+
+PIECES = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 20_000)), max_size=4)
+
+
+@pytest.fixture
+def bucket_store(tmp_path: Path) -> Iterator[Store]:
+    """A store with an empty `bucket`."""
+    store = Store(tmp_path)
+    store.catalog.put_bucket(Bucket(name="bucket", project="p", created_us=1, fields={}))
+    (store.buckets_path / "bucket").mkdir()
+    yield store
+    store.close()
+
+
+def digest_of_file(path: Path) -> Digest:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        found = digest_of(descriptor, lambda: True)
+    finally:
+        os.close(descriptor)
+    assert found is not None
+    return found
+
+
+@given(pieces=PIECES)
+def test_the_digest_of_a_file_with_holes_is_that_of_its_bytes(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[tuple[bytes, int]]
+) -> None:
+    path = tmp_path_factory.mktemp("sparse") / "file"
+    with path.open("wb") as file:
+        for data, hole in pieces:
+            file.write(data)
+            file.truncate(file.seek(hole, os.SEEK_CUR))
+    content = path.read_bytes()
+    found = digest_of_file(path)
+    assert found.size == len(content)
+    assert base64.b64decode(found.md5) == hashlib.md5(content, usedforsecurity=False).digest()
+    assert int.from_bytes(base64.b64decode(found.crc32c), "big") == google_crc32c.value(content)
+
+
+def test_zeros_are_added_to_a_checksum_as_if_they_were_read() -> None:
+    read, added = Digest(), Digest()
+    for chunk in (b"before", bytes(3_000_001), b"after"):
+        read.update(chunk)
+        added.update(chunk) if any(chunk) else added.add_zeros(len(chunk))
+    assert (added.md5, added.crc32c) == (read.md5, read.crc32c)
+
+
+def test_terabytes_of_holes_are_not_read_and_have_no_md5(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(4 * 1024**4)
+        file.seek(1024**4)
+        file.write(b"x")
+    found = digest_of_file(tmp_path / "file")
+    assert (found.size, found.md5) == (4 * 1024**4, "")
+    assert found.size > HOLES_HASHED_MAX_BYTES
+
+
+@pytest.mark.parametrize("hole_bytes", [(HOLES_HASHED_MAX_BYTES - 4096) // 250, 2**40 // 250])
+def test_a_file_with_a_megabyte_of_data_and_many_holes_takes_half_a_second_at_most(
+    tmp_path: Path, hole_bytes: int
+) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        for _ in range(250):
+            file.write(b"x")
+            file.truncate(file.seek(hole_bytes, os.SEEK_CUR))
+    began_s = time.thread_time()
+    digest_of_file(tmp_path / "file")
+    assert time.thread_time() - began_s < 0.5
+
+
+def test_a_digest_that_is_no_longer_wanted_ends(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with (tmp_path / "file").open("rb") as file:
+        assert digest_of(file.fileno(), lambda: False) is None
+
+
+def make_deep(folder: Path, depth: int) -> None:
+    """Folders in each other, deeper than any object can be."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+
+
+def test_folders_deeper_than_any_objects_name_are_not_entered(bucket_store: Store) -> None:
+    store = bucket_store
+    scanner, entered = DropScanner(store), list[str]()
+    scanner.before_listing = lambda _, folder: entered.append(folder)
+    make_deep(store.buckets_path / "bucket", 700)
+    (store.buckets_path / "bucket" / "d" / "a").touch()
+    scanner.refresh("bucket")
+    assert max(map(len, entered)) <= 1023
+    assert len(entered) == 512
+    assert store.find("bucket", "d/a", strict=False) is not None
+
+
+def test_more_folders_or_entries_than_are_listed_are_refused_with_the_limit(bucket_store: Store) -> None:
+    store = bucket_store
+    for number in range(5):
+        (store.buckets_path / "bucket" / f"d{number}").mkdir()
+    with pytest.raises(RefusedError, match=r"more than 5 folders below ''\. Name a longer prefix") as refused:
+        DropScanner(store, folders_max=5).refresh("bucket")
+    assert refused.value.code == 400
+    DropScanner(store, folders_max=6).refresh("bucket")
+    with pytest.raises(RefusedError, match="more than 4 entries"):
+        Folder(store.buckets_path / "bucket").list("", entries_max=4)
+
+
+def test_listings_of_one_bucket_delay_no_other_and_equal_ones_share_a_scan(tmp_path: Path) -> None:
+    """One bucket's scans do not end before the others have answered."""
+    storage, may_go_on, entered = Storage(dir=tmp_path), threading.Event(), list[str]()
+
+    def enter(bucket: str, _: str) -> None:
+        entered.append(bucket)
+        if bucket == "slow":
+            assert may_go_on.wait(60)
+
+    async def ask() -> None:
+        async with serving(storage) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+            await compare(client)
+
+    async def compare(client: httpx.AsyncClient) -> None:
+        for bucket in ("slow", "quick"):
+            await client.post("/storage/v1/b?project=p", json={"name": bucket})
+            (tmp_path / "buckets" / bucket).mkdir(exist_ok=True)
+        storage.scanner.before_listing = enter
+        slow = [asyncio.create_task(client.get("/storage/v1/b/slow/o")) for _ in range(20)]
+        (tmp_path / "buckets" / "quick" / "a").touch()
+        answer = await client.get("/storage/v1/b/quick/o")
+        assert [each["name"] for each in answer.json()["items"]] == ["a"]
+        assert not any(task.done() for task in slow)
+        may_go_on.set()
+        assert {(await task).status_code for task in slow} == {200}
+
+    asyncio.run(ask())
+    assert entered.count("slow") <= THREADS_EACH + 2
+
+
+class NotedFolder(Folder):
+    """Notes which threads look at its files."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.lookers = set[threading.Thread]()
+
+    def fingerprint(self, name: str) -> Fingerprint | None:
+        self.lookers.add(threading.current_thread())
+        return super().fingerprint(name)
+
+
+class NotedStore(Store):
+    """Has one bucket."""
+
+    def folder(self, _bucket: str) -> NotedFolder:
+        if "noted" not in self.__dict__:
+            self.noted = NotedFolder(self.buckets_path / "bucket")
+        return self.noted
+
+
+def test_the_files_of_a_page_are_compared_outside_of_the_event_loop(tmp_path: Path) -> None:
+    """There, a thousand of them take a second while other threads are busy."""
+    store = NotedStore(tmp_path)
+    store.catalog.put_bucket(Bucket(name="bucket", project="p", created_us=1, fields={}))
+    store.folder("bucket").root.mkdir()
+    (store.noted.root / "a").touch()
+    threads = BucketThreads(DropScanner(store))
+    service = Service(store=store, threads=threads, uploads=Uploads(store.uploads_path))
+    request = Request({"type": "http", "query_string": b"", "headers": []})
+    answer = asyncio.run(list_all(Call(request=request, path={"bucket": "bucket"}, service=service)))
+    threads.close()
+    service.uploads.close()
+    store.close()
+    assert b'"name":"a"' in answer.body
+    assert store.noted.lookers
+    assert threading.current_thread() not in store.noted.lookers
+
+
+class Recorder(DropScanner):
+    """Notes its calls, and begins when it may."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.may_begin, self.asked = threading.Event(), list[str]()
+        self.has_all = threading.Event()
+
+    def look(self, bucket: str, name: str, *, reread: bool = False) -> bool:
+        assert self.may_begin.wait(60)
+        self.asked.append(name)
+        return super().look(bucket, name, reread=reread)
+
+    def rescan(self, bucket: str) -> None:
+        super().rescan(bucket)
+        self.has_all.set()
+
+
+def test_hints_beyond_the_limit_become_one_scan_that_sees_files_rewritten_in_place(
+    bucket_store: Store,
+) -> None:
+    scanner, folder = Recorder(bucket_store), bucket_store.buckets_path / "bucket"
+    for number in range(10):
+        (folder / f"{number}").write_text("first")
+    scanner.may_begin.set()
+    eventually_settled(scanner)
+    scanner.may_begin.clear()
+    threads = BucketThreads(scanner, hints_max=3)
+    for number in range(10):
+        with (folder / f"{number}").open("r+") as file:
+            file.write("other")
+        threads.look("bucket", f"{number}")
+    scanner.may_begin.set()
+    assert scanner.has_all.wait(60)
+    threads.close()
+    known = bucket_store.catalog.plain_in_folder("bucket", "")
+    assert known == {f"{number}": Folder(folder).fingerprint(f"{number}") for number in range(10)}
+
+
+def eventually_settled(scanner: DropScanner) -> None:
+    """Refresh until the folder counts as unchanged: its files are older than a tick of the clock."""
+    deadline = time.monotonic() + 60
+    while not scanner.unchanged_folders("bucket"):
+        assert time.monotonic() < deadline
+        scanner.look_again("bucket")
+        scanner.refresh("bucket")

@@ -1,0 +1,204 @@
+import bisect
+
+import httpx
+import pytest
+from google.cloud import storage
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainstack.storage.objects.errors import RefusedError
+from trainstack.storage.objects.listing import (
+    STEPS_PER_PAGE,
+    ListQuery,
+    glob_pattern,
+    list_page,
+    page_token,
+    resume_of,
+)
+from trainstack.storage.objects.records import Fingerprint, StoredObject
+
+NAMES = ["a", "a/", "a/b", "a/c/d", "b/x", "b/y", "z", "ä", "\U0001f600", "\uffee"]
+
+
+@pytest.fixture
+def filled(bucket: storage.Bucket) -> storage.Bucket:
+    for name in NAMES:
+        bucket.blob(name).upload_from_string("x")
+    return bucket
+
+
+def test_objects_are_listed_in_utf8_byte_order(filled: storage.Bucket) -> None:
+    assert [blob.name for blob in filled.list_blobs()] == sorted(NAMES, key=str.encode)
+
+
+def test_a_delimiter_groups_what_lies_deeper(filled: storage.Bucket) -> None:
+    listing = filled.list_blobs(delimiter="/")
+    assert [blob.name for blob in listing] == ["a", "z", "ä", "\uffee", "\U0001f600"]
+    assert listing.prefixes == {"a/", "b/"}
+    listing = filled.list_blobs(prefix="a/", delimiter="/")
+    assert [blob.name for blob in listing] == ["a/", "a/b"]
+    assert listing.prefixes == {"a/c/"}
+
+
+def test_a_trailing_delimiter_can_be_an_item_too(filled: storage.Bucket) -> None:
+    listing = filled.list_blobs(delimiter="/", include_trailing_delimiter=True)
+    assert "a/" in [blob.name for blob in listing]
+    assert "a/" in listing.prefixes
+
+
+def test_offsets_bound_the_listing(filled: storage.Bucket) -> None:
+    assert [blob.name for blob in filled.list_blobs(start_offset="a/b", end_offset="b/y")] == [
+        "a/b",
+        "a/c/d",
+        "b/x",
+    ]
+
+
+def test_pages_follow_each_other(filled: storage.Bucket) -> None:
+    pages = [[blob.name for blob in page] for page in filled.list_blobs(page_size=3).pages]
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+    assert [name for page in pages for name in page] == sorted(NAMES, key=str.encode)
+
+
+def test_a_glob_selects_names_in_a_listing(filled: storage.Bucket) -> None:
+    assert [blob.name for blob in filled.list_blobs(match_glob="a/*")] == ["a/", "a/b"]
+    assert [blob.name for blob in filled.list_blobs(match_glob="{a,b}/**[dy]")] == ["a/c/d", "b/y"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "name", "matches"),
+    [
+        ("*.txt", "a.txt", True),
+        ("*.txt", "d/a.txt", False),
+        ("**.txt", "d/a.txt", True),
+        ("a?c", "abc", True),
+        ("a?c", "a/c", False),
+        ("[a-c]x", "bx", True),
+        ("[!a-c]x", "bx", False),
+        ("{one,two}.*", "two.x", True),
+        ("a.b", "axb", False),
+        ("{a,{b,c}d}", "cd", True),
+        ("[[^\\]]", "^]", True),
+        ("[!^]", "^", False),
+        ("**", "a/\nb", True),
+        ("?", "é", True),
+        ("[", "[", True),
+    ],
+)
+def test_globs_match_as_documented(glob: str, name: str, matches: bool) -> None:
+    assert glob_pattern(glob).matches(name) is matches
+
+
+def test_an_unclosed_glob_is_refused() -> None:
+    with pytest.raises(RefusedError, match="brace"):
+        glob_pattern("{a,b")
+
+
+def test_a_glob_that_could_match_in_many_ways_is_answered_at_once(
+    http: httpx.Client, bucket: storage.Bucket
+) -> None:
+    """Python's regular expressions would try for years, and no other request would be answered meanwhile."""
+    bucket.blob("a" * 900).upload_from_string("x")
+    path = f"/storage/v1/b/{bucket.name}/o"
+    for glob, found in (("**a" * 12 + "b", 0), ("**a" * 12, 1), ("{*a*,**a}" * 12 + "b", 0)):
+        answer = http.get(path, params={"matchGlob": glob}).json()
+        assert len(answer.get("items", [])) == found
+
+
+@pytest.mark.parametrize("glob", ["a" * 2001, "?" * 2000, "{" * 1001 + "}" * 1000])
+def test_a_glob_that_is_too_large_is_refused(http: httpx.Client, bucket: storage.Bucket, glob: str) -> None:
+    answer = http.get(f"/storage/v1/b/{bucket.name}/o", params={"matchGlob": glob})
+    assert answer.status_code == 400
+    assert "Invalid matchGlob" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("glob", ["*x*5", "{a,b}/**" + "?" * 300, "a/*"])
+def test_pages_that_end_early_for_a_glob_lead_to_the_same_items(glob: str) -> None:
+    names = sorted(
+        f"{folder}/{number:05}{'x' * (number % 400)}" for folder in "abc" for number in range(5000)
+    )
+    scanned: list[int] = []
+
+    def scan(start: str, end: str, limit: int) -> list[StoredObject]:
+        first = bisect.bisect_left(names, start)
+        last = bisect.bisect_left(names, end) if end else len(names)
+        found = names[first : min(last, first + limit)]
+        scanned[-1] += len(found)
+        return [_stored(name) for name in found]
+
+    found, resume, pages = list[str](), "", 0
+    while resume or not pages:
+        scanned.append(0)
+        page = list_page(scan, ListQuery(glob=glob, resume=resume))
+        found += [stored.name for stored in page.items]
+        resume, pages = page.resume, pages + 1
+    pattern = glob_pattern(glob)
+    assert found == [name for name in names if pattern.matches(name)]
+    assert max(scanned) <= STEPS_PER_PAGE // 3000 + 2000
+    assert sum(scanned) <= len(names) + 1000 * pages  # begins where the last page ended
+
+
+def test_a_glob_is_looked_up_by_the_text_that_it_begins_with() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def scan(start: str, end: str, _limit: int) -> list[StoredObject]:
+        asked.append((start, end))
+        return []
+
+    list_page(scan, ListQuery(glob="a/b*c"))
+    assert asked == [("a/b", "a/c")]
+
+
+@given(st.text())
+def test_a_page_token_leads_back(name: str) -> None:
+    assert resume_of(page_token(name)) == name
+
+
+@pytest.mark.parametrize("query", ["pageToken=%21", "maxResults=0", "maxResults=x", "matchGlob=%7B"])
+def test_a_bad_listing_is_refused(http: httpx.Client, bucket: storage.Bucket, query: str) -> None:
+    assert http.get(f"/storage/v1/b/{bucket.name}/o?{query}").status_code == 400
+
+
+_name = st.text(alphabet="ab/", min_size=1, max_size=6)
+
+
+@given(names=st.sets(_name, max_size=30), prefix=st.text(alphabet="ab/", max_size=2), size=st.integers(1, 5))
+def test_pages_with_a_delimiter_give_what_one_page_would(names: set[str], prefix: str, size: int) -> None:
+    ordered = sorted(names)
+
+    def scan(start: str, end: str, limit: int) -> list[StoredObject]:
+        return [_stored(name) for name in ordered if name >= start and (not end or name < end)][:limit]
+
+    wanted_items = [name for name in ordered if name.startswith(prefix) and "/" not in name[len(prefix) :]]
+    wanted_prefixes = {
+        name[: name.index("/", len(prefix)) + 1]
+        for name in ordered
+        if name.startswith(prefix) and "/" in name[len(prefix) :]
+    }
+    items: list[str] = []
+    prefixes: list[str] = []
+    resume = ""
+    while True:
+        page = list_page(scan, ListQuery(prefix=prefix, delimiter="/", max_results=size, resume=resume))
+        assert len(page.items) + len(page.prefixes) <= size
+        items += [stored.name for stored in page.items]
+        prefixes += page.prefixes
+        resume = page.resume
+        if not resume:
+            break
+    assert items == wanted_items
+    assert prefixes == sorted(wanted_prefixes)
+
+
+def _stored(name: str) -> StoredObject:
+    return StoredObject(
+        bucket="b",
+        name=name,
+        generation=1,
+        fingerprint=Fingerprint(size=0, mtime_ns=0, inode=0),
+        md5="",
+        crc32c="",
+        content_type="",
+        created_us=0,
+        updated_us=0,
+    )

@@ -1,0 +1,219 @@
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import httpx
+import pytest
+from google.api_core import exceptions
+from google.cloud import storage
+from google.cloud.storage.notification import BucketNotification
+
+from trainstack.storage import serve
+
+TOPIC = "projects/project-1/topics/uploads"
+Connect = Callable[[str], AbstractContextManager[storage.Client]]
+Eventually = Callable[[Callable[[], bool]], None]
+
+
+class Sink:
+    """Takes messages as Pub/Sub would; refuses them while `down`, and those about the object `refused` forever."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, bytes, Mapping[str, str]]] = []
+        self.down = threading.Event()
+        self.refused = ""
+
+    def __call__(self, topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
+        if self.down.is_set():
+            raise ConnectionError("down")
+        if self.refused in {attributes["objectId"] for _, attributes in messages}:
+            raise exceptions.InvalidArgument("never")
+        self.messages += [(topic, data, attributes) for data, attributes in messages]
+
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        return [(attributes["eventType"], attributes["objectId"]) for _, _, attributes in self.messages]
+
+
+@pytest.fixture
+def sink() -> Sink:
+    return Sink()
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, sink: Sink, connect: Connect) -> Iterator[storage.Bucket]:
+    with serve(tmp_path, publish=sink) as url, connect(url) as client:
+        yield client.create_bucket("bucket")
+
+
+def ask_for(bucket: storage.Bucket, **options: object) -> BucketNotification:
+    config = bucket.notification(
+        topic_name="uploads",
+        topic_project="project-1",
+        event_types=["OBJECT_FINALIZE"],
+        payload_format="JSON_API_V1",
+        **options,
+    )
+    config.create()
+    return config
+
+
+def test_a_configuration_is_created_found_listed_and_deleted(bucket: storage.Bucket) -> None:
+    created = ask_for(bucket, blob_name_prefix="configs/", custom_attributes={"k": "v"})
+    (listed,) = bucket.list_notifications()
+    assert listed.notification_id == created.notification_id
+    assert (listed.topic_name, listed.topic_project) == ("uploads", "project-1")
+    found = bucket.get_notification(created.notification_id)
+    assert (found.event_types, found.blob_name_prefix) == (["OBJECT_FINALIZE"], "configs/")
+    assert found.custom_attributes == {"k": "v"}
+    found.delete()
+    assert list(bucket.list_notifications()) == []
+    with pytest.raises(exceptions.NotFound):
+        bucket.get_notification(created.notification_id)
+
+
+def test_an_upload_is_told_with_the_object_and_its_attributes(
+    bucket: storage.Bucket, sink: Sink, eventually: Eventually
+) -> None:
+    config = ask_for(bucket, custom_attributes={"team": "red"})
+    blob = bucket.blob("configs/a.yaml")
+    blob.metadata = {"k": "v"}
+    blob.upload_from_string("x: 1", content_type="application/yaml")
+    eventually(lambda: len(sink.messages) == 1)
+    topic, data, attributes = sink.messages[0]
+    assert topic == TOPIC
+    assert (
+        attributes.items()
+        >= {
+            "notificationConfig": f"projects/_/buckets/bucket/notificationConfigs/{config.notification_id}",
+            "eventType": "OBJECT_FINALIZE",
+            "payloadFormat": "JSON_API_V1",
+            "bucketId": "bucket",
+            "objectId": "configs/a.yaml",
+            "objectGeneration": str(blob.generation),
+            "team": "red",
+        }.items()
+    )
+    assert "overwroteGeneration" not in attributes
+    resource = json.loads(data)
+    assert resource == bucket.get_blob("configs/a.yaml")._properties
+    assert httpx.get(resource["mediaLink"], timeout=60).content == b"x: 1"
+
+
+def test_an_overwrite_tells_of_the_generation_before(
+    bucket: storage.Bucket, sink: Sink, eventually: Eventually
+) -> None:
+    first, second = bucket.blob("a"), bucket.blob("a")
+    first.upload_from_string("1")
+    ask_for(bucket)
+    second.upload_from_string("2")
+    eventually(lambda: len(sink.messages) == 1)
+    ((_, _, attributes),) = sink.messages
+    assert attributes["overwroteGeneration"] == str(first.generation)
+
+
+def test_each_configuration_hears_of_its_prefix_and_of_no_deletion(
+    bucket: storage.Bucket, sink: Sink, eventually: Eventually
+) -> None:
+    ask_for(bucket, blob_name_prefix="in/")
+    for name in ("in/a", "out/a", "in/b"):
+        bucket.blob(name).upload_from_string("x")
+        bucket.blob(name).delete()
+    eventually(lambda: len(sink.messages) == 2)
+    assert sink.events == [("OBJECT_FINALIZE", "in/a"), ("OBJECT_FINALIZE", "in/b")]
+
+
+def test_a_dropped_file_is_told_when_it_is_closed(
+    bucket: storage.Bucket, sink: Sink, eventually: Eventually, tmp_path: Path
+) -> None:
+    ask_for(bucket)
+    folder = tmp_path / "buckets" / "bucket"
+    with (folder / "a").open("w") as writer:
+        writer.write("x")
+        writer.flush()
+        (folder / "b" / "c").mkdir(parents=True)
+        (folder / "b" / "c" / "d").write_text("y")
+        eventually(lambda: bool(sink.messages))
+        assert sink.events == [("OBJECT_FINALIZE", "b/c/d")]
+    eventually(lambda: len(sink.messages) == 2)
+    assert sink.events[1:] == [("OBJECT_FINALIZE", "a")]
+
+
+def test_every_file_of_a_dropped_tree_is_told_once(
+    bucket: storage.Bucket, sink: Sink, eventually: Eventually, tmp_path: Path
+) -> None:
+    ask_for(bucket)
+    folder = tmp_path / "buckets" / "bucket"
+    wanted = {f"{a}/{b}/{c}" for a in range(5) for b in range(5) for c in range(5)}
+    for name in sorted(wanted):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    eventually(lambda: len(sink.messages) >= len(wanted))
+    assert sorted(sink.events) == sorted(("OBJECT_FINALIZE", name) for name in wanted)
+
+
+def test_nothing_is_lost_while_pubsub_is_down_or_the_emulator_is(
+    tmp_path: Path, connect: Connect, eventually: Eventually
+) -> None:
+    down = Sink()
+    down.down.set()
+    with serve(tmp_path, publish=down) as url, connect(url) as client:
+        bucket = client.create_bucket("bucket")
+        ask_for(bucket)
+        bucket.blob("a").upload_from_string("x")
+    (tmp_path / "buckets" / "bucket" / "b").write_text("y")
+    up = Sink()
+    with serve(tmp_path, publish=up):
+        eventually(lambda: len(up.messages) == 2)
+    assert up.events == [("OBJECT_FINALIZE", "a"), ("OBJECT_FINALIZE", "b")]
+    with serve(tmp_path, publish=up) as url, connect(url) as client:
+        client.bucket("bucket").blob("c").upload_from_string("z")
+        eventually(lambda: len(up.messages) == 3)
+    assert up.events[2] == ("OBJECT_FINALIZE", "c")
+
+
+def test_deliveries_go_on_when_pubsub_comes_back(
+    bucket: storage.Bucket, sink: Sink, eventually: Eventually
+) -> None:
+    ask_for(bucket)
+    sink.down.set()
+    bucket.blob("a").upload_from_string("x")
+    sink.down.clear()
+    eventually(lambda: sink.events == [("OBJECT_FINALIZE", "a")])
+
+
+def test_a_message_that_pubsub_never_takes_holds_up_no_other(
+    bucket: storage.Bucket, sink: Sink, eventually: Eventually
+) -> None:
+    ask_for(bucket)
+    sink.refused = "bad"
+    for name in ("a", "bad", "b"):
+        bucket.blob(name).upload_from_string("x")
+    eventually(lambda: [name for _, name in sink.events] == ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        ({"topic": "uploads"}, 400, "Invalid topic: 'uploads'"),
+        ({"event_types": ["OBJECT_DELETE"]}, 501, "only event_types ['OBJECT_FINALIZE']"),
+        ({"event_types": None}, 501, "only event_types ['OBJECT_FINALIZE'], found None"),
+        ({"payload_format": "NONE"}, 501, "only payload_format 'JSON_API_V1', found 'NONE'"),
+        ({"custom_attributes": {"k": 1}}, 400, "an object of strings"),
+    ],
+)
+def test_a_faulty_configuration_is_refused(
+    bucket: storage.Bucket, change: dict[str, object], code: int, message: str
+) -> None:
+    base = bucket.client._connection.API_BASE_URL
+    body = {
+        "topic": f"//pubsub.googleapis.com/{TOPIC}",
+        "payload_format": "JSON_API_V1",
+        "event_types": ["OBJECT_FINALIZE"],
+        **change,
+    }
+    answer = httpx.post(f"{base}/storage/v1/b/bucket/notificationConfigs", json=body, timeout=60)
+    assert answer.status_code == code
+    assert message in answer.json()["error"]["message"]

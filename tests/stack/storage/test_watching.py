@@ -1,0 +1,98 @@
+"""The kernel's hints, without the rescans that would hide it if they were missing."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from trainstack.storage.drops.watching import Watch
+
+Eventually = Callable[[Callable[[], bool]], None]
+
+
+class Notes:
+    """Records the paths it receives; watches the folders it is asked to refresh, as `DropScanner` does."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.looked: list[str] = []
+        self.refreshed: list[str] = []
+        self.everything = 0
+
+    def look(self, bucket: str, name: str) -> bool:
+        self.looked.append(f"{bucket}/{name}")
+        return True
+
+    def refresh(self, bucket: str, prefix: str = "") -> None:
+        self.watch.add(bucket, prefix)
+        self.refreshed.append(f"{bucket}/{prefix}")
+
+    def refresh_all(self) -> None:
+        self.everything += 1
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Iterator[Notes]:
+    (tmp_path / "bucket").mkdir()
+    watch = Watch(tmp_path)
+    notes = Notes(watch)
+    watch.add("bucket", "")
+    watch.start(notes)
+    yield notes
+    watch.stop()
+
+
+def test_a_closed_a_moved_and_a_removed_file_are_each_pointed_at(
+    notes: Notes, tmp_path: Path, eventually: Eventually
+) -> None:
+    path = tmp_path / "bucket" / "a"
+    with path.open("w") as writer:
+        eventually(lambda: notes.looked == ["bucket/a"])
+        writer.write("x")
+    eventually(lambda: notes.looked == ["bucket/a"] * 2)
+    path.rename(tmp_path / "bucket" / "b")
+    eventually(lambda: "bucket/b" in notes.looked)
+    (tmp_path / "bucket" / "b").unlink()
+    eventually(lambda: notes.looked[-1] == "bucket/b" and len(notes.looked) >= 5)
+
+
+def test_a_new_folder_is_pointed_at_and_watched_from_then_on(
+    notes: Notes, tmp_path: Path, eventually: Eventually
+) -> None:
+    (tmp_path / "bucket" / "d").mkdir()
+    eventually(lambda: notes.refreshed == ["bucket/d/"])
+    (tmp_path / "bucket" / "d" / "a").write_text("x")
+    eventually(lambda: "bucket/d/a" in notes.looked)
+
+
+def test_a_renamed_folder_is_known_by_its_new_name(
+    notes: Notes, tmp_path: Path, eventually: Eventually
+) -> None:
+    (tmp_path / "bucket" / "old").mkdir()
+    eventually(lambda: notes.refreshed == ["bucket/old/"])
+    (tmp_path / "bucket" / "old").rename(tmp_path / "bucket" / "new")
+    eventually(lambda: "bucket/new/" in notes.refreshed)
+    (tmp_path / "bucket" / "new" / "a").write_text("x")
+    eventually(lambda: "bucket/new/a" in notes.looked)
+    assert "bucket/old/a" not in notes.looked
+
+
+def test_a_watched_folder_that_goes_is_pointed_at(
+    notes: Notes, tmp_path: Path, eventually: Eventually
+) -> None:
+    (tmp_path / "bucket" / "d").mkdir()
+    eventually(lambda: notes.refreshed == ["bucket/d/"])
+    shutil.rmtree(tmp_path / "bucket" / "d")
+    eventually(lambda: len(notes.refreshed) >= 2)
+    assert set(notes.refreshed) == {"bucket/d/"}
+
+
+def test_watching_a_folder_that_is_not_there_or_is_a_file_by_now_is_harmless(
+    notes: Notes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "bucket" / "file").write_text("x")
+    notes.watch.add("bucket", "file/")
+    notes.watch.add("bucket", "missing/")
+    notes.watch.add("missing", "")
+    assert caplog.messages == []

@@ -1,6 +1,0 @@
-"""Identity and Access Management: who has which role on what, and what each method of the services requires."""
-
-from trainmaster.local.iam.api import application
-from trainmaster.local.iam.service import Grant, Grants
-
-__all__ = ["Grant", "Grants", "application"]

@@ -1,6 +1,0 @@
-"""Named fault injections at every boundary of the local stack: set by a test, applied by an emulator, and counted."""
-
-from trainmaster.local.injections.active import Injection, Injections, Kind, Plan
-from trainmaster.local.injections.plan import BadInjectionsError, plan_from
-
-__all__ = ["BadInjectionsError", "Injection", "Injections", "Kind", "Plan", "plan_from"]

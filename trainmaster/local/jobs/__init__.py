@@ -1,1 +1,0 @@
-"""Custom jobs whose replicas are real processes of this machine. `trainmaster.local.vertex` serves their API."""

@@ -1,5 +1,0 @@
-"""Cloud Logging v2 over REST, for the unmodified official HTTP client and gcloud."""
-
-from trainmaster.local.logging.server import Logging, serve
-
-__all__ = ["Logging", "serve"]

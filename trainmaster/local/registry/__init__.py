@@ -1,5 +1,0 @@
-"""Artifact Registry on one machine: accepts pushed images, and notifies the topic `gcr`."""
-
-from trainmaster.local.registry.server import Registry, RegistryFailedError
-
-__all__ = ["Registry", "RegistryFailedError"]

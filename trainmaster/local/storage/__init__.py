@@ -1,5 +1,0 @@
-"""Cloud Storage on this machine: the JSON API for unmodified clients, objects as plain files, working preconditions."""
-
-from trainmaster.local.storage.server import Storage, serve
-
-__all__ = ["Storage", "serve"]

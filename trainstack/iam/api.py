@@ -1,0 +1,186 @@
+"""The REST methods that report permissions, of five services on one port.
+
+The services' paths differ, so one port can answer for all of them: Resource Manager
+https://cloud.google.com/resource-manager/reference/rest/v1/projects, Pub/Sub
+https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.topics, IAM
+https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts, Service Account Credentials
+https://cloud.google.com/iam/docs/reference/credentials/rest, Cloud Run
+https://cloud.google.com/run/docs/reference/rest/v2/projects.locations.services. Those of buckets are on Cloud
+Storage's port.
+
+GET, POST, DELETE /emulator/v1/taken-grants is the local stack's own: grants that a test has taken away.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from trainstack.iam.authentication import guarded
+from trainstack.iam.authorization import DeniedError, authorize, project_of
+from trainstack.iam.principals import Principal, Tokens, TooManyTokensError, caller
+from trainstack.iam.service import Grants, RevokeError
+from trainstack.json_bodies import google_error, json_value
+
+TAKEN = "/emulator/v1/taken-grants"
+MAX_BODY_BYTES = 1 << 20
+LIFETIME_MOST_S = 3600
+_LIFETIME = re.compile(r"([0-9]{1,5})s")
+_GET_POLICY = re.compile(
+    r"v1/(projects/[^/:]+/(?:topics|subscriptions)/[^/:]+)|v2/(projects/[^/:]+/locations/[^/:]+/services/[^/:]+)"
+)
+_POST_POLICY = re.compile(r"v1/(projects/[^/:]+(?:/serviceAccounts/[^/:]+)?)")
+_ACCOUNT = re.compile(r"v1/projects/-/serviceAccounts/([^/:]+)")
+_PROJECT = re.compile(r"v1/projects/([^/:]+)")
+_GET_POLICY_PERMISSION = {
+    "projects": "resourcemanager.projects.getIamPolicy",
+    "topics": "pubsub.topics.getIamPolicy",
+    "subscriptions": "pubsub.subscriptions.getIamPolicy",
+    "serviceAccounts": "iam.serviceAccounts.getIamPolicy",
+    "services": "run.services.getIamPolicy",
+}
+_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
+_TOKEN_PERMISSION = "iam.serviceAccounts.getAccessToken"  # noqa: S105  # no secret
+
+Answer: TypeAlias = Callable[["_State", Request], Awaitable[dict[str, object]]]
+
+
+class _RefusedError(Exception):
+    def __init__(self, message: str, code: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    grants: Grants
+    tokens: Tokens
+
+
+def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
+    """The ASGI application. `generateAccessToken` issues tokens from the stack's `tokens`."""
+    state = _State(grants=grants, tokens=tokens or Tokens())
+    routes = [
+        Route(TAKEN, _answering(_taken, state), methods=["GET", "POST", "DELETE"]),
+        Route("/{path:path}", _answering(_called, state), methods=["GET", "POST"]),
+    ]
+    return guarded(Starlette(routes=routes), state.tokens)
+
+
+def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[Response]]:
+    """Respond with JSON, and to a refusal with Google's error body."""
+
+    async def respond(request: Request) -> Response:
+        try:
+            return JSONResponse(await answer(state, request))
+        except _RefusedError as refused:
+            return google_error(refused.code, str(refused), status=_STATUSES[refused.code])
+        except DeniedError as denied:
+            return google_error(403, str(denied), status="PERMISSION_DENIED")
+
+    return respond
+
+
+async def _taken(state: _State, request: Request) -> dict[str, object]:
+    grants = state.grants
+    if request.method == "POST":
+        try:
+            grants.take(await _body(request))
+        except RevokeError as fault:
+            raise _RefusedError(str(fault)) from fault
+    elif request.method == "DELETE":
+        grants.restore()
+    return grants.taken()
+
+
+async def _called(state: _State, request: Request) -> dict[str, object]:
+    grants, member = state.grants, caller().member
+    name, _, verb = request.path_params["path"].partition(":")
+    match request.method, verb:
+        case "GET", "" if found := _PROJECT.fullmatch(name):
+            return _project(grants, found[1])
+        case ("GET", "getIamPolicy") if found := _GET_POLICY.fullmatch(name):
+            return _policy(grants, member, found[1] or found[2])
+        case ("POST", "getIamPolicy") if found := _POST_POLICY.fullmatch(name):
+            return _policy(grants, member, found[1])
+        case ("POST", "testIamPermissions") if found := (
+            _GET_POLICY.fullmatch(name) or _POST_POLICY.fullmatch(name)
+        ):
+            asked = _permissions(await _body(request))
+            held = grants.permitted(member, asked, next(filter(None, found.groups())))
+            return {"permissions": held} if held else {}
+        case "POST", "generateAccessToken" if found := _ACCOUNT.fullmatch(name):
+            return _token(state, member, found[1], await _body(request))
+        case _:
+            raise _RefusedError(
+                f"{request.method} {request.url.path} is not supported by the local IAM service.", 404
+            )
+
+
+def _project(grants: Grants, project: str) -> dict[str, object]:
+    if project != grants.project:
+        # The service answers alike for a missing project and for a hidden one.
+        raise _RefusedError("The caller does not have permission", 403)
+    authorize(grants, "cloudresourcemanager.projects.get", {"project": project_of(grants, project)})
+    return {"projectId": project, "projectNumber": grants.project_number, "lifecycleState": "ACTIVE"}
+
+
+def _policy(grants: Grants, member: str, resource: str) -> dict[str, object]:
+    permission = _GET_POLICY_PERMISSION[resource.split("/")[-2]]
+    if not grants.permitted(member, [permission], resource):
+        raise _RefusedError(f"Permission '{permission}' denied on {resource!r}.", 403)
+    return grants.policy(resource)
+
+
+def _token(state: _State, member: str, email: str, body: dict[str, object]) -> dict[str, object]:
+    grants = state.grants
+    scope = body.get("scope")
+    lifetime = _LIFETIME.fullmatch(str(body.get("lifetime") or f"{LIFETIME_MOST_S}s"))
+    if not isinstance(scope, list) or not scope:
+        raise _RefusedError("scope is required: a list of OAuth 2.0 scopes.")
+    if lifetime is None or not 0 < int(lifetime[1]) <= LIFETIME_MOST_S:
+        raise _RefusedError(f"lifetime {body['lifetime']!r}: expected 1s to {LIFETIME_MOST_S}s.")
+    account = f"projects/{grants.project}/serviceAccounts/{email}"
+    known = grants.knows(f"serviceAccount:{email}")
+    if not known or not grants.permitted(member, [_TOKEN_PERMISSION], account):
+        raise _RefusedError(
+            f"Permission '{_TOKEN_PERMISSION}' denied on resource (or it may not exist).", 403
+        )
+    lifetime_s = int(lifetime[1])
+    try:
+        token = state.tokens.issue(Principal(kind="account", name=email, email=email), lifetime_s=lifetime_s)
+    except TooManyTokensError as fault:
+        raise _RefusedError(str(fault), 429) from fault
+    expires = datetime.now(UTC) + timedelta(seconds=lifetime_s)
+    return {"accessToken": token, "expireTime": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def _permissions(body: dict[str, object]) -> list[str]:
+    asked = body.get("permissions", [])
+    if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
+        raise _RefusedError(f"permissions must be a list of strings, found {asked!r}")
+    if wild := [each for each in asked if "*" in each]:
+        raise _RefusedError(f"Permissions with wildcards are not allowed: {wild!r}")
+    return asked
+
+
+async def _body(request: Request) -> dict[str, object]:
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > MAX_BODY_BYTES:
+            raise _RefusedError(f"the body exceeds {MAX_BODY_BYTES} bytes")
+    try:
+        body = json_value(bytes(raw) or b"{}")
+    except ValueError as fault:
+        raise _RefusedError(f"the body is not valid JSON: {fault}") from fault
+    if not isinstance(body, dict):
+        raise _RefusedError(f"the body must be an object, found {type(body).__name__}")
+    return body

@@ -1,0 +1,164 @@
+"""Authorization in front of every service: which permissions a method requires, and whether the caller has them.
+
+A method that is not in `REQUIRED` is refused to every caller but the project's owner.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainstack.iam.principals import Principal, caller
+from trainstack.iam.service import BUCKETS, Grants
+
+NOTHING: tuple[tuple[str, str], ...] = ()
+_CONSUME = (("pubsub.subscriptions.consume", "subscription"),)
+
+# Storage: https://cloud.google.com/storage/docs/access-control/iam-json (its "None" is NOTHING here)
+# Pub/Sub: https://cloud.google.com/pubsub/docs/access-control
+# Vertex AI: https://cloud.google.com/vertex-ai/docs/general/iam-permissions
+# Logging: https://cloud.google.com/logging/docs/access-control
+# Resource Manager: https://cloud.google.com/resource-manager/docs/access-control-proj
+REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "storage.buckets.delete": (("storage.buckets.delete", "bucket"),),
+    "storage.buckets.get": (("storage.buckets.get", "bucket"),),
+    "storage.buckets.getIamPolicy": (("storage.buckets.getIamPolicy", "bucket"),),
+    "storage.buckets.getStorageLayout": (("storage.objects.list", "prefix"),),
+    "storage.buckets.insert": (("storage.buckets.create", "project"),),
+    "storage.buckets.list": (("storage.buckets.list", "project"),),
+    "storage.buckets.testIamPermissions": NOTHING,
+    "storage.managedFolders.getIamPolicy": (("storage.managedFolders.getIamPolicy", "bucket"),),
+    "storage.managedFolders.list": (("storage.managedFolders.list", "prefix"),),
+    "storage.managedFolders.testIamPermissions": NOTHING,
+    "storage.notifications.delete": (("storage.buckets.update", "bucket"),),
+    "storage.notifications.get": (("storage.buckets.get", "bucket"),),
+    "storage.notifications.insert": (("storage.buckets.update", "bucket"),),
+    "storage.notifications.list": (("storage.buckets.get", "bucket"),),
+    # An upload session's URI is the authorization to send to it and to cancel it; the methods themselves authorize an
+    # insertion, whose object may be named in the body, and the sources of a composition, which are:
+    # https://cloud.google.com/storage/docs/resumable-uploads#session-uris
+    "storage.objects.cancelUpload": NOTHING,
+    "storage.objects.compose": (("storage.objects.create", "object"),),
+    "storage.objects.copy": (("storage.objects.get", "object"), ("storage.objects.create", "to_object")),
+    "storage.objects.delete": (("storage.objects.delete", "object"),),
+    "storage.objects.get": (("storage.objects.get", "object"),),
+    "storage.objects.insert": NOTHING,
+    "storage.objects.list": (("storage.objects.list", "prefix"),),
+    "storage.objects.patch": (("storage.objects.update", "object"),),
+    "storage.objects.rewrite": (("storage.objects.get", "object"), ("storage.objects.create", "to_object")),
+    "pubsub.acknowledge": _CONSUME,
+    "pubsub.createSubscription": (
+        ("pubsub.subscriptions.create", "project"),
+        ("pubsub.topics.attachSubscription", "topic"),
+    ),
+    "pubsub.createTopic": (("pubsub.topics.create", "project"),),
+    "pubsub.deleteSubscription": (("pubsub.subscriptions.delete", "subscription"),),
+    "pubsub.deleteTopic": (("pubsub.topics.delete", "topic"),),
+    "pubsub.getSubscription": (("pubsub.subscriptions.get", "subscription"),),
+    "pubsub.getTopic": (("pubsub.topics.get", "topic"),),
+    "pubsub.listSubscriptions": (("pubsub.subscriptions.list", "project"),),
+    "pubsub.listTopicSubscriptions": (("pubsub.topics.get", "topic"),),
+    "pubsub.listTopics": (("pubsub.topics.list", "project"),),
+    "pubsub.modifyAckDeadline": _CONSUME,
+    "pubsub.publish": (("pubsub.topics.publish", "topic"),),
+    "pubsub.pull": _CONSUME,
+    "pubsub.streamingPull": _CONSUME,
+    "pubsub.updateSubscription": (("pubsub.subscriptions.update", "subscription"),),
+    # Creating a job also requires iam.serviceAccounts.actAs on the account that it names; see `may_act_as`.
+    **{
+        f"vertex.{jobs}.{method}": ((f"aiplatform.{jobs}.{method}", "project"),)
+        for jobs in ("customJobs", "hyperparameterTuningJobs")
+        for method in ("cancel", "create", "delete", "get", "list")
+    },
+    "logging.entries.list": (("logging.logEntries.list", "project"),),
+    "logging.entries.write": (("logging.logEntries.create", "project"),),
+    **{
+        f"logging.sinks.{method}": ((f"logging.sinks.{method}", "project"),)
+        for method in ("create", "delete", "get", "list", "update")
+    },
+    "cloudresourcemanager.projects.get": (("resourcemanager.projects.get", "project"),),
+}
+"""The permissions of each method, each with the resource that it is required on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A resource by its full name; `object_name` is an object in a bucket, or the prefix of several."""
+
+    name: str
+    object_name: str | None = None
+
+
+class DeniedError(Exception):
+    """The caller lacks a permission; `permission` is empty for a method that only the owner may call."""
+
+    def __init__(self, permission: str, resource: Resource, principal: Principal) -> None:
+        super().__init__(denial(permission))
+        self.permission, self.resource, self.principal = permission, resource, principal
+
+
+def denial(permission: str) -> str:
+    """The sentence that most services' refusals consist of or end with."""
+    if not permission:
+        return "Only the project's owner may call this method of the local stack."
+    return f"Permission '{permission}' denied on resource (or it may not exist)."
+
+
+def permission_info(permission: str, *, domain: str, **metadata: str) -> dict[str, object]:
+    """The detail that newer services add to a refusal: https://cloud.google.com/apis/design/errors#error_info"""
+    return {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "IAM_PERMISSION_DENIED",
+        "domain": domain,
+        "metadata": {**metadata, "permission": permission},
+    }
+
+
+def authorize(grants: Grants | None, method: str, resources: Mapping[str, Resource]) -> None:
+    """Return if the caller may call the method; always, without enforced grants or for the project's owner.
+
+    Args: grants: who has which role; None for a service that runs alone. method: its name in `REQUIRED`.
+    resources: those of the call, by their kinds in `REQUIRED`; a missing one is not granted to anyone.
+
+    Raises:
+        DeniedError: the caller lacks a permission.
+    """
+    if grants is None or not grants.enforced or not caller().member:
+        return
+    if method not in REQUIRED:
+        raise DeniedError("", Resource(name=""), caller())
+    for permission, kind in REQUIRED[method]:
+        require(grants, permission, resources.get(kind, Resource(name="")))
+
+
+def require(grants: Grants | None, permission: str, resource: Resource) -> None:
+    """Raises `DeniedError` unless the caller has the permission."""
+    if not has(grants, permission, resource):
+        raise DeniedError(permission, resource, caller())
+
+
+def has(grants: Grants | None, permission: str, resource: Resource) -> bool:
+    """Whether the caller has the permission, or needs none."""
+    principal = caller()
+    if grants is None or not grants.enforced or not principal.member:
+        return True
+    return grants.allows(principal.member, permission, resource.name, resource.object_name)
+
+
+def may_act_as(grants: Grants | None, email: str) -> bool:
+    """Whether the caller may create a job that runs as this service account; empty for one that names none."""
+    if not email or grants is None:
+        return True
+    return has(grants, "iam.serviceAccounts.actAs", account_of(grants, email))
+
+
+def bucket_of(name: str, object_name: str | None = None) -> Resource:
+    return Resource(name=BUCKETS + name, object_name=object_name)
+
+
+def project_of(grants: Grants | None, project: str) -> Resource:
+    """A project by its id or number."""
+    is_number = grants is not None and project == grants.project_number
+    return Resource(name=f"projects/{grants.project if grants and is_number else project}")
+
+
+def account_of(grants: Grants, email: str) -> Resource:
+    return Resource(name=f"projects/{grants.project}/serviceAccounts/{email}")

@@ -1,0 +1,240 @@
+"""Injections, the calls that they strike, and what they have struck so far. Shared by every emulator of a process, thread-safe."""
+
+import asyncio
+import functools
+import random
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from trainstack.outbox import Send
+from trainstack.publisher import Message, Publish
+
+KEPT_SUBJECTS = 1000
+"""The maximum number of struck calls that an account lists; counts have no limit."""
+
+_Answer = TypeVar("_Answer")
+
+
+class Kind(Enum):
+    """What happens to a call or a message that an injection strikes."""
+
+    ERROR_BEFORE = "error_before"
+    ERROR_AFTER = "error_after"
+    DELAY = "delay"
+    DUPLICATE = "duplicate"
+    REORDER = "reorder"
+    DROP = "drop"
+    KILL = "kill"
+    KILL_AFTER = "kill_after"
+
+
+CALL_KINDS = frozenset({Kind.ERROR_BEFORE, Kind.ERROR_AFTER, Kind.DELAY, Kind.DUPLICATE, Kind.DROP})
+"""The kinds for a request and for anything forwarded."""
+
+FUNCTION_KINDS = CALL_KINDS | {Kind.KILL, Kind.KILL_AFTER}
+_KINDS_AT: Mapping[str, frozenset[Kind]] = {
+    "pubsub.deliver": frozenset({Kind.DELAY, Kind.DUPLICATE, Kind.REORDER, Kind.DROP}),
+    "pubsub.streamingPull": frozenset({Kind.ERROR_BEFORE, Kind.DELAY}),
+}
+
+
+def kinds_of(place: str) -> frozenset[Kind]:
+    """The kinds that this place supports. A glob reaches it with these alone."""
+    return FUNCTION_KINDS if place.startswith("functions.") else _KINDS_AT.get(place, CALL_KINDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Injection:
+    """One injection. `at` and `match` are globs (`*`, `?`, `[…]`), case-sensitive.
+
+    The injection is evaluated at every call that it fits. It lets the first `skip` calls pass and strikes
+    each later one with `probability` (0 to 1), at most `times` times, or without limit for None. `code` is
+    the HTTP status of an error; `answer` names one of Vertex AI's own in its place. `seconds` is the length
+    of a delay, or the time from a function's receipt of an event to its kill.
+    """
+
+    name: str
+    at: str
+    kind: Kind
+    code: int = 503
+    answer: str | None = None
+    seconds: float = 1.0
+    probability: float = 1.0
+    skip: int = 0
+    times: int | None = None
+    match: str = "*"
+
+    def to_json(self) -> dict[str, object]:
+        """The form that `plan_from` reads, with every field."""
+        return {**vars(self), "kind": self.kind.value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Injections in the order of evaluation; their names are distinct. `seed` seeds every random decision."""
+
+    injections: tuple[Injection, ...] = ()
+    seed: int = 0
+
+
+class Struck(Exception):
+    """An injection refused a call or lost it, before or after it was done."""
+
+    def __init__(self, injection: Injection) -> None:
+        super().__init__(f"The injection {injection.name!r} struck here ({injection.kind.value}).")
+        self.injection = injection
+
+
+@dataclass(kw_only=True)
+class Account:
+    """How often an injection was evaluated, how often it struck, and what it struck, in order."""
+
+    injection: Injection
+    asked: int = 0
+    struck: int = 0
+    on: list[str] = field(default_factory=list)
+
+    def strike(self, at: str, subjects: Sequence[str], seed: int) -> bool:
+        """Whether the injection of this place strikes; counted, where the call's subjects match.
+
+        The same seed, name and number always give the same decision.
+        """
+        one, number = self.injection, self.asked
+        if one.match != "*" and not any(fnmatchcase(subject, one.match) for subject in subjects):
+            return False
+        self.asked += 1
+        if number < one.skip or (one.times is not None and self.struck >= one.times):
+            return False
+        roll = random.Random(f"{seed}/{one.name}/{number}").random()  # noqa: S311  # to be repeated, not to be secret
+        if roll >= one.probability:
+            return False
+        self.struck += 1
+        if len(self.on) < KEPT_SUBJECTS:
+            self.on.append(" ".join((at, *subjects[:1])))
+        return True
+
+
+class Injections:
+    """Consulted at every boundary. Without injections, `concerns` is False everywhere."""
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        self._lock = threading.Lock()
+        self._accounts: dict[str, Account] = {}
+        self._seed = 0
+        self.put(plan or Plan())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the active injections, in the order of evaluation."""
+        return tuple(self._accounts)
+
+    def concerns(self, at: str) -> bool:
+        """Whether any injection applies to this place: cheap, and counts nothing."""
+        return bool(self._accounts) and bool(self._at(at))
+
+    def strike(self, at: str, subjects: Sequence[str] = ()) -> Injection | None:
+        """The injection that strikes a call at this place (`storage.objects.insert`); its account is updated.
+
+        `subjects` are the names that `match` is compared with; accounts show the first. Injections that fit are evaluated in order until one strikes; those after it are not evaluated.
+        """
+        with self._lock:
+            for account in self._at(at):
+                if account.strike(at, subjects, self._seed):
+                    return account.injection
+        return None
+
+    def put(self, plan: Plan) -> None:
+        """Append the plan's injections, with new accounts.
+
+        One with the name of an active injection replaces it. The plan's seed applies to all injections from
+        then on.
+        """
+        new = {injection.name: Account(injection=injection) for injection in plan.injections}
+        with self._lock:
+            self._seed = plan.seed
+            self._use({**{name: each for name, each in self._accounts.items() if name not in new}, **new})
+
+    def remove(self, name: str | None = None) -> bool:
+        """Remove the injection of that name, or all for None; return whether there was one."""
+        with self._lock:
+            before = self._accounts
+            self._use({one: each for one, each in before.items() if name is not None and one != name})
+            return len(self._accounts) < len(before)
+
+    def account(self, name: str) -> Account:
+        """A copy. Raises `KeyError` if there is no such injection."""
+        with self._lock:
+            account = self._accounts[name]
+            return replace(account, on=list(account.on))
+
+    def to_json(self) -> dict[str, object]:
+        """The active plan, each injection with its account."""
+        with self._lock:
+            shown = [
+                {**each.injection.to_json(), "asked": each.asked, "struck": each.struck, "on": list(each.on)}
+                for each in self._accounts.values()
+            ]
+            return {"seed": self._seed, "injections": shown}
+
+    def _use(self, accounts: dict[str, Account]) -> None:
+        self._accounts = accounts
+        self._by_place: dict[str, list[Account]] = {}
+
+    def _at(self, place: str) -> Sequence[Account]:
+        by_place = self._by_place  # of one plan, even if another thread replaces it now
+        if place not in by_place:
+            by_place[place] = [
+                account
+                for account in self._accounts.values()
+                if account.injection.kind in kinds_of(place) and fnmatchcase(place, account.injection.at)
+            ]
+        return by_place[place]
+
+
+async def apply_injections(
+    injections: Injections, at: str, subjects: Sequence[str], do: Callable[[], Awaitable[_Answer]]
+) -> _Answer:
+    """The response of `do`, which performs the call, or what an injection turns it into.
+
+    Raises:
+        Struck: an error before or after, or the call is lost.
+        Exception: what `do` raises.
+    """
+    injection = injections.strike(at, subjects) if injections.concerns(at) else None
+    match injection.kind if injection else None:
+        case Kind.DELAY if injection:
+            await asyncio.sleep(injection.seconds)
+        case Kind.DUPLICATE:
+            await do()
+        case Kind.ERROR_AFTER if injection:
+            await do()
+            raise Struck(injection)
+        case Kind.ERROR_BEFORE | Kind.DROP if injection:
+            raise Struck(injection)
+    return await do()
+
+
+def sending(
+    injections: Injections,
+    at: str,
+    send: Publish,
+    subjects: Callable[[str, Sequence[Message]], tuple[str, ...]],
+) -> Send:
+    """`send` in a thread, with the injections at this place; what an injection drops counts as sent.
+
+    It raises `Struck` for an error before or after.
+    """
+
+    async def struck_send(key: str, messages: Sequence[Message]) -> None:
+        do = functools.partial(asyncio.to_thread, send, key, messages)
+        try:
+            await apply_injections(injections, at, subjects(key, messages), do)
+        except Struck as struck:
+            if struck.injection.kind is not Kind.DROP:
+                raise
+
+    return struck_send

@@ -1,0 +1,163 @@
+"""Injections around an ASGI application, and the local-only path that controls them.
+
+- POST /emulator/v1/injections adds one injection, a list, or {"seed": …, "injections": […]}.
+- GET /emulator/v1/injections is the active plan, with each injection's account.
+- DELETE /emulator/v1/injections[/NAME] removes all, or one.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trainstack.http import cut
+from trainstack.injections.active import Injections, Kind, Struck, apply_injections
+from trainstack.injections.answers import answer_named
+from trainstack.injections.plan import CODES, PLACES, BadInjectionsError, plan_from
+from trainstack.json_bodies import google_error, json_value
+
+PATH = "/emulator/v1/injections"
+_MAX_PLAN_BYTES = 1 << 20
+_METHODS = {
+    ("POST", False): "create",
+    ("GET", False): "list",
+    ("GET", True): "get",
+    ("PUT", True): "update",
+    ("PATCH", True): "update",
+    ("DELETE", True): "delete",
+}
+
+
+def method_at(path: "re.Pattern[str]", scope: Scope) -> str | None:
+    """The method that a request calls, as the service's discovery document names it; None for an unknown path.
+
+    `path` has the groups `collection`, `id` and `verb`.
+    """
+    found = path.fullmatch(scope["path"])
+    if found is None:
+        return None
+    method = found["verb"] or _METHODS.get((scope["method"], found["id"] is not None))
+    return f"{found['collection']}.{method}"
+
+
+def json_fields(body: bytes) -> dict[str, object]:
+    """The fields of a JSON object; none of another body."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithInjections:
+    """`app`, with the injections around every call of the `service`.
+
+    `named` gives the method that a request calls, `subjects` its subjects, from its URL and body.
+    """
+
+    app: ASGIApp
+    injections: Injections
+    service: str
+    named: Callable[[Scope], str | None]
+    subjects: Callable[[Scope, bytes], tuple[str, ...]]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        if path == PATH or path.startswith(f"{PATH}/"):
+            await (await _controlled(self.injections, scope, receive))(scope, receive, send)
+            return
+        at = f"{self.service}.{self.named(scope)}" if path and self.injections.names else ""
+        if at not in PLACES or not self.injections.concerns(at):
+            await self.app(scope, receive, send)
+            return
+        if (body := await _whole(receive)) is None:
+            return
+
+        async def do() -> list[Message]:
+            return await _answer(self.app, scope, body, receive)
+
+        try:
+            answer = await apply_injections(self.injections, at, self.subjects(scope, body), do)
+        except Struck as struck:
+            if struck.injection.kind is not Kind.DROP:
+                await _refused(struck, scope)(scope, receive, send)
+                return
+            answer = []
+            cut(scope)
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        for message in answer:
+            await send(message)
+
+
+async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive) -> list[Message]:
+    """Run the application on a request whose body was read; return its response without sending it."""
+    bodies = iter([body])
+
+    async def once() -> Message:
+        for content in bodies:
+            return {"type": "http.request", "body": content, "more_body": False}
+        return await receive()
+
+    async def keep(message: Message) -> None:
+        answer.append(message)
+
+    answer: list[Message] = []
+    await app({**scope}, once, keep)
+    return answer
+
+
+def _refused(struck: Struck, scope: Scope) -> Response:
+    injection = struck.injection
+    if injection.answer is not None:
+        return answer_named(injection.answer, scope["path"])
+    return google_error(injection.code, str(struck), reason="backendError", status=CODES[injection.code])
+
+
+async def _whole(receive: Receive) -> bytes | None:
+    """The body; None if the client disconnected before its end."""
+    body = bytearray()
+    while (message := await receive())["type"] == "http.request":
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            return bytes(body)
+    return None
+
+
+async def _controlled(injections: Injections, scope: Scope, receive: Receive) -> Response:
+    name = unquote(scope["path"][len(PATH) + 1 :])
+    match scope["method"]:
+        case "GET" if not name:
+            return JSONResponse(injections.to_json())
+        case "POST" if not name:
+            return _put(injections, await _whole(receive) or b"")
+        case "DELETE":
+            if not injections.remove(name or None) and name:
+                names = ", ".join(injections.names) or "none"
+                message = f"There is no injection named {name!r}; active: {names:.2000}."
+                return google_error(404, message, reason="notFound", status="NOT_FOUND")
+            return JSONResponse(injections.to_json())
+        case method:
+            return google_error(
+                405,
+                f"{method} {scope['path']} is not supported: POST plans to {PATH}; "
+                f"GET lists all injections there and DELETE removes them; DELETE {PATH}/NAME removes one.",
+            )
+
+
+def _put(injections: Injections, body: bytes) -> Response:
+    message = f"The plan has {len(body)} bytes; at most {_MAX_PLAN_BYTES} are allowed."
+    if len(body) <= _MAX_PLAN_BYTES:
+        try:
+            injections.put(plan_from(json_value(body)))
+            return JSONResponse(injections.to_json())
+        except BadInjectionsError as wrong:
+            message = str(wrong)
+        except ValueError as wrong:
+            message = f"The body is not valid JSON: {wrong}."
+    return google_error(400, message, reason="invalid", status="INVALID_ARGUMENT")

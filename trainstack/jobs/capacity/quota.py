@@ -1,0 +1,226 @@
+"""A region's quotas and stockouts for jobs: parsed from JSON or YAML values, then applied.
+
+quotas:
+  us-central1: {NVIDIA_TESLA_T4: 2, n1-*: 8, replicas: 10, spot: {NVIDIA_TESLA_T4: 0}}
+stockouts:
+  - {region: us-central1, resource: NVIDIA_L4, spot: true, times: 2}
+
+A resource is an accelerator type, a glob of machine types, or `replicas`. Any other resource is unlimited.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
+from google.cloud.aiplatform_v1.types.custom_job import Scheduling
+
+from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.validation import Message
+from trainstack.reading import Reading
+
+REPLICAS = "replicas"
+_SPOT = "spot"
+NAME_MAX_CHARS = 200
+"""Of a region and of a resource, which are globs: matching one takes time that grows with the square of its length."""
+_METRIC = "aiplatform.googleapis.com/custom_model_training_"
+
+
+class BadQuotaError(ApiError):
+    """The document is not a valid set of quotas; the message has a line for each fault."""
+
+    def __init__(self, wrong: Sequence[str]) -> None:
+        super().__init__(Status.INVALID_ARGUMENT, "\n".join(wrong))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """How much of a resource a region's unfinished jobs may hold together."""
+
+    region: str
+    resource: str
+    spot: bool
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stockout:
+    """Jobs that are accepted but find no machines: `times` of them, or all of them for None.
+
+    `spot` selects spot or standard jobs; None selects both. `region` and `resource` are globs.
+    """
+
+    region: str = "*"
+    resource: str = "*"
+    spot: bool | None = None
+    times: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """A parsed document."""
+
+    limits: tuple[Limit, ...] = ()
+    stockouts: tuple[Stockout, ...] = ()
+
+
+def is_spot(spec: Message) -> bool:
+    """Whether a job requests spot machines, which have separate quotas."""
+    return bool(spec.scheduling.strategy == Scheduling.Strategy.SPOT)
+
+
+def held(spec: Message, resource: str) -> int:
+    """How much of a resource all replicas of a CustomJobSpec hold together."""
+    total = 0
+    for pool in spec.worker_pool_specs:
+        machine = pool.machine_spec
+        if AcceleratorType(machine.accelerator_type).name == resource:
+            total += pool.replica_count * machine.accelerator_count
+        elif resource == REPLICAS or fnmatchcase(machine.machine_type, resource):
+            total += pool.replica_count
+    return total
+
+
+def uses(spec: Message, resource: str) -> bool:
+    """Whether any replica requests the resource; here a glob may also match accelerator types."""
+    return any(
+        fnmatchcase(AcceleratorType(pool.machine_spec.accelerator_type).name, resource)
+        or fnmatchcase(pool.machine_spec.machine_type, resource)
+        for pool in spec.worker_pool_specs
+        if pool.replica_count
+    )
+
+
+def metric_of(limit: Limit) -> str:
+    """The quota's metric as the service names it: `…_nvidia_t4_gpus`, `…_tpu_v2`, and CPUs for anything that is not an accelerator.
+
+    Source: refusals quoted in public issues, 2022 to 2024. The name `preemptible` for spot quotas is
+    unconfirmed.
+    """
+    kind = "preemptible_" if limit.spot else ""
+    name = limit.resource.lower()
+    if limit.resource not in AcceleratorType.__members__:
+        return f"{_METRIC}{kind}cpus"
+    if name.startswith("nvidia_"):
+        return f"{_METRIC}{kind}nvidia_{name.removeprefix('nvidia_').removeprefix('tesla_')}_gpus"
+    return f"{_METRIC}{kind}{name}"
+
+
+def quota_from(document: object) -> Quota:
+    """Parse a document.
+
+    Raises:
+        BadQuotaError: with every fault, each with its path.
+    """
+    reading = Reading()
+    whole = reading.mapping(document, "$", known=("quotas", "stockouts"))
+    quotas = reading.mapping(whole.get("quotas", {}), "$.quotas")
+    limits = [
+        limit
+        for region, said in quotas.items()
+        for limit in _limits(reading, region, said, f"$.quotas.{region}")
+    ]
+    listed = whole.get("stockouts", [])
+    reading.expect(isinstance(listed, list), "$.stockouts", "a list", listed)
+    stockouts = [
+        _stockout(reading, each, f"$.stockouts[{at}]")
+        for at, each in enumerate(listed if isinstance(listed, list) else [])
+    ]
+    if reading.wrong:
+        raise BadQuotaError(reading.wrong)
+    return Quota(limits=tuple(limits), stockouts=tuple(stockouts))
+
+
+def _limits(reading: Reading, region: str, said: object, path: str) -> Iterator[Limit]:
+    resources = dict(reading.mapping(said, path))
+    on_spot = reading.mapping(resources.pop(_SPOT, {}), f"{path}.{_SPOT}")
+    for spot, where, named in ((False, path, resources), (True, f"{path}.{_SPOT}", on_spot)):
+        for name, most in named.items():
+            reading.expect(
+                len(name) <= NAME_MAX_CHARS, where, f"names of at most {NAME_MAX_CHARS} characters", name
+            )
+            if name.isupper() and name not in AcceleratorType.__members__:
+                reading.wrong.append(_no_accelerator(name, f"{where}.{name}", f"n1-* or {REPLICAS}"))
+            yield Limit(region=region, resource=name, spot=spot, most=reading.count(most, f"{where}.{name}"))
+
+
+def _stockout(reading: Reading, value: object, path: str) -> Stockout:
+    said: Mapping[str, Any] = reading.mapping(value, path, known=("region", "resource", "spot", "times"))
+    for name in ("region", "resource"):
+        given = said.get(name, "*")
+        fits = isinstance(given, str) and len(given) <= NAME_MAX_CHARS
+        reading.expect(fits, f"{path}.{name}", f"a glob of at most {NAME_MAX_CHARS} characters", given)
+    spot, times, resource = said.get("spot"), said.get("times"), str(said.get("resource"))[:NAME_MAX_CHARS]
+    reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
+    if times is not None:
+        reading.count(times, f"{path}.times")
+    # A stockout of what no job can request would never strike.
+    if resource == REPLICAS:
+        reading.wrong.append(
+            f"{path}.resource: expected an accelerator or a machine type, found {resource!r}; "
+            "leave it out to match every job."
+        )
+    if resource.isupper() and not any(fnmatchcase(each, resource) for each in AcceleratorType.__members__):
+        reading.wrong.append(_no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
+    return Stockout() if reading.wrong else Stockout(**said)
+
+
+def _no_accelerator(name: object, path: str, or_like: str) -> str:
+    return f"{path}: Vertex AI has no accelerator named {name!r}; expected a name like NVIDIA_TESLA_T4, {or_like}."
+
+
+class Supply:
+    """The supply of one stack's regions. Counts of stockouts do not survive the stack."""
+
+    def __init__(self, quota: Quota | None = None) -> None:
+        self.quota = quota or Quota()
+        self._struck: dict[int, int] = defaultdict(int)
+
+    def put(self, quota: Quota) -> None:
+        """Replace the quotas and stockouts. Accepted jobs stay; every stockout's count restarts."""
+        self.quota = quota
+        self._struck.clear()
+
+    def refuse_over_quota(self, job: Job, *, going: Iterable[Job]) -> None:
+        """Refuse a job for which the unfinished ones, `going`, leave too little.
+
+        Raises:
+            ApiError: RESOURCE_EXHAUSTED, with every exceeded metric.
+        """
+        region, spot = job.location, is_spot(job.spec)
+        here = [other for other in going if other.location == region and is_spot(other.spec) == spot]
+        exceeded = [
+            metric_of(limit)
+            for limit in self.quota.limits
+            if limit.region == region and limit.spot == spot and _exceeds(limit, job, here)
+        ]
+        if exceeded:
+            metrics = ", ".join(dict.fromkeys(exceeded))
+            raise ApiError(
+                Status.RESOURCE_EXHAUSTED, f"The following quota metrics exceed quota limits: {metrics}"
+            )
+
+    def is_out_of_stock(self, job: Job) -> bool:
+        """Whether this job finds no machines. Call it once for each job, because it counts."""
+        for number, stockout in enumerate(self.quota.stockouts):
+            left = stockout.times is None or self._struck[number] < stockout.times
+            if left and _concerns(stockout, job):
+                self._struck[number] += 1
+                return True
+        return False
+
+
+def _exceeds(limit: Limit, job: Job, others: Iterable[Job]) -> bool:
+    asked = job.copies * held(job.spec, limit.resource)
+    return asked > 0 and asked + sum(held(other.spec, limit.resource) for other in others) > limit.most
+
+
+def _concerns(stockout: Stockout, job: Job) -> bool:
+    return (
+        fnmatchcase(job.location, stockout.region)
+        and stockout.spot in (None, is_spot(job.spec))
+        and uses(job.spec, stockout.resource)
+    )

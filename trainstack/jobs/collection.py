@@ -1,0 +1,188 @@
+"""The jobs of one kind, and what every call on them does, over REST or gRPC."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Generic
+
+from trainstack.iam.authorization import may_act_as
+from trainstack.iam.service import Grants
+from trainstack.jobs.capacity.quota import Supply
+from trainstack.jobs.listing.catalogue import AnyJob, Catalogue
+from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.job import Job, new_job_id
+from trainstack.jobs.runners.log import JobLog, WriteLog
+from trainstack.jobs.runners.runner import JobRunner
+from trainstack.jobs.store import Store
+from trainstack.jobs.unsaved import Unsaved
+from trainstack.project import project_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceContext:
+    """What the collections of one stack share.
+
+    Attributes:
+        project: the project's id.
+        write_log: writes jobs' log entries.
+        supply: each region's quotas and stockouts.
+        grants: as which accounts a caller's jobs may run; None for any.
+    """
+
+    project: str
+    write_log: WriteLog
+    supply: Supply
+    grants: Grants | None = None
+
+
+class Collection(ABC, Generic[AnyJob]):
+    """Jobs of one kind: created, read, listed, cancelled, deleted. Call it from one event loop only."""
+
+    def __init__(self, kind: type[AnyJob], store: Store[AnyJob], shared: ServiceContext) -> None:
+        self.kind = kind
+        self._store = store
+        self._shared = shared
+        self._jobs = Catalogue(store.jobs())
+        self._runners: dict[str, JobRunner[AnyJob]] = {}
+        self._unsaved = Unsaved()
+
+    @abstractmethod
+    def refuse_without_room(self, job: Job) -> None:
+        """Raises `ApiError`: RESOURCE_EXHAUSTED if the job could never run here, or the region's quota is used up."""
+
+    @abstractmethod
+    def _runner_of(self, job: AnyJob, log: JobLog) -> JobRunner[AnyJob]:
+        """The job's runner, not yet started."""
+
+    def _as_kept_first(self, job: AnyJob) -> AnyJob:
+        return job
+
+    async def _forget(self, job: AnyJob) -> None:
+        """Remove everything kept for an ended job."""
+        self._jobs.pop(job.job_id)
+        self._unsaved.forget(job.job_id)
+        self._store.delete(job)
+
+    def resume(self) -> None:
+        """Resume jobs that the last stack left unfinished, or that ended without their terminal log line, oldest first."""
+        for job in list(self._jobs):
+            if not job.announced:
+                self._begin(job)
+
+    async def stop(self) -> None:
+        """Stop running jobs; unfinished ones keep their state, for `resume`."""
+        # All at once: the slots that one job frees must not start another that is about to stop.
+        abandoned = (runner.abandon() for runner in self._runners.values())
+        for outcome in await asyncio.gather(*abandoned, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+        await self._unsaved.stop()
+        self._store.close()
+
+    def create(self, project: str, location: str, body: object) -> AnyJob:
+        """Accept a job and start it as soon as there is capacity. `project` is the number.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT with every fault, or if the caller may not act as the job's account;
+                RESOURCE_EXHAUSTED if the job could never run here, or would exceed the region's quota.
+        """
+        job = self.kind.parse(
+            body, project=project, location=location, job_id=new_job_id(), at=datetime.now(UTC)
+        )
+        self._refuse_without_act_as(job.spec.service_account)
+        self.refuse_without_room(job)
+        return self._accept(job)
+
+    def get(self, parent: str, job_id: str) -> AnyJob:
+        """The job in its current state.
+
+        Raises:
+            ApiError: NOT_FOUND.
+        """
+        job = self._jobs.get(job_id)
+        if job is None or job.parent != parent:
+            name = f"{parent}/{self.kind.collection}/{job_id}"
+            raise ApiError(Status.NOT_FOUND, f"The {self.kind.kind} {name} does not exist.")
+        return job
+
+    def page(self, parent: str, *, filter_: str, size: int, token: str) -> tuple[list[AnyJob], str]:
+        """As `Catalogue.page`."""
+        return self._jobs.page(parent, filter_=filter_, size=size, token=token)
+
+    def cancel(self, parent: str, job_id: str) -> None:
+        """Start cancelling a job; best effort, as the service documents.
+
+        Raises:
+            ApiError: NOT_FOUND; FAILED_PRECONDITION if it has ended already.
+        """
+        job = self.get(parent, job_id)
+        if job.state.is_terminal:
+            raise _wrong_state(job, " and cannot be cancelled")
+        self._runners[job_id].cancel()
+
+    async def delete(self, parent: str, job_id: str) -> dict[str, object]:
+        """Delete a job that has ended; return the completed operation, which is not kept.
+
+        Raises:
+            ApiError: NOT_FOUND; FAILED_PRECONDITION if it has not ended.
+        """
+        job = self.get(parent, job_id)
+        if not job.state.is_terminal:
+            raise _wrong_state(job, "; only a job that has ended can be deleted")
+        if runner := self._runners.get(job_id):  # its terminal log line is still being written
+            await runner.wait()
+        await self._forget(job)
+        return _deletion_of(job)
+
+    def _refuse_without_act_as(self, email: str) -> None:
+        if not may_act_as(self._shared.grants, email):
+            # The service's code and words: https://github.com/googleapis/python-aiplatform/issues/1073
+            message = f"You do not have permission to act as service_account: {email}. (or it may not exist)."
+            raise ApiError(Status.INVALID_ARGUMENT, message)
+
+    def _accept(self, job: AnyJob) -> AnyJob:
+        job = self._as_kept_first(job)
+        self._save(job)
+        self._begin(job)
+        return job
+
+    def _save(self, job: AnyJob) -> None:
+        self._store.put(job)
+        self._jobs.put(job)
+
+    def _save_progress(self, job: AnyJob) -> None:
+        """The same for a job that runs, which a full disk does not stop."""
+        self._unsaved.write(job.job_id, "", partial(self._store.put, job))
+        self._jobs.put(job)
+
+    def _begin(self, job: AnyJob) -> None:
+        ours = job.project == project_number(self._shared.project)
+        log = JobLog(
+            self._shared.write_log,
+            project_id=self._shared.project if ours else job.project,
+            job_id=job.trial.tuning_job_id if job.trial else job.job_id,
+            trial_id=job.trial.trial_id if job.trial else "",
+        )
+        runner = self._runners[job.job_id] = self._runner_of(job, log)
+        runner.start(on_end=lambda: self._runners.pop(job.job_id, None))
+
+
+def _deletion_of(job: Job) -> dict[str, object]:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "name": f"{job.parent}/operations/{new_job_id()}",
+        "metadata": {
+            "@type": "type.googleapis.com/google.cloud.aiplatform.v1.DeleteOperationMetadata",
+            "genericMetadata": {"createTime": now, "updateTime": now},
+        },
+        "done": True,
+        "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
+    }
+
+
+def _wrong_state(job: Job, what: str) -> ApiError:
+    return ApiError(
+        Status.FAILED_PRECONDITION, f"The {job.kind} {job.name} is in state {job.state.api_name}{what}."
+    )

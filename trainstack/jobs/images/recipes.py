@@ -1,0 +1,199 @@
+"""The recipe of an image's Python environment: its base's packages, and those that its RUN lines install."""
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import distributions
+from itertools import filterfalse
+from pathlib import Path
+
+from trainstack.jobs.images.bases import EXAMPLES, Base, base_of
+from trainstack.jobs.images.dockerfile import Image, ImageError, repository_of
+from trainstack.jobs.images.installs import Install, installs_of
+from trainstack.jobs.images.layout import Node
+
+PACKAGES_LABEL = "trainstack.packages"
+"""Names the packages of an image's own program in place of its RUN lines."""
+MAX_TREE_FILES = 20_000
+MAX_TREE_BYTES = 1024**3
+MAX_NOTES = 20
+_NOTE_CHARACTERS = 300
+
+_LEFT_OUT = frozenset({".git", ".trainmaster", ".venv", "__pycache__", "node_modules"})
+_BRINGS_UV = re.compile(r"(COPY|ADD) --from=(ghcr\.io/astral-sh|(docker\.io/)?astral)/uv\b")
+"""uv is here in any case."""
+_DECLARING = ("requirements.txt", "pyproject.toml")
+_HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What an environment is made from.
+
+    Attributes:
+        not_done: instructions of the Dockerfile that nothing here carries out.
+        notes: further lines for the job's log about the Dockerfile.
+        key: stands for the content of all that it is made from.
+    """
+
+    base: Base
+    installs: tuple[Install, ...]
+    not_done: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    key: str
+
+    @property
+    def whose(self) -> str:
+        """What the environment is made for, as messages call it."""
+        return "the script" if any(install.is_of_script for install in self.installs) else "the image"
+
+    @property
+    def python_difference(self) -> str | None:
+        """Which Python stands for the base image's, where they differ."""
+        if not self.base.python or self.base.python == _HERE:
+            return None
+        return f"Python {_HERE} stands for Python {self.base.python} of the base image {self.base.name}."
+
+    def differences(self, version_of: Callable[[str], str | None]) -> Iterator[str]:
+        """In what an environment with these versions of distributions differs from the base image, in words."""
+        base, here, there = self.base, list[str](), list[str]()
+        if self.python_difference:
+            here.append(f"Python {_HERE}")
+            there.append(f"Python {base.python}")
+        if base.version:
+            here.append(f"{base.needed[0]} {version_of(base.needed[0])}")
+            there.append(f"{base.needed[0]} {base.version}")
+        if here:
+            verb = "stands" if len(here) == 1 else "stand"
+            yield f"{' and '.join(here)} {verb} for {' and '.join(there)} of the base image {base.name}."
+        if base.has_keras_2:
+            yield "tf.keras is Keras 2 there: TF_USE_LEGACY_KERAS=1 and tf-keras make it so here."
+        if lacking := [name for name in base.more if version_of(name) is None]:
+            yield (
+                f"The base image {base.name} also brings {', '.join(lacking)}, which the stack's own environment lacks. "
+                f"A line `RUN pip install {lacking[0]}` in the Dockerfile gives the image an environment that has them all."
+            )
+
+    def omissions(self) -> list[str]:
+        """What of the Dockerfile is not done, or not in it, in words; at most MAX_NOTES lines of it."""
+        lines = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
+        if len(lines) > MAX_NOTES:
+            lines[MAX_NOTES:] = [f"… and {len(lines) - MAX_NOTES} more of its lines."]
+        if lines:
+            lines.append("If the program needs them, build the image and run it with --runtime container.")
+        return [*lines, *self.notes]
+
+
+def recipe_of(image: Image) -> Recipe:
+    """Reads the files that the image's RUN lines name.
+
+    Raises:
+        ImageError: the base is not known here, or a file is too large.
+    """
+    base = _known(image.base)
+    if (packages := image.labels.get(PACKAGES_LABEL)) is not None:
+        return _recipe(replace(base, needed=(*base.needed, *packages.split())), [])
+    installs, not_done = installs_of(image)
+    return _recipe(
+        base,
+        installs,
+        (*not_done, *filterfalse(_BRINGS_UV.match, image.not_done)),
+        tuple(_not_installed(image, installs)),
+    )
+
+
+def recipe_of_script(image: Image, install: Install | None) -> Recipe:
+    """The recipe of a script that runs in the image; `install` is what its requirements.txt asks for.
+
+    The packages that the image's label names for its own program are not installed for a script: where neither its
+    requirements.txt nor the stack's own environment has them, a note says so.
+
+    Raises:
+        ImageError: as `recipe_of`.
+    """
+    installs = [install] if install else []
+    packages = image.labels.get(PACKAGES_LABEL)
+    if packages is None:
+        whole = recipe_of(image)
+        return _recipe(whole.base, [*whole.installs, *installs], whole.not_done, whole.notes)
+    lacking = [name for name in packages.split() if not any(distributions(name=name))]
+    note = (
+        f"The image has {', '.join(lacking)}, and the stack's own environment has not. A script that needs them names them in "
+        "its requirements.txt, or install them beside the stack; Trainmaster's trainer needs: pip install 'trainmaster[tensorflow]'."
+    )
+    return _recipe(_known(image.base), installs, notes=(note,) if lacking else ())
+
+
+def _recipe(
+    base: Base, installs: Sequence[Install], not_done: tuple[str, ...] = (), notes: tuple[str, ...] = ()
+) -> Recipe:
+    digest = hashlib.sha256(json.dumps([sys.version, sys.base_prefix, base.needed, base.more]).encode())
+    for install in installs:
+        words = (install.words, install.content, install.default_index, install.indexes, install.workdir)
+        digest.update(repr(words).encode())
+        for relative, path in files_of(install.tree) if install.tree is not None else ():
+            digest.update(f"\0{relative}\0".encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    key = digest.hexdigest()[:24]
+    return Recipe(base=base, installs=tuple(installs), not_done=not_done, notes=notes, key=key)
+
+
+def _not_installed(image: Image, installs: Sequence[Install]) -> Iterator[str]:
+    """A file that declares packages, where no RUN line installs any."""
+    if installs or image.tree == Path("/"):  # a base image alone
+        return
+    for name in _DECLARING:
+        if (image.tree / name).is_file() and not any(name in run.command for run in image.runs):
+            line = f"RUN pip install {'-r requirements.txt' if name == 'requirements.txt' else '.'}"
+            yield (
+                f"No RUN line of the Dockerfile installs the packages of {name}: programs may lack them, here and in the image "
+                f"that `docker build` makes. COPY the file and add to the Dockerfile: {line}"
+            )
+            return
+
+
+def files_of(node: Node) -> Iterator[tuple[Path, Path]]:
+    """The files of a node, each with its path below it; `.` for a node that is one file.
+
+    Raises:
+        ImageError: they are too many, or too large together.
+    """
+    count = size = 0
+    for relative, path in _walk(node, Path()):
+        count, size = count + 1, size + path.stat().st_size
+        if count > MAX_TREE_FILES or size > MAX_TREE_BYTES:
+            raise ImageError(
+                f"A RUN line installs from the source tree, which has more than {MAX_TREE_FILES} files or "
+                f"{MAX_TREE_BYTES // 1024**2} MiB, at {str(path.parent)!r}; COPY only what belongs to the package before that line"
+            )
+        yield relative, path
+
+
+def _walk(node: Node, below: Path) -> Iterator[tuple[Path, Path]]:
+    if isinstance(node, Path) and node.is_file():
+        yield below, node
+        return
+    children = (
+        {path.name: path for path in node.iterdir()} if isinstance(node, Path) and node.is_dir() else node
+    )
+    if isinstance(children, dict):
+        for name in sorted(children.keys() - _LEFT_OUT):
+            child = children[name]
+            # A link to a directory may lead in circles.
+            if not (isinstance(child, Path) and child.is_symlink() and child.is_dir()):
+                yield from _walk(child, below / name)
+
+
+def _known(name: str) -> Base:
+    base = base_of(name)
+    if base is None:
+        raise ImageError(
+            f"The base image {name!r} is not known here, so what it brings cannot be installed. Known are {EXAMPLES}. "
+            f"If you have its source tree: trainmaster stack provide {repository_of(name)}=DIR, where DIR has its Dockerfile; "
+            "or build the image and run it with --runtime container"
+        )
+    return base

@@ -1,0 +1,120 @@
+"""How replicas are isolated from this machine: how each is started, and what it leaves behind."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from trainstack.gateway.identity import WorkloadIdentities
+from trainstack.jobs.images.environments import Environments
+from trainstack.jobs.images.programs import Program, Provided
+from trainstack.process.processes import ProcessGuard
+from trainstack.sandbox.network import Network, open_network
+
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """One start of a replica.
+
+    Attributes:
+        program: what it runs.
+        service: the variables that the service sets.
+        scratch: a new directory for this start alone.
+        name: unique on this machine.
+        trust: the folder of certificate authorities that its variables name; None if they name none.
+        account: the email of the service account that it runs as.
+        network: its job's network; None for this machine's.
+    """
+
+    program: Program
+    service: Mapping[str, str]
+    scratch: Path
+    name: str
+    trust: Path | None = None
+    account: str = ""
+    network: Network | None = None
+
+    def variables(self, **more: str) -> dict[str, str]:
+        """The pool's variables with their references resolved, overridden by the service's and `more`."""
+        service = {**self.service, **more}
+        return {**expanded(self.program.env, known=service), **service}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """How a replica's process is started: its command, its whole environment, and the descriptors that it inherits."""
+
+    argv: list[str]
+    env: dict[str, str]
+    descriptors: tuple[int, ...] = ()
+
+
+class Isolation(Protocol):
+    """One way to run replicas."""
+
+    def start_of(self, placement: Placement) -> Start:
+        """How to start a replica; creates what it needs in its scratch directory."""
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove what the replicas of these names left outside their scratch directories."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Settings that all jobs of one stack share.
+
+    Attributes:
+        provided: the images that jobs may name.
+        environments: the Python environments of those images.
+        scratch: a directory with a short path, owned by the stack.
+        grace_s: seconds from SIGTERM to SIGKILL.
+        processes: runs programs that have no container.
+        containers: runs built images; None if every replica is a process.
+        identities: lets replicas' clients reach the stack as Google Cloud; None if they must be configured with addresses.
+        confined: whether each job has a separate network, with only its replicas, the gateway and their metadata servers.
+    """
+
+    guard: ProcessGuard
+    provided: Provided
+    environments: Environments
+    scratch: Path
+    grace_s: float
+    processes: Isolation
+    containers: Isolation | None = None
+    identities: WorkloadIdentities | None = None
+    confined: bool = False
+
+    def open_network(self, replicas: int) -> Network | None:
+        """A job's network, with listeners for `WorkloadIdentities.ports` and one for each replica's metadata server.
+
+        None if jobs share this machine's network. Raises `OSError`.
+        """
+        if not self.confined:
+            return None
+        return open_network([*self.identities.ports, *[0] * replicas] if self.identities else [])
+
+    def isolation_of(self, program: Program) -> Isolation:
+        return self.containers if program.container and self.containers else self.processes
+
+
+def expanded(variables: Iterable[tuple[str, str]], *, known: Mapping[str, str]) -> dict[str, str]:
+    """The variables with their references resolved from `known` and from those before them in the list.
+
+    Source: the comments of google.cloud.aiplatform.v1.EnvVar: `$(NAME)` expands a variable defined earlier,
+    an unresolvable reference stays as it is, and `$$` stands for one dollar sign.
+    """
+    found: dict[str, str] = {}
+    for name, value in variables:
+        found[name] = _resolved(value, {**known, **found})
+    return found
+
+
+def _resolved(value: str, known: Mapping[str, str]) -> str:
+    def text(match: re.Match[str]) -> str:
+        name = match.group(1)
+        return "$" if name is None else known.get(name, match.group())
+
+    return _REFERENCE.sub(text, value)

@@ -1,0 +1,194 @@
+"""The processes of one attempt of a job, one for each replica: started, restarted, preempted, ended."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainstack.jobs.images.programs import Program
+from trainstack.jobs.replicas.cluster import environment
+from trainstack.jobs.replicas.exits import KILLED, Exit, exit_status, oom_kills
+from trainstack.jobs.replicas.identities import ReplicaIdentities
+from trainstack.jobs.replicas.isolation import Isolation, Machine, Placement
+from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.replica import Replica
+from trainstack.ports import free_ports, give_back
+from trainstack.process.child import Child
+from trainstack.process.output import Stream
+from trainstack.sandbox.network import Network
+
+_FIRST_PORT = 2222
+"""In a job's own network: the service's port, then those after it."""
+OnReplicaLines = Callable[[str, Stream, list[bytes]], Awaitable[None]]
+"""Receives the output lines of the replica with this name."""
+
+
+@dataclass(kw_only=True, eq=False)
+class _Member:
+    """One replica's process. `taken_at` is when its preemption began (`time.monotonic`)."""
+
+    replica: Replica
+    child: Child
+    oom_kills: int | None
+    taken_at: float | None = None
+    exit: Exit | None = None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is ending but not yet reported: its last lines are being read, or it is in its grace period."""
+        return self.exit is None and (self.taken_at is not None or self.child.ended_at is not None)
+
+    @property
+    def lost_at(self) -> float:
+        """When its end began."""
+        return self.taken_at or self.child.ended_at or 0.0
+
+
+class Team:
+    """The replicas of one job, and their exits.
+
+    Addresses are chosen once, so a restarted replica keeps its address.
+    """
+
+    def __init__(
+        self, job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]
+    ) -> None:
+        """Reserve a port for each replica; nothing runs yet. `programs` has one for each pool with replicas.
+
+        Raises:
+            OSError: the job cannot have a network.
+        """
+        self._job = job
+        self._machine = machine
+        self._on_lines = on_lines
+        self._programs = programs
+        self._network = machine.open_network(len(job.replicas))
+        ports = _reserve_ports(len(job.replicas), self._network)
+        # The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`.
+        self._addresses = {each: f"127.0.0.1:{port}" for each, port in zip(job.replicas, ports, strict=True)}
+        self._identities = ReplicaIdentities(machine.identities, job, self._network)
+        self._members: dict[Replica, _Member] = {}
+        self._watchers: set[asyncio.Task[object]] = set()
+        self._ended = asyncio.Event()
+        self._scratch = machine.scratch / job.job_id[-8:]
+        self._starts = 0
+        self._isolated: dict[str, Isolation] = {}
+
+    async def start_all(self) -> None:
+        for replica in self._job.replicas:
+            await self.start(replica)
+
+    async def start(self, replica: Replica) -> None:
+        """Start one replica that is not running, with fresh scratch directories."""
+        program = self._programs[replica.pool]
+        self._starts += 1
+        scratch = self._scratch / str(self._starts)
+        name = f"trainmaster-{self._job.job_id}-{replica.name}-{self._starts}"
+        placement = Placement(
+            program=program,
+            service={
+                **environment(self._job, self._addresses, replica, program.environment),
+                **await self._identities.variables(replica),
+            },
+            scratch=scratch,
+            name=name,
+            trust=self._identities.trust,
+            account=self._identities.email,
+            network=self._network,
+        )
+        isolation = self._machine.isolation_of(program)
+        start = await asyncio.to_thread(isolation.start_of, placement)
+        self._isolated[name] = isolation
+        kills = oom_kills()
+        child = self._machine.guard.start(
+            start.argv,
+            env=start.env,
+            cwd=scratch,
+            on_lines=lambda stream, lines: self._on_lines(replica.name, stream, lines),
+            descriptors=start.descriptors,
+        )
+        member = _Member(replica=replica, child=child, oom_kills=kills)
+        self._members[replica] = member
+        self._keep(self._watch(member))
+
+    def preempt(self, replica: Replica) -> bool:
+        """Start preempting the replica: SIGTERM, the grace period, SIGKILL. False if it is not running."""
+        member = self._members.get(replica)
+        if member is None or member.exit is not None or member.is_ending:
+            return False
+        member.taken_at = time.monotonic()
+        self._keep(member.child.stop(grace_s=self._machine.grace_s))
+        return True
+
+    async def next_exits(self) -> tuple[Exit, ...]:
+        """Wait for replicas to end by themselves; at least one, in the order they ended.
+
+        Also waits for replicas that are ending, so that a loss is reported together with the ends it causes,
+        unless the chief is done: that ends the job whatever the others do.
+        """
+        while True:
+            ended = sorted(
+                (member for member in self._members.values() if member.exit is not None),
+                key=lambda member: member.lost_at,
+            )
+            exits = tuple(member.exit for member in ended if member.exit is not None)
+            is_over = any(one.is_success for one in exits)
+            if exits and (is_over or not any(member.is_ending for member in self._members.values())):
+                for member in ended:
+                    del self._members[member.replica]
+                return exits
+            self._ended.clear()
+            await self._ended.wait()
+
+    async def stop(self) -> None:
+        """End all replicas at once, each with its grace period, and remove their scratch directories."""
+        members, self._members = list(self._members.values()), {}
+        await asyncio.gather(*(member.child.stop(grace_s=self._machine.grace_s) for member in members))
+        await asyncio.gather(*self._watchers)
+        for isolation in set(self._isolated.values()):  # a killed replica may have left something behind
+            names = [name for name, started in self._isolated.items() if started is isolation]
+            await asyncio.to_thread(isolation.remove, names)
+        self._isolated.clear()
+        await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+
+    async def close(self) -> None:
+        """Release the addresses and revoke the identities. Call it after `stop`."""
+        await self._identities.revoke()
+        if self._network:
+            self._network.close()
+        else:
+            give_back(int(address.rpartition(":")[2]) for address in self._addresses.values())
+
+    async def _watch(self, member: _Member) -> None:
+        status = exit_status(await member.child.wait())
+        member.exit = Exit(
+            replica=member.replica,
+            status=status,
+            preempted=member.taken_at is not None,
+            out_of_memory=_out_of_memory(before=member.oom_kills) if status == KILLED else False,
+        )
+        self._ended.set()
+
+    def _keep(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
+        self._watchers.add(task)
+        task.add_done_callback(self._watchers.discard)
+
+
+def _reserve_ports(count: int, network: Network | None) -> list[int]:
+    return [_FIRST_PORT + number for number in range(count)] if network else free_ports(count)
+
+
+def _out_of_memory(*, before: int | None) -> bool | None:
+    now = oom_kills()
+    return None if before is None or now is None else now > before
+
+
+def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]) -> Team:
+    """The team that a job needs, with its ports; `Team.close` releases them. Creates the folder of a trial."""
+    if job.trial:
+        Path(job.trial.metrics_dir).mkdir(parents=True, exist_ok=True)
+    return Team(job, machine=machine, on_lines=on_lines, programs=programs)

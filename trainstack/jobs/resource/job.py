@@ -1,0 +1,218 @@
+"""A custom job as the API defines it: parsed from JSON, validated, moved from state to state, shown as JSON."""
+
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Self
+
+from google.cloud.aiplatform_v1.types.custom_job import CustomJob, Scheduling
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+
+from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.lifecycle import JobState, may_follow
+from trainstack.jobs.resource.replica import Replica, replicas_of
+from trainstack.jobs.resource.validation import Message, faults_of
+
+CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
+"""google.rpc codes: CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL."""
+
+DEFAULT_TIMEOUT = timedelta(days=7)
+DEFAULT_MAX_WAIT = timedelta(days=1)
+"""For FLEX_START. Source: the comments of google.cloud.aiplatform.v1.Scheduling."""
+_UNKNOWN_NAME = re.compile(r'has no field named "(?P<name>.*)" at "(?P<path>[^"]*)"')
+_OUTPUT_ONLY = frozenset({
+    "name", "trials", "state", "create_time", "start_time", "end_time", "update_time", "error",
+    "web_access_uris", "satisfies_pzs", "satisfies_pzi",
+})  # fmt: skip
+
+
+class InvalidJobError(ApiError):
+    """A body that is not an acceptable job; `faults` has one sentence for each fault."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__(Status.INVALID_ARGUMENT, "\n".join(faults))
+        self.faults = tuple(faults)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialAssignment:
+    """The trial of a tuning job that a job runs, and where its replicas report.
+
+    Attributes:
+        metrics_dir: a directory that survives the stack; each replica of the trial has one file in it.
+        metric_tag: the value of CLOUD_ML_HP_METRIC_TAG.
+    """
+
+    tuning_job_id: str
+    trial_id: str
+    metrics_dir: str
+    metric_tag: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A snapshot of one custom job; a tuning job is one with another message type.
+
+    Attributes:
+        project: the number, as in the service's responses, whether the caller used the number or the id.
+        message: the CustomJob; never changed in place.
+        attempts: how many times a stack started its replicas and did not stop in order while they ran, for the limit on internal errors.
+        announced: whether its terminal line is in the log.
+        trial: set for the job of a tuning trial.
+    """
+
+    kind: ClassVar[str] = "CustomJob"
+    collection: ClassVar[str] = "customJobs"
+    resource: ClassVar[Any] = CustomJob
+    faults_of: ClassVar[Callable[[Message], list[str]]] = staticmethod(faults_of)
+
+    project: str
+    location: str
+    job_id: str
+    message: Message
+    attempts: int = 0
+    announced: bool = False
+    trial: TrialAssignment | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        body: object,
+        *,
+        project: str,
+        location: str,
+        job_id: str,
+        at: datetime,
+        state: JobState = JobState.PENDING,
+    ) -> Self:
+        """The new job that `body`, the resource as JSON, describes.
+
+        Output-only fields are dropped, as by the service.
+
+        Raises:
+            InvalidJobError: with every fault found.
+        """
+        message = _read_message(body, cls.resource.pb(cls.resource()), faults_of=cls.faults_of)
+        job = cls(project=project, location=location, job_id=job_id, message=message)
+        message.name = job.name
+        return job.begun(at, state)
+
+    @property
+    def parent(self) -> str:
+        """`projects/NUMBER/locations/REGION`."""
+        return f"projects/{self.project}/locations/{self.location}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.parent}/{self.collection}/{self.job_id}"
+
+    @property
+    def state(self) -> JobState:
+        return JobState(self.message.state)
+
+    @property
+    def create_time(self) -> datetime:
+        """When the job was accepted, in UTC."""
+        created: datetime = self.message.create_time.ToDatetime(tzinfo=UTC)
+        return created
+
+    @property
+    def spec(self) -> Message:
+        """The CustomJobSpec: of the job, or of each trial."""
+        return self.message.job_spec
+
+    @property
+    def copies(self) -> int:
+        """How many times `spec` runs at once."""
+        return 1
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """Every replica that `spec` asks for, the chief first."""
+        return replicas_of([pool.replica_count for pool in self.spec.worker_pool_specs])
+
+    @property
+    def timeout(self) -> timedelta:
+        """The longest time it may be RUNNING."""
+        asked: timedelta = self.spec.scheduling.timeout.ToTimedelta()
+        return asked or DEFAULT_TIMEOUT
+
+    @property
+    def max_wait(self) -> timedelta | None:
+        """The longest time it may wait for capacity; None for no limit. Only FLEX_START has one."""
+        scheduling = self.spec.scheduling
+        if scheduling.strategy != Scheduling.Strategy.FLEX_START:
+            return None
+        if not scheduling.HasField("max_wait_duration"):
+            return DEFAULT_MAX_WAIT
+        asked: timedelta = scheduling.max_wait_duration.ToTimedelta()
+        return asked or None
+
+    def moved(self, state: JobState, *, at: datetime, code: int = 0, reason: str = "") -> Self:
+        """The job in another state.
+
+        Raises:
+            ValueError: the service never moves a job that way.
+        """
+        if not may_follow(self.state, state):
+            raise ValueError(f"job {self.job_id} cannot move from {self.state.name} to {state.name}")
+        message = copied(self.message)
+        message.state = state.value
+        message.update_time.FromDatetime(at)
+        if state is JobState.RUNNING:
+            message.start_time.FromDatetime(at)
+        if state.is_terminal:
+            message.end_time.FromDatetime(at)
+        if code:
+            message.error.code, message.error.message = code, reason
+        return replace(self, message=message)
+
+    def begun(self, at: datetime, state: JobState = JobState.PENDING) -> Self:
+        """The job as it is accepted."""
+        message = copied(self.message)
+        message.state = state.value
+        message.create_time.FromDatetime(at)
+        message.update_time.FromDatetime(at)
+        return replace(self, message=message)
+
+    def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:  # noqa: ARG002  a tuning job's
+        """The job as the API answers it, `listed` without its trials."""
+        found: dict[str, object] = MessageToDict(self.message, use_integers_for_enums=enums_as_integers)
+        return found
+
+
+def new_job_id() -> str:
+    """19 digits, like the service's ids."""
+    return str(10**18 + secrets.randbelow(8 * 10**18))
+
+
+def _read_message(body: object, message: Message, *, faults_of: Callable[[Message], list[str]]) -> Message:
+    if not isinstance(body, Mapping):
+        raise InvalidJobError([f"The request body must be a JSON object, found {body!r:.80}."])
+    try:
+        ParseDict(body, message)
+    except ParseError as error:
+        raise InvalidJobError(
+            [f"Invalid JSON payload received. {_as_the_service_says(str(error))}"]
+        ) from error
+    for field in message.DESCRIPTOR.fields:
+        if field.name in _OUTPUT_ONLY:
+            message.ClearField(field.name)
+    if faults := faults_of(message):
+        raise InvalidJobError(faults)
+    return message
+
+
+def copied(message: Message) -> Message:
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def _as_the_service_says(error: str) -> str:
+    if found := _UNKNOWN_NAME.search(error):
+        path = re.sub(r"(?<!^)([A-Z])", r"_\1", found["path"]).lower()
+        return f"Unknown name {found['name']!r} at {path!r}: Cannot find field."
+    return re.sub(r"\s+", " ", error).replace("google.cloud.aiplatform.v1.", "")

@@ -1,0 +1,245 @@
+"""The REST surface of Logging v2.
+
+Source: https://cloud.google.com/logging/docs/reference/v2/rest
+"""
+
+import functools
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
+from trainstack.iam.service import Grants
+from trainstack.json_bodies import google_error, json_value, refuse_disk_full
+from trainstack.logging.filters import FilterError, FilterTooCostlyError
+from trainstack.logging.service import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    NotFoundError,
+    Service,
+)
+from trainstack.logging.sinks import DEFAULT_UPDATE_MASK, Sink, SinkError
+
+Handler: TypeAlias = Callable[[Service, Request], Awaitable[Response]]
+Body: TypeAlias = Mapping[str, object]
+
+DEFAULT_PAGE = 50
+MAX_PAGE = 1000
+MAX_BODY_BYTES = 10 * 1024 * 1024
+_PROJECT = re.compile(r"projects/[^/\s]+")
+
+
+def application(service: Service, grants: Grants | None = None) -> Starlette:
+    """The ASGI application. `GET /_stats`, which the real service does not have, shows the status of sinks.
+
+    `grants` decide what accounts may call; without them, every method.
+    """
+    sinks = "/v2/projects/{project}/sinks"
+    answered: tuple[tuple[str, str, Handler], ...] = (
+        ("POST", "/v2/entries:write", functools.partial(_write, grants)),
+        ("POST", "/v2/entries:list", functools.partial(_list, grants)),
+        ("GET", "/_stats", _permitted(grants, "_stats", _stats)),
+        ("POST", sinks, _permitted(grants, "sinks.create", _create_sink)),
+        ("GET", sinks, _permitted(grants, "sinks.list", _list_sinks)),
+        ("GET", f"{sinks}/{{sink}}", _permitted(grants, "sinks.get", _get_sink)),
+        ("PUT", f"{sinks}/{{sink}}", _permitted(grants, "sinks.update", _update_sink)),
+        ("PATCH", f"{sinks}/{{sink}}", _permitted(grants, "sinks.update", _update_sink)),
+        ("DELETE", f"{sinks}/{{sink}}", _permitted(grants, "sinks.delete", _delete_sink)),
+    )
+    routes = [
+        Route(path, functools.partial(handler, service), methods=[verb]) for verb, path, handler in answered
+    ]
+    return Starlette(
+        routes=routes,
+        exception_handlers={
+            **dict.fromkeys(_REFUSALS, _refused),
+            DeniedError: _forbidden,
+            OSError: refuse_disk_full,
+            HTTPException: _not_imitated,
+        },
+    )
+
+
+def _permitted(grants: Grants | None, method: str, handler: Handler) -> Handler:
+    """The handler of a method on the project in its path, for callers with the permission."""
+
+    async def permitted(service: Service, request: Request) -> Response:
+        _authorize(grants, method, request.path_params.get("project", ""))
+        return await handler(service, request)
+
+    return permitted
+
+
+def _authorize(grants: Grants | None, method: str, project: str) -> None:
+    """Raises `DeniedError`. `project` is an id or number, with or without `projects/`."""
+    on = project_of(grants, project.removeprefix("projects/"))
+    authorize(grants, f"logging.{method}", {"project": on})
+
+
+_REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
+    InvalidRequestError: (400, "INVALID_ARGUMENT"),
+    FilterError: (400, "INVALID_ARGUMENT"),
+    FilterTooCostlyError: (400, "INVALID_ARGUMENT"),
+    SinkError: (400, "INVALID_ARGUMENT"),
+    NotFoundError: (404, "NOT_FOUND"),
+    AlreadyExistsError: (409, "ALREADY_EXISTS"),
+}
+
+
+async def _refused(_request: Request, fault: Exception) -> Response:
+    code, status = _REFUSALS[type(fault)]
+    return google_error(code, str(fault), status=status)
+
+
+async def _forbidden(_request: Request, denied: Exception) -> Response:
+    """As clients report it, for example in https://github.com/genkit-ai/genkit/pull/3577."""
+    if not isinstance(denied, DeniedError):
+        raise denied
+    info = permission_info(denied.permission, domain="iam.googleapis.com")
+    return google_error(403, str(denied), status="PERMISSION_DENIED", details=[info])
+
+
+async def _not_imitated(request: Request, _fault: Exception) -> Response:
+    message = f"This emulator does not support {request.method} {request.url.path}; docs/reference/fidelity.md lists what it supports."
+    return google_error(501, message, status="UNIMPLEMENTED")
+
+
+async def _write(grants: Grants | None, service: Service, request: Request) -> Response:
+    body = await _body(request)
+    entries = body.get("entries")
+    if not isinstance(entries, list) or not entries:
+        raise InvalidRequestError("entries must be a list with at least one log entry")
+    if body.get("dryRun"):
+        raise InvalidRequestError("dryRun: this emulator does not support it; leave it out")
+    for name in ("resource", "labels"):
+        if not isinstance(body.get(name) or {}, dict):
+            raise InvalidRequestError(f"{name} must be an object, found {body[name]!r}")
+    faults = await run_in_threadpool(
+        service.write,
+        entries,
+        body,
+        partial_success=bool(body.get("partialSuccess")),
+        permit=functools.partial(_authorize, grants, "entries.write"),
+    )
+    if not faults:
+        return JSONResponse({})
+    first = next(iter(faults))
+    errors = {str(at): {"code": 3, "message": fault} for at, fault in faults.items()}
+    kind = "type.googleapis.com/google.logging.v2.WriteLogEntriesPartialErrors"
+    return google_error(
+        400,
+        f"Log entry with index {first} was refused: {faults[first]}"
+        + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""),
+        status="INVALID_ARGUMENT",
+        details=[{"@type": kind, "logEntryErrors": errors}],
+    )
+
+
+async def _list(grants: Grants | None, service: Service, request: Request) -> Response:
+    body = await _body(request)
+    parents = _parents(body)
+    for parent in parents:
+        _authorize(grants, "entries.list", parent)
+    order = str(body.get("orderBy") or "timestamp asc").split()
+    if order not in (["timestamp"], ["timestamp", "asc"], ["timestamp", "desc"]):
+        raise InvalidRequestError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
+    entries, next_page_token = await run_in_threadpool(
+        service.list,
+        parents,
+        str(body.get("filter") or ""),
+        descending=order[-1] == "desc",
+        page_size=_page_size(body.get("pageSize")),
+        page_token=str(body.get("pageToken") or ""),
+    )
+    answer = {"entries": entries, "nextPageToken": next_page_token}
+    return JSONResponse({key: value for key, value in answer.items() if value})
+
+
+async def _stats(service: Service, _request: Request) -> Response:
+    return JSONResponse(await run_in_threadpool(service.stats))
+
+
+async def _create_sink(service: Service, request: Request) -> Response:
+    # The Python client sends `True`.
+    unique_writer = request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
+    return _shown(service.create_sink(_parent(request), await _body(request), unique_writer=unique_writer))
+
+
+async def _list_sinks(service: Service, request: Request) -> Response:
+    sinks = service.sinks_of(_parent(request))
+    return JSONResponse({"sinks": [dict(sink.resource) for sink in sinks]} if sinks else {})
+
+
+async def _get_sink(service: Service, request: Request) -> Response:
+    return _shown(service.sink(_sink_name(request)))
+
+
+async def _update_sink(service: Service, request: Request) -> Response:
+    mask = tuple(filter(None, request.query_params.get("updateMask", "").split(",")))
+    given = await _body(request)
+    return _shown(service.update_sink(_sink_name(request), given, mask=mask or DEFAULT_UPDATE_MASK))
+
+
+async def _delete_sink(service: Service, request: Request) -> Response:
+    service.delete_sink(_sink_name(request))
+    return JSONResponse({})
+
+
+async def _body(request: Request) -> Body:
+    """The body, with its keys in camel case; snake case is accepted too."""
+    raw = await request.body()
+    if len(raw) > MAX_BODY_BYTES:
+        raise InvalidRequestError(f"the request has {len(raw)} bytes; at most {MAX_BODY_BYTES} are allowed")
+    try:
+        body = json_value(_whole_characters(raw))
+    except (ValueError, RecursionError) as fault:
+        raise InvalidRequestError(f"the body is not valid JSON: {fault}") from fault
+    if not isinstance(body, dict):
+        raise InvalidRequestError(f"the body must be an object, found {type(body).__name__}")
+    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), key): value for key, value in body.items()}
+
+
+def _whole_characters(raw: bytes) -> bytes:
+    """The body with `?` for halves of surrogate pairs: a slightly wrong log entry is better than none."""
+    if b"\\u" not in raw:
+        return raw
+    return json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="replace")
+
+
+def _parents(body: Body) -> list[str]:
+    """The projects to list. A view of a log bucket means the whole project here."""
+    given = body.get("resourceNames") or []
+    if not isinstance(given, list):
+        raise InvalidRequestError("resourceNames must be a list of names such as projects/PROJECT")
+    found = [match[0] for name in given if (match := _PROJECT.match(str(name)))]
+    if not given or len(found) != len(given):
+        raise InvalidRequestError(f"each of resourceNames must name a projects/PROJECT, found {given!r}")
+    return list(dict.fromkeys(found))
+
+
+def _page_size(given: object) -> int:
+    if given in (None, 0):
+        return DEFAULT_PAGE
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise InvalidRequestError(f"pageSize {given!r} must be a number from 1 to {MAX_PAGE}")
+    return min(given, MAX_PAGE)
+
+
+def _parent(request: Request) -> str:
+    return f"projects/{request.path_params['project']}"
+
+
+def _sink_name(request: Request) -> str:
+    return f"{_parent(request)}/sinks/{request.path_params['sink']}"
+
+
+def _shown(sink: Sink) -> Response:
+    return JSONResponse(dict(sink.resource))

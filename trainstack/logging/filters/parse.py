@@ -1,0 +1,214 @@
+"""Parses a filter."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
+from lark.exceptions import VisitError
+
+from trainstack.logging.filters.bounds import Bound, bounds_of
+from trainstack.logging.filters.compare import Predicate, comparison, fold, texts
+from trainstack.logging.filters.terms import FilterError, Operator, Value
+from trainstack.logging.filters.work import ANY_SHAPE, Work
+
+MAX_FILTER_CHARACTERS = 20_000
+MAX_DEPTH = 100
+
+# NOT binds tightest, then OR, then AND, which may also be implicit: https://google.aip.dev/160.
+_GRAMMAR = r"""
+    ?start: conjunction
+    conjunction: disjunction (_AND? disjunction)*
+    disjunction: term (_OR term)*
+    ?term: (_NOT | _MINUS) term -> negation
+         | "(" conjunction ")"
+         | comparison
+         | FUNCTION "(" (value ("," value)*)? ")" -> call
+         | value -> anywhere
+    comparison: (PATH | TEXT | STRING) OPERATOR (value | "(" value (_OR value)* ")")
+    value: SIGNED | PATH | TEXT | STRING
+
+    _AND.4: /AND(?![\w.\/%+*@$-])/
+    _OR.4: /OR(?![\w.\/%+*@$-])/
+    _NOT.4: /NOT(?![\w.\/%+*@$-])/
+    _MINUS: "-"
+    OPERATOR: /=~|!~|!=|<=|>=|=|<|>|:/
+    FUNCTION.3: /[A-Za-z_]\w*(?=\()/
+    SIGNED.2: /-(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(?![\w.\/%+*@$-])/
+    PATH.1: /([\w\/%+*@$][\w\/%+*@$-]*|"([^"\\]|\\.)*")(\.([\w\/%+*@$][\w\/%+*@$-]*|"([^"\\]|\\.)*"))+/s
+    TEXT: /(?!(AND|OR|NOT)(?![\w.\/%+*@$-]))[\w\/%+*@$][\w\/%+*@$-]*/
+    STRING: /"([^"\\]|\\.)*"/s
+    COMMENT: /--[^\n]*/
+    %ignore COMMENT
+    %ignore /\s+/
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """A predicate on entries, and the bounds on indexed columns that follow from it."""
+
+    predicate: Predicate
+    bounds: tuple[Bound, ...] = ()
+
+    def passes(self, entry: Mapping[str, object], work: Work | None = None) -> bool:
+        """Whether the entry matches; `work` counts what that costs.
+
+        Raises:
+            FilterTooCostlyError: it costs too much.
+        """
+        return self.predicate(entry, work or Work())
+
+
+EVERYTHING = Filter(predicate=lambda _entry, _work: True)
+
+
+@lru_cache(maxsize=16)  # a list's pages follow each other; the patterns of a filter may hold a MiB each
+def parse_filter(text: str) -> Filter:
+    """The filter; text with only whitespace and comments gives `EVERYTHING`.
+
+    Raises:
+        FilterError: too long, nested too deeply, or invalid, with the position; an unknown field; a value
+            that the field cannot be compared with.
+    """
+    if len(text) > MAX_FILTER_CHARACTERS:
+        raise FilterError(f"it has {len(text)} characters; at most {MAX_FILTER_CHARACTERS} are allowed")
+    _check_depth(text)
+    try:
+        tokens = _PARSER.lex(text)
+        if next(iter(tokens), None) is None:
+            return EVERYTHING
+        found: Filter = _Builder().transform(_PARSER.parse(text))
+    except UnexpectedInput as fault:
+        raise _described(fault, text) from fault
+    except VisitError as fault:
+        raise fault.orig_exc from fault
+    except RecursionError as fault:
+        raise FilterError("it is nested too deeply") from fault
+    return found
+
+
+def _check_depth(text: str) -> None:
+    depth = deepest = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    if deepest > MAX_DEPTH:
+        raise FilterError(
+            f"its parentheses are nested {deepest} deep; at most {MAX_DEPTH} levels are allowed"
+        )
+
+
+def _described(fault: UnexpectedInput, text: str) -> FilterError:
+    match fault:
+        case UnexpectedToken(token=Token(type="$END")):
+            lines = text.split("\n")
+            return FilterError("it is incomplete", line=len(lines), column=len(lines[-1]) + 1)
+        case UnexpectedToken(token=token):
+            return FilterError(f"unexpected {str(token)!r}", line=fault.line, column=fault.column)
+        case UnexpectedCharacters(char=character):
+            reason = (
+                f"unexpected character {character!r}; put values with special characters in double quotes"
+            )
+            return FilterError(reason, line=fault.line, column=fault.column)
+        case _:
+            return FilterError(
+                "it cannot be parsed", line=getattr(fault, "line", 0), column=getattr(fault, "column", 0)
+            )
+
+
+def _unquoted(text: str) -> str:
+    """Without quotes and escapes; an unknown escape is kept as its character, so that regular expressions survive."""
+    out: list[str] = []
+    characters = iter(text[1:-1])
+    for character in characters:
+        if character != "\\":
+            out.append(character)
+            continue
+        escaped = next(characters)
+        out.append(escaped if escaped in '"\\' else _ESCAPES.get(escaped, f"\\{escaped}"))
+    return "".join(out)
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def _segments(token: Token) -> tuple[str, ...]:
+    """The parts of a path; a quoted part may have dots."""
+    if token.type == "TEXT":
+        return (str(token),)
+    parts: list[str] = []
+    rest = str(token)
+    while rest:
+        if rest.startswith('"'):
+            end = _closing_quote(rest) + 1
+            parts.append(_unquoted(rest[:end]))
+        else:
+            end = rest.find(".") if "." in rest else len(rest)
+            parts.append(rest[:end])
+        rest = rest[end + 1 :]
+    return tuple(parts)
+
+
+def _closing_quote(text: str) -> int:
+    at = 1
+    while text[at] != '"':
+        at += 2 if text[at] == "\\" else 1
+    return at
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, Filter]):
+    def value(self, token: Token) -> Value:
+        if token.type == "STRING":
+            return Value(text=_unquoted(token), quoted=True)
+        if '"' in token:
+            raise FilterError(
+                f"only a part of the value {str(token)!r} is quoted",
+                line=token.line or 0,
+                column=token.column or 0,
+            )
+        return Value(text=str(token), quoted=False)
+
+    def conjunction(self, *parts: Filter) -> Filter:
+        if len(parts) == 1:
+            return parts[0]
+        every = [part.predicate for part in parts]
+        bounds = tuple(bound for part in parts for bound in part.bounds)
+        return Filter(predicate=lambda entry, work: all(one(entry, work) for one in every), bounds=bounds)
+
+    def disjunction(self, *parts: Filter) -> Filter:
+        if len(parts) == 1:
+            return parts[0]
+        some = [part.predicate for part in parts]
+        return Filter(predicate=lambda entry, work: any(one(entry, work) for one in some))
+
+    def negation(self, part: Filter) -> Filter:
+        return Filter(predicate=lambda entry, work: not part.predicate(entry, work))
+
+    def anywhere(self, value: Value) -> Filter:
+        wanted = fold(value.text)
+
+        def holds(entry: Mapping[str, object], work: Work) -> bool:
+            work.spend(ANY_SHAPE)
+            return any(wanted in fold(found) for found in texts(entry))
+
+        return Filter(predicate=holds)
+
+    def call(self, name: Token, *_arguments: Value) -> Filter:
+        raise FilterError(
+            f"this emulator does not support the function {str(name)!r}",
+            line=name.line or 0,
+            column=name.column or 0,
+        )
+
+    def comparison(self, path: Token, operator: Token, *values: Value) -> Filter:
+        """`f=("a" OR "b")` is `f="a" OR f="b"`."""
+        of = _segments(path), Operator(str(operator))
+        each = [
+            Filter(predicate=comparison(*of, value), bounds=tuple(bounds_of(*of, value))) for value in values
+        ]
+        return self.disjunction(*each)
+
+
+_PARSER = Lark(_GRAMMAR, parser="lalr")

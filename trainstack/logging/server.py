@@ -1,0 +1,116 @@
+"""The complete emulator: an ASGI application, a state folder, and the delivery of sinks' messages."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainstack.http import in_thread, serving
+from trainstack.iam.authentication import guarded
+from trainstack.iam.principals import Tokens
+from trainstack.iam.service import Grants
+from trainstack.injections import Injections
+from trainstack.injections.active import sending
+from trainstack.injections.http import WithInjections
+from trainstack.logging.api import application
+from trainstack.logging.entry import EntryError
+from trainstack.logging.injections import named, subjects
+from trainstack.logging.service import Service
+from trainstack.logging.store import Store
+from trainstack.publisher import Publish, publisher_to
+from trainstack.tasks import cancel_all
+
+RETENTION_S = 30 * 24 * 3600
+"""The retention of the service's default bucket."""
+
+
+class Logging:
+    """Cloud Logging for the official HTTP client and gcloud, with its state in one folder.
+
+    An ASGI application, active between `start` and `stop`, all in one event loop; `write` may be called from
+    any thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
+        publish: Publish | None = None,
+        injections: Injections | None = None,
+        tokens: Tokens | None = None,
+        grants: Grants | None = None,
+    ) -> None:
+        """Open the state.
+
+        Without `publish`, sinks' messages are kept until a later start has one. `injections` are shared with
+        other emulators; None creates new ones. `tokens` identify the principals of requests; without them,
+        every request is the local user's. `grants` decide what accounts may call; without them, every method.
+
+        Raises:
+            StateInUseError: another emulator uses this folder.
+        """
+        self._store = Store(Path(dir))
+        self._service = Service(self._store)
+        injections = injections or Injections()
+        self._send = None
+        if publish:
+            topic_of = self._service.topic_of
+            self._send = sending(
+                injections,
+                "logging.export",
+                lambda sink, messages: publish(topic_of(sink), messages),
+                lambda sink, _messages: (sink, topic_of(sink)),
+            )
+        self._exporting: asyncio.Task[None] | None = None
+        self._app: ASGIApp = guarded(
+            WithInjections(
+                app=application(self._service, grants),
+                injections=injections,
+                service="logging",
+                named=named,
+                subjects=subjects,
+            ),
+            tokens,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    async def start(self, _url: str = "") -> None:
+        """Start delivering sinks' messages."""
+        self._store.drop_before(time.time_ns() - RETENTION_S * 1_000_000_000)
+        if self._send:
+            self._exporting = asyncio.create_task(self._service.outbox.run(self._send))
+
+    async def stop(self) -> None:
+        """Stop delivering and close the state."""
+        task, self._exporting = self._exporting, None
+        if task:
+            await cancel_all([task])
+        self._store.close()
+
+    def write(self, entries: Sequence[Mapping[str, object]]) -> None:
+        """Store the entries, as `entries:write` does; they and the sinks' messages are on disk when this returns.
+
+        Raises:
+            EntryError: some entries are invalid; the others are stored.
+        """
+        if faults := self._service.write(entries, partial_success=True):
+            raise EntryError("; ".join(f"entries[{index}]: {fault}" for index, fault in faults.items()))
+
+
+@contextlib.asynccontextmanager
+async def served(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
+    """Run an emulator in this event loop until the block ends; yields its URL. `pubsub` is `host:port`."""
+    with publisher_to(pubsub) as publish:
+        async with serving(Logging(dir=dir, publish=publish), port=port) as url:
+            yield url
+
+
+def serve(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
+    """As `served`, in a separate thread."""
+    return in_thread(lambda: served(dir, pubsub, port=port))

@@ -1,0 +1,200 @@
+"""The Logging service without its wire protocol: write, list and sinks."""
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from trainstack.instants import now_ns
+from trainstack.logging.entry import Entry, EntryError, complete_entry
+from trainstack.logging.filters import PAGE_STEPS, Work, parse_filter
+from trainstack.logging.sinks import Sink, load_sink, message_of, new_resource, updated_resource
+from trainstack.logging.store import Position, Store
+from trainstack.outbox import Outbox
+
+
+class InvalidRequestError(ValueError):
+    """A request that can never succeed unchanged."""
+
+
+class NotFoundError(LookupError):
+    """The sink does not exist."""
+
+
+class AlreadyExistsError(ValueError):
+    """The sink exists."""
+
+
+class Service:
+    """Entries and sinks over one store. Thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self.outbox = Outbox(store)
+        """The unpublished messages of each sink, by its full name."""
+        self._sinks: dict[str, Sink] = {
+            name: load_sink(name, resource) for name, resource in store.sinks().items()
+        }
+
+    def write(
+        self,
+        entries: Sequence[object],
+        defaults: Mapping[str, object] | None = None,
+        *,
+        partial_success: bool = False,
+        permit: Callable[[str], None] | None = None,
+    ) -> Mapping[int, str]:
+        """Store the entries and the sinks' messages for them, in one step: on disk when this returns.
+
+        `permit` is called first with each `projects/PROJECT` that entries are written to; it raises to refuse all of them.
+
+        Returns the faults by the entry's position, counted from 0. With `partial_success`, valid entries are
+        stored despite invalid ones, otherwise all or none.
+        """
+        received_ns = now_ns()
+        accepted: list[Entry] = []
+        faults: dict[int, str] = {}
+        for index, given in enumerate(entries):
+            try:
+                accepted.append(complete_entry(given, defaults or {}, received_ns=received_ns))
+            except EntryError as fault:
+                faults[index] = str(fault)
+        if permit:
+            for parent in {entry.parent for entry in accepted}:
+                permit(parent)
+        if partial_success or not faults:
+            self._keep_entries(accepted)
+        return faults
+
+    def _keep_entries(self, entries: Sequence[Entry]) -> None:
+        sinks = list(self._sinks.values())
+        owed = [
+            (sink.full_name, entry)
+            for entry in entries
+            for sink in sinks
+            if sink.parent == entry.parent and sink.exports(entry)
+        ]
+        with self._store.transaction():
+            self._store.add(entries)
+            for name, entry in owed:
+                self.outbox.owe(name, *message_of(entry))
+        if owed:
+            self.outbox.wake()
+
+    def list(
+        self, parents: Sequence[str], filter_text: str, *, descending: bool, page_size: int, page_token: str
+    ) -> tuple[Sequence[Mapping[str, object]], str]:
+        """One page of the matching entries, in order of time, and the token of the next page.
+
+        As in the cloud, a page may be empty and still have a next one: where it did not have time to look through all
+        entries. https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
+
+        Raises:
+            FilterError: the filter is invalid.
+            FilterTooCostlyError: it takes too long on an entry.
+            InvalidRequestError: the token is invalid.
+        """
+        wanted = parse_filter(filter_text)
+        after = _position(page_token) if page_token else None
+        found: list[Mapping[str, object]] = []
+        steps = 0
+        for position, entry, size in self._store.scan(
+            parents, wanted.bounds, descending=descending, after=after
+        ):
+            if steps > PAGE_STEPS:
+                return found, _token(after)
+            work = Work(entry_bytes=size)
+            passes = wanted.passes(entry, work)
+            steps += work.steps
+            if passes and len(found) == page_size:
+                return found, _token(after)
+            if passes:
+                found.append(entry)
+            after = position
+        return found, ""
+
+    def sink(self, full_name: str) -> Sink:
+        """The sink.
+
+        Raises:
+            NotFoundError: no sink has this name.
+        """
+        if (sink := self._sinks.get(full_name)) is None:
+            raise NotFoundError(f"Sink {full_name.rpartition('/')[2]} does not exist")
+        return sink
+
+    def topic_of(self, full_name: str) -> str:
+        """The topic that a sink now publishes to. Raises `NotFoundError`."""
+        return self.sink(full_name).topic
+
+    def sinks_of(self, parent: str) -> Sequence[Sink]:
+        return [sink for _, sink in sorted(self._sinks.items()) if sink.parent == parent]
+
+    def create_sink(self, parent: str, given: Mapping[str, object], *, unique_writer: bool) -> Sink:
+        """Create a sink; it receives only later entries.
+
+        Raises:
+            AlreadyExistsError: the name is taken.
+            SinkError: every fault of the sink.
+        """
+        full_name = f"{parent}/sinks/{given.get('name', '')}"
+        with self._lock:
+            if full_name in self._sinks:
+                raise AlreadyExistsError(f"Sink {given.get('name')} already exists")
+            return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
+
+    def update_sink(self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...]) -> Sink:
+        """Update the masked fields of a sink; its pending messages go to its new destination.
+
+        Raises:
+            NotFoundError: no sink has this name.
+            SinkError: every fault of the sink.
+        """
+        with self._lock:
+            current = self.sink(full_name).resource
+            return self._keep(load_sink(full_name, updated_resource(current, given, mask=mask)))
+
+    def _keep(self, sink: Sink) -> Sink:
+        self._store.put_sink(sink.full_name, sink.resource)
+        self._sinks[sink.full_name] = sink
+        self.outbox.retry()
+        return sink
+
+    def delete_sink(self, full_name: str) -> None:
+        """Delete the sink and its pending messages.
+
+        Raises:
+            NotFoundError: no sink has this name.
+        """
+        with self._lock, self._store.transaction():
+            self.sink(full_name)
+            self._store.delete_sink(full_name)
+            self.outbox.forget(full_name)
+            del self._sinks[full_name]
+
+    def stats(self) -> dict[str, object]:
+        """The number of entries, and each sink's messages owed and published, with its last error."""
+        owing = self.outbox.owing()
+        sinks = [
+            {
+                "name": name,
+                "topic": sink.topic,
+                "owed": owing.get(name, 0),
+                **vars(self.outbox.accounts[name]),
+            }
+            for name, sink in list(self._sinks.items())
+        ]
+        return {"entries": self._store.count(), "sinks": sinks}
+
+
+def _token(position: Position | None) -> str:
+    return base64.urlsafe_b64encode(json.dumps(position or []).encode()).decode()
+
+
+def _position(token: str) -> Position:
+    try:
+        timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(token))
+        return Position(int(timestamp_ns), int(row_id))
+    except (ValueError, TypeError) as fault:
+        raise InvalidRequestError(f"pageToken {token!r} was not issued by this service") from fault

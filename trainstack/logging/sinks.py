@@ -1,0 +1,140 @@
+"""Sinks: which entries they export, and where to.
+
+Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/projects.sinks
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainstack.instants import format_instant, now_ns
+from trainstack.logging.entry import Entry
+from trainstack.logging.filters import (
+    Filter,
+    FilterError,
+    FilterTooCostlyError,
+    Work,
+    parse_filter,
+)
+from trainstack.project import project_number
+from trainstack.publisher import Message
+
+DEFAULT_UPDATE_MASK = ("destination", "filter", "includeChildren")
+"""The fields that an update without a mask changes, according to the reference."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_TOPIC = re.compile(r"pubsub\.googleapis\.com/(projects/[^/\s]+/topics/[^/\s]+)")
+_SETTABLE = frozenset(
+    {"name", "destination", "filter", "description", "disabled", "exclusions", "includeChildren"}
+)
+_OUTPUT = frozenset({"writerIdentity", "createTime", "updateTime", "resourceName", "outputVersionFormat"})
+
+
+class SinkError(ValueError):
+    """A sink that the service would refuse, or whose destination is not supported here; every fault in one message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink:
+    """A sink with its compiled filter; `resource` is its form in the API, `full_name` includes the parent."""
+
+    full_name: str
+    topic: str
+    filter: Filter
+    resource: Mapping[str, object]
+
+    @property
+    def parent(self) -> str:
+        return self.full_name.partition("/sinks/")[0]
+
+    def exports(self, entry: Entry) -> bool:
+        """Whether it publishes the entry. One that its filter takes too long on is not published, and is stored."""
+        if self.resource.get("disabled"):
+            return False
+        try:
+            return self.filter.passes(entry.fields, Work(entry_bytes=len(entry.json)))
+        except FilterTooCostlyError:
+            return False
+
+
+def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
+    """The sink of a resource.
+
+    Raises:
+        SinkError: with every fault.
+    """
+    faults = _faults(resource)
+    destination = str(resource.get("destination", ""))
+    match = _TOPIC.fullmatch(destination)
+    if match is None:
+        faults.append(
+            f"destination {destination!r} must be pubsub.googleapis.com/projects/PROJECT/topics/TOPIC; "
+            "this emulator supports no other destination"
+        )
+    try:
+        wanted = parse_filter(str(resource.get("filter") or ""))
+    except FilterError as fault:
+        raise SinkError("; ".join([*faults, str(fault)])) from fault
+    if faults or match is None:
+        raise SinkError("; ".join(faults))
+    return Sink(full_name=full_name, topic=match[1], filter=wanted, resource=resource)
+
+
+def _faults(resource: Mapping[str, object]) -> list[str]:
+    faults = [f"unknown field {key!r}" for key in resource if key not in _SETTABLE | _OUTPUT]
+    name = str(resource.get("name", ""))
+    if not _NAME.fullmatch(name):
+        allowed = "1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
+        faults.append(f"name {name!r} must have {allowed}")
+    if resource.get("exclusions"):
+        faults.append("exclusions: this emulator does not support them; use NOT in the filter")
+    return faults
+
+
+def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: bool) -> dict[str, object]:
+    """The service's response to a sink's creation."""
+    now = format_instant(now_ns())
+    kept = {key: value for key, value in given.items() if key not in _OUTPUT}
+    return {
+        **kept,
+        "writerIdentity": writer_identity(parent, unique=unique_writer),
+        "createTime": now,
+        "updateTime": now,
+    }
+
+
+def updated_resource(
+    current: Mapping[str, object], given: Mapping[str, object], *, mask: tuple[str, ...]
+) -> dict[str, object]:
+    """The sink after an update of the masked fields; its writer identity stays.
+
+    Raises:
+        SinkError: a masked field cannot be set.
+    """
+    if wrong := [field for field in mask if field not in _SETTABLE - {"name"}]:
+        raise SinkError(
+            f"updateMask: {', '.join(wrong)} cannot be updated; allowed are {sorted(_SETTABLE - {'name'})}"
+        )
+    resource = dict(current)
+    for field in mask:
+        resource.pop(field, None)
+        if field in given:
+            resource[field] = given[field]
+    resource["updateTime"] = format_instant(now_ns())
+    return resource
+
+
+def message_of(entry: Entry) -> Message:
+    """The message that a sink publishes for an entry.
+
+    Source: https://cloud.google.com/logging/docs/export/pubsub
+    """
+    return entry.json.encode(), {"logging.googleapis.com/timestamp": format_instant(entry.timestamp_ns)}
+
+
+def writer_identity(parent: str, *, unique: bool) -> str:
+    """The account that would publish; the local Pub/Sub requires no permission."""
+    if not unique:
+        return "serviceAccount:cloud-logs@system.gserviceaccount.com"
+    number = project_number(parent.rpartition("/")[2])
+    return f"serviceAccount:service-{number}@gcp-sa-logging.iam.gserviceaccount.com"

@@ -1,0 +1,106 @@
+"""Entries, sinks and the sinks' unpublished messages on disk: one SQLite file that survives a kill at any time."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from trainstack.logging.entry import Entry
+from trainstack.logging.filters.bounds import Bound
+from trainstack.logging.filters.compare import fold
+from trainstack.outbox import OUTBOX_SCHEMA
+from trainstack.sqlite import Database
+
+_CHUNK = 1000
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, parent TEXT NOT NULL, timestamp INTEGER NOT NULL, insert_id TEXT NOT NULL,
+    severity INTEGER NOT NULL, log_name TEXT NOT NULL, job_id TEXT NOT NULL, body TEXT NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS entries_once ON entries (parent, insert_id, timestamp, log_name);
+CREATE INDEX IF NOT EXISTS entries_by_time ON entries (parent, timestamp);
+CREATE INDEX IF NOT EXISTS entries_by_job ON entries (parent, job_id, timestamp) WHERE job_id <> '';
+CREATE INDEX IF NOT EXISTS entries_by_log ON entries (parent, log_name, timestamp);
+CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+{OUTBOX_SCHEMA}
+"""
+
+
+class Position(NamedTuple):
+    """A position in the order of entries: by time, then by arrival."""
+
+    timestamp_ns: int
+    id: int
+
+
+class Store(Database):
+    """The file `logging.sqlite3` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open or create.
+
+        Raises:
+            StateInUseError: another emulator uses this folder.
+        """
+        super().__init__(folder / "logging.sqlite3", _SCHEMA)
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Store entries, each once by insertId and time."""
+        self.executemany(
+            "INSERT OR IGNORE INTO entries (parent, timestamp, insert_id, severity, log_name, job_id, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    *(one.parent, one.timestamp_ns, one.insert_id, one.severity),
+                    *(fold(one.log_name), fold(one.job_id), one.json),
+                )
+                for one in entries
+            ],
+        )
+
+    def scan(
+        self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
+    ) -> Iterator[tuple[Position, dict[str, object], int]]:
+        """Entries within the bounds in order of time, after a position, each with its size in characters of JSON.
+
+        Reads in chunks, so that concurrent writes do not affect it and writers are not locked out for long.
+        """
+        while chunk := self._chunk(parents, bounds, descending=descending, after=after):
+            for row_id, timestamp, body in chunk:
+                after = Position(timestamp, row_id)
+                yield after, json.loads(body), len(body)
+
+    def _chunk(
+        self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
+    ) -> list[tuple[int, int, str]]:
+        # With one parent, equality lets an index give the order; several need a sort.
+        marks = ",".join("?" * len(parents))
+        where: list[str] = ["parent = ?" if len(parents) == 1 else f"parent IN ({marks})"]
+        values: list[str | int] = [*parents]
+        for condition, value in bounds:
+            where.append(condition)
+            values.append(value)
+        if after is not None:
+            where.append(f"(timestamp, id) {'<' if descending else '>'} (?, ?)")
+            values += after
+        direction = "DESC" if descending else "ASC"
+        return self.rows(
+            f"SELECT id, timestamp, body FROM entries WHERE {' AND '.join(where)}"  # noqa: S608  # values are bound
+            f" ORDER BY timestamp {direction}, id {direction} LIMIT {_CHUNK}",
+            values,
+        )
+
+    def drop_before(self, timestamp_ns: int) -> None:
+        self.execute("DELETE FROM entries WHERE timestamp < ?", (timestamp_ns,))
+
+    def count(self) -> int:
+        return int(self.row("SELECT count(*) FROM entries")[0])
+
+    def sinks(self) -> dict[str, dict[str, object]]:
+        """By full name."""
+        return {name: json.loads(body) for name, body in self.rows("SELECT name, body FROM sinks")}
+
+    def put_sink(self, name: str, sink: Mapping[str, object]) -> None:
+        self.execute("INSERT OR REPLACE INTO sinks VALUES (?, ?)", (name, json.dumps(sink)))
+
+    def delete_sink(self, name: str) -> None:
+        self.execute("DELETE FROM sinks WHERE name = ?", (name,))

@@ -1,0 +1,81 @@
+"""Distinguishes this machine's requests from those that another site's page makes a browser send.
+
+Binding to loopback keeps out other machines, but not a web page in a browser on this one.
+"""
+
+import contextlib
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainstack.json_bodies import google_error
+
+GATEWAY_ADDRESS = "127.0.0.2"
+"""The source address of the gateway's connections to services: no request from there is the local user's."""
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+_GOOGLE = ".googleapis.com"
+"""The hosts that the gateway's clients request. No page can claim such a host: it would have to be Google's.
+"""
+_OWN_SITES = frozenset({"same-origin", "same-site", "none"})
+_OTHER_PORTS = frozenset({"same-site"})
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class LoopbackOnly:
+    """An ASGI application that answers 403 to requests that do not address this machine by a loopback name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        texts = (
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
+        )
+        if scope["type"] == "http" and (fault := _foreign(scope["method"], texts)):
+            await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
+                scope, receive, send
+            )
+            return
+        with contextlib.suppress(ClientDisconnect):  # the client is gone
+            await self._app(scope, receive, send)
+
+
+def _foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
+    """Why a request is one that a page from elsewhere makes a browser send; empty if it is not.
+
+    A foreign `Host` is DNS rebinding, a foreign `Origin` a cross-site request. Requests of forms and images
+    may lack an `Origin`; browsers mark them with `Sec-Fetch-Site`: https://www.w3.org/TR/fetch-metadata/
+    A page of another port of this machine may read, which its browser keeps from it, but change nothing: any program
+    may serve pages here, for example of a notebook that was downloaded. Clients other than browsers send neither header.
+    """
+    found = {name.lower(): value for name, value in headers}
+    host, origin, site = found.get("host"), found.get("origin"), found.get("sec-fetch-site")
+    if host is not None and not _is_served(_host_of(f"//{host}")):
+        return (
+            f"Host {host!r} is not a loopback name; this emulator answers only to {sorted(LOOPBACK_HOSTS)}."
+        )
+    if origin is not None and _host_of(origin) not in LOOPBACK_HOSTS:
+        return f"Origin {origin!r} is another site; a browser may call this emulator only from this machine."
+    if site is not None and site not in _OWN_SITES:
+        return f"Sec-Fetch-Site {site!r}: a browser may call this emulator only from this machine's pages."
+    if method not in _READING and (origin not in (None, f"http://{host}") or site in _OTHER_PORTS):
+        return f"Only this service's own pages, http://{host}, may change anything here; found Origin {origin!r}."
+    return ""
+
+
+def address_of(host: str) -> str:
+    """The base URL that leads a client back to the `Host` it requested: through the gateway or directly."""
+    return f"https://{host}" if host.endswith(_GOOGLE) else f"http://{host}"
+
+
+def _is_served(host: str) -> bool:
+    return host in LOOPBACK_HOSTS or host.endswith(_GOOGLE)
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

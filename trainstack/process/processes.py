@@ -1,0 +1,146 @@
+"""Starts child processes, with a watcher that survives a crash of this process."""
+
+import asyncio
+import itertools
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trainstack.process.child import Child
+from trainstack.process.family import CLEAN, IGNORED, MARK
+from trainstack.process.output import OnLines
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""The PATH of a child that must not inherit this shell's."""
+
+_WATCHER = "trainstack.process.guard"
+_IMPORTED_FROM = Path(__file__).resolve().parents[_WATCHER.count(".")]
+_WATCHER_END_S = 30.0
+
+
+class ProcessGuard:
+    """Child processes that end with this process, however it ends: return, Ctrl-C, SIGTERM, SIGKILL, a crash.
+
+    Covers their descendants, even in another session. Not covered: a program that clears its environment
+    *and* whose parent is already gone, unless `trainstack.sandbox` runs it. Linux only, because the
+    processes are found through /proc.
+    """
+
+    def __init__(self, *, grace_s: float = 2.0) -> None:
+        """Start the watcher.
+
+        Args:
+            grace_s: seconds between SIGTERM and SIGKILL for leftover processes.
+
+        Raises:
+            RuntimeError: on a system other than Linux.
+        """
+        if not sys.platform.startswith("linux"):
+            raise RuntimeError(
+                f"the local stack needs Linux, because it supervises processes through /proc; found {sys.platform!r}"
+            )
+        self._token = secrets.token_hex(12)
+        self._numbers = itertools.count(1)
+        self._children: list[Child] = []
+        self._watcher = _start_watcher(self._token, grace_s)
+
+    @property
+    def watcher_pid(self) -> int:
+        """The process id of the watcher."""
+        return self._watcher.pid
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        on_lines: OnLines | None = None,
+        descriptors: Sequence[int] = (),
+    ) -> Child:
+        """Start a child in a new session, in the running event loop, with only `env` and the guard's mark as environment.
+
+        Args:
+            argv: the program, looked up on this process's PATH if it has no slash, and its arguments.
+            env: the whole environment; only the mark is added.
+            cwd: its working directory; None for this process's.
+            on_lines: called with each batch of output lines, in order for each stream; if it returns an
+                awaitable, reading waits for it. None lets the child inherit this process's standard streams.
+            descriptors: of this process's files, those that the child has under the same numbers.
+
+        Raises:
+            OSError: the program or the directory does not exist, or access is denied.
+        """
+        mark = self.new_mark()
+        pipe = subprocess.PIPE if on_lines is not None else None
+        process = subprocess.Popen(
+            argv,
+            env={**env, MARK: mark},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            start_new_session=True,
+            pass_fds=descriptors,
+        )
+        return self.keep(Child(process, end=os.pidfd_open(process.pid), mark=mark, on_lines=on_lines))
+
+    def new_mark(self) -> str:
+        """The value of the variable `MARK` for one more child."""
+        return f"{self._token}:{next(self._numbers)}"
+
+    def keep(self, child: Child) -> Child:
+        """End this child, too, in `stop`."""
+        self._children = [kept for kept in self._children if kept.returncode is None] + [child]
+        return child
+
+    async def stop(self, *, grace_s: float) -> None:
+        """End all children at once, then the watcher. Safe to call twice."""
+        await asyncio.gather(*(child.stop(grace_s=grace_s) for child in self._children))
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """End remaining children and the watcher. For use outside an event loop; safe to call twice."""
+        pipe = self._watcher.stdin
+        if pipe is not None and not pipe.closed:
+            try:
+                pipe.write(CLEAN)
+                pipe.close()
+            except BrokenPipeError:  # the watcher was killed; there is nothing to notify
+                pass
+        self._watcher.wait(_WATCHER_END_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":
+    # Signals blocked here stay blocked in the watcher from its first instruction on, so that one sent while
+    # its interpreter starts does not end it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-S", "-m", _WATCHER, token, str(grace_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            env={
+                **{name: value for name, value in os.environ.items() if name != MARK},
+                "PYTHONPATH": str(_IMPORTED_FROM),
+            },
+            start_new_session=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

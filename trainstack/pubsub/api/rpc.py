@@ -1,0 +1,149 @@
+"""The gRPC layer: dispatches requests to methods, and turns refusals into statuses."""
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NoReturn, TypeAlias
+
+import grpc
+
+from trainstack.iam.authentication import UnauthenticatedError, authenticate
+from trainstack.iam.principals import Principal, Tokens, acting_as
+from trainstack.iam.service import Grants
+from trainstack.injections import Injections
+from trainstack.pubsub import wire
+from trainstack.pubsub.api.authorization import may_call
+from trainstack.pubsub.api.methods import REQUESTS, Method, methods_of
+from trainstack.pubsub.api.streaming import serve_stream
+from trainstack.pubsub.errors import PubSubError, Unauthenticated
+from trainstack.pubsub.injections import struck_call
+from trainstack.pubsub.service import Service
+
+# grpcio ships no types, so a call's context and a handler are Any.
+Context: TypeAlias = Any
+Handler: TypeAlias = Any
+
+_DEFAULT_REMAINING_S = 60.0
+
+
+def handlers_of(
+    service: Service, tokens: Tokens | None = None, grants: Grants | None = None
+) -> list[Handler]:
+    """The generic handlers of every service; the last one refuses unsupported methods.
+
+    `tokens` identify the principals of calls; without them, every call is the local user's. `grants` decide what
+    accounts may call; without them, every method.
+    """
+    stream = grpc.stream_stream_rpc_method_handler(
+        _stream(service, tokens, grants),
+        request_deserializer=wire.request_class("StreamingPull").FromString,
+        response_serializer=wire.StreamingPullResponse.SerializeToString,
+    )
+    handlers: list[Handler] = []
+    for name, methods in methods_of(service).items():
+        unary = {
+            method_name: grpc.unary_unary_rpc_method_handler(
+                _unary(_permitted(method, method_name, grants), method_name, service.injections, tokens),
+                request_deserializer=(
+                    REQUESTS.get(method_name) or wire.request_class(method_name)
+                ).FromString,
+                response_serializer=_serialize,
+            )
+            for method_name, method in methods.items()
+        }
+        streams = {"StreamingPull": stream} if name.endswith("Subscriber") else {}
+        handlers.append(grpc.method_handlers_generic_handler(name, {**unary, **streams}))
+    return [*handlers, _NotImitated()]
+
+
+class _NotImitated(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
+    """Refuses every other method of the API with an explanation: gRPC itself would only report it as not found."""
+
+    def service(self, call: Any) -> Handler:
+        async def refuse(_request: bytes, context: Context) -> None:
+            await context.abort(
+                grpc.StatusCode.UNIMPLEMENTED,
+                f"This emulator does not support {call.method}; docs/reference/fidelity.md lists what it supports.",
+            )
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+def _serialize(message: wire.Message) -> bytes:
+    return bytes(message.SerializeToString())
+
+
+def _permitted(method: Method, method_name: str, grants: Grants | None) -> Method:
+    """The method, for callers with the permissions that it requires."""
+    if inspect.iscoroutinefunction(method):
+
+        async def waiting(request: wire.Message, remaining_s: float) -> wire.Message:
+            may_call(grants, method_name, request)
+            return await method(request, remaining_s)
+
+        return waiting
+
+    def immediate(request: wire.Message) -> wire.Message:
+        may_call(grants, method_name, request)
+        return method(request)
+
+    return immediate
+
+
+def _unary(
+    method: Method, method_name: str, injections: Injections, tokens: Tokens | None
+) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
+    async def do(request: wire.Message, context: Context) -> wire.Message:
+        if not inspect.iscoroutinefunction(method):
+            return method(request)
+        given_s = context.time_remaining()
+        return await method(request, _DEFAULT_REMAINING_S if given_s is None else given_s)
+
+    async def handle(request: wire.Message, context: Context) -> wire.Message:
+        try:
+            with acting_as(_principal(tokens, context)):
+                again = functools.partial(do, request, context)
+                return await struck_call(injections, method_name, request, again)
+        except PubSubError as refusal:
+            await _refuse(context, refusal)
+
+    return handle
+
+
+def _stream(
+    service: Service, tokens: Tokens | None, grants: Grants | None
+) -> Callable[[AsyncIterator[wire.Message], Context], AsyncIterator[wire.Message]]:
+    async def handle(requests: AsyncIterator[wire.Message], context: Context) -> AsyncIterator[wire.Message]:
+        try:
+            principal = _principal(tokens, context)
+
+            def permit(first: wire.Message) -> None:
+                with acting_as(principal):
+                    may_call(grants, "StreamingPull", first)
+
+            await struck_call(service.injections, "StreamingPull", None, _open)
+            async for response in serve_stream(service, requests, permit):
+                yield response
+        except PubSubError as refusal:
+            await _refuse(context, refusal)
+
+    return handle
+
+
+async def _open() -> None:
+    """Nothing is done before a stream's first request."""
+
+
+def _principal(tokens: Tokens | None, context: Context) -> Principal:
+    """Raises `Unauthenticated`. A peer is `ipv4:127.0.0.1:41234`."""
+    header = dict(context.invocation_metadata() or ()).get("authorization", "")
+    try:
+        return authenticate(tokens, authorization=str(header), peer=context.peer().split(":")[1])
+    except UnauthenticatedError as refusal:
+        raise Unauthenticated(str(refusal)) from refusal
+
+
+async def _refuse(context: Context, refusal: PubSubError) -> NoReturn:
+    """End the call with the refusal's status."""
+    await context.abort(refusal.code, str(refusal))
+    raise AssertionError("abort() always raises")

@@ -1,0 +1,124 @@
+"""Validation of topics and subscriptions: reports all faults, fills in defaults.
+
+Source: https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscriptions
+"""
+
+from datetime import timedelta
+
+from trainstack.pubsub import wire
+from trainstack.pubsub.checks import names
+from trainstack.pubsub.checks.filters import parse_filter
+from trainstack.pubsub.errors import InvalidArgument, Unimplemented
+
+DEFAULT_ACK_DEADLINE_S = 10
+MIN_ACK_DEADLINE_S = 10
+MAX_ACK_DEADLINE_S = 600
+MAX_BACKOFF_S = 600.0
+DEFAULT_MIN_BACKOFF_S = 10.0
+DEFAULT_MAX_DELIVERY_ATTEMPTS = 5
+DEFAULT_RETENTION = timedelta(days=7)
+MIN_RETENTION = timedelta(minutes=10)
+MAX_RETENTION = timedelta(days=31)
+DEFAULT_EXPIRATION = timedelta(days=31)
+MIN_EXPIRATION = timedelta(days=1)
+MAX_DELIVERY_ATTEMPTS = range(5, 101)
+
+_NOT_IMITATED = frozenset(
+    {
+        *("schema_settings", "ingestion_data_source_settings", "message_transforms"),
+        *("bigquery_config", "cloud_storage_config", "bigtable_config", "push_config"),
+        *("enable_message_ordering", "enable_exactly_once_delivery", "retain_acked_messages"),
+    }
+)
+_ACTIVE = 1  # Topic.State.ACTIVE and Subscription.State.ACTIVE
+
+
+def complete_topic(topic: wire.Message) -> None:
+    """Validate a topic and fill in the service's defaults.
+
+    Raises:
+        Unimplemented: it uses an unsupported setting.
+    """
+    _refuse_not_imitated(topic)
+    topic.state = _ACTIVE
+
+
+def complete_subscription(subscription: wire.Message) -> None:
+    """Validate a subscription and fill in the defaults; idempotent.
+
+    Raises:
+        InvalidArgument: every value outside its range, in one message.
+        Unimplemented: it uses an unsupported setting.
+    """
+    _refuse_not_imitated(subscription)
+    parse_filter(subscription.filter)
+    _fill(subscription)
+    if faults := [*_delivery_faults(subscription), *_time_faults(subscription)]:
+        raise InvalidArgument(" ".join(faults))
+
+
+def _refuse_not_imitated(resource: wire.Message) -> None:
+    if asked := [field.name for field, _ in resource.ListFields() if field.name in _NOT_IMITATED]:
+        raise Unimplemented(f"This emulator does not support {', '.join(asked)}; leave it out.")
+
+
+def _fill(subscription: wire.Message) -> None:
+    subscription.ack_deadline_seconds = subscription.ack_deadline_seconds or DEFAULT_ACK_DEADLINE_S
+    if not subscription.HasField("message_retention_duration"):
+        subscription.message_retention_duration.FromTimedelta(DEFAULT_RETENTION)
+    if not subscription.HasField("expiration_policy"):
+        subscription.expiration_policy.ttl.FromTimedelta(DEFAULT_EXPIRATION)
+    if subscription.HasField("retry_policy"):
+        retry = subscription.retry_policy
+        if not retry.HasField("minimum_backoff"):
+            retry.minimum_backoff.FromTimedelta(timedelta(seconds=DEFAULT_MIN_BACKOFF_S))
+        if not retry.HasField("maximum_backoff"):
+            retry.maximum_backoff.FromTimedelta(timedelta(seconds=MAX_BACKOFF_S))
+    dead = subscription.dead_letter_policy
+    if dead.dead_letter_topic and not dead.max_delivery_attempts:
+        dead.max_delivery_attempts = DEFAULT_MAX_DELIVERY_ATTEMPTS
+    subscription.state = _ACTIVE
+
+
+def _delivery_faults(subscription: wire.Message) -> list[str]:
+    faults: list[str] = []
+    if not MIN_ACK_DEADLINE_S <= subscription.ack_deadline_seconds <= MAX_ACK_DEADLINE_S:
+        faults.append(
+            f"Invalid ack deadline {subscription.ack_deadline_seconds} s: it must be from "
+            f"{MIN_ACK_DEADLINE_S} to {MAX_ACK_DEADLINE_S} s."
+        )
+    if subscription.HasField("retry_policy"):
+        retry = subscription.retry_policy
+        low, high = _duration(retry.minimum_backoff), _duration(retry.maximum_backoff)
+        if not timedelta(0) <= low <= high <= timedelta(seconds=MAX_BACKOFF_S):
+            faults.append(
+                f"Invalid retry policy: minimum back-off {low}, maximum {high}; both must be from 0 to 600 s, the minimum not above the maximum."
+            )
+    dead = subscription.dead_letter_policy
+    if dead.dead_letter_topic:
+        names.check_name(dead.dead_letter_topic, kind="topics")
+        if dead.max_delivery_attempts not in MAX_DELIVERY_ATTEMPTS:
+            faults.append(
+                f"Invalid max delivery attempts {dead.max_delivery_attempts}: it must be from 5 to 100."
+            )
+    return faults
+
+
+def _time_faults(subscription: wire.Message) -> list[str]:
+    faults: list[str] = []
+    retention = _duration(subscription.message_retention_duration)
+    if not MIN_RETENTION <= retention <= MAX_RETENTION:
+        faults.append(f"Invalid message retention {retention}: it must be from 10 minutes to 31 days.")
+    policy = subscription.expiration_policy
+    if policy.HasField("ttl") and (ttl := _duration(policy.ttl)) < MIN_EXPIRATION:
+        faults.append(f"Invalid expiration {ttl}: it must be at least one day.")
+    return faults
+
+
+def _duration(given: wire.Message) -> timedelta:
+    """Protobuf accepts any numbers in a duration; the service does not. Raises `InvalidArgument`."""
+    try:
+        found: timedelta = given.ToTimedelta()
+    except (ValueError, OverflowError) as fault:
+        raise InvalidArgument(f"Invalid duration: {fault}") from fault
+    return found

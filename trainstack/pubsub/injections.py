@@ -1,0 +1,107 @@
+"""Where injections strike Pub/Sub: calls as `pubsub.publish`, and each delivery of a message at `pubsub.deliver`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import grpc
+
+from trainstack.injections import Injections, Kind
+from trainstack.injections.active import Struck, apply_injections
+from trainstack.injections.plan import CODES
+from trainstack.pubsub import wire
+from trainstack.pubsub.errors import PubSubError
+
+DELIVER = "pubsub.deliver"
+_LEAST_ABSENCE_S = 0.01
+
+
+class InjectedError(PubSubError):
+    """An injection refused the call, or reported an error after it was done."""
+
+    def __init__(self, struck: Struck) -> None:
+        super().__init__(str(struck))
+        is_lost = struck.injection.kind is Kind.DROP
+        self.code = grpc.StatusCode.UNAVAILABLE if is_lost else grpc.StatusCode[CODES[struck.injection.code]]
+
+
+async def struck_call(
+    injections: Injections,
+    method_name: str,
+    request: wire.Message | None,
+    do: Callable[[], Awaitable[wire.Message | None]],
+) -> wire.Message | None:
+    """The response of `do`, or what an injection turns it into. A stream has no request yet when it is opened.
+
+    Raises:
+        InjectedError: an error before or after. A dropped call fails as UNAVAILABLE: many calls share one
+            connection, so it is not cut.
+    """
+    subjects = () if request is None else _subjects(request)
+    try:
+        return await apply_injections(injections, place_of(method_name), subjects, do)
+    except Struck as struck:
+        raise InjectedError(struck) from struck
+
+
+def through_injections(
+    injections: Injections,
+    taken: Sequence[wire.Message],
+    *,
+    subscription: str,
+    topic: str,
+    lose: Callable[[wire.Message], None],
+    hold_back: Callable[[wire.Message, float], None],
+) -> list[wire.Message]:
+    """The messages to send to a subscriber, of those leased for it.
+
+    A dropped message is lost for this subscription. A delayed one is redelivered after that many seconds, as
+    after a lost delivery: it counts an attempt.
+    """
+    kept: list[wire.Message] = []
+    overtaken: list[wire.Message] = []
+    for index, one in enumerate(taken):
+        subjects = (f"{subscription}#{one.message.message_id}", subscription, topic, *_objects([one.message]))
+        injection = injections.strike(DELIVER, subjects)
+        if injection is None:
+            kept.append(one)
+        elif injection.kind is Kind.DROP:
+            lose(one)
+        elif injection.kind is Kind.DUPLICATE:
+            kept += [one, _copied(one)]
+        elif injection.kind is Kind.REORDER and index + 1 < len(taken):
+            overtaken.append(one)
+        else:
+            # Never zero, so that an injection that always strikes lets other messages through.
+            hold_back(one, max(injection.seconds, _LEAST_ABSENCE_S))
+    return kept + overtaken
+
+
+def _copied(delivery: wire.Message) -> wire.Message:
+    """The same delivery with another ack id for the same lease: clients compare ids as text, this server reads the numbers in it."""
+    head, dash, serial = delivery.ack_id.rpartition("-")
+    copy = wire.ReceivedMessage()
+    copy.CopyFrom(delivery)
+    copy.ack_id = f"{head}{dash}0{serial}"
+    return copy
+
+
+def place_of(method_name: str) -> str:
+    return f"pubsub.{method_name[0].lower()}{method_name[1:]}"
+
+
+def _subjects(request: wire.Message) -> tuple[str, ...]:
+    """The topic, subscription or resource that the request names, and the objects of published notifications."""
+    fields = request.DESCRIPTOR.fields_by_name
+    named = [
+        value
+        for name in ("topic", "subscription", "name")
+        if name in fields and isinstance(value := getattr(request, name), str) and value
+    ]
+    return (*named, *(_objects(request.messages) if "messages" in fields else []))
+
+
+def _objects(messages: Sequence[wire.Message]) -> list[str]:
+    return [
+        f"{one.attributes['bucketId']}/{one.attributes['objectId']}"
+        for one in messages
+        if "bucketId" in one.attributes and "objectId" in one.attributes
+    ]

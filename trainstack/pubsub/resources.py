@@ -1,0 +1,142 @@
+"""Creates, changes, lists and deletes topics and subscriptions; each change is on disk before the call returns.
+
+Every public method handles the request of the gRPC method with its name.
+"""
+
+from collections.abc import Container, Iterable
+from typing import Literal
+
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from trainstack.pubsub import wire
+from trainstack.pubsub.checks import names
+from trainstack.pubsub.checks.settings import complete_subscription, complete_topic
+from trainstack.pubsub.delivery.subscription import Subscription
+from trainstack.pubsub.errors import AlreadyExists, InvalidArgument
+from trainstack.pubsub.service import Service
+
+DEFAULT_PAGE = 100
+MAX_PAGE = 1000
+EMPTY: wire.Message = Empty()
+_IMMUTABLE = frozenset({"name", "topic", "filter"})
+
+
+def _check_new(name: str, kind: Literal["topics", "subscriptions"], existing: Container[str]) -> None:
+    names.check_name(name, kind=kind)
+    if name in existing:
+        raise AlreadyExists(names.id_of(name))
+
+
+class Topics:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def create(self, topic: wire.Message) -> wire.Message:
+        _check_new(topic.name, "topics", self._service.topics)
+        complete_topic(topic)
+        self._service.store.put_topic(topic.name, topic.SerializeToString())
+        self._service.topics[topic.name] = topic
+        self._service.refresh_policies()
+        return topic
+
+    def delete(self, request: wire.Message) -> wire.Message:
+        """Its subscriptions keep their backlogs; their topic becomes `_deleted-topic_`."""
+        name, service = request.topic, self._service
+        service.topic(name)
+        with service.store.transaction():
+            service.store.delete_topic(name)
+            for subscription in service.subscriptions.values():
+                if subscription.topic == name:
+                    subscription.config.topic = names.DELETED_TOPIC
+                    service.keep(subscription)
+        del service.topics[name]
+        service.refresh_policies()
+        return EMPTY
+
+    def list(self, request: wire.Message) -> wire.Message:
+        page, token = _page(self._service.topics, request, project=request.project)
+        return wire.ListTopicsResponse(
+            topics=[self._service.topics[name] for name in page], next_page_token=token
+        )
+
+    def list_subscriptions(self, request: wire.Message) -> wire.Message:
+        topic = self._service.topic(request.topic).name
+        attached = [one.name for one in self._service.subscriptions.values() if one.topic == topic]
+        page, token = _page(attached, request)
+        return wire.ListTopicSubscriptionsResponse(subscriptions=page, next_page_token=token)
+
+
+class Subscriptions:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def create(self, config: wire.Message) -> wire.Message:
+        _check_new(config.name, "subscriptions", self._service.subscriptions)
+        self._service.topic(config.topic)
+        complete_subscription(config)
+        subscription_id = self._service.store.add_subscription(config.name, config.SerializeToString())
+        subscription = Subscription(subscription_id, config)
+        self._service.subscriptions[subscription.name] = subscription
+        self._service.refresh_policies()
+        return config
+
+    def update(self, request: wire.Message) -> wire.Message:
+        subscription = self._service.subscription(request.subscription.name)
+        config = _merged(subscription.config, request.subscription, request.update_mask)
+        complete_subscription(config)
+        subscription.config = config
+        self._service.keep(subscription)
+        self._service.refresh_policies()
+        subscription.notify()
+        return config
+
+    def delete(self, request: wire.Message) -> wire.Message:
+        subscription = self._service.subscription(request.subscription)
+        self._service.store.delete_subscription(subscription.id)
+        del self._service.subscriptions[subscription.name]
+        subscription.deleted = True
+        subscription.stop_timer()
+        subscription.notify()
+        return EMPTY
+
+    def list(self, request: wire.Message) -> wire.Message:
+        page, token = _page(self._service.subscriptions, request, project=request.project)
+        found = [self._service.subscriptions[name].config for name in page]
+        return wire.ListSubscriptionsResponse(subscriptions=found, next_page_token=token)
+
+
+def _merged(current: wire.Message, update: wire.Message, mask: FieldMask) -> wire.Message:
+    paths = [path.split(".")[0] for path in mask.paths]
+    known = {field.name for field in current.DESCRIPTOR.fields}
+    if not paths:
+        raise InvalidArgument(
+            "The update_mask in the request must be set, and contain a non-empty paths list."
+        )
+    if unknown := sorted(set(paths) - known):
+        raise InvalidArgument(
+            f"Invalid update_mask: {', '.join(unknown)} not found in {current.DESCRIPTOR.name}."
+        )
+    if fixed := sorted(set(paths) & _IMMUTABLE):
+        raise InvalidArgument(f"Invalid update_mask: {', '.join(fixed)} cannot be changed after creation.")
+    merged = type(current)()
+    merged.CopyFrom(current)
+    mask.MergeMessage(update, merged, True, True)  # replace_message_field, replace_repeated_field
+    return merged
+
+
+def _page(
+    found: Iterable[str], request: wire.Message, *, project: str | None = None
+) -> tuple[list[str], str]:
+    """A page of the names, of one project if given, and the token of the next page.
+
+    Tokens are names, so they stay valid when resources change.
+    """
+    if project is not None:
+        names.check_project(project)
+        found = [name for name in found if name.startswith(f"{project}/")]
+    if request.page_size < 0:
+        raise InvalidArgument(f"Invalid page size {request.page_size}: it must not be negative.")
+    rest = sorted(name for name in found if name > request.page_token)
+    size = min(request.page_size or DEFAULT_PAGE, MAX_PAGE)
+    return rest[:size], rest[size - 1] if len(rest) > size else ""

@@ -1,0 +1,243 @@
+"""Moves messages from publishers to subscriptions: combines backlogs, store and clock.
+
+Everything here runs in one event loop without awaiting, so calls never interleave.
+"""
+
+import asyncio
+import logging
+import math
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from trainstack.injections import Injections
+from trainstack.pubsub import wire
+from trainstack.pubsub.checks import names
+from trainstack.pubsub.delivery.backlog import Entry, Holder
+from trainstack.pubsub.delivery.subscription import Subscription
+from trainstack.pubsub.errors import InvalidArgument, NotFound, ResourceExhausted
+from trainstack.pubsub.injections import DELIVER, through_injections
+from trainstack.pubsub.store import Store
+
+_LOG = logging.getLogger(__name__)
+OWED_MAX = 1_000_000
+"""Maximum backlog of one subscription: about 160 MB of memory. The real service has no such limit."""
+_ACK_ID = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})")
+
+
+class Service:
+    """Topics and subscriptions by name, and the messages published to them."""
+
+    def __init__(self, store: Store, injections: Injections | None = None) -> None:
+        """Load everything in the store; unacknowledged messages are ready again. None for no injections."""
+        self.store = store
+        self.injections = injections or Injections()
+        self.topics: dict[str, wire.Message] = {
+            name: wire.Topic.FromString(body) for name, body in store.topics().items()
+        }
+        self.subscriptions: dict[str, Subscription] = {}
+        for subscription_id, body in store.subscriptions():
+            config = wire.Subscription.FromString(body)
+            self.subscriptions[config.name] = Subscription(
+                subscription_id, config, store.owed(subscription_id)
+            )
+        self.refresh_policies()
+
+    def topic(self, name: str) -> wire.Message:
+        """The topic with this name.
+
+        Raises:
+            NotFound: no topic has it.
+        """
+        if (topic := self.topics.get(name)) is None:
+            raise NotFound(names.id_of(name))
+        return topic
+
+    def subscription(self, name: str) -> Subscription:
+        """The subscription with this name.
+
+        Raises:
+            NotFound: no subscription has it.
+        """
+        if (subscription := self.subscriptions.get(name)) is None:
+            raise NotFound(names.id_of(name))
+        return subscription
+
+    def close(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.stop_timer()
+        self.store.close()
+
+    def keep(self, subscription: Subscription) -> None:
+        """Write a subscription's configuration to disk."""
+        self.store.put_subscription(subscription.id, subscription.config.SerializeToString())
+
+    def refresh_policies(self) -> None:
+        """Apply every subscription's configuration to its backlog, after a change of it or of the topics."""
+        for subscription in self.subscriptions.values():
+            subscription.follow_config(dead_letters=subscription.dead_letter_topic in self.topics)
+
+    def publish(self, topic: str, messages: Sequence[wire.Message]) -> list[str]:
+        """Store the messages for every subscription whose filter matches, and return their ids.
+
+        Raises:
+            NotFound: no such topic.
+            ResourceExhausted: a subscription's backlog is full; nothing is published.
+        """
+        self.topic(topic)
+        receivers = [one for one in self.subscriptions.values() if one.topic == topic]
+        for one in receivers:
+            if len(one.backlog) + len(messages) > OWED_MAX:
+                raise ResourceExhausted(
+                    f"Subscription {names.id_of(one.name)} has {len(one.backlog):,} unacknowledged messages; "
+                    f"the local stack holds at most {OWED_MAX:,}. Acknowledge them or delete the subscription."
+                )
+        now_us = time.time_ns() // 1000
+        owed: list[tuple[Subscription, Entry]] = []
+        with self.store.transaction():
+            for message_id, message in enumerate(messages, start=self.store.next_message_id()):
+                message.message_id = str(message_id)
+                message.publish_time.FromMicroseconds(now_us)
+                body = message.SerializeToString()
+                attributes = dict(message.attributes)
+                entry = Entry(message_id=message_id, size=len(body))
+                to = [one for one in receivers if one.passes(attributes)]
+                self.store.add_message(entry, now_us, body, [one.id for one in to])
+                owed.extend((one, replace(entry)) for one in to)
+        for subscription, entry in owed:
+            subscription.backlog.add(entry)
+        for subscription in receivers:
+            subscription.notify()
+        return [message.message_id for message in messages]
+
+    def take(self, subscription: Subscription, holder: Holder, *, count: int) -> list[wire.Message]:
+        """Lease ready messages to the holder, as `ReceivedMessage`s; empty if none is ready."""
+        while True:
+            taken = self._take(subscription, holder, count)
+            if not taken or not self.injections.concerns(DELIVER):
+                return taken
+            kept = through_injections(
+                self.injections,
+                taken,
+                subscription=subscription.name,
+                topic=subscription.topic,
+                lose=lambda one: self.acknowledge(subscription, [one.ack_id]),
+                hold_back=lambda one, seconds: self.modify_deadline(subscription, [(one.ack_id, seconds)]),
+            )
+            if kept:
+                return kept
+
+    def _take(self, subscription: Subscription, holder: Holder, count: int) -> list[wire.Message]:
+        leases = subscription.backlog.take(time.monotonic(), holder, count=count)
+        self.schedule(subscription)
+        bodies = self.store.bodies([lease.entry.message_id for lease in leases])
+        counted = bool(subscription.dead_letter_topic)
+        return [
+            wire.ReceivedMessage(
+                ack_id=f"{subscription.id}-{lease.entry.message_id}-{lease.serial}",
+                message=wire.PubsubMessage.FromString(bodies[lease.entry.message_id]),
+                delivery_attempt=lease.entry.failures + 1 if counted else 0,
+            )
+            for lease in leases
+        ]
+
+    def acknowledge(self, subscription: Subscription, ack_ids: Iterable[str]) -> None:
+        """Process acknowledgements; idempotent.
+
+        Raises:
+            InvalidArgument: an id that this subscription never gave out.
+        """
+        done = [_parse_ack_id(subscription, ack_id)[0] for ack_id in ack_ids]
+        for message_id in done:
+            subscription.backlog.ack(message_id)
+        self.store.acknowledge(subscription.id, done)
+        subscription.notify()
+
+    def modify_deadline(self, subscription: Subscription, deadlines: Iterable[tuple[str, float]]) -> None:
+        """Set lease deadlines to that many seconds from now; 0 releases the message at once.
+
+        Raises:
+            InvalidArgument: an id that this subscription never gave out.
+        """
+        parsed = [(*_parse_ack_id(subscription, ack_id), seconds) for ack_id, seconds in deadlines]
+        now = time.monotonic()
+        for _, serial, seconds in parsed:
+            if seconds > 0:
+                subscription.backlog.extend(now, serial=serial, deadline_s=seconds)
+            else:
+                self._settle_failed(subscription, subscription.backlog.fail(now, serial))
+        self.schedule(subscription)
+
+    def _settle_failed(self, subscription: Subscription, failed: Sequence[Entry]) -> None:
+        if not failed:
+            return
+        given_up = [entry for entry in failed if entry.settled]
+        with self.store.transaction():
+            self.store.set_failures(subscription.id, failed)
+            for entry in given_up:
+                self._forward(subscription, entry)
+            self.store.acknowledge(subscription.id, [entry.message_id for entry in given_up])
+        subscription.notify()
+
+    def _forward(self, subscription: Subscription, entry: Entry) -> None:
+        """Publish a message to the dead-letter topic, with attributes about its origin.
+
+        Source: https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_topics_work
+        """
+        body = self.store.bodies([entry.message_id]).get(entry.message_id)
+        if body is None:
+            return
+        message = wire.PubsubMessage.FromString(body)
+        source = {
+            "DeliveryCount": str(entry.failures),
+            "Subscription": names.id_of(subscription.name),
+            "SubscriptionProject": names.project_of(subscription.name),
+            "TopicPublishTime": message.publish_time.ToJsonString(),
+        }
+        message.attributes.update(
+            {f"CloudPubSubDeadLetterSource{key}": value for key, value in source.items()}
+        )
+        _LOG.info(
+            "%s: message %d goes to the dead-letter topic after %d attempts",
+            subscription.name,
+            entry.message_id,
+            entry.failures,
+        )
+        self.publish(subscription.dead_letter_topic, [message])
+
+    def schedule(self, subscription: Subscription) -> None:
+        """Schedule a wake-up at the backlog's next deadline or end of back-off."""
+        due = subscription.backlog.wake_at()
+        if due >= subscription.timer_at or subscription.deleted:
+            return
+        subscription.stop_timer()
+        subscription.timer_at = due
+        delay_s = max(0.0, due - time.monotonic())
+        subscription.timer = asyncio.get_running_loop().call_later(delay_s, self._tick, subscription)
+
+    def _tick(self, subscription: Subscription) -> None:
+        subscription.timer, subscription.timer_at = None, math.inf
+        self._settle_failed(subscription, subscription.backlog.expire(time.monotonic()))
+        subscription.notify()
+        self.schedule(subscription)
+
+    def drop_outlived(self) -> None:
+        """Delete every message older than its subscription's retention."""
+        for subscription in self.subscriptions.values():
+            retention_us = subscription.config.message_retention_duration.ToMicroseconds()
+            oldest_us = time.time_ns() // 1000 - retention_us
+            for message_id in self.store.drop_deliveries(subscription.id, before_us=oldest_us):
+                subscription.backlog.ack(message_id)
+
+
+def _parse_ack_id(subscription: Subscription, ack_id: str) -> tuple[int, int]:
+    """The message id and the delivery's serial.
+
+    Raises:
+        InvalidArgument: not an id of this subscription.
+    """
+    found = _ACK_ID.fullmatch(ack_id)
+    if not found or int(found[1]) != subscription.id:
+        raise InvalidArgument(f"You have passed an invalid ack ID to the service (ack_id={ack_id}).")
+    return int(found[2]), int(found[3])

@@ -1,0 +1,127 @@
+"""A project's grants, from a table such as trainmaster/deploy/permissions.yaml, which Terraform uses too."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainstack.gateway.identity import default_account
+from trainstack.iam import Grant, Grants
+from trainstack.iam.service import BUCKETS
+from trainstack.logging.sinks import writer_identity
+from trainstack.project import project_number
+from trainstack.stack.topology import Topology
+
+TRAINER = "trainer"
+"""The account of jobs whose request names none."""
+ACCOUNT_PREFIX = "tm-"
+"""The same as in trainmaster/deploy/terraform/plan/grants.tf; a parity test compares both."""
+
+
+def grants_of(
+    topology: Topology, table_path: Path, teams: Iterable[str] = (), *, enforced: bool = True
+) -> Grants:
+    """The grants of a freshly deployed project with these teams; those on topics that it lacks are left out.
+
+    Their members get none here: only the local user, who owns the project, uses the stack.
+
+    The account of jobs that name none has the grants of the trainers' account. In the cloud it could read the ledger.
+
+    Raises:
+        OSError, yaml.YAMLError: the table cannot be read.
+        ValueError: it has a grant on an unknown kind of resource.
+    """
+    # Read by libyaml where it is built, in a tenth of the time.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    table: Mapping[str, Any] = yaml.load(table_path.read_text(), Loader=loader)  # noqa: S506 - both are safe
+    roles = {
+        _role(name, role, topology): frozenset(role.get("permissions", ()))
+        for name, role in table["roles"].items()
+    }
+    return Grants(
+        project=topology.project,
+        project_number=project_number(topology.project),
+        grants=[*_grants(topology, table), *_team_grants(topology, table, teams)],
+        roles=roles,
+        buckets=topology.buckets.values(),
+        enforced=enforced,
+    )
+
+
+def markers_of(grants: Grants, buckets_dir: Path) -> set[Path]:
+    """The single objects that accounts are granted, which the deployment creates, as paths below the buckets' folder."""
+    return {
+        buckets_dir / grant.resource.removeprefix(BUCKETS) / grant.object
+        for grant in grants.granted
+        if grant.object
+    }
+
+
+def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
+    functions = [function.name for function in topology.functions]
+    for row in table["grants"]:
+        role = _role(row["role"], table["roles"][row["role"]], topology)
+        named = [each for name in row["accounts"] for each in (functions if name == "functions" else [name])]
+        ((kind, thing),) = row["thing"].items()
+        if kind == "topic" and thing not in topology.topics:
+            continue
+        things = functions if thing == "functions" else [thing]
+        for name, on in itertools.product(named, things):
+            for member in _members(name, table, topology):
+                yield Grant(member=member, role=role, resource=_resource(kind, on, topology))
+    for sink in topology.sinks:  # trainmaster/deploy/terraform/sink.tf
+        writer = writer_identity(f"projects/{topology.project}", unique=True)
+        yield Grant(member=writer, role="roles/pubsub.publisher", resource=sink.topic_name)
+
+
+def _team_grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[str]) -> Iterator[Grant]:
+    for team, row in itertools.product(teams, table["team_grants"]):
+        ((kind, thing),) = row["thing"].items()
+        own = {"team": f"trainer-{team}"}
+        parts = [*row.get("folders", ()), *row.get("objects", ())] or [""]
+        for name, part in itertools.product(row["accounts"], parts):
+            if name != "members":
+                (member,) = _members(own.get(name, name), table, topology)
+                yield Grant(
+                    member=member,
+                    role=_role(row["role"], table["roles"][row["role"]], topology),
+                    resource=_resource(kind, own.get(thing, thing), topology),
+                    folder=part.replace("${team}", team) if "folders" in row else "",
+                    object=part.replace("${team}", team) if "objects" in row else "",
+                )
+
+
+def _role(name: str, role: Mapping[str, Any], topology: Topology) -> str:
+    return f"projects/{topology.project}/roles/{name}" if role.get("custom") else name
+
+
+def _members(name: str, table: Mapping[str, Any], topology: Topology) -> Iterator[str]:
+    agent, number = table["agents"].get(name), project_number(topology.project)
+    if agent is not None:
+        yield f"serviceAccount:service-{number}@{agent['domain']}.iam.gserviceaccount.com"
+        return
+    yield f"serviceAccount:{ACCOUNT_PREFIX}{name}@{topology.project}.iam.gserviceaccount.com"
+    if name == TRAINER:
+        yield f"serviceAccount:{default_account(number)}"
+
+
+def _resource(kind: str, thing: str, topology: Topology) -> str:
+    project = topology.project
+    match kind:
+        case "bucket":
+            return f"projects/_/buckets/{topology.buckets.get(thing, f'{project}-{thing}')}"
+        case "topic":
+            return topology.topic_name(thing)
+        case "account":
+            email = f"{ACCOUNT_PREFIX}{thing}@{project}.iam.gserviceaccount.com"
+            return f"projects/{project}/serviceAccounts/{email}"
+        case "function":
+            return f"projects/{project}/locations/{topology.region}/services/*"
+        case "subscription":
+            return f"projects/{project}/subscriptions/*"
+        case "project":
+            return f"projects/{project}"
+        case _:
+            raise ValueError(f"a grant on the {kind} {thing!r}: unknown kind of resource {kind!r}")

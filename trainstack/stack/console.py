@@ -1,0 +1,123 @@
+"""Keeps the console running beside a stack: a program that shows the stack in the browser."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainstack.process.output import Stream, readable
+from trainstack.process.processes import ProcessGuard
+from trainstack.stack.ports import candidate_ports, port_taken
+
+SERVICE = "console"
+PAUSES_S = (0.5, 2.0, 8.0)
+"""Before each restart; a console that ends once more stays ended."""
+LOG_MAX_BYTES = 1024 * 1024
+_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Console:
+    """A program and the socket that it serves.
+
+    Attributes:
+        listener: the stack keeps it open, so that connections wait while the program starts.
+        command: the program and its arguments, by the number of the listener's descriptor.
+        environment: of the program.
+    """
+
+    listener: socket.socket
+    command: Callable[[int], Sequence[str]]
+    environment: Mapping[str, str]
+
+    @property
+    def port(self) -> int:
+        port: int = self.listener.getsockname()[1]
+        return port
+
+    @property
+    def url(self) -> str:
+        """The address to open in a browser."""
+        return f"http://{_HOST}:{self.port}/"
+
+
+def open_listener(*, port_base: int | None, last_ports: Mapping[str, int]) -> socket.socket:
+    """A listening loopback socket on the console's port.
+
+    Raises:
+        StackRefusedError: the port that --port-base assigns to it is in use.
+    """
+    candidates = candidate_ports(SERVICE, port_base=port_base, last_ports=last_ports)
+    for port in candidates:
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((_HOST, port))
+            listener.listen(128)
+        except OSError:
+            listener.close()
+            continue
+        return listener
+    raise port_taken(SERVICE, candidates[0])
+
+
+async def keep_console(
+    console: Console,
+    guard: ProcessGuard,
+    *,
+    ready: asyncio.Event,
+    log: Path,
+    say: Callable[[str], None],
+    pauses_s: Sequence[float] = PAUSES_S,
+) -> None:
+    """Run the program until this is cancelled, or until it has ended once more than there are pauses.
+
+    It starts when the stack is `ready`, or earlier for a browser that connects, so that it does not delay the stack.
+
+    `log` gets its output, at most LOG_MAX_BYTES. `say` gets one line when it is not started again; then its
+    address refuses connections.
+    """
+    await _first_of(ready.wait(), readable(console.listener.fileno()))
+    status: object = None
+    for pause_s in (0.0, *pauses_s):
+        await asyncio.sleep(pause_s)
+        try:
+            child = guard.start(
+                console.command(console.listener.fileno()),
+                env=console.environment,
+                on_lines=_written_to(log),
+                descriptors=[console.listener.fileno()],
+            )
+        except OSError as error:
+            status = error
+            continue
+        status = f"status {await child.wait()}"
+    console.listener.close()
+    say(
+        f"The console ended {1 + len(pauses_s)} times, the last time with {status}, and is not started again. Its output "
+        f"is in {log}. The stack keeps running; to start another console: trainmaster web --write"
+    )
+
+
+async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
+    """Return when one of them does, and cancel the others."""
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _written_to(log: Path) -> Callable[[Stream, list[bytes]], None]:
+    """Appends lines to the file while it is small enough."""
+
+    def write(_stream: Stream, lines: list[bytes]) -> None:
+        with log.open("ab") as file:
+            if file.tell() < LOG_MAX_BYTES:
+                file.write(b"".join(line + b"\n" for line in lines))
+
+    return write

@@ -1,0 +1,106 @@
+"""Brings events to functions: the resources that events need, a delivery for each trigger, and the scheduler."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import TypeAlias
+
+from google.api_core.exceptions import GoogleAPICallError
+
+from trainstack.events.clients import clients_of
+from trainstack.events.cloudevent import CloudEvent
+from trainstack.events.delivery import Delivery, Invoke
+from trainstack.events.injections import with_injections
+from trainstack.events.rest import CallRefusedError
+from trainstack.events.schedule import Scheduler
+from trainstack.functions import FunctionsHost, Instance
+from trainstack.functions.function import Function, TopicTrigger
+from trainstack.iam import Grants
+from trainstack.injections import Injections
+from trainstack.stack.access import markers_of
+from trainstack.stack.errors import StackRefusedError
+from trainstack.stack.options import Options
+from trainstack.stack.provision import provision
+from trainstack.stack.services import Services
+from trainstack.stack.topology import Source, Topology
+
+Show: TypeAlias = Callable[[str, bytes], None]
+"""Gets the id of a topic and the body of the event that a function is about to get for a message on it. Called in threads."""
+
+
+async def deliver_events(
+    options: Options,
+    topology: Topology,
+    sources: Sequence[Source],
+    services: Services,
+    host: FunctionsHost,
+    *,
+    running: AsyncExitStack,
+    show: Show,
+    grants: Grants,
+) -> None:
+    """Deliver events from now on, until `running` ends.
+
+    Raises:
+        StackRefusedError: a resource of the topology cannot be created.
+    """
+    clients = running.enter_context(clients_of(services.pubsub_host))
+    try:
+        transports = await asyncio.to_thread(
+            provision,
+            topology,
+            [source.trigger for source in sources],
+            storage_url=services.storage_url,
+            logging_url=services.logging_url,
+            clients=clients,
+            backoff=options.backoff,
+            markers=markers_of(grants, services.buckets_dir),
+        )
+    except (CallRefusedError, GoogleAPICallError) as error:
+        raise StackRefusedError(f"cannot create a resource of the topology: {error}") from error
+    deliveries = [
+        Delivery(
+            function=source.trigger,
+            transport=transports[source.trigger.name],
+            subscriber=clients.subscriber,
+            invoke=_showing(
+                show, source.trigger, _posting_to(host.instances[source.function], services.injections)
+            ),
+        )
+        for source in sources
+    ]
+    running.push_async_callback(_stop_all, deliveries)
+    for delivery in deliveries:
+        delivery.start()
+    scheduler = Scheduler(
+        topology.schedules,
+        publish=lambda topic_name, data: services.publisher(topic_name, [(data, {})]),
+        every=timedelta(seconds=options.tick_s) if options.tick_s else None,
+    )
+    running.push_async_callback(scheduler.stop)
+    scheduler.start()
+
+
+async def _stop_all(deliveries: Sequence[Delivery]) -> None:
+    await asyncio.gather(*(delivery.stop() for delivery in deliveries))
+
+
+def _showing(show: Show, function: Function, invoke: Invoke) -> Invoke:
+    """`invoke`, before which an event of a topic is shown."""
+    match function.trigger:
+        case TopicTrigger(topic=topic):
+
+            def show_and_invoke(event: CloudEvent) -> int:
+                show(topic, event.body)
+                return invoke(event)
+
+            return show_and_invoke
+    return invoke
+
+
+def _posting_to(instance: Instance, injections: Injections) -> Invoke:
+    def invoke(event: CloudEvent) -> int:
+        return instance.post(event.headers, event.body)
+
+    return with_injections(instance.function.name, invoke, kill=instance.kill, injections=injections)

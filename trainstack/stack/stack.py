@@ -1,0 +1,348 @@
+"""The whole stack: claimed state, running services, provisioned resources, functions, events, ticks."""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainstack.find import registered_stack
+from trainstack.functions import Deployment, FunctionsHost, StartFailedError, fork_server
+from trainstack.process.fork_server import ForkServer
+from trainstack.process.output import Stream
+from trainstack.process.processes import ProcessGuard
+from trainstack.sqlite import DiskFullError, StateDamagedError, StateInUseError
+from trainstack.stack.access import grants_of
+from trainstack.stack.clients import function_addresses, function_variables, user_variables
+from trainstack.stack.console import SERVICE as CONSOLE
+from trainstack.stack.console import Console, keep_console
+from trainstack.stack.deliveries import Show, deliver_events
+from trainstack.stack.errors import StackRefusedError, StateError
+from trainstack.stack.images import ProvidedImages, provide, remembered
+from trainstack.stack.options import Options
+from trainstack.stack.services import Services, running_services
+from trainstack.stack.state import USER_FOLDER, StateFolder
+from trainstack.stack.table import endpoints, show_table
+from trainstack.stack.topology import Topology, sources_of
+
+_GUARD_GRACE_S = 2.0
+STOP_DEADLINE_S = 9.0
+"""A longer stop is cut short; the guard ends what is left."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """What runs on a stack, which knows nothing more about it.
+
+    Attributes:
+        stage: a command that makes the folder of the functions' source, with `main.py`, and the working directory for it.
+            It gets the folder as its last argument, at every start unless the options name a folder.
+        preload: a module that the functions' server imports, if the source has it, so that functions start sooner.
+        images: source trees by the URI of the image that each provides, unless the user provides it.
+        permissions: the file with the grants of accounts, such as trainmaster/deploy/permissions.yaml.
+        teams: each with the topic of its requests, if it has one.
+        publish: called once when the functions run, in a thread, with the folder of their source and the address of Cloud
+            Storage. It may raise `StackRefusedError`.
+        show: see `Show`.
+        announce: called when the stack is ready; its text is printed before the table of addresses.
+    """
+
+    stage: Sequence[str]
+    stage_in: Path
+    preload: str = ""
+    images: Mapping[str, Path] = field(default_factory=dict)
+    permissions: Path
+    teams: Mapping[str, str | None] = field(default_factory=dict)
+    publish: Callable[[Path, str], None]
+    show: Show
+    announce: Callable[[], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A running stack. `gcloud` and `clients` are variables for the local user's tools; see `user_variables`.
+
+    `console_url` is the address of the console, or empty without one.
+    """
+
+    topology: Topology
+    services: Services
+    host: FunctionsHost
+    gcloud: Mapping[str, str]
+    clients: Mapping[str, str]
+    console_url: str = ""
+
+    def variables(self) -> dict[str, str]:
+        """The variables that `stack.env` exports: the services' addresses, and the functions' settings."""
+        return {
+            "GOOGLE_CLOUD_PROJECT": self.topology.project,
+            **{
+                name: value
+                for name, value in self.topology.environment.items()
+                if name != "TRAINMASTER_NOTICES_TOPIC"
+            },
+            **addresses(self.services),
+            **({"TRAINMASTER_REGISTRY": self.services.registry} if self.services.registry else {}),
+            "IAM_EMULATOR_HOST": self.services.iam_url,
+            **({"TRAINMASTER_CONSOLE": self.console_url} if self.console_url else {}),
+        }
+
+
+def addresses(services: Services) -> dict[str, str]:
+    """The variables that point clients at the services."""
+    return {
+        "STORAGE_EMULATOR_HOST": services.storage_url,
+        "PUBSUB_EMULATOR_HOST": services.pubsub_host,
+        "VERTEX_EMULATOR_HOST": services.vertex_url,
+        "LOGGING_EMULATOR_HOST": services.logging_url,
+    }
+
+
+@asynccontextmanager
+async def running_stack(
+    options: Options,
+    topology: Topology,
+    state: StateFolder,
+    *,
+    product: Product,
+    console: Console | None,
+) -> AsyncIterator[Stack]:
+    """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
+
+    `console` starts with the first browser that connects, to which it says that the stack is starting, and at the latest
+    when the stack is ready.
+
+    Raises:
+        StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or
+            one does not start.
+    """
+    async with AsyncExitStack() as running:
+        guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
+        running.push_async_callback(guard.stop, grace_s=_GUARD_GRACE_S)
+        state.own(watcher_pid=guard.watcher_pid)
+        ready = asyncio.Event()
+        if console is not None:
+            _start_console(console, guard, state, running, ready=ready)
+        loading = asyncio.create_task(
+            _fork_server(options, topology, state, guard, running=running, product=product)
+        )
+        running.callback(loading.cancel)
+        enforced = options.isolation == "enforced"
+        grants = grants_of(topology, product.permissions, product.teams, enforced=enforced)
+        services = await running.enter_async_context(
+            running_services(
+                options,
+                state=state,
+                images=_images(options, product, state),
+                guard=guard,
+                grants=grants,
+                images_topic=_images_topic(options, topology),
+            )
+        )
+        deployment = Deployment(
+            server=await loading,
+            # The topology takes precedence: it may point a function at another server, for example a proxy.
+            environment={
+                "GOOGLE_CLOUD_PROJECT": topology.project,
+                **function_addresses(services),
+                **topology.environment,
+            },
+            state=state.path,
+            project=topology.project,
+            region=topology.region,
+            write_log=services.logging.write,
+            identities=await function_variables(services, topology, running),
+        )
+        host = FunctionsHost(topology.functions, deployment)
+        running.push_async_callback(host.stop)
+        try:
+            await host.start()
+        except StartFailedError as error:
+            raise StackRefusedError(str(error)) from error
+        sources = sources_of(topology, product.teams)
+        await deliver_events(
+            options, topology, sources, services, host, running=running, show=product.show, grants=grants
+        )
+        await asyncio.to_thread(product.publish, deployment.server.cwd, services.storage_url)
+        # Only from here on: injections must not affect the start of a stack.
+        services.injections.put(options.injections)
+        gcloud, clients = await user_variables(
+            services, topology, running, folder=state.private_folder(USER_FOLDER)
+        )
+        ready.set()
+        yield Stack(
+            topology=topology,
+            services=services,
+            host=host,
+            gcloud=gcloud,
+            clients=clients,
+            console_url=console.url if console is not None else "",
+        )
+
+
+def _start_console(
+    console: Console,
+    guard: ProcessGuard,
+    state: StateFolder,
+    running: AsyncExitStack,
+    *,
+    ready: asyncio.Event,
+) -> None:
+    """Keep it running until `running` ends."""
+    state.keep_ports({CONSOLE: console.port})
+    log = state.folder("logs") / "console.log"
+    log.unlink(missing_ok=True)
+    running.callback(console.listener.close)
+    running.callback(asyncio.create_task(keep_console(console, guard, ready=ready, log=log, say=_say)).cancel)
+
+
+def _images_topic(options: Options, topology: Topology) -> str:
+    if "images" in topology.topics:
+        return topology.topic_name("images")
+    if options.registry:
+        raise StackRefusedError(
+            "--registry: the topology has no topic `images`, which is notified of every push."
+        )
+    return ""
+
+
+def _images(options: Options, product: Product, state: StateFolder) -> ProvidedImages:
+    """The images by URI, the product's own too unless the user provides them."""
+    provide(state.path, options.images)
+    remembered(state.path)  # refuses a damaged file now, not at the first job
+    return ProvidedImages(state.path, product.images)
+
+
+async def _fork_server(
+    options: Options,
+    topology: Topology,
+    state: StateFolder,
+    guard: ProcessGuard,
+    *,
+    running: AsyncExitStack,
+    product: Product,
+) -> ForkServer:
+    """The functions' server, which loads their modules while the services start.
+
+    Raises:
+        StackRefusedError: the functions cannot be staged.
+    """
+    source = options.functions or await _stage_functions(product, state.path / "functions", guard)
+    server = fork_server(source, topology.environment, guard, preload=product.preload)
+    running.push_async_callback(server.stop)
+    server.start()
+    return server
+
+
+async def _stage_functions(product: Product, destination: Path, guard: ProcessGuard) -> Path:
+    """Have the folder made that has `main.py`, and return it.
+
+    Raises:
+        StackRefusedError: the command failed.
+    """
+    output: list[bytes] = []
+
+    def keep(_stream: Stream, lines: list[bytes]) -> None:
+        output.extend(lines)
+
+    staging = guard.start(
+        [*product.stage, str(destination)],
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        cwd=product.stage_in,
+        on_lines=keep,
+    )
+    if code := await staging.wait():
+        said = b"\n".join(output).decode(errors="replace")
+        raise StackRefusedError(
+            f"Staging the functions failed: {shlex.join(product.stage)} ended with status {code}:\n{said}"
+        )
+    return destination
+
+
+def run_until_stopped(
+    options: Options,
+    topology: Topology,
+    state: StateFolder,
+    *,
+    settings: Path,
+    product: Product,
+    console: Console | None = None,
+) -> None:
+    """Run a stack on a claimed state folder until SIGINT, SIGTERM or SIGHUP, and release the folder.
+
+    While it is ready, it is on the list of stacks in `settings`. `console` runs beside the stack.
+
+    A second signal, or a stop that takes longer than STOP_DEADLINE_S, ends this process at once, with status 1.
+
+    Raises:
+        StackRefusedError: the stack cannot start.
+    """
+    try:
+        asyncio.run(
+            _run_until_signal(options, topology, state, settings=settings, product=product, console=console)
+        )
+    except (StateDamagedError, StateInUseError, DiskFullError) as error:
+        raise StateError(str(error)) from error
+    finally:
+        state.close()
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # a closed terminal
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+async def _run_until_signal(
+    options: Options,
+    topology: Topology,
+    state: StateFolder,
+    *,
+    settings: Path,
+    product: Product,
+    console: Console | None,
+) -> None:
+    loop = asyncio.get_running_loop()
+    running = asyncio.current_task()
+
+    def at_once() -> None:
+        state.withdraw()
+        os._exit(1)
+
+    def stop() -> None:
+        state.withdraw()
+        _say(f"Stopping. The data stays in {state.path}.")
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, at_once)
+        deadline = threading.Timer(STOP_DEADLINE_S, at_once)  # the loop may end before its threads
+        deadline.daemon = True
+        deadline.start()
+        if running is not None:
+            running.cancel()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    with contextlib.suppress(asyncio.CancelledError):
+        async with running_stack(options, topology, state, product=product, console=console) as stack:
+            # So that files can be copied there at once; the folders themselves are not objects.
+            inbox = stack.services.buckets_dir / topology.buckets["inbox"]
+            for folder in ("requests", "rules"):
+                (inbox / folder).mkdir(parents=True, exist_ok=True)
+            functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
+            enforced = options.isolation == "enforced"
+            table = endpoints(stack.services, topology, functions, env_path=state.env_path, enforced=enforced)
+            show_table(table, product.announce())
+            state.keep_client_variables("gcloud", stack.gcloud)
+            state.keep_client_variables("gateway", stack.clients)
+            state.keep_project(topology.project, topology.region)
+            state.announce(stack.variables())
+            with registered_stack(state.path, settings):
+                await asyncio.Event().wait()

@@ -1,0 +1,143 @@
+"""One request to a method of the API, with helpers that all methods share."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from trainstack.json_bodies import json_value
+from trainstack.loopback import address_of
+from trainstack.storage.objects.errors import RefusedError, invalid
+from trainstack.storage.objects.preconditions import (
+    Preconditions,
+    Target,
+    preconditions_from,
+    whole_number,
+)
+from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.resource import WRITABLE_OBJECT_FIELDS
+from trainstack.storage.service import Service
+from trainstack.storage.store import Store
+
+Json = dict[str, object]
+
+_MAX_JSON_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A request to a method; `path` has the decoded variables of its path."""
+
+    request: Request
+    path: Mapping[str, str]
+    service: Service
+
+    @property
+    def store(self) -> Store:
+        return self.service.store
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query_params
+
+    @property
+    def base_url(self) -> str:
+        """The base URL that the client used; links in responses lead back to it."""
+        return address_of(self.request.headers.get("host", "127.0.0.1"))
+
+    def conditions(self) -> Preconditions:
+        """Raises `RefusedError`: 400 for a condition that is not a number, 501 for one on an ETag."""
+        if {"if-match", "if-none-match"} & set(self.request.headers):
+            message = "This emulator does not support conditions on ETags; use ifGenerationMatch."
+            raise RefusedError(501, "notImplemented", message)
+        return preconditions_from(self.query)
+
+    def target(self) -> Target:
+        """The object that the path names, with the query's preconditions."""
+        return Target(
+            bucket=self.path["bucket"],
+            name=self.path["object"],
+            generation=whole_number(self.query, "generation"),
+            conditions=self.conditions(),
+        )
+
+    async def stored(self, target: Target) -> StoredObject:
+        """The target's object, once its file has settled. Raises `RefusedError` (404) if it does not exist."""
+        return await self.service.settled(lambda *, strict: self.store.get(target, strict=strict))
+
+    def flag(self, key: str) -> bool:
+        return self.query.get(key, "").lower() == "true"
+
+    async def json(self) -> Json:
+        """The body; an empty one gives an empty object. Raises `RefusedError` (400) if it is not an object."""
+        body = bytearray()
+        async for chunk in self.chunks():
+            body += chunk
+            if len(body) > _MAX_JSON_BYTES:
+                raise invalid(f"The request body exceeds {_MAX_JSON_BYTES} bytes.")
+        return json_object(bytes(body))
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives."""
+        return self.request.stream()
+
+
+def json_object(body: bytes) -> Json:
+    """Parse a JSON object; empty text gives an empty object. Raises `RefusedError` (400) for anything else."""
+    if not body.strip():
+        return {}
+    try:
+        value = json_value(body)
+    except ValueError as fault:
+        raise invalid(f"Parse Error: the request body is not JSON ({fault}).") from None
+    if not isinstance(value, dict):
+        raise invalid(f"Parse Error: the request body is a JSON {type(value).__name__}; expected an object.")
+    return value
+
+
+def text_field(body: Mapping[str, object], key: str) -> str:
+    """A string of a JSON body; empty when absent or null. Raises `RefusedError` (400) for another type."""
+    value = body.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise invalid(f"Invalid value for {key}: {value!r}; expected a string.")
+    return value
+
+
+def object_fields(body: Mapping[str, object]) -> Json:
+    """The writable object properties of a body, null ones left out.
+
+    Raises:
+        RefusedError: 400, a property has the wrong type.
+    """
+    fields: Json = {}
+    for key in WRITABLE_OBJECT_FIELDS:
+        value = body.get(key)
+        if value is not None:
+            fields[key] = custom_metadata(value) if key == "metadata" else text_field(body, key)
+    return fields
+
+
+def custom_metadata(value: object) -> dict[str, str]:
+    """Custom metadata, without null values. Raises `RefusedError` (400) for values that are not strings."""
+    if not isinstance(value, dict) or not all(
+        each is None or isinstance(each, str) for each in value.values()
+    ):
+        raise invalid(f"Invalid value for metadata: {value!r}; expected an object of strings.")
+    return {str(key): each for key, each in value.items() if each is not None}
+
+
+def merged(before: object, change: object) -> Json:
+    """`before` updated with the entries of `change`; null removes an entry."""
+    both = {**(before if isinstance(before, dict) else {}), **(change if isinstance(change, dict) else {})}
+    return {key: value for key, value in both.items() if value is not None}
+
+
+def json_answer(resource: Mapping[str, object]) -> Response:
+    return JSONResponse(dict(resource), media_type="application/json; charset=UTF-8")
+
+
+def no_content() -> Response:
+    return Response(status_code=204)

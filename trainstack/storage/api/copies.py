@@ -1,0 +1,150 @@
+"""Objects created from other objects: copyTo, rewriteTo, compose."""
+
+import os
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from trainstack.storage.api.call import Call, Json, json_answer, object_fields, text_field
+from trainstack.storage.api.insertion import put
+from trainstack.storage.authorization import may_read, replacing
+from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
+from trainstack.storage.objects.errors import being_written, invalid
+from trainstack.storage.objects.preconditions import (
+    Insertion,
+    Target,
+    preconditions_from,
+    whole_number,
+)
+from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.resource import object_json
+from trainstack.storage.objects.staging import Staged
+
+_CHUNK_BYTES = 1 << 20
+_MAX_SOURCES = 32
+_DESCRIPTIVE = (
+    "contentType",
+    "metadata",
+    "cacheControl",
+    "contentDisposition",
+    "contentEncoding",
+    "contentLanguage",
+)
+
+
+async def copy(call: Call) -> Response:
+    """The copy's resource."""
+    return json_answer(object_json(await _copied(call), call.base_url))
+
+
+async def rewrite(call: Call) -> Response:
+    """As `copy`; always completes in one call."""
+    stored = await _copied(call)
+    return json_answer(
+        {
+            "kind": "storage#rewriteResponse",
+            "totalBytesRewritten": str(stored.size),
+            "objectSize": str(stored.size),
+            "done": True,
+            "resource": object_json(stored, call.base_url),
+        }
+    )
+
+
+async def compose(call: Call) -> Response:
+    """The concatenation of up to 32 objects of the bucket. It has a CRC32C but no MD5."""
+    body = await call.json()
+    sources = _sources(body, call.path["bucket"])
+    destination = body.get("destination") or {}
+    if not isinstance(destination, dict):
+        raise invalid(f"Invalid value for destination: {destination!r}; expected an object resource.")
+    for source in sources:
+        may_read(call.service.grants, source.bucket, source.name)
+    found = [await _find(call, source) for source in sources]
+    components = sum(int(str(each.fields.get("componentCount", 1))) for each in found)
+    with Staged(call.store.uploads_path) as staged:
+        for each in found:
+            await call.service.threads.run(each.bucket, _append, call, each, staged)
+        insertion = Insertion(
+            bucket=call.path["bucket"],
+            name=call.path["object"],
+            if_replaced=replacing(call.service.grants, call.path["bucket"], call.path["object"]),
+            content_type=text_field(destination, "contentType") or DEFAULT_CONTENT_TYPE,
+            fields={**object_fields(destination), "componentCount": components},
+            conditions=call.conditions(),
+        )
+        stored = await put(call, staged, insertion, composite=True)
+    return json_answer(object_json(stored, call.base_url))
+
+
+async def _copied(call: Call) -> StoredObject:
+    """The copy. Metadata in the body replaces the source's; otherwise the source's is kept."""
+    body = await call.json()
+    source = await _find(
+        call,
+        Target(
+            bucket=call.path["bucket"],
+            name=call.path["object"],
+            generation=whole_number(call.query, "sourceGeneration"),
+            conditions=preconditions_from(call.query, infix="Source"),
+        ),
+    )
+    kept = {key: value for key, value in source.fields.items() if key != "componentCount"}
+    own = any(body.get(key) is not None for key in _DESCRIPTIVE)
+    with Staged(call.store.uploads_path) as staged:
+        await call.service.threads.run(source.bucket, _append, call, source, staged)
+        insertion = Insertion(
+            bucket=call.path["to_bucket"],
+            name=call.path["to_object"],
+            if_replaced=replacing(call.service.grants, call.path["to_bucket"], call.path["to_object"]),
+            content_type=(text_field(body, "contentType") or DEFAULT_CONTENT_TYPE)
+            if own
+            else source.content_type,
+            fields=object_fields(body) if own else {**kept, **object_fields(body)},
+            conditions=call.conditions(),
+            crc32c=source.crc32c,
+        )
+        return await put(call, staged, insertion, composite=not source.md5)
+
+
+async def _find(call: Call, source: Target) -> StoredObject:
+    found = await call.stored(source)
+    source.conditions.check_write(found)
+    return found
+
+
+def _append(call: Call, source: StoredObject, staged: Staged) -> None:
+    before = staged.size
+    descriptor = call.store.open(source)
+    try:
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            staged.write(chunk)
+    finally:
+        os.close(descriptor)
+    if staged.size - before != source.size:
+        raise being_written(source.bucket, source.name)
+
+
+def _sources(body: Json, bucket: str) -> list[Target]:
+    listed = body.get("sourceObjects")
+    if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_SOURCES:
+        raise invalid(f"Invalid sourceObjects: expected a list of 1 to {_MAX_SOURCES} source objects.")
+    return [_source(each, bucket) for each in listed]
+
+
+def _source(listed: object, bucket: str) -> Target:
+    if not isinstance(listed, dict) or not text_field(listed, "name"):
+        raise invalid(f"Invalid source object: {listed!r}; expected an object with a name.")
+    conditions = listed.get("objectPreconditions")
+    numbers: Mapping[str, str] = {
+        key: str(value) for key, value in (conditions if isinstance(conditions, dict) else {}).items()
+    }
+    generation = listed.get("generation")
+    return Target(
+        bucket=bucket,
+        name=text_field(listed, "name"),
+        generation=None
+        if generation is None
+        else whole_number({"generation": str(generation)}, "generation"),
+        conditions=preconditions_from(numbers),
+    )

@@ -1,0 +1,58 @@
+"""Creates the object from an upload's request and bytes: the last step of every kind of upload."""
+
+from trainstack.storage.api.call import Call, Json, object_fields, text_field
+from trainstack.storage.authorization import may_create, replacing
+from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
+from trainstack.storage.objects.errors import invalid
+from trainstack.storage.objects.preconditions import Insertion
+from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.staging import Staged
+
+
+def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
+    """The insertion that the query, the metadata and the media type describe.
+
+    Raises:
+        RefusedError: 400 for a parameter; 403 if the caller may not create the object.
+    """
+    name = text_field(metadata, "name") or call.query.get("name", "")
+    if not name:
+        raise invalid("Required parameter: name; give it in the metadata or the query.")
+    bucket = call.path["bucket"]
+    may_create(call.service.grants, call.store, bucket, name)
+    return Insertion(
+        bucket=bucket,
+        name=name,
+        if_replaced=replacing(call.service.grants, bucket, name),
+        content_type=text_field(metadata, "contentType") or media_type or DEFAULT_CONTENT_TYPE,
+        fields=object_fields(metadata),
+        conditions=call.conditions(),
+        md5=text_field(metadata, "md5Hash"),
+        crc32c=text_field(metadata, "crc32c"),
+    )
+
+
+async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bool = False) -> StoredObject:
+    """Create an object from the staged bytes, if they match the client's hashes. A composite has no MD5.
+
+    Raises:
+        RefusedError: 400 for a hash that differs; also as in `Store.put`.
+    """
+    sent = {"md5Hash": insertion.md5, "crc32c": insertion.crc32c, **_header_hashes(call)}
+    for key, found in (("md5Hash", staged.digest.md5), ("crc32c", staged.digest.crc32c)):
+        if sent[key] and sent[key] != found:
+            raise invalid(f"Provided {key} {sent[key]!r} doesn't match calculated {key} {found!r}.")
+    return await call.service.settled(
+        lambda *, strict: call.store.put(staged, insertion, composite=composite, strict=strict)
+    )
+
+
+def _header_hashes(call: Call) -> dict[str, str]:
+    """`X-Goog-Hash: crc32c=…,md5=…` by the API's keys."""
+    found = {}
+    for each in call.request.headers.get("x-goog-hash", "").split(","):
+        name, _, value = each.strip().partition("=")
+        key = {"crc32c": "crc32c", "md5": "md5Hash"}.get(name)
+        if key:
+            found[key] = value
+    return found

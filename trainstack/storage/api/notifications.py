@@ -1,0 +1,87 @@
+"""Notification configurations: insert, get, list, delete."""
+
+from starlette.responses import Response
+
+from trainstack.storage.api.call import (
+    Call,
+    Json,
+    custom_metadata,
+    json_answer,
+    no_content,
+    text_field,
+)
+from trainstack.storage.objects.errors import RefusedError, invalid
+from trainstack.storage.objects.records import FINALIZE, PUBSUB_PREFIX, NotificationConfig
+from trainstack.storage.objects.resource import notification_json
+
+_PAYLOAD = "JSON_API_V1"
+
+
+async def insert(call: Call) -> Response:
+    """Create a configuration.
+
+    The topic is not checked: it may be created later, and then receives all pending notifications.
+    """
+    asked = await call.json()
+    store, bucket = call.store, call.path["bucket"]
+    body = {
+        "topic": _topic(text_field(asked, "topic")),
+        "payload_format": _only(_PAYLOAD, "payload_format", asked.get("payload_format")),
+        "event_types": _only([FINALIZE], "event_types", asked.get("event_types")),
+        "object_name_prefix": text_field(asked, "object_name_prefix"),
+        "custom_attributes": custom_metadata(asked.get("custom_attributes") or {}),
+    }
+    with store.changing():
+        store.bucket(bucket)
+        number = 1 + max((each.id for each in store.notifications.configs(bucket)), default=0)
+        given = {key: value for key, value in body.items() if value}
+        config = NotificationConfig(bucket=bucket, id=number, body=given)
+        store.notifications.add(config)
+    return json_answer(notification_json(config, call.base_url))
+
+
+async def get(call: Call) -> Response:
+    return json_answer(notification_json(_find(call), call.base_url))
+
+
+async def list_all(call: Call) -> Response:
+    found = _configs(call)
+    answer: Json = {"kind": "storage#notifications"}
+    if found:
+        answer["items"] = [notification_json(config, call.base_url) for config in found]
+    return json_answer(answer)
+
+
+async def delete(call: Call) -> Response:
+    with call.store.changing():
+        call.store.notifications.remove(_find(call))
+    return no_content()
+
+
+def _configs(call: Call) -> list[NotificationConfig]:
+    bucket = call.store.bucket(call.path["bucket"])
+    return call.store.notifications.configs(bucket.name)
+
+
+def _find(call: Call) -> NotificationConfig:
+    wanted = call.path["notification"]
+    for config in _configs(call):
+        if str(config.id) == wanted:
+            return config
+    raise RefusedError(404, "notFound", f"No such notification configuration: {call.path['bucket']}/{wanted}")
+
+
+def _topic(text: str) -> str:
+    match text.removeprefix(PUBSUB_PREFIX).split("/"):
+        case ["projects", project, "topics", name] if project and name:
+            return PUBSUB_PREFIX + text.removeprefix(PUBSUB_PREFIX)
+    raise invalid(f"Invalid topic: {text!r}; expected '{PUBSUB_PREFIX}projects/PROJECT/topics/TOPIC'.")
+
+
+def _only(imitated: object, key: str, value: object) -> object:
+    """Raises `RefusedError` (501) for an unsupported value, which would change the notifications."""
+    if value != imitated:
+        raise RefusedError(
+            501, "notImplemented", f"This emulator supports only {key} {imitated!r}, found {value!r:.200}."
+        )
+    return value

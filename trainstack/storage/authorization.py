@@ -1,0 +1,103 @@
+"""Cloud Storage's refusals for lack of a permission, in the service's form.
+
+Its sentences are those that its clients report, for example https://github.com/zetaalphavector/InPars/issues/13.
+"""
+
+from collections.abc import Mapping
+
+from trainstack.iam.authorization import (
+    DeniedError,
+    Resource,
+    authorize,
+    bucket_of,
+    denial,
+    project_of,
+    require,
+)
+from trainstack.iam.service import Grants
+from trainstack.storage.objects.errors import NoSuchObjectError, RefusedError, no_such_bucket
+from trainstack.storage.store import Store
+
+_ON_PROJECT = frozenset({"storage.buckets.create", "storage.buckets.list"})
+
+
+def may_call(
+    grants: Grants | None, store: Store, method: str, path: Mapping[str, str], query: Mapping[str, str]
+) -> None:
+    """Raises `RefusedError`: 403 if the caller may not call the method, 404 if a bucket of its path does not exist."""
+    try:
+        authorize(grants, method, _resources(grants, path, query))
+    except DeniedError as denied:
+        raise _refused(denied, store, path.get("bucket", ""), path.get("to_bucket", "")) from denied
+
+
+def may_create(grants: Grants | None, store: Store, bucket: str, name: str) -> None:
+    """Raises `RefusedError`: 403 if the caller may not create the object, 404 if there is no such bucket."""
+    try:
+        require(grants, "storage.objects.create", bucket_of(bucket, name))
+    except DeniedError as denied:
+        raise _refused(denied, store, bucket) from denied
+
+
+def may_read(grants: Grants | None, bucket: str, name: str) -> None:
+    """Raises `RefusedError` (403) if the caller may not read the object."""
+    try:
+        require(grants, "storage.objects.get", bucket_of(bucket, name))
+    except DeniedError as denied:
+        raise _forbidden(denied) from denied
+
+
+def replacing(grants: Grants | None, bucket: str, name: str) -> RefusedError | None:
+    """The refusal for replacing the object, which requires the permission to delete it; None if the caller has that."""
+    try:
+        require(grants, "storage.objects.delete", bucket_of(bucket, name))
+    except DeniedError as denied:
+        return _forbidden(denied)
+    return None
+
+
+def without_listing(grants: Grants | None, refused: RefusedError) -> RefusedError:
+    """The refusal as its caller may see it: only one that may list the bucket learns that an object is missing.
+
+    Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes#404-not-found
+    """
+    if not isinstance(refused, NoSuchObjectError):
+        return refused
+    try:
+        require(grants, "storage.objects.list", bucket_of(refused.bucket, refused.name))
+    except DeniedError as denied:
+        return _forbidden(denied)
+    return refused
+
+
+def _resources(
+    grants: Grants | None, path: Mapping[str, str], query: Mapping[str, str]
+) -> dict[str, Resource]:
+    found = {"project": project_of(grants, query.get("project", ""))}
+    if bucket := path.get("bucket", ""):
+        found["bucket"] = bucket_of(bucket)
+        found["prefix"] = bucket_of(bucket, query.get("prefix", ""))
+        found["object"] = bucket_of(bucket, path.get("object"))
+    if "to_object" in path:
+        found["to_object"] = bucket_of(path["to_bucket"], path["to_object"])
+    return found
+
+
+def _refused(denied: DeniedError, store: Store, *buckets: str) -> RefusedError:
+    """404 for a bucket that does not exist: the names of all buckets are public."""
+    missing = [name for name in buckets if name and store.catalog.find_bucket(name) is None]
+    return no_such_bucket(missing[0]) if missing else _forbidden(denied)
+
+
+def _forbidden(denied: DeniedError) -> RefusedError:
+    permission = denied.permission
+    if not permission:
+        return RefusedError(403, "forbidden", denial(""))
+    if permission in _ON_PROJECT:
+        on = "project"
+    else:
+        on = "bucket" if ".buckets." in permission or permission.endswith(".list") else "object"
+    message = f"{denied.principal.email} does not have {permission} access to the Google Cloud Storage {on}."
+    if on == "project":
+        message = message.replace("Storage project", "project")
+    return RefusedError(403, "forbidden", f"{message} {denial(permission)}")

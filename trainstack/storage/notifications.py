@@ -1,0 +1,92 @@
+"""Notification configurations, and the messages for a change: written with it, published by the outbox."""
+
+import json
+from collections.abc import Sequence
+
+from trainstack.outbox import Outbox
+from trainstack.publisher import Message, Publish
+from trainstack.storage.objects.catalog import Catalog
+from trainstack.storage.objects.records import FINALIZE, NotificationConfig, StoredObject
+from trainstack.storage.objects.resource import object_json, rfc3339
+
+_LINKS = ("selfLink", "mediaLink")
+_NO_BASE = ""
+
+
+class Notifications:
+    """The configurations of every bucket, and the pending notifications by topic."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._configs: dict[str, list[NotificationConfig]] = {}
+        self.outbox = Outbox(catalog)
+
+    def configs(self, bucket: str) -> list[NotificationConfig]:
+        """The bucket's configurations, in order of their ids."""
+        if bucket not in self._configs:
+            rows = self._catalog.rows(
+                "SELECT id, body FROM notification_configs WHERE bucket = ? ORDER BY id", (bucket,)
+            )
+            self._configs[bucket] = [
+                NotificationConfig(bucket=bucket, id=number, body=json.loads(body)) for number, body in rows
+            ]
+        return self._configs[bucket]
+
+    def add(self, config: NotificationConfig) -> None:
+        self._catalog.execute(
+            "INSERT INTO notification_configs VALUES (?, ?, ?)",
+            (config.bucket, config.id, json.dumps(config.body)),
+        )
+        self.forget(config.bucket)
+
+    def remove(self, config: NotificationConfig) -> None:
+        self._catalog.execute(
+            "DELETE FROM notification_configs WHERE bucket = ? AND id = ?", (config.bucket, config.id)
+        )
+        self.forget(config.bucket)
+
+    def forget(self, bucket: str) -> None:
+        """Drop this bucket's cached configurations."""
+        self._configs.pop(bucket, None)
+
+    def owe(self, stored: StoredObject, *, now_us: int, overwrote: int) -> None:
+        """Add a notification of the new object for every matching configuration; `overwrote` is the previous generation, or 0."""
+        for config in self.configs(stored.bucket):
+            if config.asks_for(stored.name):
+                # The publishing emulator adds its address to links: after a restart, it may differ from
+                # today's.
+                data = json.dumps(object_json(stored, _NO_BASE)).encode()
+                self.outbox.owe(config.topic, data, _attributes(config, stored, now_us, overwrote))
+
+
+def with_links(publish: Publish, base_url: str) -> Publish:
+    """`publish`, with the links of each payload below `base_url`."""
+
+    def linked(message: Message) -> Message:
+        data, attributes = message
+        resource = json.loads(data)
+        return json.dumps(
+            {**resource, **{key: base_url + resource[key] for key in _LINKS}}
+        ).encode(), attributes
+
+    def publishing(topic: str, messages: Sequence[Message]) -> None:
+        publish(topic, [linked(message) for message in messages])
+
+    return publishing
+
+
+def _attributes(
+    config: NotificationConfig, stored: StoredObject, now_us: int, overwrote: int
+) -> dict[str, str]:
+    """Source: https://cloud.google.com/storage/docs/pubsub-notifications#attributes"""
+    return {
+        **config.body.get("custom_attributes", {}),
+        "notificationConfig": f"projects/_/buckets/{config.bucket}/notificationConfigs/{config.id}",
+        "eventType": FINALIZE,
+        "payloadFormat": config.body["payload_format"],
+        "bucketId": stored.bucket,
+        "objectId": stored.name,
+        "objectGeneration": str(stored.generation),
+        "eventTime": rfc3339(now_us, digits=6),
+        **({"overwroteGeneration": str(overwrote)} if overwrote else {}),
+    }

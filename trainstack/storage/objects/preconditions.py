@@ -1,0 +1,110 @@
+"""A request's target object and preconditions, which are checked against the live object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid
+from trainstack.storage.objects.records import StoredObject
+
+_MAX_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preconditions:
+    """A request's conditions on the live object.
+
+    Generation 0 means "no live object". Source: https://cloud.google.com/storage/docs/request-preconditions
+    """
+
+    generation: int | None = None
+    not_generation: int | None = None
+    metageneration: int | None = None
+    not_metageneration: int | None = None
+
+    def check_write(self, live: StoredObject | None) -> None:
+        """Raises `RefusedError` (412) if a condition does not hold."""
+        fault = self._unmatched(live) or self._unwanted(live)
+        if fault:
+            raise condition_not_met(fault)
+
+    def check_read(self, live: StoredObject) -> None:
+        """Raises `RefusedError`: 412 if a Match condition does not hold, 304 if a NotMatch condition does not."""
+        if fault := self._unmatched(live):
+            raise condition_not_met(fault)
+        if fault := self._unwanted(live):
+            raise RefusedError(304, "notModified", f"Not modified: {fault}.")
+
+    def _unmatched(self, live: StoredObject | None) -> str:
+        found = live.generation if live else 0
+        if self.generation is not None and self.generation != found:
+            return f"ifGenerationMatch is {self.generation}, the live generation {found}"
+        found = live.metageneration if live else 0
+        if self.metageneration is not None and (live is None or self.metageneration != found):
+            return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {found}"
+        return ""
+
+    def _unwanted(self, live: StoredObject | None) -> str:
+        if self.not_generation is not None and self.not_generation == (live.generation if live else 0):
+            return f"ifGenerationNotMatch is the live generation, {self.not_generation}"
+        if self.not_metageneration is not None and live and self.not_metageneration == live.metageneration:
+            return f"ifMetagenerationNotMatch is the live metageneration, {self.not_metageneration}"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """An object that must exist, in this generation if one is named, and its preconditions."""
+
+    bucket: str
+    name: str
+    generation: int | None
+    conditions: Preconditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Insertion:
+    """The parameters of an upload, without the bytes. The hashes are empty if the client did not send them.
+
+    `if_replaced` is the refusal if the object exists, for a caller that may create objects but not delete them.
+    """
+
+    bucket: str
+    name: str
+    content_type: str
+    fields: Mapping[str, object]
+    conditions: Preconditions
+    md5: str = ""
+    crc32c: str = ""
+    if_replaced: RefusedError | None = None
+
+
+def preconditions_from(query: Mapping[str, str], *, infix: str = "") -> Preconditions:
+    """The preconditions of a query; `infix` is `Source` for a copy's conditions on its source.
+
+    Raises:
+        RefusedError: 400 for a value that is not an integer.
+    """
+    return Preconditions(
+        generation=whole_number(query, f"if{infix}GenerationMatch"),
+        not_generation=whole_number(query, f"if{infix}GenerationNotMatch"),
+        metageneration=whole_number(query, f"if{infix}MetagenerationMatch"),
+        not_metageneration=whole_number(query, f"if{infix}MetagenerationNotMatch"),
+    )
+
+
+def whole_number(query: Mapping[str, str], key: str) -> int | None:
+    """A query parameter as an integer; None if it is missing.
+
+    Raises `RefusedError` (400) for any other value.
+    """
+    text = query.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or int(text[:20]) > _MAX_INT64:
+        raise invalid(f"Invalid value for {key}: {text!r}; expected an integer of at most 63 bits.")
+    return int(text)
+
+
+def etag_of(stored: StoredObject) -> str:
+    """The ETag: changes with every generation and metageneration."""
+    return f"{stored.generation:x}-{stored.metageneration:x}"

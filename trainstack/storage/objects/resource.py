@@ -1,0 +1,81 @@
+"""Records as JSON API resources.
+
+Source: https://cloud.google.com/storage/docs/json_api/v1/objects and …/buckets, …/notifications
+"""
+
+from urllib.parse import quote
+
+from trainstack.instants import format_instant
+from trainstack.storage.objects.preconditions import etag_of
+from trainstack.storage.objects.records import Bucket, NotificationConfig, StoredObject
+
+WRITABLE_OBJECT_FIELDS = (
+    *("cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "customTime"),
+    *("storageClass", "metadata"),
+)
+_DEFAULT_CLASS = "STANDARD"
+
+
+def object_json(stored: StoredObject, base_url: str) -> dict[str, object]:
+    """The object resource, with links below `base_url`."""
+    path = f"b/{stored.bucket}/o/{quote(stored.name, safe='')}"
+    created = rfc3339(stored.created_us)
+    resource: dict[str, object] = {
+        "kind": "storage#object",
+        "id": f"{stored.bucket}/{stored.name}/{stored.generation}",
+        "selfLink": f"{base_url}/storage/v1/{path}",
+        "mediaLink": f"{base_url}/download/storage/v1/{path}?generation={stored.generation}&alt=media",
+        "name": stored.name,
+        "bucket": stored.bucket,
+        "generation": str(stored.generation),
+        "metageneration": str(stored.metageneration),
+        "contentType": stored.content_type,
+        "storageClass": _DEFAULT_CLASS,
+        "size": str(stored.size),
+        "md5Hash": stored.md5,
+        "crc32c": stored.crc32c,
+        "etag": etag_of(stored),
+        "timeCreated": created,
+        "updated": rfc3339(stored.updated_us),
+        "timeStorageClassUpdated": created,
+        "timeFinalized": created,
+        **stored.fields,
+    }
+    if not stored.md5:
+        del resource["md5Hash"]
+    return resource
+
+
+def bucket_json(bucket: Bucket, base_url: str) -> dict[str, object]:
+    """The bucket resource. The project number is always 1: the emulator knows only the ids of projects."""
+    return {
+        "kind": "storage#bucket",
+        "id": bucket.name,
+        "selfLink": f"{base_url}/storage/v1/b/{bucket.name}",
+        "name": bucket.name,
+        "projectNumber": "1",
+        "metageneration": "1",
+        "location": "US",
+        "locationType": "multi-region",
+        "storageClass": _DEFAULT_CLASS,
+        "etag": "CAE=",
+        "timeCreated": rfc3339(bucket.created_us),
+        "updated": rfc3339(bucket.created_us),
+        **bucket.fields,
+    }
+
+
+def notification_json(config: NotificationConfig, base_url: str) -> dict[str, object]:
+    """The notificationConfigs resource, the only one whose keys have underscores."""
+    return {
+        "kind": "storage#notification",
+        "id": str(config.id),
+        "selfLink": f"{base_url}/storage/v1/b/{config.bucket}/notificationConfigs/{config.id}",
+        "etag": str(config.id),
+        **config.body,
+    }
+
+
+def rfc3339(us: int, *, digits: int = 3) -> str:
+    """Microseconds since the epoch as UTC text with that many decimals."""
+    return format_instant(us * 1000, digits=digits)

@@ -1,0 +1,231 @@
+"""The complete emulator: an ASGI application, the buckets' folder, and background tasks."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from pathlib import Path
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainstack.http import in_thread, serving
+from trainstack.iam.authentication import Authenticated
+from trainstack.iam.principals import Tokens
+from trainstack.iam.service import Grants
+from trainstack.injections import Injections
+from trainstack.injections.active import sending
+from trainstack.injections.http import WithInjections
+from trainstack.json_bodies import google_error, insufficient_storage, is_disk_full
+from trainstack.loopback import LoopbackOnly
+from trainstack.publisher import Publish
+from trainstack.storage.api.call import Call
+from trainstack.storage.api.routes import route_for
+from trainstack.storage.authorization import may_call, without_listing
+from trainstack.storage.drops.scanner import DropScanner
+from trainstack.storage.drops.threads import BucketThreads
+from trainstack.storage.drops.watching import Watch
+from trainstack.storage.injections import named, notified, subjects
+from trainstack.storage.notifications import with_links
+from trainstack.storage.objects.errors import RefusedError
+from trainstack.storage.public_data import SERVICE, PublicData
+from trainstack.storage.service import Service
+from trainstack.storage.sessions import Uploads
+from trainstack.storage.store import Store
+from trainstack.tasks import cancel_all
+
+_LOOK_AGAIN_S = 0.1
+_REFRESH_S = 5.0
+_REFRESH_SHARE = 50  # the rescan takes at most 1/50 of the time
+
+_log = logging.getLogger(__name__)
+
+
+class Storage:
+    """Cloud Storage over the buckets in one directory: an ASGI application, active between `start` and `stop`."""
+
+    def __init__(
+        self,
+        *,
+        dir: Path | str,  # noqa: A002  # reads best at the call
+        publish: Publish | None = None,
+        injections: Injections | None = None,
+        grants: Grants | None = None,
+        tokens: Tokens | None = None,
+        public_data: str = SERVICE,
+    ) -> None:
+        """Open the directory, creating it if needed.
+
+        Without `publish`, notifications are kept until a later start has one. `injections` are shared with
+        other emulators; None creates new ones. `grants` decide permissions; without them, every caller has
+        all of them. `tokens` identify the principals of requests; without them, every request is the
+        local user's. Anonymous reads through the gateway of buckets that do not exist here are forwarded to
+        `public_data`.
+
+        Raises:
+            StateInUseError: another process has this directory open.
+        """
+        self.store = Store(Path(dir))
+        self.scanner = DropScanner(self.store)
+        self._threads = BucketThreads(self.scanner)
+        self._service = Service(
+            store=self.store, threads=self._threads, uploads=Uploads(self.store.uploads_path), grants=grants
+        )
+        injections = injections or Injections()
+        self._injections, self._publish = injections, publish
+        self._public = PublicData(
+            Authenticated(
+                WithInjections(
+                    app=self._answer,
+                    injections=injections,
+                    service="storage",
+                    named=named,
+                    subjects=subjects,
+                ),
+                tokens,
+            ),
+            has_bucket=lambda name: self.store.catalog.find_bucket(name) is not None,
+            url=public_data,
+        )
+        self._guarded: ASGIApp = LoopbackOnly(self._public)
+        self._watch: Watch | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._guarded(scope, receive, send)
+
+    async def start(self, url: str = "http://127.0.0.1") -> None:
+        """Watch the folders, record changes since the last run, and deliver notifications, with links to `url`."""
+        self._watch = Watch(self.store.buckets_path)
+        self.scanner.before_listing = self._watch.add
+        self._watch.start(self._threads)
+        await asyncio.gather(*map(self._rescan, self.scanner.buckets()))
+        work = [self._look_again(), self._refresh()]
+        if self._publish:
+            publish = with_links(self._publish, url)
+            send = sending(self._injections, "storage.notify", publish, notified)
+            work.append(self.store.notifications.outbox.run(send))
+        self._tasks = [asyncio.create_task(each) for each in work]
+
+    async def stop(self) -> None:
+        """Stop the background tasks and close the files; stop the server that uses this application first.
+
+        Pending notifications are delivered after the next start, by a new `Storage`.
+        """
+        tasks, self._tasks = self._tasks, []
+        await cancel_all(tasks)
+        watch, self._watch = self._watch, None
+        if watch:
+            await asyncio.to_thread(watch.stop)
+        await asyncio.to_thread(self._threads.close)
+        await self._public.close()
+        self._service.uploads.close()
+        self.store.close()
+
+    async def _look_again(self) -> None:
+        async def look(bucket: str) -> None:
+            await self._try(bucket, self._threads.run(bucket, self.scanner.look_again, bucket))
+
+        await self._repeat(look, self.scanner.waiting_buckets, _LOOK_AGAIN_S)
+
+    async def _refresh(self) -> None:
+        """Rescan every bucket now and then, to find what the watch missed."""
+
+        async def refresh(bucket: str) -> None:
+            began = time.monotonic()
+            await self._rescan(bucket)
+            await asyncio.sleep(_REFRESH_SHARE * (time.monotonic() - began))
+
+        await self._repeat(refresh, self.scanner.buckets, _REFRESH_S)
+
+    async def _repeat(
+        self,
+        work: Callable[[str], Coroutine[None, None, None]],
+        buckets: Callable[[], Iterable[str]],
+        pause_s: float,
+    ) -> None:
+        """Begin the work of each bucket again and again, once its last has ended: none waits for another's."""
+        async with asyncio.TaskGroup() as group:
+            running: dict[str, asyncio.Task[None]] = {}
+            while True:
+                await asyncio.sleep(pause_s)
+                running = {bucket: task for bucket, task in running.items() if not task.done()}
+                for bucket in set(buckets()) - running.keys():
+                    running[bucket] = group.create_task(work(bucket))
+
+    async def _rescan(self, bucket: str) -> None:
+        await self._try(bucket, self._threads.wait_for_refresh(bucket))
+
+    async def _try(self, bucket: str, look: Awaitable[None]) -> None:
+        """Look for drops. On a full disk they cannot be recorded: a later look finds them."""
+        try:
+            await look
+        except RefusedError as refused:  # the bucket is gone, or has more files than are listed
+            if refused.code != 404:  # noqa: PLR2004  # Not Found
+                _log.warning("dropped files in %s are not all recorded: %s", bucket, refused.message)
+        except OSError as fault:
+            _log.warning("dropped files in %s cannot be recorded now: %s", bucket, fault)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._respond(Request({**scope, "app": self._answer}, receive))
+        # TensorFlow's client finds `Location` and `Range` only in the service's capitalization.
+        response.raw_headers = [(name.title(), value) for name, value in response.raw_headers]
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            route, path = route_for(request.scope)
+            self._service.counts[route.name] += 1
+            may_call(self._service.grants, self.store, f"storage.{route.name}", path, request.query_params)
+            return await route.method(Call(request=request, path=path, service=self._service))
+        except RefusedError as refused:
+            await _drain(request)
+            return _refusal(without_listing(self._service.grants, refused))
+        except ClientDisconnect:
+            raise
+        except Exception as fault:  # the client gets a retryable error, the log gets the reason
+            if is_disk_full(fault):
+                await _drain(request)
+                return insufficient_storage(fault)
+            _log.exception("%s %s failed", request.method, request.url.path)
+            return google_error(
+                500, "Internal error of the emulator; its log has the reason.", reason="backendError"
+            )
+
+
+def _refusal(refused: RefusedError) -> Response:
+    if refused.code == 304:  # noqa: PLR2004  # Not Modified, which has no body
+        return Response(status_code=304)
+    return google_error(refused.code, refused.message, reason=refused.reason)
+
+
+async def _drain(request: Request) -> None:
+    """Read the rest of the body: a client that is still sending would take an early response for a broken connection."""
+    try:
+        async for _ in request.stream():
+            pass
+    except RuntimeError:  # already read to its end
+        return
+
+
+def served(
+    dir: Path | str,  # noqa: A002  # as above
+    *,
+    publish: Publish | None = None,
+    port: int = 0,
+    grants: Grants | None = None,
+    tokens: Tokens | None = None,
+    public_data: str = SERVICE,
+) -> AbstractAsyncContextManager[str]:
+    """Run an emulator over `dir` while the block runs; yields its URL. `port` 0 picks a free one."""
+    return serving(
+        Storage(dir=dir, publish=publish, grants=grants, tokens=tokens, public_data=public_data), port=port
+    )
+
+
+def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
+    """As `served`, in a separate thread."""
+    return in_thread(lambda: served(dir, publish=publish, port=port))

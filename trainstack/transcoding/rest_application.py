@@ -1,0 +1,92 @@
+"""REST in front of a service that is served over gRPC."""
+
+from typing import Any
+
+import grpc
+import grpc.aio
+from google.api_core.exceptions import from_grpc_error
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.message import Message
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainstack.iam.authentication import guarded
+from trainstack.iam.principals import Tokens
+from trainstack.json_bodies import google_error, json_value
+from trainstack.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
+
+
+class RestApplication:
+    """An ASGI application that forwards each request to a gRPC service on this machine."""
+
+    def __init__(self, *, target: str, services: Services, tokens: Tokens | None = None) -> None:
+        """`target` is `host:port`; `tokens` are the same as the service's.
+
+        Create it in the event loop that serves it.
+        """
+        self._channel = grpc.aio.insecure_channel(target)
+        self._methods = [
+            (method, method.pattern, self._channel.unary_unary(
+                f"/{service}/{method.name}",
+                request_serializer=method.request.SerializeToString,
+                response_deserializer=method.response.FromString,
+            ))
+            for service, methods in services.items()
+            for method in methods
+        ]  # fmt: skip
+        self._guarded: ASGIApp = guarded(self._answer, tokens)
+
+    async def stop(self) -> None:
+        """Close the channel; stop the server that uses this application first."""
+        await self._channel.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._guarded(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._respond(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        path = request.url.path
+        for method, pattern, call in self._methods:
+            if method.verb == request.method and (found := pattern.fullmatch(path)):
+                try:
+                    fields = {**request.query_params, **await _body(method, request), **found.groupdict()}
+                    message = _message(method, fields)
+                    answer = await call(message, timeout=DEADLINE_S, metadata=_credentials(request))
+                    return JSONResponse(MessageToDict(answer))
+                except (ValueError, ParseError) as fault:
+                    return google_error(400, str(fault), status="INVALID_ARGUMENT")
+                except grpc.aio.AioRpcError as refused:
+                    code = from_grpc_error(refused).code or 500
+                    return google_error(int(code), refused.details() or "", status=refused.code().name)
+        return google_error(
+            404, f"{request.method} {path} is not supported by this emulator.", status="NOT_FOUND"
+        )
+
+
+def _credentials(request: Request) -> tuple[tuple[str, str], ...]:
+    return tuple(("authorization", value) for value in request.headers.getlist("authorization")[:1])
+
+
+def _message(method: Method, fields: dict[str, Any]) -> Message:
+    fields_of = method.request.DESCRIPTOR
+    known = {*fields_of.fields_by_camelcase_name, *fields_of.fields_by_name}
+    # System parameters, such as `alt` and `prettyPrint`, are not fields.
+    return ParseDict({name: value for name, value in fields.items() if name in known}, method.request())
+
+
+async def _body(method: Method, request: Request) -> dict[str, Any]:
+    """Raises `ValueError` for a body that is not an object, or too large."""
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"the body exceeds {MAX_MESSAGE_BYTES} bytes")
+    body = json_value(bytes(raw)) if raw else {}
+    if not isinstance(body, dict):
+        raise ValueError(f"the body must be an object, found {type(body).__name__}")  # noqa: TRY004  # bad input
+    return body if method.body in ("", "*") else {method.body: body}

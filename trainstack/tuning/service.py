@@ -1,0 +1,51 @@
+"""Tuning jobs: what their calls do beyond those of all jobs."""
+
+import asyncio
+import shutil
+from functools import partial
+from pathlib import Path
+
+from trainstack.jobs.collection import Collection, ServiceContext
+from trainstack.jobs.resource.job import Job
+from trainstack.jobs.runners.log import JobLog
+from trainstack.jobs.service import JobService
+from trainstack.tuning.runner import TuningJobRunner
+from trainstack.tuning.store import TuningStore
+from trainstack.tuning.trial import Trial
+from trainstack.tuning.tuning_job import TuningJob
+
+
+class TuningService(Collection[TuningJob]):
+    """Tuning jobs, whose trials are jobs of the JobService: resume this service after it, stop it before."""
+
+    def __init__(
+        self, store: TuningStore, shared: ServiceContext, *, jobs: JobService, metrics: Path
+    ) -> None:
+        """`metrics` is the folder of the trials' metric files."""
+        super().__init__(TuningJob, store, shared)
+        self._trials = store
+        self._custom_jobs, self._metrics = jobs, metrics
+
+    def refuse_without_room(self, job: Job) -> None:
+        """As for a custom job with the replicas of all parallel trials."""
+        self._custom_jobs.refuse_without_room(job)
+
+    def _runner_of(self, job: TuningJob, log: JobLog) -> TuningJobRunner:
+        return TuningJobRunner(
+            job,
+            jobs=self._custom_jobs,
+            save=self._save_progress,
+            save_trial=self._save_trial,
+            log=log,
+            metrics=self._metrics,
+        )
+
+    async def _forget(self, job: TuningJob) -> None:
+        await super()._forget(job)
+        for trial in job.trials.values():
+            await self._custom_jobs.forget_trial(trial.job_id)
+        await asyncio.to_thread(shutil.rmtree, self._metrics / job.job_id, ignore_errors=True)
+
+    def _save_trial(self, job: TuningJob, trial: Trial) -> None:
+        self._unsaved.write(job.job_id, trial.id, partial(self._trials.put_trial, job, trial))
+        self._jobs.put(job)

@@ -1,0 +1,145 @@
+"""One trial of a tuning job as the API shows it; every change is a new value.
+
+REQUESTED ──► ACTIVE ──► SUCCEEDED | INFEASIBLE
+                └──► STOPPING ──► SUCCEEDED | INFEASIBLE
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cached_property
+from typing import Self
+
+from google.protobuf.json_format import MessageToDict
+
+from trainstack.jobs.resource.job import copied
+from trainstack.jobs.resource.validation import Message
+from trainstack.tuning import measurements
+from trainstack.tuning.measurements import Measured
+from trainstack.tuning.stopping import Point
+
+Value = float | int | str
+"""Of a parameter: a float for DOUBLE and DISCRETE, an int for INTEGER, text for CATEGORICAL."""
+
+_BEST, _MINIMIZE = 2, 2
+
+
+class TrialState(Enum):
+    """The API's numbers."""
+
+    REQUESTED = 1
+    ACTIVE = 2
+    STOPPING = 3
+    SUCCEEDED = 4
+    INFEASIBLE = 5
+
+
+_ENDED = frozenset({TrialState.SUCCEEDED, TrialState.INFEASIBLE})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A snapshot of one trial. `message` is never changed in place."""
+
+    message: Message
+
+    @property
+    def id(self) -> str:
+        """`"1"` and up."""
+        return str(self.message.id)
+
+    @cached_property
+    def state(self) -> TrialState:
+        return TrialState(self.message.state)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in _ENDED
+
+    @property
+    def job_id(self) -> str:
+        return str(self.message.custom_job.rpartition("/")[2])
+
+    @cached_property
+    def as_names(self) -> dict[str, object]:
+        """The trial as JSON with enum names; cached, because ended trials are shown repeatedly."""
+        return MessageToDict(self.message)  # type: ignore[no-any-return]
+
+    @cached_property
+    def as_integers(self) -> dict[str, object]:
+        """The trial as JSON with enum numbers."""
+        return MessageToDict(self.message, use_integers_for_enums=True)  # type: ignore[no-any-return]
+
+    def of_metric(self, metric_id: str) -> list[Measured]:
+        return [one for one in measurements.read(self.message.measurements) if one.metric_id == metric_id]
+
+    def curve(self, metric: Message, *, by_time: bool) -> list[Point]:
+        """The measurements of a metric over steps, or over seconds; higher is better."""
+        sign = -1 if metric.goal == _MINIMIZE else 1
+        return [
+            Point(x=one.elapsed.total_seconds() if by_time else one.step, value=sign * one.value)
+            for one in self.of_metric(metric.metric_id)
+        ]
+
+    def begun(self, at: datetime) -> Self:
+        return self._changed(TrialState.ACTIVE, start_time=at)
+
+    def stopping(self) -> Self:
+        return self._changed(TrialState.STOPPING)
+
+    def measured(self, text: str) -> Self:
+        """The trial with new reports from `text`, its metric file; the same object if there are none."""
+        known = measurements.read(self.message.measurements)
+        started = self.message.start_time.ToDatetime(tzinfo=UTC)
+        found = measurements.merged(known, measurements.read_reports(text, started=started))
+        if found == known:
+            return self
+        changed = copied(self.message)
+        measurements.write(changed, found)
+        return type(self)(changed)
+
+    def ended(self, study: Message, *, at: datetime, failure: str, text: str = "") -> Self:
+        """The trial at its end: SUCCEEDED with its final measurement, or INFEASIBLE with the reason.
+
+        `failure` is why the trial's job failed; empty if it succeeded or was stopped early. `text` is the metric file,
+        which may show a metric that was never a finite number.
+        """
+        found = {metric.metric_id: self.of_metric(metric.metric_id) for metric in study.metrics}
+        missing = [metric_id for metric_id, values in found.items() if not values]
+        if failure or missing:
+            changed = copied(self._changed(TrialState.INFEASIBLE, end_time=at).message)
+            changed.infeasible_reason = failure or self._never_reported(missing, text)
+            return type(self)(changed)
+        changed = copied(self._changed(TrialState.SUCCEEDED, end_time=at).message)
+        kept = study.measurement_selection_type
+        final = [_final(found[metric.metric_id], metric, kept) for metric in study.metrics]
+        changed.final_measurement.step_count = final[0].step
+        changed.final_measurement.elapsed_duration.FromTimedelta(final[0].elapsed)
+        for one in final:
+            metric = changed.final_measurement.metrics.add()
+            metric.metric_id, metric.value = one.metric_id, one.value
+        return type(self)(changed)
+
+    def _never_reported(self, missing: Sequence[str], text: str) -> str:
+        values = measurements.last_not_finite(text)
+        for metric_id in missing:
+            if metric_id in values:
+                return f"The trial reported {values[metric_id]} as the metric {metric_id!r}, and never a finite number."
+        seen = sorted({one.metric_id for one in measurements.read(self.message.measurements)})
+        reported = seen or "no metric"
+        return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {reported}."
+
+    def _changed(self, state: TrialState, **times: datetime) -> Self:
+        changed = copied(self.message)
+        changed.state = state.value
+        for name, at in times.items():
+            getattr(changed, name).FromDatetime(at)
+        return type(self)(changed)
+
+
+def _final(values: Sequence[Measured], metric: Message, selection: int) -> Measured:
+    if selection != _BEST:
+        return values[-1]
+    best = min if metric.goal == _MINIMIZE else max
+    return best(values, key=lambda one: one.value)

@@ -1,0 +1,158 @@
+"""A tuning job with its trials as the API shows them. Pure: every change is a new value."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, ClassVar, Self
+
+from google.cloud.aiplatform_v1.types.custom_job import CustomJob
+from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob
+
+from trainstack.jobs.resource.job import Job, TrialAssignment
+from trainstack.jobs.resource.validation import Message
+from trainstack.tuning.trial import Trial, TrialState, Value
+from trainstack.tuning.validation import faults_of
+
+MIN_FAILED, MAX_FAILED_SHARE = 5, 0.5
+"""With maxFailedTrialCount 0, at least this number of failures, and more than this share of ended trials, end
+the job. The project's choice.
+"""
+
+WITH_ITS_JOB = "The trial was cancelled because "
+"""With it begins the reason of a trial that ended with its tuning job. The project's words."""
+_MINIMIZE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningJob(Job):
+    """A snapshot of one tuning job.
+
+    Attributes:
+        message: the HyperparameterTuningJob without its trials.
+        trials: by id, in the order in which they were suggested.
+    """
+
+    kind: ClassVar[str] = "HyperparameterTuningJob"
+    collection: ClassVar[str] = "hyperparameterTuningJobs"
+    resource: ClassVar[Any] = HyperparameterTuningJob
+    faults_of: ClassVar[Callable[[Message], list[str]]] = staticmethod(faults_of)
+
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> Message:
+        return self.message.trial_job_spec
+
+    @property
+    def copies(self) -> int:
+        """How many trials run at once."""
+        return int(self.message.parallel_trial_count)
+
+    @property
+    def objectives(self) -> list[Message]:
+        """The metrics to optimize: all but those of safe search."""
+        return [metric for metric in self.message.study_spec.metrics if not metric.HasField("safety_config")]
+
+    @property
+    def maximize(self) -> tuple[bool, ...]:
+        """For each objective, whether higher is better; an unset goal means to maximize."""
+        return tuple(metric.goal != _MINIMIZE for metric in self.objectives)
+
+    @property
+    def running(self) -> list[Trial]:
+        return [trial for trial in self.trials.values() if not trial.has_ended]
+
+    def with_trial(self, trial: Trial) -> Self:
+        """The job with a new or updated trial."""
+        return replace(self, trials={**self.trials, trial.id: trial})
+
+    def results_of(self, trial: Trial) -> list[float] | None:
+        """The final value of each objective of an ended trial; None if it is infeasible."""
+        if trial.state is not TrialState.SUCCEEDED:
+            return None
+        found = {metric.metric_id: metric.value for metric in trial.message.final_measurement.metrics}
+        return [found[metric.metric_id] for metric in self.objectives]
+
+    def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:
+        """The job as the API answers it, `listed` without its trials."""
+        found = super().to_json(enums_as_integers=enums_as_integers)
+        if self.trials and not listed:
+            found["trials"] = [
+                trial.as_integers if enums_as_integers else trial.as_names for trial in self.trials.values()
+            ]
+        return found
+
+
+def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: str) -> Trial:
+    """The job's next trial, REQUESTED. Integers become floats: a protobuf Value has no others."""
+    trial = HyperparameterTuningJob.pb(HyperparameterTuningJob()).trials.add()
+    trial.id = str(len(job.trials) + 1)
+    trial.name = f"{job.parent}/studies/{job.job_id}/trials/{trial.id}"
+    trial.custom_job = f"{job.parent}/customJobs/{custom_job_id}"
+    trial.state = TrialState.REQUESTED.value
+    for parameter_id, value in values.items():
+        parameter = trial.parameters.add()
+        parameter.parameter_id = parameter_id
+        if isinstance(value, str):
+            parameter.value.string_value = value
+        else:
+            parameter.value.number_value = value
+    return Trial(trial)
+
+
+def values_of(job: TuningJob, trial: Trial) -> dict[str, Value]:
+    """The parameters of a trial as in its flags: integers have no fraction, except for DOUBLE."""
+    doubles = set(_doubles(job.message.study_spec.parameters))
+    found: dict[str, Value] = {}
+    for parameter in trial.message.parameters:
+        value = getattr(parameter.value, parameter.value.WhichOneof("kind"))
+        is_whole = parameter.parameter_id not in doubles and isinstance(value, float) and value.is_integer()
+        found[parameter.parameter_id] = int(value) if is_whole else value
+    return found
+
+
+def _doubles(specs: Sequence[Message]) -> Iterator[str]:
+    for spec in specs:
+        if spec.WhichOneof("parameter_value_spec") == "double_value_spec":
+            yield spec.parameter_id
+        yield from _doubles([child.parameter_spec for child in spec.conditional_parameter_specs])
+
+
+def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetime) -> Job:
+    """The job that runs a trial: every pool gets the parameters as flags after its arguments."""
+    message = CustomJob.pb(CustomJob())
+    message.name, message.display_name = trial.message.custom_job, job.message.display_name
+    message.job_spec.CopyFrom(job.message.trial_job_spec)
+    flags = [f"--{name}={value}" for name, value in values_of(job, trial).items()]
+    for pool in message.job_spec.worker_pool_specs:
+        match pool.WhichOneof("task"):
+            case "container_spec":
+                pool.container_spec.args.extend(flags)
+            case "python_package_spec":
+                pool.python_package_spec.args.extend(flags)
+    place = TrialAssignment(
+        tuning_job_id=job.job_id,
+        trial_id=trial.id,
+        metrics_dir=metrics_dir,
+        metric_tag=job.objectives[0].metric_id,
+    )
+    custom_job = Job(
+        project=job.project, location=job.location, job_id=trial.job_id, message=message, trial=place
+    )
+    return custom_job.begun(at)
+
+
+def failed_of(job: TuningJob) -> list[Trial]:
+    """Its infeasible trials, without those that were cancelled with the job."""
+    infeasible = [trial for trial in job.trials.values() if trial.state is TrialState.INFEASIBLE]
+    return [trial for trial in infeasible if not trial.message.infeasible_reason.startswith(WITH_ITS_JOB)]
+
+
+def too_many_failed(job: TuningJob) -> bool:
+    """Whether the job must fail because of its infeasible trials."""
+    failed = failed_of(job)
+    over = [*failed, *(trial for trial in job.trials.values() if trial.state is TrialState.SUCCEEDED)]
+    if limit := job.message.max_failed_trial_count:
+        return len(failed) >= int(limit)
+    first_failed = len(failed) == len(over) > 0 and any(trial.id == "1" for trial in failed)
+    return first_failed or (len(failed) >= MIN_FAILED and len(failed) > MAX_FAILED_SHARE * len(over))

@@ -1,0 +1,215 @@
+"""JobService over REST, with the routes that the official clients call.
+
+`/v1` and `/v1beta1` are the API's versions (gcloud's beta commands use the latter). `/emulator` is the local
+stack's own: events that happen to jobs by themselves in the cloud, and here only on request.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Generic
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from trainstack.iam.authentication import guarded
+from trainstack.iam.principals import Tokens
+from trainstack.iam.service import Grants
+from trainstack.injections import Injections
+from trainstack.injections.http import WithInjections
+from trainstack.jobs.capacity.quota import Supply, quota_from
+from trainstack.jobs.collection import Collection
+from trainstack.jobs.listing.catalogue import AnyJob
+from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.replica import CHIEF
+from trainstack.jobs.service import JobService
+from trainstack.json_bodies import google_error, is_disk_full, json_value
+from trainstack.project import project_number
+from trainstack.tuning.service import TuningService
+from trainstack.vertex.authorization import Authorized
+from trainstack.vertex.injections import named, subjects
+
+_VERSIONS = ("v1", "v1beta1")
+_OURS = "/emulator/v1"
+_HERE = "projects/{project}/locations/{location}"
+_Row = tuple[str, str, Callable[[Request], Awaitable[Response]]]
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+
+
+class Calls(Generic[AnyJob]):
+    """One handler for each call on the jobs of one kind: parses the request, performs it and renders the response."""
+
+    def __init__(self, jobs: Collection[AnyJob]) -> None:
+        self._jobs = jobs
+        self._collection = jobs.kind.collection
+
+    def rows(self) -> Iterator[_Row]:
+        for version in _VERSIONS:
+            path = f"/{version}/{_HERE}/{self._collection}"
+            yield "POST", path, self.create
+            yield "GET", path, self.list
+            yield "POST", f"{path}/{{job}}:cancel", self.cancel
+            yield "GET", f"{path}/{{job}}", self.get
+            yield "DELETE", f"{path}/{{job}}", self.delete
+
+    async def create(self, request: Request) -> Response:
+        return await _job(request, self._jobs.create(*_place(request), await _body(request)))
+
+    async def get(self, request: Request) -> Response:
+        return await _job(request, self._jobs.get(_parent(request), request.path_params["job"]))
+
+    async def list(self, request: Request) -> Response:
+        query = request.query_params
+        if query.get("readMask"):
+            raise ApiError(
+                Status.UNIMPLEMENTED,
+                "readMask: this JobService does not support it; leave it out to get whole jobs.",
+            )
+        jobs, token = self._jobs.page(
+            _parent(request),
+            filter_=query.get("filter", ""),
+            size=_integer("pageSize", query.get("pageSize", "0")),
+            token=query.get("pageToken", ""),
+        )
+        integers = _wants_integers(request)
+        shown = [job.to_json(enums_as_integers=integers, listed=True) for job in jobs]
+        return JSONResponse(
+            {**({self._collection: shown} if shown else {}), **({"nextPageToken": token} if token else {})}
+        )
+
+    async def cancel(self, request: Request) -> Response:
+        self._jobs.cancel(_parent(request), request.path_params["job"])
+        return JSONResponse({})
+
+    async def delete(self, request: Request) -> Response:
+        return JSONResponse(await self._jobs.delete(_parent(request), request.path_params["job"]))
+
+
+class StackCalls:
+    """The local stack's own calls, which the real service does not have."""
+
+    def __init__(self, jobs: JobService, supply: Supply) -> None:
+        self._jobs, self._supply = jobs, supply
+
+    async def preempt(self, request: Request) -> Response:
+        body = await _body(request) if await request.body() else {}
+        replica = body.get("replica", CHIEF.name) if isinstance(body, dict) else None
+        if not isinstance(replica, str) or set(body if isinstance(body, dict) else ()) - {"replica"}:
+            raise ApiError(
+                Status.INVALID_ARGUMENT,
+                f'Expected {{"replica": "{CHIEF.name}"}} or an empty body, found {body!r:.80}.',
+            )
+        await self._jobs.preempt(_parent(request), request.path_params["job"], replica)
+        return JSONResponse({})
+
+    async def put_quota(self, request: Request) -> Response:
+        self._supply.put(quota_from(await _body(request)))
+        return JSONResponse({})
+
+
+def application(
+    jobs: JobService,
+    tuning: TuningService,
+    supply: Supply,
+    *,
+    injections: Injections,
+    tokens: Tokens | None = None,
+    grants: Grants | None = None,
+) -> ASGIApp:
+    """The ASGI application of one JobService, with injections at every call, for principals with `tokens` and `grants`."""
+    own = StackCalls(jobs, supply)
+    table = [
+        *Calls(jobs).rows(),
+        *Calls(tuning).rows(),
+        ("POST", f"{_OURS}/{_HERE}/customJobs/{{job}}:preempt", own.preempt),
+        ("PUT", f"{_OURS}/quota", own.put_quota),
+    ]
+    calls = Starlette(
+        routes=[Route(path, handler, methods=[method]) for method, path, handler in table],
+        exception_handlers={
+            ApiError: _refused,
+            HTTPException: _not_routed,
+            OSError: _no_room,
+            Exception: _broken,
+        },
+    )
+    return guarded(
+        WithInjections(
+            app=Authorized(calls, grants),
+            injections=injections,
+            service="vertex",
+            named=named,
+            subjects=subjects,
+        ),
+        tokens,
+    )
+
+
+def _place(request: Request) -> tuple[str, str]:
+    """The project's number, for an id or number in the path, and the location."""
+    return project_number(request.path_params["project"]), request.path_params["location"]
+
+
+def _parent(request: Request) -> str:
+    return "projects/{}/locations/{}".format(*_place(request))
+
+
+async def _job(request: Request, job: Job) -> Response:
+    # In a thread: serializing a study of a thousand trials takes a while, and other requests wait.
+    return await asyncio.to_thread(
+        lambda: JSONResponse(job.to_json(enums_as_integers=_wants_integers(request)))
+    )
+
+
+def _wants_integers(request: Request) -> bool:
+    # The Python client requests this with `$alt=json;enum-encoding=int`.
+    return "enum-encoding=int" in request.query_params.get("$alt", "")
+
+
+async def _body(request: Request) -> object:
+    raw = await request.body()
+    if len(raw) > MAX_BODY_BYTES:
+        raise ApiError(
+            Status.INVALID_ARGUMENT, f"Request payload size exceeds the limit: {MAX_BODY_BYTES} bytes."
+        )
+    try:
+        return json_value(raw)
+    except ValueError as error:
+        raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received. {error}") from error
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ApiError(Status.INVALID_ARGUMENT, f"{name}: expected a number, found {text!r}.") from error
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, ApiError):
+        raise error
+    return google_error(error.status.http, str(error), status=error.status.name)
+
+
+async def _no_room(_request: Request, fault: Exception) -> Response:
+    """429 for a full disk, which says that nothing was done: after a 5xx, callers must wait for a job that may exist."""
+    if not is_disk_full(fault):
+        raise fault
+    what = f"The local stack's disk is full: {fault}. Free space; the stack then continues without a restart."
+    return google_error(429, what, status="RESOURCE_EXHAUSTED")
+
+
+async def _not_routed(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    what = f"{request.method} {request.url.path} is not supported by this JobService."
+    return google_error(error.status_code, what, status="NOT_FOUND")
+
+
+async def _broken(_request: Request, _error: Exception) -> Response:
+    return google_error(500, "Internal error encountered.", status="INTERNAL")

@@ -1,0 +1,217 @@
+"""The JobService as a part of the local stack: created, started, served, stopped."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainstack.gateway.identity import WorkloadIdentities
+from trainstack.http import in_thread, serving
+from trainstack.iam.principals import Tokens
+from trainstack.iam.service import Grants
+from trainstack.injections import Injections
+from trainstack.jobs.capacity.line import Capacity
+from trainstack.jobs.capacity.quota import Quota, Supply
+from trainstack.jobs.collection import ServiceContext
+from trainstack.jobs.images.dockerfile import repository_of
+from trainstack.jobs.images.environments import Environments
+from trainstack.jobs.images.programs import Provided
+from trainstack.jobs.images.scripts import Scripts
+from trainstack.jobs.replicas.containers import containers_here
+from trainstack.jobs.replicas.isolation import Machine
+from trainstack.jobs.replicas.processes import Confinement, Processes
+from trainstack.jobs.resource.job import Job
+from trainstack.jobs.runners.log import WriteLog
+from trainstack.jobs.service import JobService
+from trainstack.jobs.store import Store
+from trainstack.process.processes import ProcessGuard
+from trainstack.process.scratch import empty_folder
+from trainstack.sandbox.probe import obstacle
+from trainstack.tuning.service import TuningService
+from trainstack.tuning.store import TuningStore
+from trainstack.vertex.api import application
+
+MountChoice = Literal["auto", "private", "environment"]
+RuntimeChoice = Literal["process", "container"]
+IsolationChoice = Literal["enforced", "none"]
+
+_DATABASE = "jobs.sqlite"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Running:
+    service: JobService
+    tuning: TuningService
+    machine: Machine
+    app: ASGIApp
+
+
+@dataclass(kw_only=True, eq=False)
+class Jobs:
+    """An ASGI application that answers as JobService does. `start` before the first request, `stop` after the last.
+
+    Attributes:
+        dir: where jobs are stored; a new `Jobs` on the same directory resumes unfinished ones.
+        buckets_dir: the directory whose folders are the buckets; `/gcs` in a replica.
+        images: source trees by image URI, looked up for each job. Tags and digests are not compared.
+        write_log: writes batches of log entries, in order.
+        project: the project's id; its number is derived from it.
+        mounts: whether replicas get a private root; `auto` if this machine allows it.
+        isolation: `enforced` shows a replica only this machine's programs and the buckets of its account.
+        runtime: whether a replica is a process of this machine or a container of its built image.
+        registry: `host:port` on loopback that replaces every registry; empty to use only podman's store.
+        capacity: the maximum number of replicas at once; None for four per CPU.
+        grace_s: seconds from SIGTERM to SIGKILL for a replica.
+        guard: supervises the replicas' processes; None for a new guard.
+        injections: shared with other emulators.
+        quota: the regions' quotas and stockouts; None for no limits.
+        tokens: identify the principals of requests; None makes every request the local user's.
+        grants: decide what accounts may call, and as which accounts their jobs may run; None allows everything.
+        identities: lets replicas' clients reach the stack as Google Cloud.
+    """
+
+    dir: Path
+    buckets_dir: Path
+    images: Mapping[str, Path]
+    write_log: WriteLog
+    project: str = "local-project"
+    mounts: MountChoice = "auto"
+    isolation: IsolationChoice = "none"
+    runtime: RuntimeChoice = "process"
+    registry: str = ""
+    capacity: int | None = None
+    grace_s: float = 30.0
+    guard: ProcessGuard | None = None
+    injections: Injections = field(default_factory=Injections)
+    quota: Quota | None = None
+    tokens: Tokens | None = None
+    grants: Grants | None = None
+    identities: WorkloadIdentities | None = None
+    _running: _Running | None = field(default=None, init=False)
+
+    async def start(self, _url: str = "") -> None:
+        """Open the store, detect what the machine allows, and resume unfinished jobs.
+
+        Raises:
+            RuntimeError: private mounts or containers are required and this machine does not allow them.
+        """
+        machine = await asyncio.to_thread(self._machine)
+        shared = ServiceContext(
+            project=self.project, write_log=self.write_log, supply=Supply(self.quota), grants=self.grants
+        )
+        state = self.dir.resolve()
+        capacity = Capacity(self.capacity or 4 * (os.cpu_count() or 1))
+        service = JobService(Store(state / _DATABASE, Job), shared, machine=machine, capacity=capacity)
+        tuning = TuningService(
+            TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics"
+        )
+        self._running = _Running(
+            service=service,
+            tuning=tuning,
+            machine=machine,
+            app=application(
+                service,
+                tuning,
+                shared.supply,
+                injections=self.injections,
+                tokens=self.tokens,
+                grants=self.grants,
+            ),
+        )
+        service.resume()
+        tuning.resume()
+
+    async def stop(self) -> None:
+        """Stop all replicas and keep unfinished jobs for the next start. Safe to call twice."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        await running.tuning.stop()
+        await running.service.stop()
+        if self.guard is None:
+            await running.machine.guard.stop(grace_s=self.grace_s)
+        shutil.rmtree(running.machine.scratch, ignore_errors=True)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._started().app(scope, receive, send)
+
+    def _started(self) -> "_Running":
+        if self._running is None:
+            raise RuntimeError("the JobService is not running; call start() first")
+        return self._running
+
+    def _machine(self) -> Machine:
+        """The machine that replicas run on; creates the buckets' directory."""
+        state, buckets = self.dir.resolve(), self.buckets_dir.resolve()
+        containers = None
+        if self.runtime == "container":
+            containers = containers_here(
+                buckets=buckets,
+                stack=str(state),
+                registry=self.registry,
+                grants=self.grants if self.isolation == "enforced" else None,
+            )
+            containers.remove_leftovers()
+        buckets.mkdir(parents=True, exist_ok=True)
+        guard = self.guard or ProcessGuard()
+        return Machine(
+            guard=guard,
+            provided=Provided(
+                images=self._trees,
+                find=containers.find if containers else None,
+                scripts=Scripts(buckets=buckets, folder=state / "scripts"),
+            ),
+            environments=Environments(state / "environments", guard),
+            scratch=empty_folder("tm", state),
+            grace_s=self.grace_s,
+            processes=self._processes(state, buckets),
+            containers=containers,
+            identities=self.identities,
+            confined=self.isolation == "enforced",
+        )
+
+    def _processes(self, state: Path, buckets: Path) -> Processes:
+        if self.isolation == "none":
+            return Processes(buckets=buckets, private=_has_private_mounts(self.mounts), grace_s=self.grace_s)
+        if self.mounts == "environment":
+            raise RuntimeError(
+                "isolation=enforced needs buckets under /gcs: leave out mounts=environment, or use isolation=none"
+            )
+        if reason := obstacle():
+            raise _refused(reason)
+        common = Path(os.path.commonpath([state, buckets]))
+        confinement = Confinement(state=common, grants=self.grants)
+        return Processes(buckets=buckets, private=True, grace_s=self.grace_s, confinement=confinement)
+
+    def _trees(self) -> dict[str, Path]:
+        return {repository_of(uri): tree.resolve() for uri, tree in self.images.items()}
+
+
+def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:
+    """Run a JobService in a separate thread until the block ends; yields its URL."""
+    return in_thread(lambda: serving(jobs, port=port))
+
+
+def _has_private_mounts(choice: MountChoice) -> bool:
+    if choice == "environment":
+        return False
+    reason = obstacle()
+    if choice == "private" and reason:
+        raise RuntimeError(
+            f"mounts=private, but replicas cannot have namespaces on this machine: {reason}. "
+            "Or use mounts=environment (buckets are then under $TRAINMASTER_GCS_ROOT)."
+        )
+    return not reason
+
+
+def _refused(reason: str) -> RuntimeError:
+    return RuntimeError(
+        f"isolation=enforced, but replicas cannot be isolated from this machine: {reason}. "
+        "Or start the stack with --isolation none, or set TRAINMASTER_ISOLATION=none, if you trust every program that it runs."
+    )

@@ -12,8 +12,9 @@ from tests.client.test_lanes import event, line
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run, read_run
-from trainmaster.client.logs.pages import SelectedTail, parse_cursor, read_page
+from trainmaster.client.logs.pages import parse_cursor, read_page
 from trainmaster.client.logs.read import Selection
+from trainmaster.client.logs.search import SelectedTail
 from trainmaster.client.logs.tail import LINE_MAX_CHARS, Tail
 from trainmaster.client.terminal import visible
 from trainmaster.client.watch.curves import Curves

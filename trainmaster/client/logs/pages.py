@@ -1,7 +1,6 @@
-"""Parts of a long log: its selected end, followed, and any page before it."""
+"""Pages of a long log: its end, and any page before a line."""
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.read import LATE, Selection
-from trainmaster.client.logs.tail import Tail, shortened
+from trainmaster.client.logs.read import Selection
+from trainmaster.client.logs.tail import Tail
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -20,10 +19,6 @@ PAGE_LINES, PAGE_CHARS = 200, 4 * 1024 * 1024
 SAME_TIME_MAX = 200
 """Lines of one microsecond, among which a page may end. Further ones are left out of the next page."""
 CURSOR_MAX_CHARS = 300
-LATE_EVERY_S = 10.0
-SEARCH_S = 0.7
-SLICE = timedelta(seconds=2)
-"""The first part of a local search."""
 _SEPARATOR = "~"
 
 
@@ -97,63 +92,6 @@ def parse_cursor(text: str) -> tuple[datetime, str]:
     return at.astimezone(UTC), insert_id
 
 
-class SelectedTail:
-    """The selected end of a run's log. Every call of `look` reads what is new; not for two threads at once.
-
-    The local stack searches line by line, so one call searches back for SEARCH_S seconds, and the next one continues.
-    Cloud Logging searches all of the log at once.
-    """
-
-    def __init__(self, clients: "Clients", run: Run, selection: Selection) -> None:
-        self._clients, self._selection = clients, selection
-        self._begin = run.record.history[0].at
-        now = datetime.now(UTC)
-        # From here on `_new` reads.
-        self._until = min(now, run.record.history[-1].at + LATE) if run.record.ended else now - LATE
-        self._width = SLICE if clients.context.state is not None else self._until - self._begin
-        fresh = replace(selection, since=max(self._until, selection.since or self._until))
-        self._new = RunLog(clients, run, fresh, late_every_s=LATE_EVERY_S)
-        self._found: list[LogLine] = []
-        self._tail = Tail()
-
-    def look(self) -> LogPage:
-        """The last PAGE_LINES of them, as far as they are found.
-
-        Raises:
-            google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service does not answer.
-        """
-        if not self._new.is_over:
-            self._tail.add(self._new.look())
-        stop = time.monotonic() + SEARCH_S
-        while not self._has_searched and time.monotonic() < stop:
-            self._search(stop)
-        lines = [*self._found, *self._tail.last(PAGE_LINES)]
-        has_earlier = self._until > self._begin or len(lines) > PAGE_LINES
-        shown = lines[-PAGE_LINES:]
-        return LogPage(
-            lines=shown,
-            earlier=cursor_of(shown[0]) if shown and has_earlier and self._has_searched else None,
-            searched_to=None if self._has_searched else self._until,
-        )
-
-    @property
-    def _has_searched(self) -> bool:
-        return self._until <= self._begin or len(self._found) >= PAGE_LINES
-
-    def _search(self, stop: float) -> None:
-        """One slice of time more; the next is as long as this one's pace allows."""
-        began = time.monotonic()
-        start = max(self._begin, self._until - self._width)
-        part = replace(self._selection, since=start, before=self._until)
-        lines, _ = RunLog(self._clients, self._new.run, part).last(PAGE_LINES)
-        known = {(line.insert_id, line.at) for line in self._found}
-        fresh = [shortened(line) for line in lines if (line.insert_id, line.at) not in known]
-        self._found = [*fresh, *self._found][-PAGE_LINES:]
-        self._until = start
-        took, left = time.monotonic() - began, max(stop - time.monotonic(), 0.0)
-        self._width = max(SLICE / 20, self._width * min(2.0, max(left, SEARCH_S / 2) / max(took, 0.001)))
-
-
 def tail_page(tail: Tail, *, has_earlier: bool) -> LogPage:
     """The end of a tail as a page. `has_earlier`: lines exist that were never added to it."""
     lines = tail.last(PAGE_LINES + 1)
@@ -164,8 +102,4 @@ def tail_page(tail: Tail, *, has_earlier: bool) -> LogPage:
 
 def document_of(page: LogPage, run_id: str) -> dict[str, object]:
     """The page as the console's API returns it: documents of schemas/log_line.v1.schema.json, and the cursor."""
-    return {"run_id": run_id, "lines": _documents(page.lines), "earlier": page.earlier}
-
-
-def _documents(lines: Iterable[LogLine]) -> list[dict[str, object]]:
-    return [line.document for line in lines]
+    return {"run_id": run_id, "lines": [line.document for line in page.lines], "earlier": page.earlier}

@@ -24,6 +24,8 @@ _POOLS = {CHIEF: 0, "worker": 1, "ps": 2, "evaluator": 3}
 LATE = timedelta(minutes=1)
 """How far back each query reaches: replicas send lines in batches, so a line may become readable after others with later
 timestamps. A line that is later than this is missed."""
+LATE_EVERY_S = 10.0
+"""How often a page that is followed reads the last minute again, for lines that arrive late."""
 SEARCHED = timedelta(minutes=5)
 """How far back a repeated reader of a selection looks, for clocks that differ and lines that are late."""
 RECENT_PAGE, RECENT_MAX, SEEN_IN_A_ROW = 200, 5000, 20

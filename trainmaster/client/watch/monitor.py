@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.pages import LATE_EVERY_S, LogPage, tail_page
+from trainmaster.client.logs.pages import LogPage, tail_page
+from trainmaster.client.logs.read import LATE_EVERY_S
 from trainmaster.client.logs.tail import Tail
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import Chart, Curves

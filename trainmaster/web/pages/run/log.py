@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run
 from trainmaster.client.logs.line import SERVICE, LogLine
-from trainmaster.client.logs.pages import PAGE_LINES, LogPage, SelectedTail, document_of, read_page
+from trainmaster.client.logs.pages import PAGE_LINES, LogPage, document_of, read_page
 from trainmaster.client.logs.read import Selection
 from trainmaster.client.logs.replicas import check_selection
+from trainmaster.client.logs.search import SelectedTail
 from trainmaster.client.logs.tail import shortened
 from trainmaster.client.terminal import one_line, visible
 from trainmaster.client.watch.monitor import Monitored

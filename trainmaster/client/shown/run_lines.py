@@ -15,11 +15,9 @@ from trainmaster.client.runs.facts import (
     trials_text,
 )
 from trainmaster.client.runs.repairs import repair_of
-from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text
 from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED, WORDS, trial_word
-from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, JobState, RecordedTrial, TrialState
@@ -245,9 +243,21 @@ def fault_facts(record: RunRecord) -> Iterator[Fact]:
     rejection = record.rejection
     faults = rejection.faults if rejection and rejection.faults else ()
     file = (record.source.object_name or "request").rpartition("/")[2]
-    for fault in reported_faults(faults):
-        yield "fault", rendered(fault, file)
+    for lines in rendered_faults(faults, file):
+        yield "fault", lines
     for problem in record.problems[len(faults) :] if rejection else record.problems:
         yield "problem", [problem]
     if rejection is not None and rejection.report_uri:
         yield "report", [rejection.report_uri]
+
+
+def rendered_faults(faults: Sequence[object], file: str) -> Iterator[Sequence[str]]:
+    """The lines of each fault of a report, with its place in the file of that name."""
+    if not faults:
+        return
+    # They import the parser of YAML, which takes longer than the rest of a run's screen.
+    from trainmaster.client.runs.reports import reported_faults
+    from trainmaster.orchestrator.core.documents.placing import rendered
+
+    for fault in reported_faults(faults):
+        yield rendered(fault, file)

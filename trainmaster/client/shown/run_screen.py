@@ -6,19 +6,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.runs.facts import in_state_since, is_tuning
-from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.shown.run_lines import (
     cost_facts,
     failure_facts,
     fault_facts,
     job_facts,
+    rendered_faults,
     result_facts,
     source_text,
     waiting_facts,
 )
 from trainmaster.client.terminal import STATE, Fact
 from trainmaster.client.times import span, utc_text
-from trainmaster.orchestrator.core.documents.placing import rendered
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -104,8 +103,8 @@ def drop_facts(status: Mapping[str, Any], text: str, outcome: "Outcome | None" =
     if status.get("reason"):
         yield "reason", [str(status["reason"])]
     faults = status.get("faults") or ()
-    for fault in reported_faults(faults):
-        yield "fault", rendered(fault, str(status.get("dropped_name") or "message").rpartition("/")[2])
+    for lines in rendered_faults(faults, str(status.get("dropped_name") or "message").rpartition("/")[2]):
+        yield "fault", lines
     for problem in (status.get("problems") or ())[len(faults) :]:
         yield "problem", [str(problem)]
     if status.get("report_uri"):

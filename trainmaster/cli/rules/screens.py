@@ -1,6 +1,6 @@
 """What `rules ls` and `rules show` print for people."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 import click
@@ -8,7 +8,8 @@ import click
 from trainmaster.cli.table import print_facts, print_table, terminal_width
 from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.client.rules.found_rule import FoundRule, condition_text
-from trainmaster.client.terminal import STATE, Fact, one_line
+from trainmaster.client.shown.rule_lines import next_text, rule_facts
+from trainmaster.client.terminal import one_line
 from trainmaster.client.times import minute
 
 ABSENT = "-"
@@ -41,45 +42,9 @@ def _row(rule: FoundRule, now: datetime, most: int | None) -> dict[str, str]:
     }
 
 
-def next_text(rule: FoundRule, now: datetime) -> str:
-    """The next scheduled time, the counts, and why a due firing is held back.
-
-    Of a refused rule or one in quarantine, why it is.
-    """
-    if rule.standing in ("refused", "quarantined") and rule.status is not None:
-        return rule.status.reason or ""
-    if not rule.decides:
-        return ""
-    due, held = rule.next_at(now), rule.held_reason()
-    times, reasons = [f"{minute(due)} UTC"] if due else [], [f"held: {held}"] if held else []
-    return ", ".join([*times, *rule.counts(), *reasons])
-
-
 def print_rule(rule: FoundRule, now: datetime) -> None:
     """The rule's standing, what it waits for, and its document as YAML."""
     print_facts(rule_facts(rule, now))
     if rule.rule is not None:
         click.echo()
         click.echo(yaml_text(dict(rule.rule.document)), nl=False)
-
-
-def rule_facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:
-    """Where the rule stands, and what comes next."""
-    status, version = rule.status, rule.rule
-    is_newer = status is not None and version is not None and status.generation != version.generation
-    yield "rule", [rule.name]
-    yield "file", [rule.dropped_name]
-    yield STATE, [rule.standing, *(["the previous version is in force"] if is_newer and rule.decides else [])]
-    if status is not None and (reasons := status.problems or (status.reason,)) != (None,):
-        yield "reason", [reason for reason in reasons if reason]
-    if version is not None:
-        yield "model", [version.model_name]
-        yield "when", [*map(condition_text, version.conditions)]
-    if rule.decides:
-        yield "next", [next_text(rule, now) or "when a condition is met"]
-    if rule.state is not None:
-        recent = f"{rule.state.number}, {len(rule.state.fired_at)} of them in the last 24 hours"
-        yield "firings", [recent if rule.state.number else "none yet"]
-    if status is not None and status.last_firing is not None:
-        last = status.last_firing
-        yield "last firing", [f"{minute(last.at)} UTC by {last.condition}: {last.run_id}"]

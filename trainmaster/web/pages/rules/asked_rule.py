@@ -1,22 +1,14 @@
 """Finds the rule of a page, and its address."""
 
-from collections.abc import Mapping
 from urllib.parse import quote
 
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import find_rule
-from trainmaster.orchestrator.core.retraining.rule import WhileRunning
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Ask
 
 NO_ID = "-"
 """In place of an id, for a file whose name gives none; the query then names the file."""
-WHILE_RUNNING: Mapping[WhileRunning, str] = {
-    WhileRunning.SKIP: "While its last run is active, nothing starts.",
-    WhileRunning.QUEUE_ONE: "While its last run is active, one firing waits for its end.",
-    WhileRunning.REPLACE: "If its last run is active, that is ended first.",
-}
-"""What happens to a firing while the run before it is active, by the rule's `while_running`."""
 
 
 def address_of(rule: FoundRule) -> str:

@@ -7,8 +7,9 @@ from urllib.parse import quote
 from trainmaster.client.rules.changing import fire_refusal, fire_rule
 from trainmaster.client.rules.found_rule import state_word
 from trainmaster.client.rules.pausing import pause_refusal, set_enabled
+from trainmaster.client.shown.rule_lines import WHILE_RUNNING, limits_text
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.web.pages.rules.asked_rule import WHILE_RUNNING, address_of, rule_of
+from trainmaster.web.pages.rules.asked_rule import address_of, rule_of
 from trainmaster.web.subject import Ask, Outcome, Proposal
 
 ANSWER_WITHIN_S = 60.0
@@ -31,9 +32,7 @@ def propose_firing(ask: Ask) -> Proposal:
 def _effects_of_firing(version: Rule) -> Iterator[str]:
     yield f"It starts a run of the model {version.model_name}, with the rule's request."
     yield WHILE_RUNNING[version.while_running]
-    limits = [f"at most {version.max_per_day} firings in 24 hours"]
-    limits += [f"{version.cooldown.total_seconds():g} s between two"] if version.cooldown else []
-    yield f"The rule's limits apply: {', '.join(limits)}."
+    yield f"The rule's limits apply: {limits_text(version)}."
 
 
 def fire(ask: Ask) -> Outcome:

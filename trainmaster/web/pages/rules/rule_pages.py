@@ -11,12 +11,13 @@ from trainmaster.client.rules.listing import RuleFile, list_rules, read_rule_fil
 from trainmaster.client.rules.pausing import pause_refusal
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.runs.reports import reported_faults
+from trainmaster.client.shown.rule_lines import standing_reasons, version_facts
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.runs.index_row import IndexRow
-from trainmaster.web.pages.rules.asked_rule import NO_ID, WHILE_RUNNING, address_of, rule_of
+from trainmaster.web.pages.rules.asked_rule import NO_ID, address_of, rule_of
 from trainmaster.web.pages.rules.changes import (
     fire,
     pause,
@@ -97,18 +98,8 @@ def _changes(rule: FoundRule) -> Iterator[tuple[str, str]]:
 
 
 def _reasons(rule: FoundRule) -> Iterator[str]:
-    """Why the rule does not fire: it is refused, in quarantine, paused, or held back."""
-    status = rule.status
-    if status is None:
-        yield "the service has not answered the file yet"
-    if not rule.has_file:
-        yield "its file is deleted; it retires within a minute"
-    if status is not None:
-        yield from status.problems or filter(None, [status.reason])
-        if status.in_force is not None and rule.rule is not None and status.generation != status.in_force:
-            yield "the previous version is in force"
-    if rule.rule is not None and not rule.rule.document.get("enabled", True):
-        yield "it is paused"
+    """Why the rule does not fire."""
+    yield from standing_reasons(rule)
     if held := rule.held_reason():
         yield f"held back: {held}"
 
@@ -131,12 +122,11 @@ def rule(ask: Ask) -> Page:
         values={
             "row": _row(found, ask),
             "reasons": [each for each in _reasons(found) if not faults or each not in problems],
-            "file_name": one_line(found.dropped_name, NAME_MAX_CHARS),
+            "facts": list(version_facts(found)),
             "file": file,
             "lines": lines,
             "faults": [str(fault) for fault in faults if str(fault) not in marked],
             "firings": _firings(found, ask),
-            "while_running": WHILE_RUNNING[found.rule.while_running] if found.rule else "",
         },
         command=f"trainmaster rules show {shlex.quote(found.name)}",
     )

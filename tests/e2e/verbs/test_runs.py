@@ -38,15 +38,6 @@ def test_why_explains_a_run_to_its_model(trainmaster: Trainmaster, trained: dict
     assert document["run"]["model"] == trained["model"]
 
 
-def test_a_rejected_file_shows_its_fault_with_the_line(trainmaster: Trainmaster, stack: Project) -> None:
-    stack.drop("requests/faulty.yaml", "model_name: x\ncluster: {chief: {machine: 5}}\n")
-    stack.final_status("requests/faulty.yaml")
-    done = trainmaster("status", "faulty.yaml")
-    assert done.status == 0
-    assert "rejected" in done.out
-    assert "2 | cluster: {chief: {machine: 5}}" in done.out
-
-
 def test_an_idle_queue_shows_what_started(trainmaster: Trainmaster, trained: dict[str, Any]) -> None:
     done = trainmaster("queue", "-o", "json")
     assert done.status == 0
@@ -54,12 +45,6 @@ def test_an_idle_queue_shows_what_started(trainmaster: Trainmaster, trained: dic
     Draft202012Validator(json.loads((ROOT / "schemas/queue.v1.schema.json").read_text())).validate(document)
     assert trained["run_id"] not in [each["run_id"] for each in document["waiting"]]
     assert document["caps"]["runs_per_hour"] >= document["started"]["this_hour"]
-
-
-def test_an_unknown_run_suggests_the_nearest(trainmaster: Trainmaster, trained: dict[str, Any]) -> None:
-    done = trainmaster("status", trained["run_id"][:-1] + "x")
-    assert (done.status, done.out) == (3, "")
-    assert f"Did you mean {trained['run_id']!r}" in done.err
 
 
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")

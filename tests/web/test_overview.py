@@ -171,5 +171,5 @@ def test_what_ended_runs_cost_is_parted_from_what_the_others_may_cost() -> None:
     never = row(2, state=RunState.CANCELLED, currency="USD", at_most=Decimal(9))
     assert Today(rows=[ended, ended, never], complete=True).spent == "0.02 USD"
     assert Today(rows=[ended, ended, never], complete=True).may_follow == ""
-    assert Today(rows=[ended, runs], complete=True).may_follow == "30.00 USD"
-    assert Today(rows=[ended, runs], complete=False).spent == "0.01 USD and more"
+    assert Today(rows=[ended, runs], complete=True).may_follow == "≤ 30.00 USD"
+    assert Today(rows=[ended, runs], complete=False).spent == "over 0.01 USD"

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from trainmaster.client.runs.listing import row_cost
+from trainmaster.client.shown.cost_lines import row_cost
 from trainmaster.client.study.study import number
 from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.times import span

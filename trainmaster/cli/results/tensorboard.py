@@ -13,8 +13,8 @@ import click
 
 from trainmaster.cli.exits import Exit, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
+from trainmaster.client.runs.facts import is_tuning
 from trainmaster.client.terminal import plural
-from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -80,8 +80,7 @@ def _log_uris(run: "Run", output_uri: str) -> list[str]:
 
     Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements
     """
-    job = run.record.job
-    if job is None or job_kind(job.name) is not JobKind.TUNING:
+    if not is_tuning(run.record):
         return [f"{output_uri}/logs/"]
     if run.record.tuning is None:
         return [f"{output_uri}/"]

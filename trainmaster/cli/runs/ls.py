@@ -123,7 +123,7 @@ def _time(option: str, text: str | None, now: datetime) -> datetime | None:
 
 def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
     """A run as a row of the table."""
-    from trainmaster.client.runs.listing import row_cost
+    from trainmaster.client.shown.cost_lines import row_cost
     from trainmaster.client.terminal import one_line
     from trainmaster.client.times import span
 

@@ -9,10 +9,10 @@ import click
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
 from trainmaster.client.shown.champion_lines import champion_file_facts, data_lines, value_text
+from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_lines import (
     best_lines,
-    cost_facts,
     failed_trial_facts,
     failure_facts,
     fault_facts,

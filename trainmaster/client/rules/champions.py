@@ -116,6 +116,11 @@ def _find(clients: "Clients", model_name: str) -> FoundChampion | None:
         ) from error
 
 
+def rolled_back(champion: Champion, to_run: str | None) -> Champion | str:
+    """The champion after `roll_back`, or why the service would refuse that."""
+    return after_rollback(champion, to_run, order_id="", now=datetime.now(UTC))
+
+
 def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeout_s: float) -> FoundChampion:
     """Restore the champion before the current one, or that of `to_run`, and return the champion after that.
 
@@ -125,7 +130,7 @@ def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeou
         TimedOut: the service has not answered in time.
     """
     found = find_champion(clients, model_name)
-    restored = after_rollback(found.champion, to_run, order_id="", now=datetime.now(UTC))
+    restored = rolled_back(found.champion, to_run)
     if isinstance(restored, str):
         # The service says the same of the order, and would record that it refused it.
         other = next(iter(restorable_runs(found.champion)), None)

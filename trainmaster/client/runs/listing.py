@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
-from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, index_object, parse_row
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -137,15 +136,6 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: 
             kept.append(row)
         undecided += labels_match is None
     return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
-
-
-def row_cost(row: IndexRow) -> str:
-    """What the run cost, or before that the most that its job was estimated to cost: `≤ 6.73 USD`. Empty if unknown."""
-    if row.currency is None:
-        return ""
-    if row.cost is not None:
-        return shown_money(row.cost, row.currency)
-    return "" if row.at_most is None else f"≤ {shown_bound(row.at_most, row.currency)}"
 
 
 def _listed(clients: "Clients", filters: Filters, *, first_page: int) -> Iterator[Any]:  # Any: untyped blobs

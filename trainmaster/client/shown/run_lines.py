@@ -4,12 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 
 from trainmaster.client.runs.facts import (
     candidate_of,
     console_uri,
-    cost_so_far,
     has_timed_out,
     metrics_of,
     trials_text,
@@ -18,10 +16,9 @@ from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text
 from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED, WORDS, trial_word
-from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, JobState, RecordedTrial, TrialState
-from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord, Source
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
 
 FAILED_SHOWN = 3
@@ -178,44 +175,6 @@ def model_lines(model: Model) -> list[str]:
     if files := model.files:
         what += [_counted(files.count, "file"), _counted(files.size_bytes, "byte")]
     return [model.uri, ", ".join(what)]
-
-
-def cost_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
-    """What the job cost, or about what it has cost so far, and the estimate."""
-    estimate = record.request.estimate if record.request else None
-    if estimate is None:
-        return
-    cost = record.completion.cost if record.completion else None
-    so_far = cost_so_far(record, now)
-    amount = _actual(cost) if cost is not None else _so_far(so_far, estimate.currency)
-    guess = f"estimate: {_estimate(estimate)}"
-    yield "cost", [f"{amount} ({guess})" if amount else guess]
-
-
-def _actual(cost: Cost) -> str:
-    if cost.total is None:
-        return f"unknown without {', '.join(cost.unknown)}"
-    total = shown_money(cost.total, cost.currency)
-    roles = [f"{role} {shown_money(amount, cost.currency)}" for role, amount in cost.roles.items()]
-    return f"{total}: {', '.join(roles)}" if len(roles) > 1 else total
-
-
-def _so_far(amount: Decimal | None, currency: str) -> str:
-    if amount is None:
-        return ""
-    about = "" if 0 < amount < Decimal("0.01") else "about "
-    return f"{about}{shown_money(amount, currency)} so far"
-
-
-def _estimate(estimate: Estimate) -> str:
-    parts = []
-    if estimate.per_hour is not None:
-        parts.append(f"{shown_money(estimate.per_hour, estimate.currency)} an hour")
-    if estimate.at_most is not None:
-        parts.append(f"at most {shown_bound(estimate.at_most, estimate.currency)}")
-    if estimate.unknown:
-        parts.append(f"unknown: {', '.join(estimate.unknown)}")
-    return ", ".join(parts)
 
 
 def failure_facts(record: RunRecord) -> Iterator[Fact]:

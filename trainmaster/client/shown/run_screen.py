@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.runs.facts import in_state_since, is_tuning
+from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.run_lines import (
-    cost_facts,
     failure_facts,
     fault_facts,
     job_facts,

@@ -12,10 +12,10 @@ from trainmaster.client.find import read_run
 from trainmaster.client.runs.active import active_runs
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
 from trainmaster.client.runs.queue_listing import Queue, Waits
+from trainmaster.client.shown.cost_lines import total_cost
 from trainmaster.client.shown.queue_lines import cap_texts, waits_text
 from trainmaster.client.study.study import number
 from trainmaster.orchestrator.core.admission.candidates import indexed_job
-from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.index_row import IndexRow
 from trainmaster.orchestrator.core.runs.indexing import index_row_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -64,36 +64,17 @@ class Today:
     @property
     def spent(self) -> str:
         """What those cost that have ended. Empty without a known price."""
-        return self._sum([row for row in self.rows if row.cost is not None])
+        return total_cost([row for row in self.rows if row.cost is not None], is_complete=self.complete)
 
     @property
     def may_follow(self) -> str:
         """The most that the others may cost. Empty where none has a known price."""
-        return self._sum([row for row in self.rows if row.state not in ENDS and row.at_most is not None])
-
-    def _sum(self, rows: Sequence[IndexRow]) -> str:
-        currency = next((row.currency for row in rows if row.currency), None)
-        if currency is None:
-            return ""
-        amounts = (row.at_most if row.cost is None else row.cost for row in rows if row.currency == currency)
-        total = sum(filter(None, amounts), Decimal(0))
-        text = shown_money(total, currency, is_narrow=True)
-        return text if self.complete else f"{text} and more"
+        return total_cost([row for row in self.rows if row.state not in ENDS], is_complete=self.complete)
 
     @property
     def cost(self) -> str:
         """What they cost; of those that have not ended, the most that they may cost. Empty without a known price."""
-        priced = [
-            row for row in self.rows if row.currency and (row.cost is not None or row.at_most is not None)
-        ]
-        if not priced or priced[0].currency is None:
-            return ""
-        currency = priced[0].currency
-        same = [row for row in priced if row.currency == currency]
-        total = sum((row.at_most or Decimal(0) if row.cost is None else row.cost for row in same), Decimal(0))
-        if all(row.cost is not None for row in same) and self.complete:
-            return shown_money(total, currency)
-        return f"{'≤' if self.complete else 'over'} {shown_bound(total, currency)}"
+        return total_cost(self.rows, is_complete=self.complete)
 
 
 def overview(ask: Ask) -> Page:

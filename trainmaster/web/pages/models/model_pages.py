@@ -10,12 +10,17 @@ from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.explaining.explanation import Explanation, explain_model
 from trainmaster.client.files.listing import RemoteFile, champion_files
 from trainmaster.client.rules.challengers import ChallengerFacts, read_challenger, verdicts_of
-from trainmaster.client.rules.champions import FoundChampion, champions_written, list_champions, roll_back
+from trainmaster.client.rules.champions import (
+    FoundChampion,
+    champions_written,
+    list_champions,
+    roll_back,
+    rolled_back,
+)
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.shown.champion_lines import lineage_facts, value_text
 from trainmaster.client.terminal import size_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
-from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.web.pages.models.asked_model import address_of, champion_of, name_of
 from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
@@ -97,7 +102,7 @@ def model(ask: Ask) -> Page:
             "download": shlex.join(["trainmaster", "download", f"champion:{name}"]),
             "why": shlex.join(["trainmaster", "why", name]),
             "rollback": shlex.join(["trainmaster", "champions", "rollback", name]),
-            "rollback_refusal": refusal(champion, None, ask.now),
+            "rollback_refusal": refusal(champion, None),
         },
         command=shlex.join(["trainmaster", "champions", "show", name]),
     )
@@ -170,7 +175,7 @@ def propose_rollback(ask: Ask) -> Proposal:
     """Which champion would return, and what follows."""
     champion = champion_of(ask).champion
     name, to_run = name_of(champion), ask.query.get("to_run") or None
-    restored = after_rollback(champion, to_run, order_id="", now=ask.now)
+    restored = rolled_back(champion, to_run)
     reign = restored.current if isinstance(restored, Champion) else None
     words = ["trainmaster", "champions", "rollback", name, *(["--to-run", to_run] if to_run else [])]
     return Proposal(

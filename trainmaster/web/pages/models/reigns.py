@@ -6,9 +6,9 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from trainmaster.client.rules.challengers import Reigned, reigns_of
+from trainmaster.client.rules.champions import rolled_back
 from trainmaster.client.times import minute
 from trainmaster.orchestrator.core.champions.champion import Champion
-from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.web.pages.models.asked_model import address_of, name_of
 
 REIGNS_SHOWN = 50
@@ -43,7 +43,7 @@ def reign_rows(champion: Champion, now: datetime) -> Iterator[ReignRow]:
         end = (each.until - first).total_seconds() if each.until else whole
         run_id = each.reign.run_id
         query = urlencode({"to_run": run_id})
-        may_return = run_id != current and not refusal(champion, run_id, now)
+        may_return = run_id != current and not refusal(champion, run_id)
         yield ReignRow(
             reigned=each,
             since=minute(each.reign.since),
@@ -61,7 +61,7 @@ def _rounded(seconds: float) -> int:
     return -(-whole // step) * step
 
 
-def refusal(champion: Champion, to_run: str | None, now: datetime) -> str:
+def refusal(champion: Champion, to_run: str | None) -> str:
     """Why that run cannot be restored; empty if it can."""
-    restored = after_rollback(champion, to_run, order_id="", now=now)
+    restored = rolled_back(champion, to_run)
     return restored if isinstance(restored, str) else ""

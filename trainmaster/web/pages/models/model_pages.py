@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from trainmaster.client.errors import Damaged, NotFound, Refused
 from trainmaster.client.explaining.explanation import Explanation, explain_model
-from trainmaster.client.files.listing import RemoteFile, champion_files
+from trainmaster.client.files.listing import champion_files
 from trainmaster.client.rules.challengers import ChallengerFacts, read_challenger, verdicts_of
 from trainmaster.client.rules.champions import (
     FoundChampion,
@@ -19,18 +18,18 @@ from trainmaster.client.rules.champions import (
 )
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.shown.champion_lines import lineage_facts, value_text
-from trainmaster.client.terminal import size_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
 from trainmaster.orchestrator.core.requests.spec import Goal
+from trainmaster.web.pages.file_table import FileTable, file_table
 from trainmaster.web.pages.models.asked_model import address_of, champion_of, name_of
 from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Action, ApiRoute, Ask, Field, Outcome, Page, PageRoute, Proposal, Subject
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
+    pass
 
-RECORDS_READ, METRICS_SHOWN, FILES_SHOWN = 20, 12, 200
+RECORDS_READ, METRICS_SHOWN = 20, 12
 ANSWER_WITHIN_S = 60.0
 RUNS_SCANNED, RUNS_SHOWN = 1000, 20
 """The newest runs, that are searched for those of the model, and how many of these are shown."""
@@ -42,16 +41,6 @@ class ChallengerRow:
 
     verdict: Verdict
     facts: ChallengerFacts | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyFiles:
-    """The files of the champion's copy, or why they cannot be listed."""
-
-    files: Sequence[RemoteFile] = ()
-    left_out: int = 0
-    size: str = ""
-    problem: str = ""
 
 
 def models(ask: Ask) -> Page:
@@ -136,23 +125,11 @@ def _lineage(found: Explanation) -> Iterator[tuple[str, Sequence[str], str]]:
         yield title, [*lines, *(["its record is gone"] if is_gone else [])], addresses.get(title, "")
 
 
-def _copy(ask: Ask, reign: Reign) -> CopyFiles:
+def _copy(ask: Ask, reign: Reign) -> FileTable:
     return ask.source.read(
         ("champion-files", reign.model_uri, reign.lineage.files_uri, reign.lineage.files_sha256),
         Age.RARE,
-        lambda clients: _copied(clients, reign),
-    )
-
-
-def _copied(clients: "Clients", reign: Reign) -> CopyFiles:
-    try:
-        files = champion_files(clients, reign)
-    except (Damaged, NotFound, Refused) as problem:
-        return CopyFiles(problem=str(problem))
-    return CopyFiles(
-        files=files[:FILES_SHOWN],
-        left_out=max(len(files) - FILES_SHOWN, 0),
-        size=size_text(sum(each.size_bytes for each in files)),
+        lambda clients: file_table(lambda: champion_files(clients, reign)),
     )
 
 

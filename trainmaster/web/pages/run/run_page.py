@@ -2,19 +2,18 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import Damaged, NotFound, Refused
-from trainmaster.client.files.listing import RemoteFile, model_files, model_listing
+from trainmaster.client.files.listing import model_files, model_listing
 from trainmaster.client.find import Drop, Run
 from trainmaster.client.runs.facts import is_tuning
 from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_screen import next_commands, subject_facts
-from trainmaster.client.terminal import size_text, visible
+from trainmaster.client.terminal import visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.timeline import timeline
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.web.pages.file_table import FileTable, file_table
 from trainmaster.web.pages.run.actions import ACTIONS
 from trainmaster.web.pages.run.asked_run import explanation_of, found_of, run_of, seen_of
 from trainmaster.web.pages.run.drawings import chart_views, lane_table, stage_rows
@@ -24,9 +23,9 @@ from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
+    pass
 
-FILES_SHOWN, TRIES_SHOWN, PROBLEMS_SHOWN = 200, 20, 50
+TRIES_SHOWN, PROBLEMS_SHOWN = 20, 50
 
 
 def run(ask: Ask) -> Page:
@@ -93,34 +92,12 @@ def _problems(record: RunRecord) -> Sequence[str]:
     return record.problems[len(faults) :][:PROBLEMS_SHOWN]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileTable:
-    """The files of a model, or why they are unknown."""
-
-    files: Sequence[RemoteFile] = ()
-    left_out: int = 0
-    size: str = ""
-    problem: str = ""
-
-
 def _files(ask: Ask, found: Run) -> FileTable | None:
     """The files of the run's model; None while it has none."""
     if found.record.model is None:
         return None
     key = ("files", found.record.run_id, found.record.model.uri)
-    return ask.source.read(key, Age.RARE, lambda clients: _file_table(clients, found))
-
-
-def _file_table(clients: "Clients", found: Run) -> FileTable:
-    try:
-        files = model_files(clients, found)
-    except (Damaged, NotFound, Refused) as unknown:
-        return FileTable(problem=str(unknown))
-    return FileTable(
-        files=files[:FILES_SHOWN],
-        left_out=max(0, len(files) - FILES_SHOWN),
-        size=size_text(sum(each.size_bytes for each in files)),
-    )
+    return ask.source.read(key, Age.RARE, lambda clients: file_table(lambda: model_files(clients, found)))
 
 
 def document(ask: Ask) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Distinguishes this machine's requests from those that another site's page makes a browser send.
 
 Binding to loopback keeps out other machines, but not a web page in a browser on this one.
+
+The processes of functions load this file alone, without the package: it imports nothing of it.
 """
 
 import contextlib
@@ -8,9 +10,8 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from trainstack.json_bodies import google_error
 
 GATEWAY_ADDRESS = "127.0.0.2"
 """The source address of the gateway's connections to services: no request from there is the local user's."""
@@ -34,9 +35,9 @@ class LoopbackOnly:
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
         )
         if scope["type"] == "http" and (fault := _foreign(scope["method"], texts)):
-            await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
-                scope, receive, send
-            )
+            reasons = [{"message": fault, "domain": "global", "reason": "forbidden"}]
+            error = {"code": 403, "message": fault, "errors": reasons, "status": "PERMISSION_DENIED"}
+            await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
             return
         with contextlib.suppress(ClientDisconnect):  # the client is gone
             await self._app(scope, receive, send)

@@ -32,7 +32,7 @@ from requests.adapters import HTTPAdapter  # noqa: E402
 
 from tests.client.served import run_record  # noqa: E402
 from tests.e2e.project import Project, running_project  # noqa: E402
-from trainmaster.orchestrator.core.runs.index_row import IndexRow, index_object, row_metadata  # noqa: E402
+from trainmaster.orchestrator.core.runs.index import IndexRow, index_object, row_metadata  # noqa: E402
 from trainmaster.orchestrator.core.runs.states import RunState  # noqa: E402
 
 HELP, LS, FILTERED, STATUS, GCLOUD = "--help", "ls", "ls --state failed", "status RUN", "gcloud"

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from tests.contract.world import LEDGER, World
 from trainmaster.orchestrator.core.admission.candidates import indexed_job
-from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, parse_row
-from trainmaster.orchestrator.core.runs.indexing import index_row_of
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, index_row_of, parse_row
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.ports.objects import Objects
 

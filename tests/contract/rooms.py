@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.retraining import SMALL
 from tests.contract.world import LEDGER, REGION, Killed, World, request_rules_with, schema
-from trainmaster.orchestrator.core.admission.quota import deployment_class
+from trainmaster.orchestrator.core.admission.candidates import deployment_class
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (
     DeploymentRefused,

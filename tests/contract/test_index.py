@@ -13,7 +13,7 @@ from trainmaster.orchestrator.adapters.memory import MemoryJobs
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, bounded_text
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, bounded_text
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.status import show

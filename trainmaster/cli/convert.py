@@ -28,9 +28,8 @@ from trainmaster.orchestrator.core.documents.document import Document, parse_doc
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, model_name_from
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, find_names
-from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
+from trainmaster.orchestrator.core.requests.reading import checked_request, dialect_of, with_places
 from trainmaster.orchestrator.core.requests.request import Request, too_large
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of

@@ -13,9 +13,9 @@ from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.gpus import with_machines
-from trainmaster.orchestrator.core.requests.reading import resolved
+from trainmaster.orchestrator.core.requests.own_document import Translated
+from trainmaster.orchestrator.core.requests.reading import dialect_of, resolved
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
     Container,
@@ -28,7 +28,6 @@ from trainmaster.orchestrator.core.requests.spec import (
     WorkerPool,
     spec_from,
 )
-from trainmaster.orchestrator.core.requests.translation.own_document import Translated
 from trainmaster.resources import ROOT
 
 _SAMPLE_NAMES = {

@@ -14,7 +14,7 @@ from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
 from trainmaster.cli.runs.ls import SPARE, columns
 from trainmaster.cli.table import table_lines
-from trainmaster.orchestrator.core.runs.index_row import IndexRow
+from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.states import RunState
 
 ROWS = [

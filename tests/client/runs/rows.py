@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.client.served import Served
-from trainmaster.orchestrator.core.runs.index_row import IndexRow, index_object, row_metadata
+from trainmaster.orchestrator.core.runs.index import IndexRow, index_object, row_metadata
 from trainmaster.orchestrator.core.runs.states import RunState
 
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

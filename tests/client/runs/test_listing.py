@@ -13,7 +13,7 @@ from tests.client.runs.rows import START, row, write_index_object, write_row
 from tests.client.served import ROOT, Served, served_context
 from trainmaster.client.runs import listing
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
-from trainmaster.orchestrator.core.runs.index_row import IndexRow, index_object
+from trainmaster.orchestrator.core.runs.index import IndexRow, index_object
 from trainmaster.orchestrator.core.runs.states import RunState
 
 SCHEMA = json.loads((ROOT / "schemas/run_list.v1.schema.json").read_text())

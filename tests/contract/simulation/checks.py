@@ -6,9 +6,8 @@ from typing import Any
 
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEDGER, request_rules_with
-from trainmaster.orchestrator.core.admission.candidates import candidates_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.orchestrator.core.admission.queue import Place, limits_of
-from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.orchestrator.core.requests.submission import Submission

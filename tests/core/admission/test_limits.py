@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.core.admission_cases import CHIEF, V100, candidates, policy
 from tests.core.roles import T4
+from trainmaster.orchestrator.core.admission.candidates import CLASS_MAX_CHARS, quota_class
 from trainmaster.orchestrator.core.admission.queue import SlotSet, limits_of
-from trainmaster.orchestrator.core.admission.quota import CLASS_MAX_CHARS, quota_class
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.core.admission_cases import document
 from tests.core.runs.test_record import NOW, record
-from trainmaster.orchestrator.core.admission.candidates import parse_candidates
-from trainmaster.orchestrator.core.admission.quota import is_rate_limit
+from trainmaster.orchestrator.core.admission.candidates import is_rate_limit, parse_candidates
 from trainmaster.orchestrator.core.admission.waiting import (
     ROUNDS_MAX,
     back_off,

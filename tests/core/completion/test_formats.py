@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmaster.orchestrator.core.completion.formats import OTHER, format_of
+from trainmaster.orchestrator.core.completion.model import OTHER, format_of
 
 
 @pytest.mark.parametrize(

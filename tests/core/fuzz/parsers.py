@@ -39,7 +39,6 @@ from trainmaster.orchestrator.core.events.self_test import (
 from trainmaster.orchestrator.core.names import Buckets, is_run_id, status_object
 from trainmaster.orchestrator.core.orders.order import CancelOrder, FireOrder, RollbackOrder, parse_order
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
     IncomingDocument,
@@ -47,6 +46,7 @@ from trainmaster.orchestrator.core.requests.incoming import (
     parse_message,
     parse_upload,
 )
+from trainmaster.orchestrator.core.requests.reading import LEGACY, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.retraining.arrivals import (

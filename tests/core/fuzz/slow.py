@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.retraining.request_check import RuleRequireme
 from trainmaster.orchestrator.core.retraining.signals import parse_alert, parse_image_push, parse_notice
 from trainmaster.orchestrator.core.retraining.state import RuleState
 from trainmaster.orchestrator.core.runs.drop_status import parse_status
-from trainmaster.orchestrator.core.runs.index_row import parse_row
+from trainmaster.orchestrator.core.runs.index import parse_row
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 SLOW_S = 0.5

@@ -8,8 +8,7 @@ from jsonschema import Draft202012Validator
 
 from tests.core.roles import EXECUTOR, ONE, OTHER, PACKAGE, cluster, request, told
 from tests.core.shipped import NAMES, policy_document, schema
-from trainmaster.orchestrator.core.policy.image import repository
-from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.policy.policy import policy_from, repository
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.draft import Draft
 

@@ -14,9 +14,16 @@ from tests.core.runs.test_record import NOW, record
 from tests.core.shipped import schema
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes, parse_json
 from trainmaster.orchestrator.core.runs.end import Model, Rejection, TuningResult
-from trainmaster.orchestrator.core.runs.fitting import LEFT_OUT, PROBLEMS_MAX, TEXT_MAX_CHARS, stored_form
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
-from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original, RunRecord
+from trainmaster.orchestrator.core.runs.record import (
+    LEFT_OUT,
+    PROBLEMS_MAX,
+    TEXT_MAX_CHARS,
+    AcceptedRequest,
+    Original,
+    RunRecord,
+    stored_form,
+)
 from trainmaster.orchestrator.core.sizes import MAX_CANONICAL_BYTES, MAX_RECORD_BYTES
 
 RECORD = Draft202012Validator(schema("run_record.v2"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import is_object_name
-from trainmaster.orchestrator.core.runs.index_row import (
+from trainmaster.orchestrator.core.runs.index import (
     LABELS_MAX_BYTES,
     METADATA_MAX_BYTES,
     TEXT_MAX_BYTES,

@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.runs.listing import RunList
-    from trainmaster.orchestrator.core.runs.index_row import IndexRow
+    from trainmaster.orchestrator.core.runs.index import IndexRow
 
 LIMIT_MAX = 10_000
 NO_RUNS = "No runs yet. Submit one: trainmaster submit FILE"

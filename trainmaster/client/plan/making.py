@@ -12,9 +12,8 @@ from trainmaster.client.plan.outlook import limits_now, outlook
 from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, planned_jobs, with_refusals
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.orchestrator.core.admission.candidates import candidates_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.orchestrator.core.admission.prices import Prices
-from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import is_run_id, message_status_object, record_object, status_object
 from trainmaster.orchestrator.core.policy.policy import Policy

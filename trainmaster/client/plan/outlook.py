@@ -11,11 +11,10 @@ from datetime import datetime
 
 from trainmaster.client.runs.admission_objects import AdmissionObjects
 from trainmaster.client.terminal import plural
-from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates
+from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
-from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.request import Request
 

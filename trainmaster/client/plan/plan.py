@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.client.plan.outlook import LimitNow, Outlook
-from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates
+from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.orchestrator.core.admission.cost import estimate
 from trainmaster.orchestrator.core.admission.prices import Prices
-from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of

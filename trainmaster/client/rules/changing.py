@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.names import (
     record_object,
     split_object_uri,
 )
-from trainmaster.orchestrator.core.requests.dialects import has_request_key
+from trainmaster.orchestrator.core.requests.reading import has_request_key
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from trainmaster.client.runs.listing import SCANNED_MAX
-from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, index_object, index_parts
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, index_object, index_parts
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.policy.policy import glob_matches
-from trainmaster.orchestrator.core.runs.index_row import INDEX_PREFIX, IndexRow, index_object, parse_row
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, index_object, parse_row
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:

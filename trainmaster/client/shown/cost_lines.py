@@ -8,7 +8,7 @@ from trainmaster.client.runs.facts import cost_so_far
 from trainmaster.client.terminal import Fact
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.end import Cost
-from trainmaster.orchestrator.core.runs.index_row import IndexRow
+from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord
 
 

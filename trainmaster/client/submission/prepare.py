@@ -50,8 +50,8 @@ from trainmaster.orchestrator.core.names import (
     script_object,
 )
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
+from trainmaster.orchestrator.core.requests.reading import OWN, dialect_of
 from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 
 if TYPE_CHECKING:

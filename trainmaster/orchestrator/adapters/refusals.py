@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
-from trainmaster.orchestrator.core.admission.quota import deployment_class
+from trainmaster.orchestrator.core.admission.candidates import deployment_class
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
     DeploymentRefused,

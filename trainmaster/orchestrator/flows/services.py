@@ -17,12 +17,11 @@ from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.attempts import Attempts
 from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
-from trainmaster.orchestrator.stores.drop_statuses import DropStatuses
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
-from trainmaster.orchestrator.stores.index import Index
 from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.self_tests import SelfTests
+from trainmaster.orchestrator.stores.views import DropStatuses, Index
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,8 +37,7 @@ from trainmaster.orchestrator.core.names import (
     submitted_object,
 )
 from trainmaster.orchestrator.core.runs.end import ModelFiles
-from trainmaster.orchestrator.core.runs.fitting import stored_form
-from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
+from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord, stored_form
 from trainmaster.orchestrator.core.sizes import MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
 from trainmaster.orchestrator.ports.objects import Stored
 from trainmaster.orchestrator.stores.store import TEXT, Store, damage

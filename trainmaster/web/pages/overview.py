@@ -16,8 +16,7 @@ from trainmaster.client.shown.cost_lines import total_cost
 from trainmaster.client.shown.queue_lines import cap_texts, waits_text
 from trainmaster.client.study.study import number
 from trainmaster.orchestrator.core.admission.candidates import indexed_job
-from trainmaster.orchestrator.core.runs.index_row import IndexRow
-from trainmaster.orchestrator.core.runs.indexing import index_row_of
+from trainmaster.orchestrator.core.runs.index import IndexRow, index_row_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.web.pages.queue_page import queue_now

@@ -13,11 +13,10 @@ from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
-from trainmaster.orchestrator.core.requests.checks.prebuilt import container_of
-from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
-from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.legacy.job import MASTER
 from trainmaster.orchestrator.core.requests.legacy.machines import (
+from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACCELERATORS
+from trainmaster.orchestrator.core.requests.checks.programs import container_of
     ACCELERATORS,
     MACHINES,
     RETIRED_ACCELERATORS,
@@ -25,6 +24,7 @@ from trainmaster.orchestrator.core.requests.legacy.machines import (
     Machine,
 )
 from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR, RUNTIMES
+from trainmaster.orchestrator.core.requests.reading import LEGACY, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of

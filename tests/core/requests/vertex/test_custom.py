@@ -6,18 +6,9 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
 
-from tests.core.vertex_files import (
-    job,
-    job_spec,
-    package_pool,
-    plain,
-    snake,
-    sound,
-    spec_of,
-    told,
-)
+from tests.core.vertex_files import job, job_spec, package_pool, plain, snake, sound, spec_of, told
 from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM
+from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Container, PythonPackage
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.requests.vertex.dialect import DEPRECATED, STRATEGY_NUMBERS

@@ -8,7 +8,7 @@ import pytest
 from google.cloud.aiplatform_v1.types import StudySpec
 
 from tests.judges.discovery import api
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.reading import dialect_of
 from trainmaster.orchestrator.core.requests.vertex.study import (
     ALGORITHM_NUMBERS,
     GOAL_NUMBERS,

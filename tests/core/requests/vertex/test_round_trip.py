@@ -17,8 +17,8 @@ from tests.core.vertex_files import job, plain, snake, sound, spec_of
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
 from trainmaster.orchestrator.core.requests.placeholders import LITERAL
+from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 

@@ -1,18 +1,17 @@
 """The model that a chief saved: the files in its model directory, from any library.
 
 The model's files are never opened. The bucket's listing gives their names and sizes, `metrics.json` the metrics, and
-`export.json`, if the trainer wrote one, the data set.
+`export.json`, if the trainer wrote one, the data set. Its format is judged by file names alone.
 """
 
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from trainmaster.orchestrator.core.completion.formats import format_of
 from trainmaster.orchestrator.core.documents.codec import TooDeep, decoded, parse_json
 from trainmaster.orchestrator.core.documents.document import MAX_DEPTH
 from trainmaster.orchestrator.core.documents.faults import listed, plain
@@ -20,6 +19,46 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.values import has_too_many_values
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
 from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES, in_bytes
+
+OTHER = "other"
+"""Files that match no row below."""
+
+_BY_NAME = (
+    ("saved_model", r"saved_model\.(pb|pbtxt)"),
+    ("keras", r".+\.keras"),
+    ("keras_h5", r".+\.(h5|hdf5)"),
+    ("tflite", r".+\.(tflite|lite)"),
+    ("hugging_face", r"(model|diffusion_pytorch_model|adapter_model)(-\d+-of-\d+)?\.safetensors"),
+    ("hugging_face", r"pytorch_model(-\d+-of-\d+)?\.bin"),
+    ("safetensors", r".+\.safetensors"),
+    ("torchscript", r".+\.(torchscript|torchscript\.pt|ptl)"),
+    ("torch_export", r".+\.pt2"),
+    ("onnx", r".+\.onnx"),
+    ("pytorch", r".+\.(pt|pth|mar|ckpt)"),
+    ("xgboost", r".+\.(ubj|bst|xgb|xgboost)"),
+    ("lightgbm", r".*(lightgbm|lgbm?)[^/]*\.(txt|model)|.+\.lgbm?"),
+    ("catboost", r".+\.cbm"),
+    ("orbax", r"_CHECKPOINT_METADATA|_METADATA|manifest\.ocdbt"),
+    ("flax", r".+\.msgpack"),
+    ("scikit_learn", r".+\.(joblib|skops)"),
+    ("pickle", r".+\.(pkl|pickle)"),
+    ("tensorflow_checkpoint", r".+\.index"),
+)
+"""Ordered: if several rows match, the first names the format.
+
+Sources: the file names that each library's saving functions write, or that its guides use: Keras `model.save`,
+`tf.saved_model.save`, `torch.save`, `torch.jit.save`, `torch.export.save`, `torch.onnx.export`, transformers'
+`save_pretrained`, XGBoost's `save_model`, LightGBM's `save_model`, `joblib.dump`, Orbax's checkpointers.
+"""
+_EXPRESSIONS = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _BY_NAME)
+
+
+def format_of(paths: Iterable[str]) -> str:
+    """The format of the model that consists of these files, given as paths relative to its directory."""
+    names = {path.rpartition("/")[2] for path in paths}
+    found = (name for name, expression in _EXPRESSIONS if any(map(expression.fullmatch, names)))
+    return next(found, OTHER)
+
 
 MANIFEST_NAME, METRICS_NAME = "export.json", "metrics.json"
 MAX_METRICS = 200

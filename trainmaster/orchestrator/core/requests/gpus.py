@@ -9,8 +9,8 @@ from trainmaster.orchestrator.core.documents.faults import Fault, json_path, lis
 from trainmaster.orchestrator.core.documents.values import Path, text_at
 from trainmaster.orchestrator.core.policy.policy import TPU, Machines
 from trainmaster.orchestrator.core.requests.draft import FALLBACKS, ROLES, iter_fallbacks
+from trainmaster.orchestrator.core.requests.own_document import Translated, Translation
 from trainmaster.orchestrator.core.requests.spec import Accelerator
-from trainmaster.orchestrator.core.requests.translation.own_document import Translated, Translation
 
 NAMES: Mapping[str, str] = {
     "T4": "NVIDIA_TESLA_T4",

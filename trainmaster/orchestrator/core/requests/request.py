@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.requests.checks.cluster import (
     fallback_faults,
 )
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
-from trainmaster.orchestrator.core.requests.checks.prebuilt import prebuilt_faults, prebuilt_warnings
+from trainmaster.orchestrator.core.requests.checks.programs import prebuilt_faults, prebuilt_warnings
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
 from trainmaster.orchestrator.core.requests.draft import (

@@ -1,6 +1,6 @@
 """The job that a valid request describes, in the project's terms."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -283,3 +283,14 @@ def _program(runs: Running) -> Program:
     if runs.package is None:
         return decoded(Container, {**words, "command": runs.command})
     return decoded(PythonPackage, {**words, **runs.package})
+
+
+def unchanged(value: object) -> object:
+    return value
+
+
+def renamed(
+    document: Mapping[str, Any], keys: Mapping[str, str], write: Callable[[Any], object] = unchanged
+) -> dict[str, object]:
+    """What the document has of the keys, under their other names, each value as `write` gives it."""
+    return {theirs: write(document[ours]) for ours, theirs in keys.items() if ours in document}

@@ -3,8 +3,10 @@
 Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from trainmaster.orchestrator.core.requests.spec import renamed, unchanged
 
 ALGORITHMS: Mapping[str, str] = {
     "bayesian": "ALGORITHM_UNSPECIFIED",
@@ -63,17 +65,6 @@ STOP_STUDY_TIMES: Mapping[str, tuple[str, str]] = {
 Document = Mapping[str, Any]
 
 
-def _as_it_is(value: object) -> object:
-    return value
-
-
-def renamed(
-    document: Document, keys: Mapping[str, str], write: Callable[[Any], object] = _as_it_is
-) -> dict[str, object]:
-    """What the document has of the keys, under their other names, each value as `write` gives it."""
-    return {theirs: write(document[ours]) for ours, theirs in keys.items() if ours in document}
-
-
 def study_spec(tuning: Document) -> dict[str, object]:
     """The `studySpec` of the job, of a tuning that the schema accepts and `tuning_faults` finds nothing wrong with."""
     spec: dict[str, object] = {
@@ -101,7 +92,7 @@ def _metric(metric: Document) -> dict[str, object]:
 
 def _parameter(name: str, parameter: Document) -> dict[str, object]:
     kind = parameter["type"]
-    write = _int64 if kind == "integer" else _as_it_is
+    write = _int64 if kind == "integer" else unchanged
     fields: dict[str, object] = {"parameterId": name, f"{kind}ValueSpec": renamed(parameter, VALUES, write)}
     if "scale" in parameter:
         fields["scaleType"] = SCALES[parameter["scale"]]

@@ -22,8 +22,9 @@ from trainmaster.orchestrator.core.requests.spec import (
     Scheduling,
     Script,
     WorkerPool,
+    renamed,
 )
-from trainmaster.orchestrator.core.requests.study import renamed, study_spec
+from trainmaster.orchestrator.core.requests.study import study_spec
 
 REPLICA_ENVIRONMENT = "TRAINMASTER_REPLICA_ENVIRONMENT"
 """The variable that asks for another TF_CONFIG than Vertex AI's: docs/reference/contracts.md."""

@@ -11,11 +11,10 @@ from trainmaster.orchestrator.core.documents.document import Document, parse_doc
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Refused, json_path, listed
 from trainmaster.orchestrator.core.documents.values import Work, mapping_at, text_at, units
 from trainmaster.orchestrator.core.names import Buckets, output_uri
-from trainmaster.orchestrator.core.policy.image import repository
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
-from trainmaster.orchestrator.core.requests.reading import checked_request
+from trainmaster.orchestrator.core.requests.reading import checked_request, dialect_of
 from trainmaster.orchestrator.core.requests.request import RequestRules, too_large
 from trainmaster.orchestrator.core.retraining.condition import (
     SAMPLE_RUN_ID,

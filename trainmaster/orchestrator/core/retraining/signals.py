@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
 from trainmaster.orchestrator.core.orders.order import FireOrder
-from trainmaster.orchestrator.core.policy.image import repository
+from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.incoming import Ignored
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.rule import Rule

@@ -37,7 +37,7 @@ class Model:
 
     uri: str
     format: str | None = None
-    """For example `saved_model`; see core/completion/formats.py."""
+    """For example `saved_model`; see core/completion/model.py."""
     manifest_uri: str | None = None
     manifest_sha256: str | None = None
     manifest_generation: int | None = None

@@ -17,10 +17,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.admission.candidates import candidates_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
-from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.job_names import JobKind

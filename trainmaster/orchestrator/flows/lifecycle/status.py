@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.runs.drop_status import (
     status_of_run,
     status_of_source,
 )
-from trainmaster.orchestrator.core.runs.indexing import index_row_of
+from trainmaster.orchestrator.core.runs.index import index_row_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import FlowResult, Services

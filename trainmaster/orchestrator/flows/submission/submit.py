@@ -15,9 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of, current_candidate
+from trainmaster.orchestrator.core.admission.candidates import (
+    Candidate,
+    candidates_of,
+    current_candidate,
+    deployment_class,
+    is_rate_limit,
+    quota_class,
+)
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet
-from trainmaster.orchestrator.core.admission.quota import deployment_class, is_rate_limit, quota_class
 from trainmaster.orchestrator.core.admission.waiting import (
     WAIT_FIRST,
     attempts_of,

@@ -1,6 +1,7 @@
 """Where the roles of a request make no sense together, beyond what a schema can say, and what is worth a warning.
 
-Source of what a cluster can be: https://cloud.google.com/vertex-ai/docs/training/distributed-training
+Sources: https://cloud.google.com/vertex-ai/docs/training/distributed-training for what a cluster can be,
+https://cloud.google.com/vertex-ai/docs/training/schedule-jobs-dws for machines of flexible start.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,10 +9,8 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
 from trainmaster.orchestrator.core.documents.values import is_true, mapping_at, text_at, whole_at
-from trainmaster.orchestrator.core.policy.image import repository
-from trainmaster.orchestrator.core.policy.policy import glob_matches
+from trainmaster.orchestrator.core.policy.policy import glob_matches, repository
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults
-from trainmaster.orchestrator.core.requests.checks.scheduling import flex_start_faults
 from trainmaster.orchestrator.core.requests.disks import DISK_TYPES, boot_disks
 from trainmaster.orchestrator.core.requests.draft import (
     FALLBACK_KEYS,
@@ -24,6 +23,45 @@ from trainmaster.orchestrator.core.requests.draft import (
     merged,
     without_fallbacks,
 )
+
+FLEX_START_ACCELERATORS = (
+    "NVIDIA_L4",
+    "NVIDIA_TESLA_A100",
+    "NVIDIA_A100_80GB",
+    "NVIDIA_H100_80GB",
+    "NVIDIA_H100_MEGA_80GB",
+    "NVIDIA_H200_141GB",
+    "NVIDIA_B200",
+)
+"""L4, A100, H100, H200 and B200, by the service's names."""
+_MACHINE = ("machine", "accelerator", "tpu_topology")
+
+
+def flex_start_faults(draft: Draft) -> Iterator[Fault]:
+    """Pools that cannot be waited for."""
+    if not is_true(draft.scheduling, "flex_start"):
+        return
+    chief = draft.roles.get("chief", {})
+    for role, pool in draft.roles.items():
+        accelerator = text_at(pool, "accelerator", "type")
+        if "machine" in pool and accelerator not in FLEX_START_ACCELERATORS:
+            yield Fault(
+                at=("cluster", role, *(("accelerator", "type") if accelerator else ("machine",))),
+                problem="flex_start works only with these GPUs",
+                value=accelerator or pool["machine"],
+                among=FLEX_START_ACCELERATORS,
+                repair="use such a machine, or remove flex_start",
+            )
+            continue
+        for key in _MACHINE:
+            if pool.get(key) != chief.get(key):
+                yield Fault(
+                    at=("cluster", role, key),
+                    problem="flex_start requires the same machine and accelerator for every role",
+                    value=pool.get(key),
+                    allowed=f"the chief's, {shown(chief.get(key))}",
+                )
+
 
 REDUCTION_SERVER = "*-docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
 """Google's image that adds up gradients in worker pool 2, for workers that train with NCCL.

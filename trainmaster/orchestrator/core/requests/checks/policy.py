@@ -20,8 +20,7 @@ from trainmaster.orchestrator.core.documents.values import (
     text_at,
     whole_at,
 )
-from trainmaster.orchestrator.core.policy.image import has_digest, repository
-from trainmaster.orchestrator.core.policy.policy import Machines, Policy, among, under
+from trainmaster.orchestrator.core.policy.policy import Machines, Policy, among, has_digest, repository, under
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.gpus import accelerator_type

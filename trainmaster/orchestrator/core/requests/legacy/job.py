@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmaster.orchestrator.core.requests.translation.fields import Fields
-from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
+from trainmaster.orchestrator.core.requests.fields import Fields
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 
 
 @dataclass(frozen=True, kw_only=True)

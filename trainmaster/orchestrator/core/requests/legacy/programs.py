@@ -14,10 +14,10 @@ from trainmaster.orchestrator.core.requests.legacy.job import (
     Meaning,
     Role,
     write_meaning,
+from trainmaster.orchestrator.core.requests.fields import copy_keys
 )
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.placeholders import literal
-from trainmaster.orchestrator.core.requests.translation.fields import copy_keys
-from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
 
 # Vertex AI installs Python packages in its own prebuilt containers alone, so no other image can take their place:
 # https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#PythonPackageSpec ("You must use an image

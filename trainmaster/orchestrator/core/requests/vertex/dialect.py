@@ -15,9 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.names import MODEL_LABEL, PRIORITY_LABEL, RUN_LABEL, model_name_from
-from trainmaster.orchestrator.core.requests.spec import SETTINGS
-from trainmaster.orchestrator.core.requests.submission import DURATIONS, FLAGS, STRATEGIES
-from trainmaster.orchestrator.core.requests.translation.fields import (
+from trainmaster.orchestrator.core.requests.fields import (
     Fields,
     Numbers,
     by_number,
@@ -25,11 +23,9 @@ from trainmaster.orchestrator.core.requests.translation.fields import (
     inverse,
     number,
 )
-from trainmaster.orchestrator.core.requests.translation.own_document import (
-    OwnDocument,
-    Translated,
-    Translation,
-)
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Translated, Translation
+from trainmaster.orchestrator.core.requests.spec import SETTINGS
+from trainmaster.orchestrator.core.requests.submission import DURATIONS, FLAGS, STRATEGIES
 from trainmaster.orchestrator.core.requests.vertex.pools import write_pools
 from trainmaster.orchestrator.core.requests.vertex.study import write_tuning
 

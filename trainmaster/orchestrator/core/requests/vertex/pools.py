@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.requests.draft import ROLES
-from trainmaster.orchestrator.core.requests.placeholders import literal
-from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
-from trainmaster.orchestrator.core.requests.translation.fields import (
+from trainmaster.orchestrator.core.requests.fields import (
     Fields,
     Numbers,
     by_number,
@@ -14,7 +12,9 @@ from trainmaster.orchestrator.core.requests.translation.fields import (
     inverse,
     number,
 )
-from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument, Path
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Path
+from trainmaster.orchestrator.core.requests.placeholders import literal
+from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
 
 ACCELERATOR_NUMBERS: Numbers = {
     0: "ACCELERATOR_TYPE_UNSPECIFIED",

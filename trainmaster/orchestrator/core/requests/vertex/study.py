@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.requests.fields import Fields, Numbers, copy_keys, inverse, number
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import (
     ALGORITHMS,
@@ -18,14 +20,6 @@ from trainmaster.orchestrator.core.requests.study import (
     STOPPING_SETTINGS,
     VALUES,
 )
-from trainmaster.orchestrator.core.requests.translation.fields import (
-    Fields,
-    Numbers,
-    copy_keys,
-    inverse,
-    number,
-)
-from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument
 
 _UNSUPPORTED: Mapping[str, str] = {
     "convexStopConfig": "only the API's v1beta1 has it, and deprecated it for convexAutomatedStoppingSpec",

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, listed, nearest, unknown_key
 from trainmaster.orchestrator.core.documents.values import whole
-from trainmaster.orchestrator.core.requests.translation.own_document import OwnDocument, Path, Translation
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Path, Translation
 
 Numbers = Mapping[int, str]
 """The names of an enum by number; 0 is the unspecified one."""

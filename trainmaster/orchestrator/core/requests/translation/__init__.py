@@ -1,1 +1,0 @@
-"""Reads a document in the spelling of a Google API, and writes it as one in our own."""

@@ -39,7 +39,7 @@ def test_a_full_limit_delays_only_its_own_runs() -> None:
     first, second = launched(world), launched(world)
     other = launched(world, model_name="other")
     assert states(world, first, second, other) == ["submitted", "waiting", "submitted"]
-    (slot,) = world.services().slots.taken("model.cassava")
+    (slot,) = world.services().slots.taken_slots("model.cassava")
     assert world.record(first).admission.slots == (held_slot("model.cassava/0", slot.version),)
     waiting = world.record(second).admission.waiting
     assert waiting is not None

@@ -51,20 +51,20 @@ def test_a_slot_has_one_holder_however_many_want_it(objects: Objects, bucket: st
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(take, range(8))) == 1
-    (slot,) = slots.taken("all")
+    (slot,) = slots.taken_slots("all")
     held = slots.take("all", 0, "heir", instead_of=slot)
     with pytest.raises(GenerationMoved):
         slots.take("all", 0, "late", instead_of=slot)
     slots.free(held_slot(slot.name, slot.version))
-    assert [each.holder for each in slots.taken("all")] == ["heir"]
-    (slot,) = slots.taken("all")
+    assert [each.holder for each in slots.taken_slots("all")] == ["heir"]
+    (slot,) = slots.taken_slots("all")
     assert held == held_slot(slot.name, slot.version)
     again = slots.take("all", 0, "heir", instead_of=slot)
     slots.free(held)
-    assert [each.holder for each in slots.taken("all")] == ["heir"], "the run's next job holds it"
+    assert [each.holder for each in slots.taken_slots("all")] == ["heir"], "the run's next job holds it"
     slots.free(again)
     slots.free(again)
-    assert slots.taken("all") == []
+    assert slots.taken_slots("all") == []
 
 
 def test_the_slots_of_a_limit_are_not_those_of_one_whose_name_begins_alike(
@@ -74,7 +74,7 @@ def test_the_slots_of_a_limit_are_not_those_of_one_whose_name_begins_alike(
     slots.take("model.a", 10, "run-1")
     slots.take("model.a", 9, "run-2")
     slots.take("model.ab", 0, "run-3")
-    assert [each.name for each in slots.taken("model.a")] == ["model.a/9", "model.a/10"]
+    assert [each.name for each in slots.taken_slots("model.a")] == ["model.a/9", "model.a/10"]
 
 
 def test_marks_are_counted_by_day_with_their_cost(objects: Objects, bucket: str) -> None:

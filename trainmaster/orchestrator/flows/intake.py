@@ -109,7 +109,7 @@ def _take_object(services: Services, incoming: IncomingDocument, dropped: Stored
     except ObjectGone as gone:
         run_id = services.drop_statuses.run_of(dropped.name, dropped.generation)
         held = services.ledger.find(run_id) if run_id is not None else None
-        return reject(services, incoming, _gone(gone)) if held is None else resume(services, held)
+        return reject(services, incoming, _gone_refusal(gone)) if held is None else resume(services, held)
     source, own = incoming.source, replace(dropped, size_bytes=found.size_bytes)
     actual = drop_of(own, source.event_id, found.created_at, source.received_at)
     held = services.ledger.find(actual.run_id) if actual.run_id != incoming.run_id else None
@@ -132,7 +132,7 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
 def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
     content = incoming.content
     if isinstance(content, bytes):
-        return _published(content)
+        return _message_text(content)
     refusal = too_large(content.size_bytes)
     if refusal is not None:
         return refusal
@@ -141,17 +141,17 @@ def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
             content.bucket, content.name, content.generation, max_bytes=MAX_REQUEST_BYTES
         )
     except ObjectGone as gone:
-        return _gone(gone)
+        return _gone_refusal(gone)
     except ObjectTooLarge:
         return oversized()
     return decode_text(found, as_json=content.name.lower().endswith(".json"))
 
 
-def _published(content: bytes) -> Text | Refused:
+def _message_text(content: bytes) -> Text | Refused:
     return too_large(len(content)) or decode_text(content, as_json=is_json(content))
 
 
-def _gone(gone: ObjectGone) -> Refused:
+def _gone_refusal(gone: ObjectGone) -> Refused:
     fault = Fault(
         path="$",
         problem=f"{gone}: it was deleted or overwritten before it was read",
@@ -176,7 +176,7 @@ def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
         asked_at=entry.written_at,
         answered_at=services.clock.now(),
     )
-    return _answered(services, answer, "a log entry arrived")
+    return _answer(services, answer, "a log entry arrived")
 
 
 def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowResult:
@@ -187,7 +187,7 @@ def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowRe
         ServiceFailed: the answer could not be written.
     """
     request_rules = services.request_rules().of_team(team, "a message on this topic")
-    text = _published(dry_run.content)
+    text = _message_text(dry_run.content)
     request: Request | Refused
     if isinstance(request_rules, Refused):
         request = request_rules
@@ -212,13 +212,13 @@ def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowRe
         answered_at=services.clock.now(),
         verdict=verdict,
     )
-    return _answered(services, answer, f"a request was checked: {_word(request)}")
+    return _answer(services, answer, f"a request was checked: {_word(request)}")
 
 
 def _word(request: object) -> str:
     return "refused" if isinstance(request, Refused) else "found sound"
 
 
-def _answered(services: Services, answer: Answer, what: str) -> FlowResult:
+def _answer(services: Services, answer: Answer, what: str) -> FlowResult:
     uri = services.self_tests.answer(answer)
     return FlowResult(message=f"self-test {answer.self_test_id}: {what}; {uri}")

@@ -26,7 +26,7 @@ from trainmaster.orchestrator.flows.lifecycle.slots import full_limit, limits_fo
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
-from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, Turns, described, run_item
+from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, Turns, error_text, run_item
 from trainmaster.orchestrator.stores.admission import PLACES_MAX
 from trainmaster.orchestrator.stores.ledger import Held
 
@@ -62,7 +62,7 @@ def admit(
     """
     try:
         queue_pass = start_pass(services, room_freed=room_freed)
-        yield from _placed(services, queue_pass, waiting)
+        yield from _restore_places(services, queue_pass, waiting)
     except TrainmasterError as error:
         yield FlowResult(message=f"the queue was not processed: {error}", severity="WARNING")
         return
@@ -78,7 +78,7 @@ def admit(
         if _is_skipped(turns, queue_pass, place):
             continue
         try:
-            done = _guarded(turns, services, queue_pass, place, reclaim=reclaim)
+            done = _try_as_turn(turns, services, queue_pass, place, reclaim=reclaim)
         except RecordMoved:  # another pass took it over
             queue_pass.mark_claimed(place)
         except BUSY:
@@ -91,7 +91,7 @@ def admit(
             yield FlowResult(message=f"not admitted: {error}", run_id=place.run_id, severity="WARNING")
         except Exception as error:  # a bug in this program must not stop the pass for the other runs
             queue_pass.mark_gone(place.run_id)
-            message = f"not admitted: {described(error)}"
+            message = f"not admitted: {error_text(error)}"
             yield FlowResult(message=message, run_id=place.run_id, severity="CRITICAL")
         else:
             if done is not None:
@@ -106,15 +106,15 @@ def _is_skipped(turns: Turns | None, queue_pass: QueuePass, place: Place) -> boo
     return queue_pass.skips(place)
 
 
-def _guarded(
+def _try_as_turn(
     turns: Turns | None, services: Services, queue_pass: QueuePass, place: Place, *, reclaim: bool
 ) -> FlowResult | None:
     if turns is None:  # an event, whose deliveries are counted
-        return _turn(services, queue_pass, place, reclaim=reclaim)
-    return turns.take(run_item(place.run_id), lambda: _turn(services, queue_pass, place, reclaim=reclaim))
+        return _try_run(services, queue_pass, place, reclaim=reclaim)
+    return turns.take(run_item(place.run_id), lambda: _try_run(services, queue_pass, place, reclaim=reclaim))
 
 
-def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: bool) -> FlowResult | None:
+def _try_run(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: bool) -> FlowResult | None:
     held = services.ledger.find(place.run_id)
     if held is None or held.record.state not in (RunState.RESERVED, RunState.WAITING):
         services.queue.remove(place)
@@ -154,7 +154,9 @@ def _leave_until_lease_ends(services: Services, queue_pass: QueuePass, place: Pl
     queue_pass.mark_gone(place.run_id)
 
 
-def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) -> Iterator[FlowResult]:
+def _restore_places(
+    services: Services, queue_pass: QueuePass, waiting: Sequence[Held]
+) -> Iterator[FlowResult]:
     """Give a place to each run that waits by its record but has none; report a queue that is known only in part."""
     if queue_pass.has_more:
         message = f"more than {PLACES_MAX:,} runs wait: this pass knows only the first ones; the others move up behind them"

@@ -22,12 +22,12 @@ from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run
 from trainmaster.orchestrator.flows.lifecycle.finish import finish_run
-from trainmaster.orchestrator.flows.lifecycle.status import add_row, warned
-from trainmaster.orchestrator.flows.lifecycle.transitions import second_look_done
+from trainmaster.orchestrator.flows.lifecycle.status import add_row, with_warnings
+from trainmaster.orchestrator.flows.lifecycle.transitions import finish_second_look
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
-from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, RUNS_SHARE, Done, Turns, described, run_item
+from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, RUNS_SHARE, Done, Turns, error_text, run_item
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Item, Kind
 from trainmaster.orchestrator.stores.ledger import Held, Marker
@@ -51,7 +51,7 @@ def reconcile(services: Services, turns: Turns, active: Iterable[Marker]) -> Ite
     """
     waiting: list[Held] = []
     made_room = False
-    for result in _looked_at(services, turns, active, waiting):
+    for result in _look_at_all(services, turns, active, waiting):
         made_room = made_room or result.made_room
         yield result
     yield from admit(services, room_freed=made_room, waiting=waiting, reclaim=True, turns=turns)
@@ -61,17 +61,17 @@ def reconcile(services: Services, turns: Turns, active: Iterable[Marker]) -> Ite
         yield FlowResult(message=f"old cap marks could not be deleted: {error}", severity="WARNING")
 
 
-def _looked_at(
+def _look_at_all(
     services: Services, turns: Turns, active: Iterable[Marker], waiting: list[Held]
 ) -> Iterator[FlowResult]:
     until = services.clock.now() + services.timeout * RUNS_SHARE
     markers = {_item(marker): marker for marker in active}
     items = turns.order(Kind.RUN, markers)
-    yield from _quarantined(turns, markers)
+    yield from _quarantine_results(turns, markers)
     looked_at = 0
     for done in turns.each(items, lambda item: _look_at(services, markers[item], waiting), until=until):
         looked_at += 1
-        yield from _reported(markers[done.item], done)
+        yield from _results_of(markers[done.item], done)
     left = len(items) - looked_at
     if left:
         message = (
@@ -84,27 +84,27 @@ def _item(marker: Marker) -> Item:
     return run_item(marker.run_id, f"{encoded_time(marker.created_at)} {marker.run_id}")
 
 
-def _quarantined(turns: Turns, markers: Mapping[Item, Marker]) -> Iterator[FlowResult]:
-    for item, why in turns.quarantined(markers):
+def _quarantine_results(turns: Turns, markers: Mapping[Item, Marker]) -> Iterator[FlowResult]:
+    for item, why in turns.items_in_quarantine(markers):
         message = (
             f"not reconciled: in quarantine after {ATTEMPTS_MAX} failures, and tried again every hour: {why}"
         )
-        yield _not_reconciled(markers[item], message, "ERROR")
+        yield _unreconciled_result(markers[item], message, "ERROR")
 
 
-def _reported(marker: Marker, done: Done[FlowResult | None]) -> Iterator[FlowResult]:
+def _results_of(marker: Marker, done: Done[FlowResult | None]) -> Iterator[FlowResult]:
     match done.error:
         case None:
             yield from () if done.result is None else (done.result,)
         case LeaseHeld():
             return
         case TrainmasterError() as error:
-            yield _not_reconciled(marker, f"not reconciled: {error}", "WARNING")
+            yield _unreconciled_result(marker, f"not reconciled: {error}", "WARNING")
         case error:  # a bug in this program must not stop the pass for the other runs
-            yield _not_reconciled(marker, f"not reconciled: {described(error)}", "CRITICAL")
+            yield _unreconciled_result(marker, f"not reconciled: {error_text(error)}", "CRITICAL")
 
 
-def _not_reconciled(marker: Marker, message: str, severity: str) -> FlowResult:
+def _unreconciled_result(marker: Marker, message: str, severity: str) -> FlowResult:
     return FlowResult(
         message=message, run_id=marker.run_id, severity=severity, event=LogEvent.RUN_NOT_RECONCILED
     )
@@ -130,14 +130,14 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowRes
         record.submission.second_job_check_at is not None
         and record.submission.second_job_check_at <= services.clock.now()
     ):
-        held = second_look_done(services, held)
+        held = finish_second_look(services, held)
     return _ask_job(services, held)
 
 
 def _unreadable(marker: Marker, damaged: RecordDamaged) -> FlowResult:
     if isinstance(damaged, RecordUnsupported):  # as expected while another release is being deployed
         return FlowResult(message=str(damaged), run_id=marker.run_id, severity="NOTICE")
-    return _not_reconciled(marker, str(damaged), "ERROR")
+    return _unreconciled_result(marker, str(damaged), "ERROR")
 
 
 def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
@@ -145,7 +145,7 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
     record = held.record
     check_at = record.submission.second_job_check_at
     if check_at is not None and check_at <= services.clock.now():
-        held = second_look_done(services, held)
+        held = finish_second_look(services, held)
     elif check_at is not None and all_over(record):
         return None
     finished = finish_run(services, held, STEPS)
@@ -153,7 +153,7 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
         return None  # a step that failed is repeated later
     had_room = record.job is not None
     result = FlowResult(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)
-    return warned(result, finished.problems)
+    return with_warnings(result, finished.problems)
 
 
 def _look_at_orphan(services: Services, marker: Marker) -> FlowResult | None:
@@ -176,7 +176,7 @@ def _ask_job(services: Services, held: Held) -> FlowResult:
         ended = job_vanished(record, failure, report=REPORT, now=now, attempt=services.attempt)
         finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
         result = FlowResult(message=failure.message, run_id=record.run_id, severity="ERROR", made_room=True)
-        return warned(result, finished.problems)
+        return with_warnings(result, finished.problems)
     result = complete_run(services, held, job, REPORT, shows_progress=True)
     if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # a request to cancel guarantees nothing, and may never have been sent

@@ -48,7 +48,7 @@ class Done(Generic[_Result]):
     error: Exception | None = None
 
 
-def described(error: Exception | None) -> str:
+def error_text(error: Exception | None) -> str:
     """The message of a foreseen error, or the traceback of a bug in this program."""
     if error is None or isinstance(error, TrainmasterError):
         return str(error)
@@ -143,7 +143,7 @@ class Turns:
         is_due = item.kind is Kind.RUN and self._services.clock.now() - attempt.at >= RUN_RETRIED_AFTER
         return self._is_over(attempt) and (attempt.number < ATTEMPTS_MAX or is_due)
 
-    def quarantined(self, items: Iterable[Item]) -> list[tuple[Item, str]]:
+    def items_in_quarantine(self, items: Iterable[Item]) -> list[tuple[Item, str]]:
         """The items that get no more turns, and why."""
         found = ((item, self._traces.of(item)) for item in items)
         return [
@@ -176,19 +176,19 @@ class Turns:
             result = work()
         except TrainmasterError:
             if past is not None:
-                self._failed(item, past.number, past.failure or DIED)
+                self._record_failure(item, past.number, past.failure or DIED)
             elif marked:
-                self._succeeded(item)
+                self._forget_failures(item)
             raise
         except Exception as error:
-            self._failed(item, number, f"{type(error).__name__}: {error}")
+            self._record_failure(item, number, f"{type(error).__name__}: {error}")
             raise
         spent_s = services.clock.processor_s() - began_s
         if spent_s > PROCESSOR_MAX_S:
             failure = f"it took {spent_s:.0f} s of processor time, more than {PROCESSOR_MAX_S:.0f} s"
-            self._failed(item, number, failure)
+            self._record_failure(item, number, failure)
         elif marked:
-            self._succeeded(item)
+            self._forget_failures(item)
         return result
 
     def each(
@@ -207,7 +207,7 @@ class Turns:
             except Exception as error:  # for the caller, who reports it and continues with the other items
                 return Done(item=item, error=error)
 
-        for number, done in enumerate(_mapped(turn, items, 1 if items and self.careful else at_once)):
+        for number, done in enumerate(_iter_results(turn, items, 1 if items and self.careful else at_once)):
             if done is None:
                 self._stop(items[:number], items[number])
                 return
@@ -257,17 +257,19 @@ class Turns:
         """Whether no tick works on it: that one failed, or is dead."""
         return bool(attempt.failure) or self._services.clock.now() - attempt.at >= DEAD_AFTER
 
-    def _failed(self, item: Item, number: int, failure: str) -> None:
+    def _record_failure(self, item: Item, number: int, failure: str) -> None:
         self._failed_now.add(item)
         with suppress(TrainmasterError):
             self._services.attempts.begin(item, number, failure)
 
-    def _succeeded(self, item: Item) -> None:
+    def _forget_failures(self, item: Item) -> None:
         with suppress(TrainmasterError):
             self._services.attempts.forget(item)
 
 
-def _mapped(work: Callable[[int, Item], _Result], items: Sequence[Item], at_once: int) -> Iterator[_Result]:
+def _iter_results(
+    work: Callable[[int, Item], _Result], items: Sequence[Item], at_once: int
+) -> Iterator[_Result]:
     """The results in the items' order, of as many at once. No more work is begun once the caller stops."""
     if at_once == 1:
         yield from map(work, range(len(items)), items)

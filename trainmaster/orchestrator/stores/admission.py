@@ -72,7 +72,7 @@ class Slots(Store):
     The object's content is the run's id, which its metadata repeats.
     """
 
-    def taken(self, limit: str) -> Sequence[Slot]:
+    def taken_slots(self, limit: str) -> Sequence[Slot]:
         """Every taken slot of the limit, by number: as many as the policy ever allowed at once, 10,000 at most."""
         listed = self.objects.listing(self.bucket, slot_object(f"{limit}/"))
         found = [slot for slot in map(_slot, listed) if slot is not None]
@@ -126,7 +126,7 @@ class Starts(Store):
 
     def _marks(self, prefix: str) -> Sequence[CountedStart]:
         listed = self.objects.listing(self.bucket, prefix)
-        marks = (mark for mark in map(_counted, listed) if mark is not None)
+        marks = (mark for mark in map(_counted_start, listed) if mark is not None)
         return list(islice(marks, COUNTED_MAX + 1))
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
@@ -165,7 +165,7 @@ class Starts(Store):
         self._write_once(cap_object(window), document)
 
 
-def _counted(listed: Listed) -> CountedStart | None:
+def _counted_start(listed: Listed) -> CountedStart | None:
     return parse_start(
         listed.name, listed.metadata, generation=listed.generation, created_at=listed.created_at
     )

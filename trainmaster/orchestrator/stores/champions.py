@@ -55,7 +55,7 @@ class Champions(Store):
 
     def _read(self, model_name: str, team: str | None) -> tuple[Champion | None, int, object]:
         name = champion_object(model_name, team)
-        return self._parsed(name, partial(decoded, Champion), MAX_CHAMPION_BYTES)
+        return self._parse(name, partial(decoded, Champion), MAX_CHAMPION_BYTES)
 
     def _write(self, champion: Champion, generation: int, document: object) -> None:
         current = champion.current

@@ -121,7 +121,7 @@ class Models:
 
     def _directory(self, place: ModelLocation) -> ModelDirectory:
         try:
-            uri, prefix, listed = self._listed(place)
+            uri, prefix, listed = self._list(place)
         except ObjectGone:
             return ModelDirectory(uri=place.uri, is_named=place.is_named)  # there is no such bucket
         except AccessDenied as denied:
@@ -144,7 +144,7 @@ class Models:
             since=place.since,
         )
 
-    def _listed(self, place: ModelLocation) -> tuple[str, str, list[Listed]]:
+    def _list(self, place: ModelLocation) -> tuple[str, str, list[Listed]]:
         """The URI of the directory or file, what names in it begin with, and at most MAX_FILES + 1 of its objects."""
         bucket, name = split_object_uri(place.uri.rstrip("/"))
         objects = list(itertools.islice(self.objects.listing(bucket, f"{name}/"), MAX_FILES + 1))

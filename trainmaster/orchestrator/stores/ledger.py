@@ -90,7 +90,7 @@ class Ledger(Store):
             raise RecordDamaged(self._uri(name), damage(large)) from large
         if stored is None:
             return None
-        return _held(stored, self._uri(name))
+        return _held_record(stored, self._uri(name))
 
     def present(self, run_id: str) -> Held:
         """The record, which was just read.
@@ -218,7 +218,7 @@ class Ledger(Store):
         return self._uri(record_object(run_id))
 
 
-def _held(stored: Stored, uri: str) -> Held:
+def _held_record(stored: Stored, uri: str) -> Held:
     try:
         document = parse_json(stored.content)
         if isinstance(document, dict) and document.get("schema") != RECORD_SCHEMA:

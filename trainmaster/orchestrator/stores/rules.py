@@ -57,7 +57,7 @@ class RuleBook(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        book, version, raw = self._parsed(BOOK_OBJECT, parse_book, MAX_BOOK_BYTES)
+        book, version, raw = self._parse(BOOK_OBJECT, parse_book, MAX_BOOK_BYTES)
         return HeldBook(book=book or Book(), version=version, raw=raw)
 
     def replace(self, held: HeldBook, book: Book) -> None:
@@ -95,7 +95,7 @@ class RuleStates(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        state, version, raw = self._parsed(state_object(rule_id), _state, MAX_STATE_BYTES)
+        state, version, raw = self._parse(state_object(rule_id), _state, MAX_STATE_BYTES)
         return HeldState(state=state, version=version, raw=raw)
 
     def replace(self, held: HeldState, state: RuleState) -> HeldState:
@@ -118,7 +118,7 @@ class RuleStatuses(Store):
     def find(self, dropped_name: str) -> RuleStatus | None:
         """The status of the drop with this name; None if it does not exist or cannot be read."""
         try:
-            return self._parsed(status_object(dropped_name), _status, MAX_STATUS_BYTES)[0]
+            return self._parse(status_object(dropped_name), _status, MAX_STATUS_BYTES)[0]
         except DocumentDamaged:
             return None
 

@@ -53,7 +53,7 @@ class Store:
         return found[:most], len(found) > most
 
     # Any: JSON; the parser checks it.
-    def _parsed(
+    def _parse(
         self, name: str, parse: Callable[[Any], _Document], max_bytes: int
     ) -> tuple[_Document | None, int, object]:
         """The document of that name, its generation, and its JSON; None, 0 and None if it does not exist.

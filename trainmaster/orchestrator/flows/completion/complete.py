@@ -39,7 +39,7 @@ from trainmaster.orchestrator.flows.lifecycle.finish import (
     refresh_status,
     steps_done,
 )
-from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, show_again, warned
+from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, show_again, with_warnings
 from trainmaster.orchestrator.flows.lifecycle.transitions import (
     cancel_second_jobs,
     look_for_second_job,
@@ -94,7 +94,7 @@ def _act_on(services: Services, hint: JobHint) -> FlowResult:
             severity="DEBUG",
         )
     if hint.tells_end:
-        job = _ended_within_seconds(services, hint, job)
+        job = _wait_for_end(services, hint, job)
     report = EndReport(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
     result = complete_run(services, held, job, report)
     if hint.tells_end and job.state not in END_OF:
@@ -103,7 +103,7 @@ def _act_on(services: Services, hint: JobHint) -> FlowResult:
     return result
 
 
-def _ended_within_seconds(services: Services, hint: JobHint, job: Job) -> Job:
+def _wait_for_end(services: Services, hint: JobHint, job: Job) -> Job:
     """The job once it has ended; if the entry is false, the job as it is after some seconds."""
     for pause_s in PAUSES_S:
         if job.state in END_OF or not services.hint_reads.spend(hint.job_id):
@@ -195,7 +195,7 @@ def _write(
         return FlowResult(
             message=f"the job is still active: {job.state}", run_id=record.run_id, severity="DEBUG"
         )
-    outcome = _with_files_kept(services, record.run_id, outcome)
+    outcome = _keep_files(services, record.run_id, outcome)
     ended = completed(record, job, outcome, report=report, now=now, attempt=services.attempt)
     ended = _with_cost(services, ended, job)
     finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
@@ -206,7 +206,7 @@ def _write(
         made_room=True,
         event=LogEvent.JOB_ENDED,
     )
-    return warned(result, finished.problems)
+    return with_warnings(result, finished.problems)
 
 
 def _with_cost(services: Services, ended: RunRecord, job: Job) -> RunRecord:
@@ -244,7 +244,7 @@ def _with_overwriting_noted(services: Services, before: RunRecord, known: RunRec
     return known if problem is None else replace(known, problems=(*known.problems, problem))
 
 
-def _with_files_kept(services: Services, run_id: str, outcome: Outcome) -> Outcome:
+def _keep_files(services: Services, run_id: str, outcome: Outcome) -> Outcome:
     """The outcome with the list of the model's files stored beside the record, which stays small that way."""
     model = outcome.model
     if model is None or model.files is None:
@@ -309,7 +309,7 @@ def _compare_with_champion(end: End) -> str | None:
 def _keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
     """Record how the next attempt continues the file that takes several calls."""
 
-    def changed(record: RunRecord) -> RunRecord | None:
+    def with_long_copy(record: RunRecord) -> RunRecord | None:
         completion = record.completion or Completion()
         if completion.long_copy == long_copy:
             return None
@@ -317,7 +317,7 @@ def _keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
         completion = replace(completion, long_copy=long_copy)
         return replace(record, completion=completion, updated_at=now, attempt=attempt)
 
-    end.held = end.services.ledger.update(end.held, changed)
+    end.held = end.services.ledger.update(end.held, with_long_copy)
 
 
 STEPS: Mapping[str, Step] = {**STEPS_WITHOUT_JOB, REASON: _explain_failure, CHAMPION: _compare_with_champion}

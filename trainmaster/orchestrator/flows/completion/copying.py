@@ -51,10 +51,10 @@ def copy_model(
     if changed:
         return _foreign(services, changed[0])
     missing = [each for each in copy.files if each.name not in there]
-    return next(_stops(services, missing, record), copy)
+    return next(_copy_files(services, missing, record), copy)
 
 
-def _stops(
+def _copy_files(
     services: Services, missing: list[FileCopy], record: RunRecord
 ) -> Iterator[NotCopied | StillCopying]:
     """Copy the files, and yield why that must stop before the last one."""
@@ -64,7 +64,7 @@ def _stops(
         left = f"copying the model: {len(missing) - number} files are left"
         if number >= FILES_AT_ONCE or copied_bytes >= BYTES_AT_ONCE:
             yield StillCopying(reason=left)
-        copied = _copied(services, each, long.token if long and long.name == each.name else None)
+        copied = _copy(services, each, long.token if long and long.name == each.name else None)
         match copied:
             case Unfinished(token=token):
                 yield StillCopying(reason=left, long=LongCopy(name=each.name, token=token))
@@ -75,7 +75,7 @@ def _stops(
         copied_bytes += each.file.size_bytes
 
 
-def _copied(
+def _copy(
     services: Services, each: FileCopy, token: str | None
 ) -> Listed | Unfinished | NotCopied | StillCopying:
     try:

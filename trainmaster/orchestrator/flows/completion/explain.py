@@ -56,13 +56,13 @@ def explain_failure(services: Services, held: Held) -> Held | str:
     if answer.may_come and not answer.found and _may_wait(services, held.record):
         return f"the job's log: {answer.missing}"
 
-    def changed(record: RunRecord) -> RunRecord | None:
+    def with_reason(record: RunRecord) -> RunRecord | None:
         known = explained(record, answer.found)
         if answer.missing is not None and not answer.found:
             known = unexplained(known, _problem(record, answer.missing))
         return None if known == record else replace(known, updated_at=now, attempt=services.attempt)
 
-    return services.ledger.update(held, changed)
+    return services.ledger.update(held, with_reason)
 
 
 def _ask(services: Services, questions: Sequence[Question]) -> _Answer:

@@ -148,7 +148,7 @@ def finish_run(
         outcomes[name] = _outcome(step, end)
         if isinstance(outcomes[name], str):
             end.waiting.add(name)
-    held = _with_outcomes_recorded(end, outcomes)
+    held = _record_outcomes(end, outcomes)
     problems = tuple(
         f"step {name!r} has not finished: {outcome}"
         for name, outcome in outcomes.items()
@@ -183,12 +183,12 @@ def steps_done(record: RunRecord) -> tuple[str, ...]:
     return record.completion.steps_done if record.completion is not None else ()
 
 
-def _with_outcomes_recorded(end: End, outcomes: Mapping[str, str | Exception | None]) -> Held:
+def _record_outcomes(end: End, outcomes: Mapping[str, str | Exception | None]) -> Held:
     services, now = end.services, end.services.clock.now()
     done = tuple(name for name, outcome in outcomes.items() if outcome is None)
     failed = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Exception)}
 
-    def changed(record: RunRecord) -> RunRecord | None:
+    def with_pass_recorded(record: RunRecord) -> RunRecord | None:
         known = with_outcomes(record, done, failed, verdict=end.verdict, now=now)
         if is_over(known, CHAMPION) and known.completion is not None:
             known = replace(known, completion=replace(known.completion, long_copy=None))
@@ -196,4 +196,4 @@ def _with_outcomes_recorded(end: End, outcomes: Mapping[str, str | Exception | N
             return None
         return replace(known, updated_at=now, attempt=services.attempt)
 
-    return services.ledger.update(end.held, changed)
+    return services.ledger.update(end.held, with_pass_recorded)

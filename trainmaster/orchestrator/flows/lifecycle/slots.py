@@ -74,7 +74,7 @@ def full_limit(
 ) -> SlotSet | None:
     """The first limit without a slot for the run; it costs one listing per limit, and writes nothing."""
     for limit in limits:
-        if _available(services, run_id, limit, queue_pass, reclaim=reclaim) is None:
+        if _available_slot(services, run_id, limit, queue_pass, reclaim=reclaim) is None:
             return limit
     return None
 
@@ -89,7 +89,7 @@ def _take(
     services: Services, run_id: str, limit: SlotSet, queue_pass: QueuePass, *, reclaim: bool
 ) -> str | None:
     for _ in range(RACES_MAX):
-        available = _available(services, run_id, limit, queue_pass, reclaim=reclaim)
+        available = _available_slot(services, run_id, limit, queue_pass, reclaim=reclaim)
         if available is None:
             return None
         try:
@@ -107,15 +107,15 @@ class _Available:
     instead_of: Slot | None = None
 
 
-def _available(
+def _available_slot(
     services: Services, run_id: str, limit: SlotSet, queue_pass: QueuePass | None, *, reclaim: bool
 ) -> _Available | None:
-    slots = services.slots.taken(limit.name)
+    slots = services.slots.taken_slots(limit.name)
     own = next((slot for slot in slots if slot.holder == run_id), None)
     if own is not None:
         # Written again: an earlier attempt of this run may be about to give back the version that it took.
         return _Available(number=own.number, instead_of=own)
-    kept, free = _kept(limit, slots, queue_pass), _free(limit, slots, run_id)
+    kept, free = _kept_count(limit, slots, queue_pass), _free_numbers(limit, slots, run_id)
     if len(free) > kept:
         return _Available(number=free[0])
     if len(free) < kept or not reclaim:
@@ -124,14 +124,14 @@ def _available(
     return None if left is None else _Available(number=left.number, instead_of=left)
 
 
-def _kept(limit: SlotSet, slots: Sequence[Slot], queue_pass: QueuePass | None) -> int:
+def _kept_count(limit: SlotSet, slots: Sequence[Slot], queue_pass: QueuePass | None) -> int:
     """How many free slots are kept for runs that other attempts are submitting now."""
     if queue_pass is None:
         return 0
     return len(queue_pass.claimed_at(limit.name) - {slot.holder for slot in slots})
 
 
-def _free(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:
+def _free_numbers(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:
     """The numbers that may be taken. Of a lowered limit, fewer, as long as more than it allows are taken.
 
     Each run starts at a different number, so that concurrent runs do not all compete for the same slot.

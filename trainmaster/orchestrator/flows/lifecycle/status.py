@@ -94,7 +94,7 @@ def _status_of(services: Services, held: Held) -> DropStatus | None:
     return status_of_run(held.record, held.version, record_uri, services.target.project)
 
 
-def warned(result: FlowResult, problems: Sequence[str]) -> FlowResult:
+def with_warnings(result: FlowResult, problems: Sequence[str]) -> FlowResult:
     """The log line with these problems."""
     if not problems:
         return result

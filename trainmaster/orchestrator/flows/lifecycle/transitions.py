@@ -29,7 +29,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.lifecycle.finish import STEPS_WITHOUT_JOB, finish_run
 from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue, place_of
-from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, warned
+from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, with_warnings
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held
@@ -40,7 +40,9 @@ def job_of(services: Services, record: RunRecord) -> Job | None:
     return next((job for job in jobs_of(services, record) if job_of_run(record, job)), None)
 
 
-def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: bool = True) -> FlowResult:
+def record_submission(
+    services: Services, held: Held, job: Job, what: str, *, is_only: bool = True
+) -> FlowResult:
     """Record the job as the run's, unless the record says otherwise by now.
 
     `is_only`: the attempt that holds the lease requested no other job, which might become visible only later.
@@ -62,7 +64,7 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
         # The job that was found may be the run's, and the one from this attempt's lost response the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
         if is_only and _is_given_up(held.record, job):
-            return _given_up(services, held, job)
+            return _release_lease(services, held, job)
     else:
         leave_queue(services, held.record)
         if held.record.submission.second_job_check_at is not None:
@@ -78,7 +80,7 @@ def _is_given_up(record: RunRecord, job: Job) -> bool:
     return record.job is None and not record.ended and gave_up(record, job.name)
 
 
-def _given_up(services: Services, held: Held, job: Job) -> FlowResult:
+def _release_lease(services: Services, held: Held, job: Job) -> FlowResult:
     """The job found no capacity before it was recorded: if this attempt still has the lease, it is released."""
     record, now = held.record, services.clock.now()
     lease = record.submission.lease
@@ -98,19 +100,19 @@ def _given_up(services: Services, held: Held, job: Job) -> FlowResult:
     )
 
 
-def failed(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> FlowResult:
+def fail_run(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> FlowResult:
     """End the run without a job, because of `problem`."""
     record = replace(held.record, failure=problem, problems=(*held.record.problems, *faults))
-    return _ended(services, held, record, RunState.FAILED, problem.message, severity="ERROR")
+    return _end_without_job(services, held, record, RunState.FAILED, problem.message, severity="ERROR")
 
 
-def cancelled(services: Services, held: Held) -> FlowResult:
+def cancel_run(services: Services, held: Held) -> FlowResult:
     """End a run that was cancelled before it had a job."""
     message = "the run was cancelled before it had a job"
-    return _ended(services, held, held.record, RunState.CANCELLED, message, severity="INFO")
+    return _end_without_job(services, held, held.record, RunState.CANCELLED, message, severity="INFO")
 
 
-def _ended(
+def _end_without_job(
     services: Services, held: Held, record: RunRecord, state: RunState, message: str, *, severity: str
 ) -> FlowResult:
     """End the run without a job; then look for one that an attempt that lost its lease submitted meanwhile.
@@ -124,10 +126,10 @@ def _ended(
         look_for_second_job(services, finished.held)
     leaves_place = bool(before.admission.slots) or before.state is RunState.WAITING
     result = FlowResult(message=message, run_id=ended.run_id, severity=severity, is_due=leaves_place)
-    return warned(result, finished.problems)
+    return with_warnings(result, finished.problems)
 
 
-def kept_waiting(
+def keep_waiting(
     services: Services,
     held: Held,
     waiting: Waiting,
@@ -189,7 +191,7 @@ def jobs_of(services: Services, record: RunRecord) -> Sequence[Job]:
     return services.jobs.of_run(record.run_id, candidates[0].spec.kind, regions_of(candidates))
 
 
-def second_look_done(services: Services, held: Held) -> Held:
+def finish_second_look(services: Services, held: Held) -> Held:
     """The record after the reconciler's one check, which is no longer due."""
     held = look_for_second_job(services, held)
     submission = replace(held.record.submission, second_job_check_at=None)
@@ -203,9 +205,9 @@ def _record_second_jobs(services: Services, held: Held, job: Job, jobs: Sequence
     A job that a newer record names as the run's is left alone.
     """
 
-    def recorded(record: RunRecord) -> RunRecord | None:
+    def with_job_on_record(record: RunRecord) -> RunRecord | None:
         if found_second(record, job.name) or job not in second_jobs(record, jobs):
             return None
         return with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
 
-    return services.ledger.update(held, recorded)
+    return services.ledger.update(held, with_job_on_record)

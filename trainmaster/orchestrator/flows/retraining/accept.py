@@ -61,7 +61,7 @@ def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject
         return _refuse(services, dropped, rule, report(services, incoming, rule))
     if rule.generation != generation:
         return FlowResult(message=f"{name}: a newer generation of {rule.rule_id} is in force")
-    state = _with_launch(services, _begun(services, rule).state)
+    state = _with_launch(services, _begin(services, rule).state)
     services.rule_statuses.write(status_of(rule, state, services.clock.now()))
     return FlowResult(message=f"rule {rule.rule_id} was accepted, generation {generation}")
 
@@ -121,7 +121,7 @@ def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | No
         return oversized(), 0
 
 
-def _begun(services: Services, rule: Rule) -> HeldState:
+def _begin(services: Services, rule: Rule) -> HeldState:
     """The state of the new rule: its schedules count from now."""
     for _ in range(RACES_MAX):
         held = services.rule_states.read(rule.rule_id)

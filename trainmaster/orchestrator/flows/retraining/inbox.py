@@ -15,7 +15,7 @@ from trainmaster.orchestrator.flows.retraining.accept import accept, answer_with
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_result, rule_item
 from trainmaster.orchestrator.flows.retraining.turn import Turn, decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, described
+from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, error_text
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.attempts import Item, Kind
@@ -37,12 +37,12 @@ def check_drops(
         if accepted.get(rule_id_of(file.name) or "", 0) < file.generation
     }
     items = turns.order(Kind.DROP, unknown)
-    for item, why in turns.quarantined(unknown):
+    for item, why in turns.items_in_quarantine(unknown):
         yield from _quarantine(services, turns, item, why)
     checked = 0
     for done in turns.each(items, lambda item: _check(services, unknown[item]), until=until):
         checked += 1
-        yield from _reported(done)
+        yield from _results_of(done)
     if checked < len(items):
         message = (
             f"out of time with {len(items) - checked} files of rules left; the next tick begins with them"
@@ -68,12 +68,12 @@ def _check(services: Services, file: Listed) -> FlowResult | None:
     return accept(services, drop_of(dropped, f"tick/{dropped.generation}", now, now), dropped)
 
 
-def _reported(done: Done[FlowResult | None]) -> Iterator[FlowResult]:
+def _results_of(done: Done[FlowResult | None]) -> Iterator[FlowResult]:
     if done.error is None:
         yield from () if done.result is None else (done.result,)
         return
     severity = "WARNING" if isinstance(done.error, TrainmasterError) else "CRITICAL"
-    message = f"{done.item.name} could not be checked: {described(done.error)}"
+    message = f"{done.item.name} could not be checked: {error_text(done.error)}"
     yield FlowResult(message=message, severity=severity)
 
 
@@ -99,14 +99,14 @@ def retire_deleted(
 
     Their states stay. If a drop was accepted meanwhile, the book has changed, and the next tick repeats this.
     """
-    gone = {rule_item(rule): rule for rule in _deleted(held.book, found)}
+    gone = {rule_item(rule): rule for rule in _deleted_rules(held.book, found)}
     due = [item for item in gone if turns.may_take(item)]
     book = held.book
     for done in turns.each(due, lambda item: _retire(services, gone[item]), until=until):
         rule = gone[done.item]
         if done.result is None:
             severity = "WARNING" if isinstance(done.error, TrainmasterError) else "CRITICAL"
-            message = f"{rule.rule_id} could not be retired yet: {described(done.error)}"
+            message = f"{rule.rule_id} could not be retired yet: {error_text(done.error)}"
             yield FlowResult(message=message, severity=severity)
             continue
         yield from done.result.results
@@ -118,7 +118,7 @@ def retire_deleted(
             services.rule_book.replace(held, book)
 
 
-def _deleted(book: Book, found: RuleFiles) -> list[Rule]:
+def _deleted_rules(book: Book, found: RuleFiles) -> list[Rule]:
     """The rules whose file was not listed. If the listing was cut short, nothing is known about later names."""
     present, last = {file.name for file in found.files}, found.listed_to
     return [

@@ -21,7 +21,7 @@ def rule_item(rule: Rule) -> Item:
 def quarantine_rules(services: Services, turns: Turns, held: HeldBook) -> Iterator[FlowResult]:
     """Put each rule whose turn failed too often into quarantine."""
     rules = {rule_item(rule): rule for rule in held.book.rules}
-    failing = turns.quarantined(rules)
+    failing = turns.items_in_quarantine(rules)
     again = "drop its file again to try again"
     reasons = [
         (rules[item], f"its turn failed {ATTEMPTS_MAX} times in a row: {why}; {again}")

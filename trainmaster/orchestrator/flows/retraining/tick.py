@@ -20,7 +20,7 @@ from trainmaster.orchestrator.flows.retraining.turn import (
     take_turn,
 )
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.turns import DROPS_SHARE, Done, Turns, described
+from trainmaster.orchestrator.flows.turns import DROPS_SHARE, Done, Turns, error_text
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Item, Kind
 from trainmaster.orchestrator.stores.rules import HeldState
@@ -85,7 +85,7 @@ def _round(services: Services, turns: Turns, until: datetime) -> Generator[FlowR
     took = 0
     for done in turns.each(ready, turn, until=until, at_once=services.turns_at_once):
         took += 1
-        yield from _reported(done, owed, () if done.result is None else done.result.results)
+        yield from _results_of(done, owed, () if done.result is None else done.result.results)
     left += ready[took:]
     if left:
         message = f"out of time with {len(left)} of {len(items)} rules left; the next tick begins with them"
@@ -106,11 +106,11 @@ def _states(
         if done.result is not None:
             states[done.item] = done.result
         else:
-            yield from _reported(done, owed, ())
+            yield from _results_of(done, owed, ())
     return states
 
 
-def _reported(done: Done[Any], owed: set[Item], results: Iterable[FlowResult]) -> Iterator[FlowResult]:
+def _results_of(done: Done[Any], owed: set[Item], results: Iterable[FlowResult]) -> Iterator[FlowResult]:
     """The log lines of a rule's turn. A rule that has counted the batches, or never can, does not keep them."""
     rule_id = done.item.name
     match done.error:
@@ -124,5 +124,5 @@ def _reported(done: Done[Any], owed: set[Item], results: Iterable[FlowResult]) -
             severity = "DEBUG" if isinstance(error, GenerationMoved) else "WARNING"
             yield FlowResult(message=f"{rule_id} was not evaluated: {error}", severity=severity)
         case error:  # a bug in this program must not stop the tick for the other rules
-            message = f"{rule_id} was not evaluated: {described(error)}"
+            message = f"{rule_id} was not evaluated: {error_text(error)}"
             yield FlowResult(message=message, severity="CRITICAL")

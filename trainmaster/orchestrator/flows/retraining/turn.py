@@ -25,13 +25,7 @@ from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, decode_text
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
-from trainmaster.orchestrator.core.retraining.decision import (
-    Decision,
-    Facts,
-    Fire,
-    Hold,
-    NothingDue,
-)
+from trainmaster.orchestrator.core.retraining.decision import Decision, Facts, Fire, Hold, NothingDue
 from trainmaster.orchestrator.core.retraining.firing import request_of_firing
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import (
@@ -96,35 +90,37 @@ def take_turn(
     held = held or services.rule_states.read(rule.rule_id)
     for _ in range(RACES_MAX):
         try:
-            return _once(services, rule, held, decide, batches)
+            return _try_turn(services, rule, held, decide, batches)
         except GenerationMoved as moved:
             lost, before = moved, held
         held = services.rule_states.read(rule.rule_id)
-        if batches and _counted(held) != _counted(before):
+        if batches and _counted_batches(held) != _counted_batches(before):
             break
     raise lost
 
 
-def _counted(held: HeldState) -> str:
+def _counted_batches(held: HeldState) -> str:
     return held.state.batches if held.state is not None else ""
 
 
-def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]) -> Turn:
+def _try_turn(
+    services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]
+) -> Turn:
     counted = folded(state_for(rule, held.state, services.clock.now()), rule, batches)
-    state, earlier, failure = _without_firing(services, rule, counted)
+    state, earlier, failure = _launch_firing(services, rule, counted)
     if failure is not None:
         _write(services, held, state)
         return Turn(results=earlier, undecided=failure)
-    decision = _decided(services, rule, state, decide)
+    decision = _decide(services, rule, state, decide)
     if not isinstance(decision, NothingDue):
         state = decision.state
-    results = _decision_results(services, rule, decision)
+    results = _report_decision(services, rule, decision)
     written = _write(services, held, state)
     if isinstance(decision, Hold) and decision.is_storm:
         return Turn(results=(*earlier, *results))  # its status says so
     # The status's time is the state's: a launch takes seconds, and another turn may record something meanwhile.
     now = services.clock.now()
-    after, launch, _ = _without_firing(services, rule, state)
+    after, launch, _ = _launch_firing(services, rule, state)
     if after.firing is None and state.firing is not None and after.last == state.last:
         _write(services, written, after)  # abandoned: a later turn must not find and launch it
     status = status_of(rule, after, now)
@@ -137,7 +133,7 @@ def _write(services: Services, held: HeldState, state: RuleState) -> HeldState:
     return held if state == held.state else services.rule_states.replace(held, state)
 
 
-def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -> Decision:
+def _decide(services: Services, rule: Rule, state: RuleState, decide: Decide) -> Decision:
     """The decision. The champion and the last run are read only if they can change it."""
     by_age = any(isinstance(condition, Age) for condition in rule.conditions)
     by_champion = by_age or any(placeholder.name.startswith("champion.") for placeholder in rule.placeholders)
@@ -161,7 +157,7 @@ def _has_ended(services: Services, run_id: str | None) -> bool:
     return held is None or held.record.ended
 
 
-def _without_firing(
+def _launch_firing(
     services: Services, rule: Rule, state: RuleState
 ) -> tuple[RuleState, tuple[FlowResult, ...], TrainmasterError | None]:
     """The state after its firing, if any, was launched or abandoned; and the error that kept a firing in it."""
@@ -180,7 +176,7 @@ def _without_firing(
     return given_up(state, reason, services.clock.now()), (result,), None
 
 
-def _decision_results(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
+def _report_decision(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
     """The log lines about the decision; a rule that fired too often is put into quarantine.
 
     Before the decision is recorded: afterwards no process would know that it still has to be done.

@@ -47,7 +47,7 @@ from trainmaster.orchestrator.core.runs.record import (
     SubmissionState,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.lifecycle.status import show, warned, write_status
+from trainmaster.orchestrator.flows.lifecycle.status import show, with_warnings, write_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
@@ -92,7 +92,7 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
     uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, text))
     original = Original(uri=uri, sha256=sha256, dialect=request.dialect)
     try:
-        held = services.ledger.create(_reserved(services, incoming, request, original))
+        held = services.ledger.create(_reserved_record(services, incoming, request, original))
     except RecordExists:
         return resume(services, services.ledger.present(incoming.run_id))
     except TrainmasterError:  # the record may exist all the same
@@ -100,7 +100,7 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
         raise
     with suppress(TrainmasterError):  # the submission must not wait for a status, and writes the next one
         write_status(services, held, is_first=True)
-    return warned(submit(services, held), held.record.problems)
+    return with_warnings(submit(services, held), held.record.problems)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap
         return None
     now = services.clock.now()
     marks = _marks(services, caps, now)
-    own = _own(marks, run_id)
+    own = _mark_of(marks, run_id)
     if own is None:
         # The marks have the store's clock: the existing ones are earlier.
         latest = max((now, *(mark.created_at for mark in marks)))
@@ -129,7 +129,7 @@ def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap
             return OverCap(reached=reached, mark=None)
         services.starts.mark(run_id, now, cost)
         marks = _marks(services, caps, now)
-        own = _own(marks, run_id) or last
+        own = _mark_of(marks, run_id) or last
     reached = over_cap(caps, marks, own)
     return None if reached is None else OverCap(reached=reached, mark=own)
 
@@ -141,11 +141,11 @@ def _marks(services: Services, caps: Caps, now: datetime) -> Sequence[CountedSta
     return services.starts.of_day(now.date())
 
 
-def _own(marks: Sequence[CountedStart], run_id: str) -> CountedStart | None:
+def _mark_of(marks: Sequence[CountedStart], run_id: str) -> CountedStart | None:
     return next((mark for mark in marks if mark.run_id == run_id), None)
 
 
-def _reserved(
+def _reserved_record(
     services: Services, incoming: IncomingDocument, request: Request, original: Original
 ) -> RunRecord:
     first = _first_record(services, incoming, RunState.RESERVED)

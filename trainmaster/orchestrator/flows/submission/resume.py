@@ -21,8 +21,13 @@ from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.finish import refresh_status
-from trainmaster.orchestrator.flows.lifecycle.status import show_again, warned
-from trainmaster.orchestrator.flows.lifecycle.transitions import cancelled, failed, job_of, submitted
+from trainmaster.orchestrator.flows.lifecycle.status import show_again, with_warnings
+from trainmaster.orchestrator.flows.lifecycle.transitions import (
+    cancel_run,
+    fail_run,
+    job_of,
+    record_submission,
+)
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.submit import submit, wait_for_repair
 from trainmaster.orchestrator.stores.ledger import Held
@@ -72,13 +77,13 @@ def take_over(
     is_wanted = job is None and record.cancel_requested_at is None
     blocker = _blocker(services, record) if is_wanted else None
     if is_wanted and blocker is None:
-        return warned(submit(services, held, queue_pass, reclaim=reclaim), record.problems)
+        return with_warnings(submit(services, held, queue_pass, reclaim=reclaim), record.problems)
     if queue_pass is not None:
         queue_pass.mark_gone(record.run_id)
     if job is not None:
-        adopted = submitted(services, held, job, "found a job of this run and adopted it")
-        return warned(adopted, record.problems)
-    return cancelled(services, held) if blocker is None else failed(services, held, *blocker)
+        adopted = record_submission(services, held, job, "found a job of this run and adopted it")
+        return with_warnings(adopted, record.problems)
+    return cancel_run(services, held) if blocker is None else fail_run(services, held, *blocker)
 
 
 def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str, ...]] | None:
@@ -124,7 +129,7 @@ def cancel(services: Services, held: Held) -> FlowResult:
         services.jobs.cancel(record.job.name)
         return FlowResult(message=f"{record.job.name} was asked to cancel", run_id=record.run_id)
     if record.submission.lease is None:
-        return cancelled(services, held)
+        return cancel_run(services, held)
     try:
         _check_lease(services, record)
     except LeaseHeld:

@@ -56,7 +56,12 @@ from trainmaster.orchestrator.flows.lifecycle.slots import (
     start_pass,
     take_slots,
 )
-from trainmaster.orchestrator.flows.lifecycle.transitions import failed, job_of, kept_waiting, submitted
+from trainmaster.orchestrator.flows.lifecycle.transitions import (
+    fail_run,
+    job_of,
+    keep_waiting,
+    record_submission,
+)
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held
@@ -80,7 +85,7 @@ def submit(
     try:
         queue_pass = start_pass(services) if queue_pass is None else queue_pass
         attempt = _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=reclaim)
-        return attempt.made()
+        return attempt.try_candidates()
     except TrainmasterError:
         if attempt is None or not attempt.may_have_job:
             _give_lease_back(services, held if attempt is None else attempt.held)
@@ -99,7 +104,7 @@ def wait_for_repair(
     """The run, whose job this deployment may not even look for, waits without a submission."""
     queue_pass = start_pass(services) if queue_pass is None else queue_pass
     attempt = _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=False)
-    return attempt.waits_for_repair(current_candidate(held.record), refusal)
+    return attempt.wait_for_repair(current_candidate(held.record), refusal)
 
 
 @dataclass(kw_only=True)
@@ -122,29 +127,29 @@ class _Attempt:
     place: Place = field(init=False)
     classes: set[str] = field(default_factory=set)
 
-    def made(self) -> FlowResult:
+    def try_candidates(self) -> FlowResult:
         self.candidates = candidates_of(self.held.record)
         first = min(self.held.record.submission.candidate, len(self.candidates) - 1)
         self.place = place_of(self.services, self.held.record)
         for candidate in self.candidates[first:]:
-            result = self._tried(candidate)
+            result = self._try_candidate(candidate)
             if result is not None:
                 return result
         if not self.classes:
-            return self._waits(first, self.reason, is_due=True)
+            return self._wait(first, self.reason, is_due=True)
         if self.refused is not None and not self.reason and first == 0:
             why = f"Vertex AI refused the job: {self.refused.reason}"
-            return self._fails(Failure(message=why, code=self.refused.code))
-        return self._backs_off()
+            return self._fail(Failure(message=why, code=self.refused.code))
+        return self._back_off()
 
-    def _tried(self, candidate: Candidate) -> FlowResult | None:
+    def _try_candidate(self, candidate: Candidate) -> FlowResult | None:
         """The result with this candidate; None: try the next one."""
-        held_up = self._held_up(candidate)
+        held_up = self._wait_if_held_up(candidate)
         if held_up is not None:
             return held_up
         wanted = quota_class(candidate)
         # A class that refused one candidate may accept another: a smaller machine, for example.
-        others = None if wanted in self.classes else self._no_room(candidate, wanted)
+        others = None if wanted in self.classes else self._reason_to_wait(candidate, wanted)
         if others is not None:
             self.reason = others
             self._note(tried, candidate, others)
@@ -157,33 +162,33 @@ class _Attempt:
             )
             self.slots = taken.slots
             if taken.full is not None:
-                return self._blocked(candidate, taken.full)
+                return self._wait_for_limit(candidate, taken.full)
         if self.classes and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
-            return self._waits(candidate.number, "the function ran out of time")
-        self.held = _on_record(self.services, self.held, candidate, self.slots or ())
-        return self._asked(candidate, wanted)
+            return self._wait(candidate.number, "the function ran out of time")
+        self.held = _record_candidate(self.services, self.held, candidate, self.slots or ())
+        return self._request_job(candidate, wanted)
 
-    def _held_up(self, candidate: Candidate) -> FlowResult | None:
+    def _wait_if_held_up(self, candidate: Candidate) -> FlowResult | None:
         """The run waits without a submission, whatever its next candidates are."""
         if self.queue_pass.is_paused(candidate.region):
             until = self.queue_pass.paused_until[candidate.region]
-            return self._waits(candidate.number, f"too many requests to {candidate.region}", not_before=until)
+            return self._wait(candidate.number, f"too many requests to {candidate.region}", not_before=until)
         if self.classes:
             return None
         lacks = deployment_class(candidate.region, candidate.spec.kind)
         if self.queue_pass.blocker(self.place, lacks) is not None:
-            return self._lines_up(candidate, lacks)
+            return self._line_up(candidate, lacks)
         first = self.queue_pass.ahead_at_limit(self.place)
         if first is None or first.blocked_on_limit is None:
             return None
         reason = f"{first.run_id} is ahead of it, waiting under the same limit"
-        return self._waits(candidate.number, reason, limit=first.blocked_on_limit)
+        return self._wait(candidate.number, reason, limit=first.blocked_on_limit)
 
-    def _no_room(self, candidate: Candidate, wanted: str) -> str | None:
+    def _reason_to_wait(self, candidate: Candidate, wanted: str) -> str | None:
         lacks = deployment_class(candidate.region, candidate.spec.kind)
         return self.queue_pass.blocker(self.place, wanted) or self.queue_pass.blocker(self.place, lacks)
 
-    def _lines_up(self, candidate: Candidate, lacks: str) -> FlowResult:
+    def _line_up(self, candidate: Candidate, lacks: str) -> FlowResult:
         """While Vertex AI refuses every job of the deployment, one run asks, and the others wait behind it."""
         reason = self.queue_pass.blocker(self.place, lacks) or ""
         first = self.queue_pass.ahead(self.place, lacks)
@@ -192,9 +197,9 @@ class _Attempt:
             waiting = held.record.admission.waiting if held is not None else None
             reason = waiting.reason if waiting is not None else reason
         self._note(refused, candidate, reason)  # its seven days begin now, as those of the first
-        return self._waits(candidate.number, reason, lacks=lacks)
+        return self._wait(candidate.number, reason, lacks=lacks)
 
-    def _asked(self, candidate: Candidate, wanted: str) -> FlowResult | None:
+    def _request_job(self, candidate: Candidate, wanted: str) -> FlowResult | None:
         """The result of the submission; None: try the next candidate."""
         self.classes.add(wanted)
         try:
@@ -211,7 +216,7 @@ class _Attempt:
             raise
         except DeploymentRefused as refusal:
             if len(self.classes) == 1 or isinstance(refusal, ActAsDenied):
-                return self.waits_for_repair(candidate, refusal)
+                return self.wait_for_repair(candidate, refusal)
             # Another candidate was not refused: the run waits for room for that one.
             self.queue_pass.close(refusal.lacks, refusal.reason)
             self.reason = self.reason or refusal.reason
@@ -219,7 +224,7 @@ class _Attempt:
             return None
         except SubmissionDeferred as deferral:
             if is_rate_limit(deferral.code, deferral.reason):
-                return self._paused(candidate, deferral)
+                return self._pause_region(candidate, deferral)
             self._mark_repaired()
             self.queue_pass.close(wanted)
             self.reason = deferral.reason
@@ -259,8 +264,8 @@ class _Attempt:
                 # The service may show it a moment later: until then the lease keeps other attempts away.
                 raise
             what = "the job was created, although the response was lost"
-            return submitted(services, self.held, found, what, is_only=False)
-        return submitted(services, self.held, job, "the job was submitted")
+            return record_submission(services, self.held, found, what, is_only=False)
+        return record_submission(services, self.held, job, "the job was submitted")
 
     def _mark_repaired(self) -> None:
         """What the deployment lacked is there: runs that wait for the same need not wait for their pause."""
@@ -278,7 +283,7 @@ class _Attempt:
         record = note(self.held.record, candidate, what, self.services.clock.now())
         self.held = replace(self.held, record=record)
 
-    def _paused(self, candidate: Candidate, deferral: SubmissionDeferred) -> FlowResult:
+    def _pause_region(self, candidate: Candidate, deferral: SubmissionDeferred) -> FlowResult:
         """The service asks for fewer requests: try the same candidate again after a pause of the whole region."""
         now = self.services.clock.now()
         until = now + short_pause(self.held.record.run_id, now)
@@ -286,10 +291,10 @@ class _Attempt:
         self.held = replace(self.held, record=with_rate_limit(self.held.record, now))
         why = reason_to_give_up(self.held.record, now)
         if why is not None:
-            return self._fails(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
-        return self._waits(candidate.number, deferral.reason, not_before=until, rate_limited=True)
+            return self._fail(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
+        return self._wait(candidate.number, deferral.reason, not_before=until, rate_limited=True)
 
-    def waits_for_repair(self, candidate: Candidate, refusal: DeploymentRefused) -> FlowResult:
+    def wait_for_repair(self, candidate: Candidate, refusal: DeploymentRefused) -> FlowResult:
         """The run leaves the line of its machines, so that runs that do not lack the same need not wait behind it."""
         self._note(refused, candidate, refusal.reason)
         now, record = self.services.clock.now(), self.held.record
@@ -297,12 +302,12 @@ class _Attempt:
         self.queue_pass.close(refusal.lacks, refusal.reason)
         why = reason_to_give_up(record, now, refusal.given_up)
         if why is not None:
-            return self._fails(Failure(message=f"{why}: {refusal.reason}", code=refusal.code))
+            return self._fail(Failure(message=f"{why}: {refusal.reason}", code=refusal.code))
         attempts = attempts_of(record) + 1
         # One run asks for all: at every tick, so that they start with the first one after the repair.
         stops_all = refusal.lacks == deployment_class(candidate.region, candidate.spec.kind)
         is_of_account = isinstance(refusal, ActAsDenied)
-        return self._waits(
+        return self._wait(
             candidate.number,
             refusal.reason,
             not_before=now + (WAIT_FIRST if stops_all else back_off(attempts)),
@@ -311,28 +316,28 @@ class _Attempt:
             event=LogEvent.RUN_WAITS if is_of_account else LogEvent.DEPLOYMENT_REFUSED,
         )
 
-    def _blocked(self, candidate: Candidate, limit: SlotSet) -> FlowResult:
+    def _wait_for_limit(self, candidate: Candidate, limit: SlotSet) -> FlowResult:
         self.queue_pass.mark_full(limit.name)
         reason = f"the limit {limit.text} is reached: {limit.slots} running"
-        waits = self._waits(candidate.number, reason, limit=limit.name)
+        waits = self._wait(candidate.number, reason, limit=limit.name)
         # Before it was recorded as waiting, another pass may have kept a slot for it that was given back.
         full = full_limit(self.services, self.place.run_id, (limit,), None, reclaim=False)
         return replace(waits, is_due=full is None)
 
-    def _backs_off(self) -> FlowResult:
+    def _back_off(self) -> FlowResult:
         now, record = self.services.clock.now(), self.held.record
         reason = self.reason or str(self.refused)
         why = reason_to_give_up(record, now)
         if why is not None:
-            return self._fails(Failure(message=f"{why}: {reason}"))
+            return self._fail(Failure(message=f"{why}: {reason}"))
         attempts = attempts_of(record) + 1
-        return self._waits(0, reason, not_before=now + back_off(attempts), attempts=attempts)
+        return self._wait(0, reason, not_before=now + back_off(attempts), attempts=attempts)
 
-    def _fails(self, problem: Failure) -> FlowResult:
+    def _fail(self, problem: Failure) -> FlowResult:
         self.queue_pass.mark_gone(self.held.record.run_id)
-        return failed(self.services, self.held, problem)
+        return fail_run(self.services, self.held, problem)
 
-    def _waits(
+    def _wait(
         self,
         candidate: int,
         reason: str,
@@ -354,12 +359,12 @@ class _Attempt:
             limit=limit,
             lacks=lacks,
         )
-        return kept_waiting(
+        return keep_waiting(
             self.services, self.held, waiting, candidate, slots=self.slots or (), is_due=is_due, event=event
         )
 
 
-def _on_record(services: Services, held: Held, candidate: Candidate, slots: tuple[str, ...]) -> Held:
+def _record_candidate(services: Services, held: Held, candidate: Candidate, slots: tuple[str, ...]) -> Held:
     """The record that names the candidate and the slots, before anything is submitted.
 
     The job may have to be found later, and an attempt that has lost the run meanwhile must not submit it.

@@ -13,7 +13,7 @@ from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, reque
 from tests.judges.events import PUBLISHED, event_faults
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.policy.admission import Admission
-from trainmaster.orchestrator.core.policy.team import Team
+from trainmaster.orchestrator.core.policy.policy import Team
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take_message

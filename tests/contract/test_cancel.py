@@ -33,8 +33,8 @@ from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
 from trainmaster.orchestrator.flows.intake import take_and_admit
+from trainmaster.orchestrator.flows.process_memory import EndedAttempts
 from trainmaster.orchestrator.flows.services import FlowResult
 
 

@@ -11,8 +11,8 @@ from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.events.self_test import MarkedEntry
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.hint_reads import OF_STRANGERS, PER_JOB, PER_JOB_EVERY
 from trainmaster.orchestrator.flows.intake import answer_entry
+from trainmaster.orchestrator.flows.process_memory import OF_STRANGERS, PER_JOB, PER_JOB_EVERY
 
 FLOOD = 6_000
 

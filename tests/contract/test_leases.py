@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
+from trainmaster.orchestrator.flows.process_memory import EndedAttempts
 
 _Answer = TypeVar("_Answer")
 NO_ROOM = ServiceFailed("Cloud Storage", "write", "507 the disk is full")

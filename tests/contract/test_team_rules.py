@@ -21,7 +21,7 @@ from tests.contract.teams import (
 )
 from tests.contract.world import INBOX, LEDGER, MODELS, schema
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
-from trainmaster.orchestrator.core.policy.team import Team
+from trainmaster.orchestrator.core.policy.policy import Team
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice
 from trainmaster.orchestrator.core.runs.states import RunState

@@ -31,7 +31,7 @@ from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-from trainmaster.orchestrator.core.policy.team import Team
+from trainmaster.orchestrator.core.policy.policy import Team
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.states import RunState

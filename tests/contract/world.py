@@ -35,9 +35,8 @@ from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.sizes import MIB
-from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
-from trainmaster.orchestrator.flows.hint_reads import HintReads
 from trainmaster.orchestrator.flows.intake import take
+from trainmaster.orchestrator.flows.process_memory import EndedAttempts, HintReads
 from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import FlowResult, Services

@@ -27,8 +27,7 @@ from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
-from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
-from trainmaster.orchestrator.flows.hint_reads import HintReads
+from trainmaster.orchestrator.flows.process_memory import EndedAttempts, HintReads
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs

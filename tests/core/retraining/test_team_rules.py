@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.retraining_cases import BUCKETS, IMAGE, RULE_REQUIREMENTS, faults
 from trainmaster.orchestrator.core.documents.faults import Refused
-from trainmaster.orchestrator.core.policy.team import Team
+from trainmaster.orchestrator.core.policy.policy import Team
 from trainmaster.orchestrator.core.policy.teams import policy_of
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.admission.caps import CountedStart
-from trainmaster.orchestrator.core.admission.listed import Slot, parse_slot, parse_start
-from trainmaster.orchestrator.core.admission.places import parse_place
+from trainmaster.orchestrator.core.admission.listed import Slot, parse_place, parse_slot, parse_start
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.names import SLOTS_PREFIX, WAITING_PREFIX, started_prefix
 

@@ -9,8 +9,7 @@ from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
-from trainmaster.orchestrator.flows.ended_attempts import EndedAttempts
-from trainmaster.orchestrator.flows.hint_reads import HintReads
+from trainmaster.orchestrator.flows.process_memory import EndedAttempts, HintReads
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts

@@ -8,8 +8,14 @@ from decimal import Decimal
 from itertools import islice, takewhile
 
 from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart
-from trainmaster.orchestrator.core.admission.listed import Slot, parse_slot, parse_start
-from trainmaster.orchestrator.core.admission.places import parse_place, place_metadata, place_object
+from trainmaster.orchestrator.core.admission.listed import (
+    Slot,
+    parse_place,
+    parse_slot,
+    parse_start,
+    place_metadata,
+    place_object,
+)
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import (

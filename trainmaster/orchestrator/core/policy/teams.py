@@ -18,8 +18,7 @@ from trainmaster.orchestrator.core.names import (
     split_object_uri,
     team_account,
 )
-from trainmaster.orchestrator.core.policy.policy import Policy
-from trainmaster.orchestrator.core.policy.team import Team
+from trainmaster.orchestrator.core.policy.policy import Policy, Team
 
 NO_TEAM_PROBLEM = "it belongs to none of the policy's teams"
 NO_TEAM = "-"

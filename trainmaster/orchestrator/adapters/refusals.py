@@ -1,4 +1,4 @@
-"""What Vertex AI's error for a call means: whose fault it is, and whether to try again.
+"""The meaning of Vertex AI's error for a call: whose fault it is, and whether to try again.
 
 `google.rpc.ErrorInfo` decides before any text. A refusal is the deployment's if its own accounts or project lack
 something, and the request's if a resource that the request names is refused.

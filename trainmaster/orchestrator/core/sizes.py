@@ -1,4 +1,4 @@
-"""How many bytes of each kind of object are read at most: a function has 512 MiB, and others may write any size.
+"""The most bytes of each kind of object that are read: a function has 512 MiB, and others may write any size.
 
 What the service writes itself stays below the limit of its kind, so a larger object is foreign or damaged.
 """

@@ -1,4 +1,4 @@
-"""What one process remembers beside the records: its attempts that ended, and how many reads of jobs log entries may cause.
+"""The memory of one process beside the records: its attempts that ended, and the reads of jobs that entries may cause.
 
 Any account that may write logs, and so any training job, can write entries that look like the service's own. What an
 entry leads to is decided by the job itself, but reading it costs time and Vertex AI's quota, so both are limited.

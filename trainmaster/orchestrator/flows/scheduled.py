@@ -1,4 +1,4 @@
-"""What a tick of the schedule does: find what no event reported, run the rules that are due, check dropped rules."""
+"""A tick of the schedule finds what no event reported, runs the rules that are due, and checks dropped rules."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""What every flow receives: the ports, and the deployment's values."""
+"""The ports and the deployment's values, which every flow receives."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which items get a turn in a tick, in which order and for how long, and what happens to those that fail.
+"""Turns in a tick: which items get one, in which order and for how long, and what happens to those that fail.
 
 An item is a run, a rule or a dropped rule. None may cost another its turn:
 

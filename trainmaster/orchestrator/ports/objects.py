@@ -1,4 +1,4 @@
-"""What the stores are built on: objects with generations, as in Cloud Storage."""
+"""Objects with generations, as in Cloud Storage: the stores are built on them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What flows need besides objects: the time, Vertex AI's jobs, their logs, and the topic for notices."""
+"""Services besides objects: the time, Vertex AI's jobs, their logs, and the topic for notices."""
 
 from collections.abc import Sequence
 from datetime import datetime

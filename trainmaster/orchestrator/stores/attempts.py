@@ -1,4 +1,4 @@
-"""What a tick writes before its work, so that a tick that dies leaves a trace.
+"""Traces that a tick writes before its work, so that one that dies is noticed.
 
     ticks/under-way/<attempt>        a tick was at work, and has not ended in good order
     ticks/attempts/<kind>/<item>     a tick began its work on this item, or failed at it

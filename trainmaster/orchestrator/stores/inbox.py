@@ -1,4 +1,4 @@
-"""What users dropped and trainers wrote. Read only."""
+"""Files that users dropped and trainers wrote. Read only."""
 
 import itertools
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What every store does with the objects of its bucket."""
+"""Reads and writes of one bucket's objects, which all stores share."""
 
 from collections.abc import Callable
 from contextlib import suppress

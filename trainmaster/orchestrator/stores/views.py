@@ -1,4 +1,4 @@
-"""What users see of runs: their rows in the index, and the statuses of their drops and messages.
+"""Views of runs for users: their rows in the index, and the statuses of their drops and messages.
 
 A row is one small object, which a listing reads without its content; a status is one object per name.
 """

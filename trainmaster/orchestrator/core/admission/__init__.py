@@ -1,1 +1,1 @@
-"""When and where a run may be submitted, and at what cost: pure decisions that flows ask for before they submit."""
+"""Decisions before a submission: when and where a run may be submitted, and at what cost."""

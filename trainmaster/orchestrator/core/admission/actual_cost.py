@@ -1,4 +1,4 @@
-"""What a run's job cost, by the service's times and the price table.
+"""The cost of a run's job, by the service's times and the price table.
 
 A job costs from its start, when it first runs, to its end: waiting in Vertex AI's queue costs nothing, and a job that
 never ran costs nothing. Replicas that restarted count throughout. Jobs that found no capacity never ran; second jobs,

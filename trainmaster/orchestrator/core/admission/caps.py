@@ -1,4 +1,4 @@
-"""Whether one more run may start: compares the policy's caps with the runs that have already started."""
+"""Compares the policy's caps with the runs that have already started: one more may start, or a cap refuses it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a request may cost by a table of published prices, and whether the policy's caps allow it.
+"""The cost of a request by a table of published prices, compared with the policy's caps.
 
 A price that the table lacks is unknown. A machine or accelerator without a Spot price counts with its standard price,
 which is higher.

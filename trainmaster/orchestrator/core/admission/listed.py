@@ -1,4 +1,4 @@
-"""What a listing shows of places in the queue, of taken slots, and of the marks of started runs.
+"""Places in the queue, taken slots, and the marks of started runs, as a listing shows them.
 
 Names and metadata hold everything, so no object is read. Any other object under the same prefix is None, because it must
 not stop runs from starting.

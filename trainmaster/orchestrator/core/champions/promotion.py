@@ -1,4 +1,4 @@
-"""How the champion of a model name changes: a better run replaces it, or an order restores an earlier one.
+"""Changes of the champion of a model name: a better run replaces it, or an order restores an earlier one.
 
 A run whose request has a `champion` is a challenger when it succeeds. It is promoted only if it is better than the
 champion, by at least the declared margin, on the same metric, goal, data set and evaluation split. Otherwise the

@@ -1,1 +1,1 @@
-"""How a run ends: from a log entry to the outcome of its job, and from there to the run record."""
+"""The end of a run: from a log entry to the outcome of its job, and from there to the run record."""

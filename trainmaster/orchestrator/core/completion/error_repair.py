@@ -1,4 +1,4 @@
-"""How to fix a program that lacks a module, or gives a gs:// path to a function for plain files."""
+"""Repairs of a program that lacks a module, or gives a gs:// path to a function for plain files."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Why a job failed, from the end of its log: the replica that failed first, its error and its last lines.
+"""The reason of a job's failure, from the end of its log: the replica that failed first, its error and its last lines.
 
 The service names a replica and its exit status, and links to the log. Peers that wait for a lost replica fail too,
 often before the service notices the first failure.

@@ -1,4 +1,4 @@
-"""Where an ended run's model may be: the request's model_uri or `--job-dir`, and AIP_MODEL_DIR."""
+"""The places where an ended run's model may be: the request's model_uri or `--job-dir`, and AIP_MODEL_DIR."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a job's state and its model directory mean for the run and its record."""
+"""The outcome of a run and its record, from its job's state and its model directory."""
 
 import re
 from collections.abc import Mapping, Sequence

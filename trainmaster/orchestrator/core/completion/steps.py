@@ -1,4 +1,4 @@
-"""Which of the steps after a run's end are left: a step that fails is repeated a few times, later and later."""
+"""The steps after a run's end that are left: one that fails is repeated a few times, later and later."""
 
 from collections.abc import Mapping
 from dataclasses import replace

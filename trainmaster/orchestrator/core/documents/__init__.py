@@ -1,1 +1,1 @@
-"""From bytes to validated plain values: YAML, JSON, schemas, faults, and dataclasses as documents."""
+"""Documents, from bytes to validated plain values: YAML, JSON, schemas, faults, and dataclasses as documents."""

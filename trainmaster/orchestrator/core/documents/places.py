@@ -1,4 +1,4 @@
-"""Where in a user's text something stands, and the part of its line that a report quotes."""
+"""Places in a user's text, and the part of a line that a report quotes."""
 
 import re
 import unicodedata

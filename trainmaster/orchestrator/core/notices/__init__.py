@@ -1,1 +1,1 @@
-"""What the service publishes: every type of notice, with its payload and its id."""
+"""Every type of notice that the service publishes, with its payload and its id."""

@@ -1,4 +1,4 @@
-"""What requests may ask for: the policy file, and how its patterns match.
+"""The policy file, which says what requests may ask for, and its patterns.
 
 References to container images are read by the grammar of the registries.
 Source: https://github.com/distribution/reference, `reference.go` (2026-11). Two differences: hosts are in lower-case

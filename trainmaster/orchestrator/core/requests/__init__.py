@@ -1,1 +1,1 @@
-"""From an event to the request value that Vertex AI is sent: event -> request -> spec -> submission."""
+"""Requests, from an event to the value that Vertex AI is sent: event -> request -> spec -> submission."""

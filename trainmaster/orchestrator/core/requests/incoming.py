@@ -1,4 +1,4 @@
-"""What an event asks for, and the identity by which every redelivery of it is known."""
+"""The request or order of an event, and the identity by which every redelivery of it is known."""
 
 import re
 from collections.abc import Mapping

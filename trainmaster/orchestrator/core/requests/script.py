@@ -1,4 +1,4 @@
-"""How a replica runs a script: the command that unpacks its archive, installs its requirements and becomes it.
+"""The command with which a replica unpacks a script's archive, installs its requirements and becomes it.
 
 The command needs Python 3.9 or newer in the image and the bucket under /gcs, and nothing else: the image need not be
 made for scripts. Each replica unpacks a copy. The archive is named after its SHA-256, so what runs is what was checked:

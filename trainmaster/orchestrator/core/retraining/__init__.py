@@ -1,4 +1,4 @@
-"""When a rule starts a run: rule -> arrivals and signals -> decision -> firing. Pure functions on values.
+"""Rules that start runs: rule -> arrivals and signals -> decision -> firing. Pure functions on values.
 
 condition    what a rule can watch; `schedule` reads cron expressions and time zones
 rule, book   a valid rule; all accepted rules, and loops in which rules would start each other forever

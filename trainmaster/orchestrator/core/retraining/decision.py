@@ -1,4 +1,4 @@
-"""Whether a rule fires now.
+"""The decision about a rule: it fires now, or why it does not.
 
 A decision holds the state to write. A run is launched only after that write succeeded under its precondition:
 

@@ -1,4 +1,4 @@
-"""What one rule remembers between events, and the status that its user sees.
+"""The memory of one rule between events, and the status that its user sees.
 
 schemas/rule_state.v1.schema.json, schemas/rule_status.v1.schema.json
 

@@ -1,4 +1,4 @@
-"""How a record changes: between states and attempts, and by what the service reports about the run's jobs.
+"""Changes of a record: between states and attempts, and by what the service reports about the run's jobs.
 
 Vertex AI takes no request id, so an attempt that froze may submit a second job. The attempt that wakes
 submits and then reads the record; the other one writes the record and then lists the jobs: at least one of

@@ -1,1 +1,1 @@
-"""What submission and completion share: a run enters a state, ends, and is shown."""
+"""A run enters a state, ends, and is shown: shared by submission and completion."""

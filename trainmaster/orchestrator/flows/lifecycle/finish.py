@@ -1,4 +1,4 @@
-"""What follows the end of a run: named steps, each safe to repeat, and each recorded when it is done.
+"""Named steps follow the end of a run, each safe to repeat, and each recorded when it is done.
 
     record    the run has ended; its marker says that steps may be left
     steps     in the table's order; a failed step does not stop the others

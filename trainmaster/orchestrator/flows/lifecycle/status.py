@@ -1,4 +1,4 @@
-"""What users see of a run: its row in the index, the status of its drop or message, and a notice for every state.
+"""A run is shown to users: by its row in the index, the status of its drop or message, and a notice for every state.
 
 The row is written before the status, so a status that shows a version of the record proves that the row does, too: a
 duplicate event reads only the status. A reserved run has no row until its submission is answered, which spares most runs

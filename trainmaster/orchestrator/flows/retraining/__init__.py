@@ -1,4 +1,4 @@
-"""From a dropped rule to a launched run.
+"""A dropped rule launches runs.
 
 accept      adds a dropped rule to the book, or reports every fault; a rule whose file is deleted is retired
 tick        gives every rule a turn

@@ -1,4 +1,4 @@
-"""What an event does at once, between two ticks: a signal fires rules, and a notice lets queued firings proceed.
+"""An event acts at once, between two ticks: a signal fires rules, and a notice lets queued firings proceed.
 
 A rule that watches new data counts what has arrived before it decides. Otherwise the next tick would count the same
 objects for another firing. The batches stay for the other rules; a tick deletes them.

@@ -1,1 +1,1 @@
-"""What is wrong with a request beyond its schema: one subject a module."""
+"""Checks of a request beyond its schema: one subject a module."""

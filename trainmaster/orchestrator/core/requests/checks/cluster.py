@@ -1,4 +1,4 @@
-"""Where the roles of a request make no sense together, beyond what a schema can say, and what is worth a warning.
+"""Faults of roles that make no sense together, beyond what a schema can say, and warnings about them.
 
 Sources: https://cloud.google.com/vertex-ai/docs/training/distributed-training for what a cluster can be,
 https://cloud.google.com/vertex-ai/docs/training/schedule-jobs-dws for machines of flexible start.

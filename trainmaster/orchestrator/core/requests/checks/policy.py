@@ -1,4 +1,4 @@
-"""Where a request asks for what the policy does not give."""
+"""Faults of a request that asks for what the policy does not give."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

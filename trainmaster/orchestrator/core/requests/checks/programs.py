@@ -1,4 +1,4 @@
-"""What the roles of a request run: words that no replica would use, programs that would end at once, retired containers.
+"""Faults of what roles run: words that no replica would use, programs that would end at once, retired containers.
 
 Google's prebuilt training containers are listed with the end of their patches and of their availability.
 After the end of its availability, says the policy, a container can no longer be used: "services might block the

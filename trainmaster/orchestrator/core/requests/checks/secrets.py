@@ -1,4 +1,4 @@
-"""Where a request holds a secret instead of naming one.
+"""Faults of a request that holds a secret instead of naming one.
 
 What a request says is kept on record, shown in consoles and written into the job. Vertex AI gives training jobs
 no variables from Secret Manager (its `SecretEnvVar` is for reasoning engines alone), so a request names the secret

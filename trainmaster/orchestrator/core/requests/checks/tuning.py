@@ -1,4 +1,4 @@
-"""Where a tuning asks for what no study can be, beyond what a schema can say.
+"""Faults of a tuning that no study can be, beyond what a schema can say.
 
 Limits are the service's: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 """

@@ -53,7 +53,7 @@ class Queue(Store):
     def places(self) -> Places:
         """The head of the queue, in all regions; objects that cannot be read as a place are left out."""
         listed, has_more = self._first(WAITING_PREFIX, PLACES_MAX)
-        places = (parse_place(each.name, each.metadata) for each in listed)
+        places = (parse_place(entry.name, entry.metadata) for entry in listed)
         return Places(places=[place for place in places if place is not None], has_more=has_more)
 
     def put(self, place: Place) -> None:
@@ -156,8 +156,8 @@ class Starts(Store):
         limit = started_prefix(before)
         # Names sort by day: stopping early costs only the pages that were needed.
         listed = self.objects.listing(self.bucket, STARTED_PREFIX)
-        old = takewhile(lambda each: each.name < limit, listed)
-        names = [each.name for each in islice(old, most)]
+        old = takewhile(lambda entry: entry.name < limit, listed)
+        names = [entry.name for entry in islice(old, most)]
         for name in names:
             self.objects.delete(self.bucket, name)
         return len(names)

@@ -131,7 +131,7 @@ class Arrivals(Store):
     def names(self, most: int) -> Sequence[str]:
         """The first batches, oldest first, at most `most`."""
         listed = self.objects.listing(self.bucket, ARRIVALS_PREFIX)
-        return [each.name for each in islice(listed, most)]
+        return [entry.name for entry in islice(listed, most)]
 
     def read(self, names: Sequence[str]) -> Sequence[Batch]:
         """These batches. A deleted one is left out; one that cannot be read holds no arrivals."""

@@ -78,7 +78,7 @@ class ChampionCopies(Store):
     def below(self, prefix: str, files_max: int) -> Mapping[str, Listed]:
         """The objects below the prefix by name; at most `files_max`, and no more than are needed to compare them."""
         found = islice(self.objects.listing(self.bucket, prefix), files_max)
-        return {each.name: each for each in found}
+        return {entry.name: entry for entry in found}
 
     def holds(self, uri: str) -> bool:
         """Whether there is an object at this URI, or below it if it is a directory. Costs a listing."""

@@ -84,7 +84,7 @@ class Inbox(Store):
         """The rules in the inbox, whatever else is beside them."""
         listed = list(itertools.islice(self.objects.listing(self.bucket, RULES_PREFIX), LISTED_MAX))
         return RuleFiles(
-            files=[each for each in listed if is_rule_object(each.name)],
+            files=[entry for entry in listed if is_rule_object(entry.name)],
             listed_to=listed[-1].name if len(listed) == LISTED_MAX else None,
         )
 
@@ -148,15 +148,15 @@ class Models:
         """The URI of the directory or file, what names in it begin with, and at most MAX_FILES + 1 of its objects."""
         bucket, name = split_object_uri(place.uri.rstrip("/"))
         objects = list(itertools.islice(self.objects.listing(bucket, f"{name}/"), MAX_FILES + 1))
-        if place.is_named and not any(is_of_model(each.name[len(name) + 1 :]) for each in objects):
+        if place.is_named and not any(is_of_model(entry.name[len(name) + 1 :]) for entry in objects):
             folder = name[: name.rfind("/") + 1]
-            beside = (self._object(bucket, folder + each) for each in (MANIFEST_NAME, METRICS_NAME))
+            beside = (self._object(bucket, folder + file_name) for file_name in (MANIFEST_NAME, METRICS_NAME))
             file = self._object(bucket, name)
             if file is not None:
                 return (
                     object_uri(bucket, name),
                     folder,
-                    [file, *(each for each in beside if each is not None)],
+                    [file, *(file for file in beside if file is not None)],
                 )
         return object_uri(bucket, f"{name}/"), f"{name}/", objects
 
@@ -192,9 +192,9 @@ def _by_age(
     """The objects that may be the run's, and the paths of the model files that are older than the run."""
     if since is None:
         return listed, ()
-    kept = [each for each in listed if not _in_run(each.name[len(prefix) :])]
-    older = (each.name[len(prefix) :] for each in kept if each.created_at < since)
-    return [each for each in kept if each.created_at >= since], tuple(filter(is_of_model, older))
+    kept = [entry for entry in listed if not _in_run(entry.name[len(prefix) :])]
+    older = (entry.name[len(prefix) :] for entry in kept if entry.created_at < since)
+    return [entry for entry in kept if entry.created_at >= since], tuple(filter(is_of_model, older))
 
 
 def _denial(place: ModelLocation, denied: AccessDenied) -> str:

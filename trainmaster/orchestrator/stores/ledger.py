@@ -170,7 +170,7 @@ class Ledger(Store):
     def active(self) -> Markers:
         """The marked runs."""
         listed, has_more = self._first(ACTIVE_PREFIX, ACTIVE_MAX)
-        found = (Marker(run_id=run_id_of_marker(each.name), created_at=each.created_at) for each in listed)
+        found = (Marker(run_id=run_id_of_marker(entry.name), created_at=entry.created_at) for entry in listed)
         return Markers(markers=tuple(found), has_more=has_more)
 
     def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:

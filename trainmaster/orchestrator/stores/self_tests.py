@@ -31,5 +31,5 @@ class SelfTests(Store):
         """Remove old answers here: self-tests are rare, so frequent ticks need not look for them."""
         listed, _ = self._first(SELF_TEST_PREFIX, LISTED_MAX)
         before = answer.answered_at - KEPT_FOR
-        for each in islice((each for each in listed if each.created_at < before), FORGOTTEN_AT_ONCE):
-            self.objects.delete(self.bucket, each.name)
+        for entry in islice((entry for entry in listed if entry.created_at < before), FORGOTTEN_AT_ONCE):
+            self.objects.delete(self.bucket, entry.name)

@@ -58,8 +58,8 @@ def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
         raise ValueError(f"run {record.run_id} was rejected, so it has no candidates")
     prefix = output_prefix_uri(record.request.output_uri)
     return tuple(
-        replace(each, spec=replace(each.spec, output_prefix_uri=prefix))
-        for each in parse_candidates(record.request.document)
+        replace(candidate, spec=replace(candidate.spec, output_prefix_uri=prefix))
+        for candidate in parse_candidates(record.request.document)
     )
 
 
@@ -83,7 +83,7 @@ def parse_candidates(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
 
 def regions_of(candidates: Sequence[Candidate]) -> tuple[str, ...]:
     """Every region where the run may have been submitted, the first candidate's first."""
-    return tuple(dict.fromkeys(each.region for each in candidates))
+    return tuple(dict.fromkeys(candidate.region for candidate in candidates))
 
 
 def pools_of(cluster: Cluster) -> Iterator[tuple[str, WorkerPool]]:

@@ -62,7 +62,7 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
     if len(counted) > COUNTED_MAX:
         return _uncounted(own.counts_at)
     day = own.counts_at.date()
-    runs = {each.run_id: each for each in counted} | {own.run_id: own}
+    runs = {start.run_id: start for start in counted} | {own.run_id: own}
     runs_by_hour: dict[int, int] = {}
     cost = Decimal(0)
     reached: CapReached | None = None

@@ -53,7 +53,7 @@ def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:
     If a candidate's price is unknown, the most expensive of the others is a lower bound.
     """
     estimates = [estimate(candidate.spec, candidate.region, prices) for candidate in candidates]
-    unknown = {each for found in estimates for each in found.unknown}
+    unknown = {reason for found in estimates for reason in found.unknown}
     dearest = max(estimates, key=lambda found: found.at_most or 0)
     return replace(dearest, unknown=tuple(sorted(unknown)))
 
@@ -105,7 +105,7 @@ class _Part:
 def _parts(pool: WorkerPool, spec: JobSpec, region: str, prices: Prices) -> Iterator[_Part]:
     standard = prices.table(region)
     tables = [prices.table(region, spot=True), standard] if spec.scheduling.spot else [standard]
-    table = next((each for each in tables if each.machine(pool.machine) is not None), standard)
+    table = next((table for table in tables if table.machine(pool.machine) is not None), standard)
     count = pool.replicas
     if pool.tpu_topology is not None:
         # One replica may be several hosts: the topology gives the chips of all of them.
@@ -117,7 +117,7 @@ def _parts(pool: WorkerPool, spec: JobSpec, region: str, prices: Prices) -> Iter
         yield _Part(
             name=kind,
             count=Decimal(pool.replicas * pool.accelerator.count),
-            price=next((each.accelerators[kind] for each in tables if kind in each.accelerators), None),
+            price=next((table.accelerators[kind] for table in tables if kind in table.accelerators), None),
         )
     disk = pool.disk or Disk()
     disk_type = disk.type or boot_disks(pool.machine)[0]
@@ -149,7 +149,7 @@ def priced(request: Request | Refused, policy: Policy | None, prices: ReadPrices
 
 
 def _at_written_places(request: Request, faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    return tuple(sorted(each.moved(request.written_path) for each in faults))
+    return tuple(sorted(fault.moved(request.written_path) for fault in faults))
 
 
 def _faults(request: Request, caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:
@@ -184,7 +184,7 @@ def _unknown(candidate: Candidate, found: Estimate, repair: str) -> Fault:
 def _too_dear(
     request: Request, caps: Caps, candidate: Candidate, found: Estimate, prices: Prices
 ) -> Fault | None:
-    cap = min((each for each in (caps.cost_per_run, caps.cost_per_day) if each is not None), default=None)
+    cap = min((cap for cap in (caps.cost_per_run, caps.cost_per_day) if cap is not None), default=None)
     if cap is None or found.at_most is None or found.per_hour is None or found.at_most <= cap:
         return None
     name = "cost_per_run" if cap == caps.cost_per_run else "cost_per_day"

@@ -136,11 +136,11 @@ class QueuePass:
         """Whether only its limit blocks it. `heads` caches the first run of each class that waits for room."""
         if self.is_paused(other.region) or not self._full.isdisjoint(other.limits):
             return False
-        for each in other.classes:
-            if each not in heads:
-                heads[each] = self._head(each)
-            head = heads[each]
-            if each not in self._closed and (head is None or head.order > other.order):
+        for quota_class in other.classes:
+            if quota_class not in heads:
+                heads[quota_class] = self._head(quota_class)
+            head = heads[quota_class]
+            if quota_class not in self._closed and (head is None or head.order > other.order):
                 return True
         return False
 
@@ -164,7 +164,9 @@ class QueuePass:
         first = place.quota_class
         if self.blocker(place, first) is not None:
             # Another of its candidates may still find room.
-            return not due or all(self.blocker(place, each) is not None for each in place.classes)
+            return not due or all(
+                self.blocker(place, quota_class) is not None for quota_class in place.classes
+            )
         if due or self.room_freed or first in self._open:
             return False
         self.close(first)  # no later run of the class may overtake it

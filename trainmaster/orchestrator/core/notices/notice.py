@@ -94,7 +94,7 @@ class CapPayload:
 def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
     """The notice of step `number` of the run's history, counted from 0."""
     step = record.history[number]
-    times = sum(each.state is step.state for each in record.history[: number + 1])
+    times = sum(earlier.state is step.state for earlier in record.history[: number + 1])
     model = record.model if step.state in ENDS else None
     entered = RunPayload(
         run_id=record.run_id,

@@ -53,7 +53,7 @@ def parse_order(
     reported = {fault.path for fault in read.faults}
     faults = [
         *read.faults,
-        *(each for each in schema_faults(schema, read.value, read.spelled) if each.path not in reported),
+        *(fault for fault in schema_faults(schema, read.value, read.spelled) if fault.path not in reported),
     ]
     if faults:
         return Refused(faults=tuple(sorted(set(faults))))

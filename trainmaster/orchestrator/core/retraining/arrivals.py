@@ -56,8 +56,16 @@ def parse_arrived_object(envelope: Envelope) -> ArrivedObject:
 def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:
     """The arrivals as JSON, one a line: `[bucket, name, generation, size, time]`."""
     lines = (
-        json.dumps([each.bucket, each.name, each.generation, each.size_bytes, encoded_time(each.created_at)])
-        for each in arrivals
+        json.dumps(
+            [
+                arrived.bucket,
+                arrived.name,
+                arrived.generation,
+                arrived.size_bytes,
+                encoded_time(arrived.created_at),
+            ]
+        )
+        for arrived in arrivals
     )
     return "".join(f"{line}\n" for line in lines).encode()
 

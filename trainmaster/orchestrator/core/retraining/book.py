@@ -37,14 +37,14 @@ class Book:
         if present is not None and present.generation >= rule.generation:
             return self
         rules = (*self.without(rule.rule_id).rules, rule)
-        return Book(rules=tuple(sorted(rules, key=lambda each: each.rule_id)))
+        return Book(rules=tuple(sorted(rules, key=lambda entry: entry.rule_id)))
 
     def with_quarantined(self, rule: Rule) -> "Book":
         """The book with this rule, which is in quarantine, in place of the same generation of it."""
         return Book(
             rules=tuple(
-                rule if (each.rule_id, each.generation) == (rule.rule_id, rule.generation) else each
-                for each in self.rules
+                rule if (present.rule_id, present.generation) == (rule.rule_id, rule.generation) else present
+                for present in self.rules
             )
         )
 
@@ -94,7 +94,7 @@ def loops_of(rules: Iterable[Rule], rule: Rule) -> list[tuple[Step, ...]]:
 
     `rule` replaces the rule with the same id. Disabled rules start nothing.
     """
-    others = [each for each in rules if each.rule_id != rule.rule_id and each.enabled]
+    others = [other for other in rules if other.rule_id != rule.rule_id and other.enabled]
     if not rule.enabled:
         return []
     reached: dict[str, tuple[Step, ...]] = {rule.rule_id: ()}

@@ -232,7 +232,7 @@ class Manual(_Condition):
 
 Condition = NewData | Schedule | NewImage | Alert | Age | Upstream | Manual
 CONDITIONS: Mapping[str, type[Condition]] = {
-    each.kind: each for each in (NewData, Schedule, NewImage, Alert, Age, Upstream, Manual)
+    condition.kind: condition for condition in (NewData, Schedule, NewImage, Alert, Age, Upstream, Manual)
 }
 
 

@@ -142,7 +142,7 @@ def _data_due(condition: NewData, counted: MatchCount | None, now: datetime) -> 
     if counted is None or counted.newest_at is None or counted.first_at is None:
         return None
     enough = counted.count >= condition.min_objects and counted.size_bytes >= condition.min_bytes
-    quiet, max_wait = (timedelta(seconds=each) for each in (condition.quiet_s, condition.max_wait_s))
+    quiet, max_wait = (timedelta(seconds=seconds) for seconds in (condition.quiet_s, condition.max_wait_s))
     settled = now - counted.newest_at >= quiet or now - counted.first_at >= max_wait
     return counted.newest_at if enough and settled else None
 

@@ -196,7 +196,10 @@ def _normal(value: dict[str, Any]) -> dict[str, Any]:
     when = value.get("when")
     if not isinstance(when, list):
         return value
-    return {**value, "when": [{"manual": {}} if each == {"manual": None} else each for each in when]}
+    return {
+        **value,
+        "when": [{"manual": {}} if condition == {"manual": None} else condition for condition in when],
+    }
 
 
 def _add(faults: list[Fault], found: Iterable[Fault]) -> None:
@@ -306,7 +309,7 @@ def _loop_faults(book: Book, rule: Rule, numbers: tuple[int, ...]) -> Iterator[F
 
 def _room_faults(book: Book, rule: Rule, *, shares: int) -> Iterator[Fault]:
     """Why the rule does not fit. Each of `shares` teams has its part of the book; 0: there are no teams."""
-    counted = [each for each in book.without(rule.rule_id).rules if each.team in (rule.team, None)]
+    counted = [other for other in book.without(rule.rule_id).rules if other.team in (rule.team, None)]
     others, most, most_bytes = Book(rules=tuple(counted)), MAX_RULES, MAX_BOOK_BYTES
     if shares:
         most, most_bytes = MAX_RULES // shares, MAX_BOOK_BYTES // shares

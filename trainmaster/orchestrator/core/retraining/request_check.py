@@ -142,14 +142,14 @@ def _request_faults(
         *islice(_missing(request, around.conditions), MAX_COLLECTED),
         *_depending(request),
     ]
-    at = {json_path(each.path) for each in placeholders_at(request)}
+    at = {json_path(placeholder.path) for placeholder in placeholders_at(request)}
     placeholders = find_placeholders(request)
     documents: dict[tuple[str | None, ...], object] = {}
     for condition, values in _samples(placeholders, around):
         if around.work.is_spent:
             break
         found: list[Fault] = []
-        sample = tuple(values.get(each.name) for each in placeholders)
+        sample = tuple(values.get(placeholder.name) for placeholder in placeholders)
         if sample not in documents:  # a request without placeholders is the same for every condition
             documents[sample] = filled(request, values)
             found += _refused(documents[sample], spelled, around)
@@ -193,7 +193,7 @@ def _provided(around: CheckContext) -> Iterable[str]:
 def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
     """Placeholders without a default to which a condition never gives a value, so that it could never fire."""
     special = {
-        name: [each.kind for each in conditions if name not in names_about(each.subject)]
+        name: [condition.kind for condition in conditions if name not in names_about(condition.subject)]
         for name in names_about(*(condition.subject for condition in conditions))
     }
     for found in placeholders_at(request):
@@ -249,8 +249,8 @@ def _samples(
 def _sample_values(condition: Condition, around: CheckContext) -> Mapping[str, str]:
     """Values that a firing by this condition may have."""
     models_bucket = around.requirements.buckets.models
-    watching = (each for each in (condition, *around.conditions) if isinstance(each, NewData))
-    data = next((each.data_values() for each in watching), {})
+    watching = (other for other in (condition, *around.conditions) if isinstance(other, NewData))
+    data = next((watched.data_values() for watched in watching), {})
     return {
         "rule.id": around.rule_id,
         "firing.id": SAMPLE_RUN_ID,

@@ -106,13 +106,13 @@ def last_due(cron: str, time_zone: str, until: datetime) -> datetime | None:
     # cronsim gives times before its start, and the start itself must be included.
     start = until.astimezone(UTC).replace(microsecond=0) + ahead + timedelta(seconds=1)
     times = CronSim(cron, _in_zone(start, zone), reverse=True)
-    return next((due for due in (each.astimezone(UTC) for each in times) if due <= until), None)
+    return next((due for due in (moment.astimezone(UTC) for moment in times) if due <= until), None)
 
 
 def next_due(cron: str, time_zone: str, after: datetime) -> datetime | None:
     """The expression's first time after `after`, in UTC; None if it matches no time within 50 years."""
     times = CronSim(cron, _in_zone(after.astimezone(UTC), zoneinfo.ZoneInfo(time_zone)))
-    return next((due for due in (each.astimezone(UTC) for each in times) if due > after), None)
+    return next((due for due in (moment.astimezone(UTC) for moment in times) if due > after), None)
 
 
 def _in_zone(moment: datetime, zone: zoneinfo.ZoneInfo) -> datetime:
@@ -121,5 +121,5 @@ def _in_zone(moment: datetime, zone: zoneinfo.ZoneInfo) -> datetime:
 
 def _clocks_change(zone: zoneinfo.ZoneInfo, moment: datetime) -> bool:
     around = (moment - _CLOCK_CHANGES_WITHIN, moment + _CLOCK_CHANGES_WITHIN)
-    before, after = (each.astimezone(zone).utcoffset() for each in around)
+    before, after = (moment.astimezone(zone).utcoffset() for moment in around)
     return before != after

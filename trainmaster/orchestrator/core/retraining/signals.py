@@ -73,7 +73,9 @@ def matches(rule: Rule, signal: Signal) -> bool:
         return False
     if signal.kind is ConditionKind.MANUAL and signal.facts.get("rule") != rule.rule_id:
         return False
-    return any(each.kind is signal.kind and each.matches(signal.facts) for each in rule.conditions)
+    return any(
+        condition.kind is signal.kind and condition.matches(signal.facts) for condition in rule.conditions
+    )
 
 
 def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
@@ -154,8 +156,8 @@ def parse_alert(message: PubsubMessage) -> Signal | Ignored:
 def _models(incident: Mapping[str, object]) -> Iterable[str]:
     """Names in its labels that may be a model, each on one line."""
     labels = [mapping_at(incident, *path) for path in LABELS]
-    named = (each.get(label) for each in labels for label in MODEL_LABELS)
-    return dict.fromkeys(one_line(each) for each in named if isinstance(each, str) and each.strip())
+    named = (group.get(label) for group in labels for label in MODEL_LABELS)
+    return dict.fromkeys(one_line(name) for name in named if isinstance(name, str) and name.strip())
 
 
 @dataclass(frozen=True, kw_only=True)

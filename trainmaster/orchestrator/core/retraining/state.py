@@ -181,7 +181,7 @@ def _matched(state: RuleState, rule: Rule, batches: Iterable[Batch]) -> dict[str
         arrived
         for batch in batches
         for arrived in batch.arrivals
-        if not arrived.name.endswith("/") and any(each.takes(arrived.uri) for each in rule.new_data)
+        if not arrived.name.endswith("/") and any(condition.takes(arrived.uri) for condition in rule.new_data)
     )
     return {digest: arrived for arrived in watched if (digest := _hash(arrived.identity)) not in known}
 

@@ -133,7 +133,7 @@ def parse_row(object_name: str, metadata: Mapping[str, str]) -> IndexRow | None:
 
 def bounded_text(text: str) -> str:
     """One line of at most TEXT_MAX_BYTES, which ends with `…` if the text was longer."""
-    line = "".join(each if each.isprintable() else " " for each in text)
+    line = "".join(char if char.isprintable() else " " for char in text)
     if len(line.encode()) <= TEXT_MAX_BYTES:
         return line
     return line.encode()[: TEXT_MAX_BYTES - len("…".encode())].decode(errors="ignore") + "…"
@@ -196,7 +196,7 @@ def _reason(record: RunRecord) -> str | None:
 def _problems_at_end(record: RunRecord) -> tuple[str, ...]:
     """Without those of the steps after the end, which come last: the row is written before such a step is given up."""
     failed = (record.completion.steps_failed or {}) if record.completion is not None else {}
-    given_up = sum(each.next_at is None for each in failed.values())
+    given_up = sum(step.next_at is None for step in failed.values())
     return record.problems[: len(record.problems) - given_up]
 
 

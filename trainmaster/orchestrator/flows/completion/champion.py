@@ -121,7 +121,9 @@ def champion_facts(services: Services, model_name: str, team: str | None) -> Cha
 
 
 def _publish(services: Services, champion: Champion, reign: Reign) -> None:
-    before = next((each for each in champion.history if each.number == reign.number - 1), None)
+    before = next(
+        (past_reign for past_reign in champion.history if past_reign.number == reign.number - 1), None
+    )
     changed = ChampionPayload(
         model_name=champion.model_name,
         run_id=reign.run_id,

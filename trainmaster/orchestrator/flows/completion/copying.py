@@ -47,10 +47,14 @@ def copy_model(
     if isinstance(copy, NotCopied):
         return copy
     there = services.champion_copies.below(prefix, len(copy.files))
-    changed = [each for each in copy.files if each.name in there and not _is_whole(there[each.name], each)]
+    changed = [
+        file_copy
+        for file_copy in copy.files
+        if file_copy.name in there and not _is_whole(there[file_copy.name], file_copy)
+    ]
     if changed:
         return _foreign(services, changed[0])
-    missing = [each for each in copy.files if each.name not in there]
+    missing = [file_copy for file_copy in copy.files if file_copy.name not in there]
     return next(_copy_files(services, missing, record), copy)
 
 
@@ -60,30 +64,30 @@ def _copy_files(
     """Copy the files, and yield why that must stop before the last one."""
     long = record.completion.long_copy if record.completion else None
     copied_bytes = 0
-    for number, each in enumerate(missing):
+    for number, file_copy in enumerate(missing):
         left = f"copying the model: {len(missing) - number} files are left"
         if number >= FILES_AT_ONCE or copied_bytes >= BYTES_AT_ONCE:
             yield StillCopying(reason=left)
-        copied = _copy(services, each, long.token if long and long.name == each.name else None)
+        copied = _copy(services, file_copy, long.token if long and long.name == file_copy.name else None)
         match copied:
             case Unfinished(token=token):
-                yield StillCopying(reason=left, long=LongCopy(name=each.name, token=token))
+                yield StillCopying(reason=left, long=LongCopy(name=file_copy.name, token=token))
             case NotCopied() | StillCopying():
                 yield copied
-            case Listed() if not _is_whole(copied, each):
-                yield _foreign(services, each)
-        copied_bytes += each.file.size_bytes
+            case Listed() if not _is_whole(copied, file_copy):
+                yield _foreign(services, file_copy)
+        copied_bytes += file_copy.file.size_bytes
 
 
 def _copy(
-    services: Services, each: FileCopy, token: str | None
+    services: Services, file_copy: FileCopy, token: str | None
 ) -> Listed | Unfinished | NotCopied | StillCopying:
     try:
-        return services.champion_copies.copy(each.source, each.name, token)
+        return services.champion_copies.copy(file_copy.source, file_copy.name, token)
     except ObjectGone:
-        return NotCopied(reason=f"{each.source_text}, was replaced or deleted after the run had ended")
+        return NotCopied(reason=f"{file_copy.source_text}, was replaced or deleted after the run had ended")
     except GenerationMoved:
-        return services.champion_copies.describe(each.name)
+        return services.champion_copies.describe(file_copy.name)
     except ServiceFailed as failed:
         if token is None:
             raise
@@ -91,10 +95,10 @@ def _copy(
         return StillCopying(reason=f"copying the model: {failed}")
 
 
-def _is_whole(found: Listed, each: FileCopy) -> bool:
-    return each.is_whole(found.size_bytes, found.crc32c, found.md5)
+def _is_whole(found: Listed, file_copy: FileCopy) -> bool:
+    return file_copy.is_whole(found.size_bytes, found.crc32c, found.md5)
 
 
-def _foreign(services: Services, each: FileCopy) -> NotCopied:
-    uri = object_uri(services.buckets.champions, each.name)
-    return NotCopied(reason=f"{uri} is another object than {each.source_text}")
+def _foreign(services: Services, file_copy: FileCopy) -> NotCopied:
+    uri = object_uri(services.buckets.champions, file_copy.name)
+    return NotCopied(reason=f"{uri} is another object than {file_copy.source_text}")

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.names import is_run_id
-from trainmaster.orchestrator.core.runs.drop_status import reason_of
-from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+
+if TYPE_CHECKING:  # who only lists runs reads no record
+    from trainmaster.orchestrator.core.runs.record import RunRecord
 
 INDEX_PREFIX = "index/"
 METADATA_MAX_BYTES = 8 * 1024
@@ -161,7 +162,7 @@ class IndexedJob:
     labels: Mapping[str, str]
 
 
-def index_row_of(record: RunRecord, generation: int, job: IndexedJob | None) -> IndexRow:
+def index_row_of(record: "RunRecord", generation: int, job: IndexedJob | None) -> IndexRow:
     """The row of this generation of the record; `job` is None for a run without a request."""
     row = IndexRow(
         run_id=record.run_id,
@@ -178,13 +179,15 @@ def index_row_of(record: RunRecord, generation: int, job: IndexedJob | None) -> 
     return _with_job(_with_request(row, record, job), record)
 
 
-def _ended_at(record: RunRecord) -> datetime | None:
+def _ended_at(record: "RunRecord") -> datetime | None:
     if not record.ended:
         return None
     return (record.job.end_time if record.job is not None else None) or record.history[-1].at
 
 
-def _reason(record: RunRecord) -> str | None:
+def _reason(record: "RunRecord") -> str | None:
+    from trainmaster.orchestrator.core.runs.drop_status import reason_of
+
     reason = reason_of(record)
     if record.state is RunState.REJECTED and record.problems:
         reason = record.problems[0]
@@ -193,19 +196,18 @@ def _reason(record: RunRecord) -> str | None:
     return bounded_text(reason) if reason is not None else None
 
 
-def _problems_at_end(record: RunRecord) -> tuple[str, ...]:
+def _problems_at_end(record: "RunRecord") -> tuple[str, ...]:
     """Without those of the steps after the end, which come last: the row is written before such a step is given up."""
     failed = (record.completion.steps_failed or {}) if record.completion is not None else {}
     given_up = sum(step.next_at is None for step in failed.values())
     return record.problems[: len(record.problems) - given_up]
 
 
-def _with_request(row: IndexRow, record: RunRecord, job: IndexedJob | None) -> IndexRow:
+def _with_request(row: IndexRow, record: "RunRecord", job: IndexedJob | None) -> IndexRow:
     if record.request is None or job is None:
         return row
     labels = bounded_labels(job.labels)
-    estimate = record.request.estimate or Estimate(currency="")
-    return replace(
+    row = replace(
         row,
         job_kind=job.kind,
         region=job.region,
@@ -213,6 +215,12 @@ def _with_request(row: IndexRow, record: RunRecord, job: IndexedJob | None) -> I
         priority=job.priority,
         labels=labels,
         labels_left_out=len(job.labels) - len(labels),
+    )
+    estimate = record.request.estimate
+    if estimate is None:
+        return row
+    return replace(
+        row,
         currency=estimate.currency or None,
         per_hour=estimate.per_hour,
         at_most=estimate.at_most,
@@ -220,7 +228,7 @@ def _with_request(row: IndexRow, record: RunRecord, job: IndexedJob | None) -> I
     )
 
 
-def _with_job(row: IndexRow, record: RunRecord) -> IndexRow:
+def _with_job(row: IndexRow, record: "RunRecord") -> IndexRow:
     if record.job is None:
         return row
     name = record.job.name

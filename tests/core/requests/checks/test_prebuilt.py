@@ -12,8 +12,8 @@ from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
-from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR
 from trainmaster.orchestrator.core.requests.checks.programs import CONTAINERS, READ_ON, container_of
+from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR
 from trainmaster.orchestrator.core.requests.request import Request
 
 END = date(2026, 7, 11)

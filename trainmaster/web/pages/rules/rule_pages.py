@@ -16,8 +16,8 @@ from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
 from trainmaster.orchestrator.core.names import run_id_at
-from trainmaster.web.pages.rules.asked_rule import NO_ID, address_of, rule_of
 from trainmaster.orchestrator.core.runs.index import IndexRow
+from trainmaster.web.pages.rules.asked_rule import NO_ID, address_of, rule_of
 from trainmaster.web.pages.rules.changes import (
     fire,
     pause,

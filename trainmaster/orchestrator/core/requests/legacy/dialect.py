@@ -14,6 +14,8 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.names import model_name_from
+from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACCELERATORS
+from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse
 from trainmaster.orchestrator.core.requests.legacy.job import (
     ROLES,
     Job,
@@ -21,14 +23,11 @@ from trainmaster.orchestrator.core.requests.legacy.job import (
     meanings_from,
     write_meaning,
 )
-from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACCELERATORS
-from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, seconds
 from trainmaster.orchestrator.core.requests.legacy.machines import write_cluster
 from trainmaster.orchestrator.core.requests.legacy.programs import write_programs
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Translated, Translation
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, SCALES
-from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse
-from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Translated, Translation
 from trainmaster.orchestrator.core.requests.vertex.dialect import MODEL_NAME_LABEL, labels_of, write_labels
 from trainmaster.orchestrator.core.requests.vertex.study import GOALS, named_parameter
 

@@ -16,34 +16,42 @@ def inspected(*arguments: str, cwd: Path = ROOT, **variables: str) -> Done:
     return trainmaster("inspect", *arguments, cwd=cwd, environment={"PATH": "/usr/bin:/bin"} | variables)
 
 
+METRIC_TAG = (
+    str(TREES / "metric_tag" / "faulty.py"),
+    "--request",
+    str(TREES / "metric_tag" / "request.yaml"),
+)
+
+
+def parse_levels(text: str) -> list[str]:
+    return [line[:14].strip() for line in text.splitlines()[:-1] if line[:1].isalpha()]
+
+
 def test_the_most_severe_finding_comes_first_each_with_place_cost_and_repair() -> None:
-    done = inspected(
-        str(TREES / "parameters" / "faulty.py"), "--request", str(TREES / "parameters" / "request.yaml")
-    )
+    done = inspected(*METRIC_TAG)
     assert done.status == 1
     lines = done.out.splitlines()
-    levels = [line.split()[0] for line in lines if line[:1].isalpha()]
-    assert levels == ["error", "warning", "ok", "ok", "ok"]
-    assert lines[-1] == "1 error, 1 warning, 3 ok"
-    assert sum(line.split()[:1] == ["cost"] for line in lines) == 2
-    assert sum(line.split()[:1] == ["repair"] for line in lines) == 2
-    assert any("tests/inspect/trees/parameters/faulty.py:9: --batch_size" in line for line in lines)
+    assert parse_levels(done.out) == ["error", "not followed", "not followed", "ok"]
+    assert lines[-1] == "1 error, 2 not followed, 1 ok"
+    assert sum(line.split()[:1] == ["cost"] for line in lines) == 1
+    assert sum(line.split()[:1] == ["repair"] for line in lines) == 3
+    assert "tests/inspect/trees/metric_tag/faulty.py:13: The study" in lines[0]
 
 
 def test_json_lines_say_the_same() -> None:
-    arguments = (str(TREES / "keras_3" / "faulty.py"),)
-    text, found = inspected(*arguments).out, inspected(*arguments, "--json").out
-    findings = [json.loads(line) for line in found.splitlines()]
-    assert [finding["level"] for finding in findings] == [
-        line.split()[0] for line in text.splitlines() if line[:1].isalpha()
-    ]
+    text, lines = inspected(*METRIC_TAG).out, inspected(*METRIC_TAG, "--json").out
+    findings = [json.loads(line) for line in lines.splitlines()]
+    assert [finding["level"] for finding in findings] == parse_levels(text)
     assert findings[0].keys() == {"level", "subject", "found", "path", "line", "cost", "repair"}
-    assert findings[0]["path"] == "tests/inspect/trees/keras_3/faulty.py"
+    assert (findings[0]["path"], findings[0]["line"]) == ("tests/inspect/trees/metric_tag/faulty.py", 13)
 
 
-def test_warnings_alone_are_no_failure() -> None:
-    done = inspected(str(TREES / "checkpoints" / "faulty.py"))
-    assert (done.status, done.out.splitlines()[-1]) == (0, "1 warning, 2 ok")
+def test_warnings_alone_are_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import google.cloud.logging, os\ngoogle.cloud.logging.Client().setup_logging()\nos.environ['AIP_MODEL_DIR']\n"
+    )
+    done = inspected(str(tmp_path))
+    assert (done.status, done.out.splitlines()[-1]) == (0, "1 warning, 1 not followed, 1 ok")
 
 
 STARTS = [
@@ -96,14 +104,10 @@ def test_with_no_tree_named_the_working_directorys_program_is_examined(tmp_path:
     nothing = inspected(cwd=tmp_path)
     assert nothing.status == 2
     assert "'.' contains no Python file" in nothing.err
-    (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "faulty.py").read_text())
+    (tmp_path / "train.py").write_text("print(1)\n")
     assert inspected(cwd=tmp_path).status == 1
-    (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "mended.py").read_text())
+    (tmp_path / "train.py").write_text("import os\nos.environ['AIP_MODEL_DIR']\n")
     assert inspected(cwd=tmp_path).status == 0
-
-
-def test_a_tree_is_not_judged_by_the_shells_variables() -> None:
-    assert inspected(str(TREES / "keras_3" / "faulty.py"), TF_USE_LEGACY_KERAS="1").status == 1
 
 
 def test_the_source_is_read_and_never_run(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from trainmaster.inspect.smoke.stage import MAX_READ_BYTES, Stage
 
 
 def test_of_output_of_any_size_the_end_is_read(tmp_path: Path) -> None:
-    stage = Stage(base=tmp_path, request=None, uses_uris=False)
+    stage = Stage(base=tmp_path, metric="", uses_uris=False)
     (tmp_path / "chief" / "metrics").mkdir(parents=True)
     for path, line in (
         (stage.output("chief", "stderr"), b"ValueError: the last line\n"),
@@ -20,4 +20,4 @@ def test_of_output_of_any_size_the_end_is_read(tmp_path: Path) -> None:
     errors = stage.errors("chief")
     assert len(errors) == MAX_READ_BYTES
     assert errors.endswith("\nValueError: the last line\n")
-    assert stage.reported("chief") == {"accuracy"}
+    assert stage.reported("chief") == {"accuracy": "0.5"}

@@ -36,32 +36,6 @@ def inspected(folder: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def of_model_dir(findings: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    return [(each["level"], each["found"]) for each in findings if each["subject"] == "model-dir"]
-
-
-@pytest.mark.parametrize(
-    "line", ["from trainer import survive", "import trainer.survive", "from trainer.survive import run"]
-)
-def test_the_library_saves_the_model(tmp_path: Path, line: str) -> None:
-    (tmp_path / "train.py").write_text(f"{line}\n")
-    assert of_model_dir(inspected(tmp_path)[1]) == [
-        ("ok", "trainer.survive saves the model to AIP_MODEL_DIR")
-    ]
-
-
-@pytest.mark.parametrize("files", [("__init__.py", "survive.py"), ("__init__.py",)])
-def test_a_package_of_that_name_in_the_tree_is_the_programs_own(
-    tmp_path: Path, files: tuple[str, ...]
-) -> None:
-    (tmp_path / "train.py").write_text("from trainer import survive\n")
-    (tmp_path / "trainer").mkdir()
-    for name in files:
-        (tmp_path / "trainer" / name).touch()
-    status, findings = inspected(tmp_path)
-    assert (status, of_model_dir(findings)) == (1, [("error", "The program never reads AIP_MODEL_DIR")])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "status"),

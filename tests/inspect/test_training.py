@@ -1,4 +1,4 @@
-"""Smoke runs of real trainings: the trainer's own passes, and TensorFlow really fails where the inspection says so."""
+"""Smoke runs of real trainings: the trainer's own passes, and TensorFlow's collective operations really wait."""
 
 import json
 from pathlib import Path
@@ -39,21 +39,11 @@ def test_two_replicas_of_the_trainer_pass_as_a_trial_of_a_study(horses_dir: Path
     arguments = (WORKLOAD, f"--data_dir={horses_dir}", *TINY)
     findings = inspected(Path("trainer"), "--request", str(path), LONG, "--", *arguments, status=0)
     assert said(findings, "error") == []
-    assert said(findings, "unknown") == []
+    assert said(findings, "not followed") == []
     assert "Only the chief left files in AIP_MODEL_DIR" in said(findings, "ok")
     assert any(text.startswith("The program finished: both replicas") for text in said(findings, "ok"))
     assert "chief-0 reported the study's metric 'accuracy'" in said(findings, "ok")
-
-
-def test_keras_3_really_fails_to_fit_on_two_replicas() -> None:
-    faulty = inspected(TREES / "keras_3" / "faulty.py", "--smoke", LONG, status=1)
-    ends = [
-        found for found in faulty if found["level"] == "error" and "exited with status 1" in found["found"]
-    ]
-    assert ends
-    assert all(found["subject"] == "keras" and "PerReplica" in found["found"] for found in ends), ends
-    source = (TREES / "keras_3" / "faulty.py").read_text().splitlines()
-    assert source[ends[0]["line"] - 1].startswith("model.fit(")
+    assert any(text.startswith("The program takes --num_units, --momentum") for text in said(findings, "ok"))
 
 
 def test_a_chief_that_saves_alone_really_waits_for_the_others() -> None:
@@ -62,11 +52,3 @@ def test_a_chief_that_saves_alone_really_waits_for_the_others() -> None:
     assert "worker-0 had exited with status 0" in lost["found"]
     source = (ROOT / lost["path"]).read_text().splitlines()
     assert "model.save(" in source[lost["line"] - 1]
-
-
-def test_an_operation_before_the_strategy_really_ends_both_replicas() -> None:
-    faulty = inspected(TREES / "operation_first" / "faulty.py", "--smoke", LONG, status=1)
-    assert any(
-        found["subject"] == "strategy" and "Collective ops must be configured" in found["found"]
-        for found in faulty
-    )

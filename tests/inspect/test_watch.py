@@ -34,19 +34,20 @@ class Starter:
         self._folder = folder
 
     def __call__(self, chief: str, worker: str) -> list[Replica]:
-        return [
-            self._stack.enter_context(
-                Replica(
-                    role,
-                    [sys.executable, "-c", program],
-                    cwd=self._folder,
-                    variables={"PYTHONFAULTHANDLER": "1"},
-                    out=self._folder / f"{role}.out",
-                    err=self._folder / f"{role}.err",
-                )
+        replicas = [
+            Replica(
+                role,
+                [sys.executable, "-c", program],
+                cwd=self._folder,
+                variables={"PYTHONFAULTHANDLER": "1"},
+                out=self._folder / f"{role}.out",
+                err=self._folder / f"{role}.err",
             )
             for role, program in (("chief", chief), ("worker", worker))
         ]
+        for replica in replicas:
+            self._stack.callback(replica.end)
+        return replicas
 
 
 @pytest.mark.slow

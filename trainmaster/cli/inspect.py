@@ -28,9 +28,7 @@ class _WithProgram(click.Command):
 @click.option(
     "--module", help="The module to run; default: the request's, else the image's, else trainer.task."
 )
-@click.option(
-    "--smoke", is_flag=True, help="Start the program as a chief and a worker; `--` also implies it."
-)
+@click.option("--smoke", is_flag=True, help="Start the program as the job would; `--` also implies it.")
 @click.option(
     "--smoke_timeout_s",
     type=click.IntRange(min=1),
@@ -38,7 +36,7 @@ class _WithProgram(click.Command):
     show_default=True,
     help="Time limit of the smoke run in seconds.",
 )
-@click.option("--keep_output", type=_PATH, metavar="DIR", help="Copy what the replicas wrote to DIR.")
+@click.option("--keep_output", type=_PATH, metavar="DIR", help="Copy what the replicas printed to DIR.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per finding.")
 # Any: the fields of Options, as the decorators above read them.
 def inspect(**options: Any) -> int:

@@ -12,11 +12,11 @@ WIDTH = 110
 
 
 class Level(StrEnum):
-    """How bad it is, the gravest first. Only ERROR changes the exit status."""
+    """How bad it is, the gravest first. Only ERROR changes the exit status; OK is only for what was seen to its end."""
 
     ERROR = "error"
     WARNING = "warning"
-    UNKNOWN = "unknown"  # the source does not say; the smoke run may
+    NOT_FOLLOWED = "not followed"
     OK = "ok"
 
 
@@ -24,16 +24,11 @@ class Subject(StrEnum):
     """What a check is about, or the smoke run; it makes the findings about itself."""
 
     SOURCE = "source"
-    KERAS = "keras"
-    METRIC = "metric"
-    PARAMETERS = "parameters"
     ARGUMENTS = "arguments"
-    SAVING = "saving"
+    PARAMETERS = "parameters"
+    METRIC = "metric"
     MODEL_DIR = "model-dir"
-    STRATEGY = "strategy"
-    ROLES = "roles"
-    CHECKPOINTS = "checkpoints"
-    REQUIREMENTS = "requirements"
+    LOGGING = "logging"
     SMOKE = "smoke"
 
     def fault(
@@ -50,14 +45,13 @@ class Subject(StrEnum):
         return Finding(level=level, subject=self, found=found, place=place, cost=cost, repair=repair)
 
     def fine(self, found: str, place: "Location | None" = None) -> "Finding":
+        """What was seen to its end, without a fault."""
         return Finding(level=Level.OK, subject=self, found=found, place=place)
 
-    def unknown(self, found: str, place: "Location | None" = None, *, repair: str = "") -> "Finding":
-        """A question that the source alone does not answer; `found` says why."""
-        repair = repair or "A smoke run can find out: add `--smoke`, and the program's arguments after `--`."
-        return Finding(
-            level=Level.UNKNOWN, subject=self, found=f"Could not tell {found}", place=place, repair=repair
-        )
+    def not_followed(self, found: str, place: "Location | None" = None, *, repair: str = "") -> "Finding":
+        """A question that the check left open; `found` begins with `whether` or `how`, and says what was seen."""
+        repair = repair or "A smoke run finds out: add --smoke, and arguments for a short run after `--`."
+        return Finding(level=Level.NOT_FOLLOWED, subject=self, found=found, place=place, repair=repair)
 
 
 USUAL_COSTS = {
@@ -65,12 +59,7 @@ USUAL_COSTS = {
     Subject.PARAMETERS: "Every trial exits with status 2 as soon as it parses its command line, after its machine "
     "has started.",
     Subject.ARGUMENTS: "Every replica ends as soon as it reads its command line, after its machine has started.",
-    Subject.SAVING: "All replicas share one AIP_MODEL_DIR: they overwrite each other's files, and the model may be "
-    "corrupt after you have paid for the whole training.",
     Subject.MODEL_DIR: "You pay for the training, but its model ends up where nothing looks for it.",
-    Subject.CHECKPOINTS: "After a restart, for maintenance or on a Spot VM, training starts over, and you pay for "
-    "the lost time twice.",
-    Subject.REQUIREMENTS: "In the local stack, the script gets only the packages that the file names, and fails.",
 }
 
 
@@ -116,25 +105,32 @@ class Finding:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?` with the known word most like `word`, or nothing when none is near."""
-    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" Did you mean {found[0]!r}?" if found else ""
+    matches = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first three, and how many more there are."""
+    shown = 3
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def as_text(findings: Sequence[Finding]) -> str:
     """The gravest first, then a line that counts them."""
     counts = {level: sum(finding.level is level for finding in findings) for level in Level}
     total = ", ".join(_counted(level, count) for level, count in counts.items() if count)
-    return "\n".join([*map(_paragraph, _sorted(findings)), total or "nothing examined"])
+    return "\n".join([*map(_paragraph, _by_gravity(findings)), total or "nothing examined"])
 
 
 def as_json_lines(findings: Sequence[Finding]) -> str:
     """One object a line, in the same order; `path` and `line` are null for a finding without a place."""
     nowhere = {"path": None, "line": None}
-    found = map(asdict, _sorted(findings))
-    return "\n".join(json.dumps({**(each.pop("place") or nowhere), **each}) for each in found)
+    documents = map(asdict, _by_gravity(findings))
+    return "\n".join(json.dumps({**(fields.pop("place") or nowhere), **fields}) for fields in documents)
 
 
-def _sorted(findings: Sequence[Finding]) -> list[Finding]:
+def _by_gravity(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: list(Level).index(finding.level))
 
 
@@ -145,14 +141,14 @@ def _counted(level: Level, count: int) -> str:
 
 def _paragraph(finding: Finding) -> str:
     place = f"{finding.place}: " if finding.place else ""
-    lines = _wrapped(f"{finding.level:8}{finding.subject:13}", f"{place}{finding.found}")
+    lines = _wrapped_lines(f"{finding.level:14}{finding.subject:14}", f"{place}{finding.found}")
     for title, text in (("cost", finding.cost), ("repair", finding.repair)):
         if text:
-            lines += _wrapped(f"{'':8}{title:13}", text)
+            lines += _wrapped_lines(f"{'':14}{title:14}", text)
     return "\n".join(lines)
 
 
-def _wrapped(head: str, text: str) -> list[str]:
+def _wrapped_lines(head: str, text: str) -> list[str]:
     return textwrap.wrap(
         text,
         WIDTH,

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.submission.test_prepare import prepared
-from trainer.settings.settings import SETTINGS
 from trainmaster.cli.script.inspection import script_warnings
 from trainmaster.cli.submit.command import warn
 from trainmaster.client.submission.prepare import NO_FILE
-from trainmaster.inspect.checks.survive import FLAGS
 from trainmaster.resources import ROOT
 
 SAVES = (ROOT / "examples" / "starter" / "train.py").read_text()
@@ -82,60 +80,9 @@ def test_a_discrete_parameter_that_the_script_reads_as_an_int_is_warned_of_with_
     assert found[0].endswith("Read it with type=lambda text: int(float(text)).")
 
 
-SURVIVES = """
-from trainer import survive
-import sys
-{parser}
-survive.run(build, data, settings=survive.settings_from({rest}, prog="train.py"))
-"""
-OWN_FLAGS = """
-import argparse
-parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-parser.add_argument("--lr", type=float)
-own, rest = parser.parse_known_args()
-"""
-OF_TRIALS = TUNING.replace("{epochs: {", "{epochs: {type: integer, min: 1, max: 2}, lr: {").replace(
-    "{file: train.py}", "{file: train.py}\nargs: [--batch-size=8]"
-)
-
-
-def test_the_flags_of_a_program_with_the_trainers_library_are_its_own_and_the_common_ones(
-    script: Path,
-) -> None:
-    assert warned(script, SURVIVES.format(parser=OWN_FLAGS, rest="rest"), OF_TRIALS) == []
-    first, *_ = warned(script, SURVIVES.format(parser="", rest="sys.argv[1:]"), OF_TRIALS)
-    assert "The study varies 'lr', but the program does not declare --lr." in first
-
-
-@pytest.mark.parametrize(
-    ("requirements", "is_warned"),
-    [
-        ("pandas\ntensorflow-datasets\n", True),
-        ("pandas\ntensorflow==2.21\n", False),
-        ("TensorFlow-CPU\n", False),
-        ("-r more.txt\n", False),
-        (None, False),
-    ],
-)
-def test_requirements_that_take_tensorflow_from_the_trainers_library_are_warned_of(
-    script: Path, requirements: str | None, *, is_warned: bool
-) -> None:
-    if requirements is not None:
-        script.with_name("requirements.txt").write_text(requirements)
-    found = warned(script, SURVIVES.format(parser="", rest="sys.argv[1:]"))
-    assert [line.partition(". ")[0] for line in found[:1]] == [
-        "warning: requirements.txt: The program imports trainer.survive, and requirements.txt does not name tensorflow"
-    ] * is_warned
-    assert not is_warned or found[0].endswith("Add the lines `tensorflow`, `tensorboard` and `tf-keras`.")
-
-
-def test_requirements_of_a_script_without_that_library_need_no_tensorflow(script: Path) -> None:
-    script.with_name("requirements.txt").write_text("pandas\n")
-    assert warned(script, SAVES) == []
-
-
-def test_the_common_flags_are_those_of_the_trainer() -> None:
-    assert set(FLAGS) == SETTINGS.keys()
+def test_questions_that_only_a_smoke_run_answers_are_no_warnings(script: Path) -> None:
+    survives = "from trainer import survive\nsurvive.run(build, data, settings=survive.settings_from())\n"
+    assert warned(script, survives, TUNING) == []
 
 
 def test_of_several_requests_each_bound_of_the_cost_has_its_name(

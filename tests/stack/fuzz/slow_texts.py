@@ -12,7 +12,6 @@ from tests.core.fuzz.text_recipes import grown_from
 from tests.stack.jobs.test_filters import labelled
 from trainmaster.client.runs.listing import Filters
 from trainmaster.client.submission.gitignore.lines import Gitignore
-from trainmaster.inspect.checks import survive
 from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.orchestrator.core.admission.prices import series_of
 from trainmaster.orchestrator.core.policy.policy import glob_matches
@@ -130,11 +129,7 @@ def _query(content: bytes) -> object:
 
 def _inspected(content: bytes) -> object:
     text = _text(content)
-    return (
-        parse_last_error(text, Path("/nowhere")),
-        survive._TENSORFLOW.search(text),
-        survive._ELSEWHERE.search(text),
-    )
+    return parse_last_error(text, Path("/nowhere"))
 
 
 def _parser(

@@ -1,6 +1,6 @@
 """What `submit` reports about a script before it sends it, of what `trainmaster inspect` finds in its source.
 
-Every error, and the warnings about a study's parameters and about requirements.txt, which end a run as errors do.
+Every error and warning.
 """
 
 import shlex
@@ -23,13 +23,13 @@ def script_warnings(script: Path, request: "Request", file: str) -> Iterator[str
     """
     from trainmaster.inspect.finding import Level, relative_to_cwd
 
-    found = list(_findings(script, request, file))
-    for each in found:
-        where = f"{each.place}: " if each.place and each.place.path else ""
-        sentence = each.found if each.found.endswith((".", "?")) else f"{each.found}."
-        repair = f" {each.repair}" if each.level is Level.WARNING else ""
-        yield f"warning: {where}{sentence} {each.cost}{repair}"
-    if found:
+    findings = list(_findings(script, request, file))
+    for finding in findings:
+        where = f"{finding.place}: " if finding.place and finding.place.path else ""
+        sentence = finding.found if finding.found.endswith((".", "?")) else f"{finding.found}."
+        repair = f" {finding.repair}" if finding.level is Level.WARNING else ""
+        yield f"warning: {where}{sentence} {finding.cost}{repair}"
+    if findings:
         words = ["trainmaster", "inspect", relative_to_cwd(script), *(["--request", file] if file else [])]
         yield f"It is sent all the same. To see more: {shlex.join(words)}"
 
@@ -37,20 +37,20 @@ def script_warnings(script: Path, request: "Request", file: str) -> Iterator[str
 def _findings(script: Path, request: "Request", file: str) -> "Iterator[Finding]":
     from trainmaster.inspect.checks import findings_of
     from trainmaster.inspect.checks.examined import Examined
-    from trainmaster.inspect.finding import Level, Subject, Unusable
+    from trainmaster.inspect.finding import Level, Unusable
     from trainmaster.inspect.request import Request as Examinable
-    from trainmaster.inspect.source.tree import find_program, tree_at
     from trainmaster.inspect.surroundings import surroundings_of
+    from trainmaster.inspect.tree import read_source, tree_at
 
     try:
         tree = tree_at(script)
-        asked = Examinable(path=file, spec=request.spec)
         examined = Examined(
-            program=find_program(tree, None), surroundings=surroundings_of(tree.root), request=asked
+            source=read_source(tree, None),
+            surroundings=surroundings_of(tree.root),
+            request=Examinable(path=file, spec=request.spec),
         )
-        reported = {Subject.PARAMETERS, Subject.REQUIREMENTS}
-        for each in findings_of(examined):
-            if each.level is Level.ERROR or (each.level is Level.WARNING and each.subject in reported):
-                yield each
+        for finding in findings_of(examined):
+            if finding.level in {Level.ERROR, Level.WARNING}:
+                yield finding
     except (Unusable, OSError, RecursionError):  # what cannot be examined may still run
         return

@@ -22,9 +22,9 @@ class LastError:
 
 
 def parse_last_error(text: str, root: Path) -> LastError:
-    """Of the last traceback, or of the stacks that an aborted process wrote."""
+    """The error of the last traceback, with its place; or a place of the stacks that an aborted process wrote."""
     kept = without_ignored(text)
-    place = _dumped(kept, root) or _raised(kept, root)
+    place = _dumped_place(kept, root) or _raised_place(kept, root)
     return LastError(text=parse_error(text), place=place, code="" if place is None else _code(place))
 
 
@@ -34,25 +34,25 @@ def _code(place: Location) -> str:
     return lines[number].partition("  #")[0].strip() if 0 <= number < len(lines) else ""
 
 
-def _raised(text: str, root: Path) -> Location | None:
+def _raised_place(text: str, root: Path) -> Location | None:
     """The innermost line of the program itself in the last traceback."""
     last = text.rpartition(TRACEBACK)[2]
-    own = [place for path, line in RAISED.findall(last) if (place := _own(path, line, root)) is not None]
-    return own[-1] if own else None
+    places = [_program_place(path, line, root) for path, line in RAISED.findall(last)]
+    return next(filter(None, reversed(places)), None)
 
 
-def _dumped(text: str, root: Path) -> Location | None:
+def _dumped_place(text: str, root: Path) -> Location | None:
     """The innermost line of the program itself in the main thread: the one whose stack begins at a module."""
     for stack in THREAD.split(text)[1:]:
         frames = DUMPED.findall(stack)
         if any(function.strip() == "<module>" for _, _, function in frames):
-            own = [place for path, line, _ in frames if (place := _own(path, line, root)) is not None]
-            if own:
-                return own[0]
+            places = [_program_place(path, line, root) for path, line, _ in frames]
+            if place := next(filter(None, places), None):
+                return place
     return None
 
 
-def _own(path: str, line: str, root: Path) -> Location | None:
+def _program_place(path: str, line: str, root: Path) -> Location | None:
     file = Path(path)
     file = file if file.is_absolute() else root / file
     if not file.is_relative_to(root) or "site-packages" in file.parts or not file.is_file():

@@ -1,17 +1,17 @@
-"""One smoke run: prepares the stage, starts and watches the replicas, and collects their output."""
+"""The smoke run: prepares the stage, starts and watches the replicas, and collects their output."""
 
 import random
 import shutil
 import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.inspect.finding import Unusable
+from trainmaster.inspect.finding import Finding, Unusable
 from trainmaster.inspect.request import Request
-from trainmaster.inspect.smoke.judge import ReplicaRun
+from trainmaster.inspect.smoke.judge import UNKNOWN_FLAG, ReplicaRun, judge_run, judge_values
 from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.inspect.smoke.stage import Stage, staged
 from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
@@ -24,55 +24,83 @@ SHARES_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # two replicas on one machin
 
 @dataclass(frozen=True, kw_only=True)
 class SmokeRun:
-    """`variables` are those of the image, without the service's. `keep` is where the output is copied to."""
+    """`variables` are those of the image, without the service's. `keep` is where the output is copied to.
+
+    `takes_flags`: whether the words that start the program pass a trial's flags on to it. `doubt` says why outputs were
+    plain paths, as long as it is not certain that the program can write to gs:// URIs; None: it was given these.
+    """
 
     command: Sequence[str]
     root: Path
     variables: Mapping[str, str]
     request: Request | None
     replicas: int
-    uses_uris: bool
+    takes_flags: bool
+    doubt: str | None
     limits: Limits
     keep: Path | None = None
 
-    def outcomes(self) -> list[ReplicaRun]:
-        """The outcome of each replica, the chief first. Every process that was started has ended.
+    def findings(self) -> list[Finding]:
+        """What the runs show. Every process that was started has ended.
+
+        A study's program is run twice, with different values of its parameters, and the second time with a flag that
+        it cannot know.
 
         Raises:
             Unusable: the program cannot be started.
         """
         request = self.request
+        parameters = () if request is None else request.parameters
+        flags, others = (
+            [f"--{parameter.name}={parameter.samples[trial]}" for parameter in parameters] for trial in (0, 1)
+        )
+        first = self._outcomes(flags, "1" if parameters else "")
+        findings = judge_run(first, request, self.doubt)
+        if request is not None and parameters and all(outcome.is_fine for outcome in first):
+            second = self._outcomes([*others, f"--{UNKNOWN_FLAG}=1"], "2")
+            findings.append(judge_values(first[0], second[0], request))
+        return findings
+
+    def _outcomes(self, flags: Sequence[str], trial: str) -> list[ReplicaRun]:
+        """The outcome of each replica, the chief first."""
+        request = self.request
         chief = "master" if request is not None and request.says_master else "chief"
         roles = [chief, "worker"][: self.replicas]
         addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
-        with staged(roles, request, uses_uris=self.uses_uris) as stage, ExitStack() as started:
+        words = [*self.command, *(flags if self.takes_flags else ())]
+        metric = request.metrics[0] if request is not None and request.metrics else ""
+        stages = staged(self.root, roles, metric, uses_uris=self.doubt is None, trial=trial)
+        with stages as stage, ExitStack() as started:
             # A handler's exit in between would leave behind a replica that is not registered yet.
             with put_off(signal.SIGTERM), put_off(signal.SIGINT):
-                replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
+                replicas = [self._start(role, words, addresses, stage, started) for role in roles]
             states = watch(replicas, self.limits)
             outcomes = [self._outcome(replica, states[replica.role], stage) for replica in replicas]
             self._keep(stage, roles)
         return outcomes
 
     def _outcome(self, replica: Replica, state: State, stage: Stage) -> ReplicaRun:
+        role = replica.role
+        errors = stage.errors(role).replace(f"{stage.work(role)}/", f"{self.root}/")
         return ReplicaRun(
-            name=replica.name,
+            name=f"{role}-0",
             state=state,
             status=replica.poll() if state is State.ENDED else None,
             seconds=replica.seconds,
-            last_error=parse_last_error(stage.errors(replica.role), self.root),
-            files=stage.model_files(replica.role),
-            reported=stage.reported(replica.role),
+            last_error=parse_last_error(errors, self.root),
+            files=stage.model_files(role),
+            stray_files=stage.stray_files(role),
+            reported=stage.reported(role),
         )
 
-    def _started(self, role: str, addresses: Mapping[str, str], stage: Stage) -> Replica:
-        # To a trial the service appends one legal value of each parameter.
-        parameters = () if self.request is None else self.request.parameters
+    def _start(
+        self, role: str, words: Sequence[str], addresses: Mapping[str, str], stage: Stage, started: ExitStack
+    ) -> Replica:
         try:
-            return Replica(
+            replica = Replica(
                 role,
-                [*self.command, *(f"--{each.name}={each.sample}" for each in parameters)],
-                cwd=self.root,
+                words,
+                cwd=stage.work(role),
                 variables={**SHARES_GPU, **self.variables, **DUMPS, **stage.variables(role, addresses)},
                 out=stage.output(role, "stdout"),
                 err=stage.output(role, "stderr"),
@@ -82,35 +110,47 @@ class SmokeRun:
                 f"{self.command[0]!r} cannot be started: {error}. Give the program with its "
                 f"arguments, or only arguments, after `--`."
             ) from error
+        started.callback(replica.end)
+        return replica
 
     def _keep(self, stage: Stage, roles: Sequence[str]) -> None:
         if self.keep is None:
             return
-        self.keep.mkdir(parents=True, exist_ok=True)
+        folder = self.keep / stage.trial
+        folder.mkdir(parents=True, exist_ok=True)
         for role in roles:
             for stream in ("stdout", "stderr"):
-                shutil.copyfile(stage.output(role, stream), self.keep / f"{role}-0.{stream}")
+                shutil.copyfile(stage.output(role, stream), folder / f"{role}-0.{stream}")
 
 
 @contextmanager
 def put_off(number: int) -> Iterator[None]:
     """Defer signals until the block ends. Only for the main thread."""
     came: list[int] = []
-    before = signal.signal(number, lambda number, _frame: came.append(number))
     try:
-        yield
+        with handling(number, came.append):
+            yield
     finally:
-        signal.signal(number, before)
         if came:
             signal.raise_signal(number)
 
 
+@contextmanager
+def handling(number: int, handle: Callable[[int], None]) -> Iterator[None]:
+    """Handle signals so until the block ends. Only for the main thread."""
+    before = signal.signal(number, lambda number, _frame: handle(number))
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 def free_addresses(count: int) -> list[str]:
     """Addresses of this machine that were just free."""
-    found: list[str] = []
+    addresses: list[str] = []
     for port in random.sample(PORTS, len(PORTS)):
-        if len(found) == count:
+        if len(addresses) == count:
             break
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            found.append(f"127.0.0.1:{port}")
-    return found
+            addresses.append(f"127.0.0.1:{port}")
+    return addresses

@@ -1,6 +1,7 @@
 """The directories and environment variables of a smoke run's replicas, as on Vertex AI.
 
-Each replica has its own model directory, which shows which replica wrote what.
+Each replica has its own model directory, and its own working folder, in which the tree is linked: they show which
+replica wrote what, and where.
 Source: "Distributed training" and "Code requirements" of the Vertex AI guide
 (https://cloud.google.com/vertex-ai/docs/training/distributed-training, …/code-requirements).
 """
@@ -12,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from trainmaster.inspect.request import Request
 
 OURS = ("AIP_", "CLOUD_ML_")
 REPLACED = {
@@ -27,18 +26,22 @@ REPLACED = {
     "TF_USE_LEGACY_KERAS",
 }
 OF_THE_MACHINE = {"PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV", "USER"}
-TRIAL = "1"
+BUCKET = "goog-smoke-run"
+"""No bucket can have a name that begins so: https://cloud.google.com/storage/docs/buckets#naming (read 2026-11-26)."""
 MAX_READ_BYTES = 4 << 20
 """How much of the end of a replica's output is read: a program may write any amount."""
+NO_METRICS = {"timestamp", "trial", "global_step", "checkpoint_path"}
 POOLS = {"chief": "workerpool0", "master": "workerpool0", "worker": "workerpool1"}
 
 
-def inherited(own: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, str]:
-    """What a replica has of this machine, `own`, and of the image's and request's `declared` variables.
+def inherited(machine: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, str]:
+    """What a replica has of this `machine`, and of the image's and request's `declared` variables.
 
     The shell's choice of Keras is left out, and so are paths that a Dockerfile sets: they are the image's.
     """
-    kept = {name: value for name, value in own.items() if name not in REPLACED and not name.startswith(OURS)}
+    kept = {
+        name: value for name, value in machine.items() if name not in REPLACED and not name.startswith(OURS)
+    }
     set_by_job = {
         name: value for name, value in declared.items() if name not in OF_THE_MACHINE and "$" not in value
     }
@@ -49,21 +52,22 @@ def inherited(own: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, 
 class Stage:
     """`base` holds a folder per replica. They share checkpoints and logs, as on Vertex AI.
 
-    `uses_uris`: outputs are gs:// URIs, below TRAINMASTER_GCS_ROOT; otherwise they are plain paths, which a
-    program that does not use that variable can write to on this machine.
+    `trial` is the id of a study's trial and `metric` the study's first, both empty without a study. `uses_uris`: outputs are gs:// URIs, below
+    TRAINMASTER_GCS_ROOT; otherwise they are plain paths, which most programs can write to on this machine.
     """
 
     base: Path
-    request: Request | None
+    metric: str
     uses_uris: bool
-
-    @property
-    def is_trial(self) -> bool:
-        return self.request is not None and self.request.is_tuning
+    trial: str = ""
 
     @property
     def run(self) -> str:
-        return f"inspect/run/{TRIAL}" if self.is_trial else "inspect/run"
+        return f"{BUCKET}/run/{self.trial}".rstrip("/")
+
+    def work(self, role: str) -> Path:
+        """The folder that this replica starts in."""
+        return self.base / role / "work"
 
     def output(self, role: str, stream: str) -> Path:
         return self.base / role / stream
@@ -73,23 +77,23 @@ class Stage:
 
     def variables(self, role: str, addresses: Mapping[str, str]) -> dict[str, str]:
         """The variables that the service sets for `role`; the chief's address is the first."""
-        own = self.base / role
-        root = f"gs://{self.run}" if self.uses_uris else str(own / "gcs" / self.run)
+        base = self.base / role
+        root = f"gs://{self.run}" if self.uses_uris else str(base / "gcs" / self.run)
         variables = {
             "AIP_MODEL_DIR": f"{root}/model/",
             "AIP_CHECKPOINT_DIR": f"{root}/checkpoints/",
             "AIP_TENSORBOARD_LOG_DIR": f"{root}/logs/",
             "CLOUD_ML_JOB_ID": "1234567890123456789",
             "CLOUD_ML_PROJECT_ID": "123456789012",
-            "TRAINMASTER_GCS_ROOT": str(own / "gcs"),
-            "TMPDIR": str(own / "tmp"),
-            **_cluster(role, addresses, TRIAL if self.is_trial else ""),
+            "TRAINMASTER_GCS_ROOT": str(base / "gcs"),
+            "TMPDIR": str(base / "tmp"),
+            **_cluster(role, addresses, self.trial),
         }
-        if self.request is not None and self.is_trial:
+        if self.trial:
             variables |= {
-                "CLOUD_ML_TRIAL_ID": TRIAL,
-                "CLOUD_ML_HP_METRIC_FILE": str(own / "metrics" / "output.metrics"),
-                "CLOUD_ML_HP_METRIC_TAG": self.request.metrics[0] if self.request.metrics else "",
+                "CLOUD_ML_TRIAL_ID": self.trial,
+                "CLOUD_ML_HP_METRIC_FILE": str(base / "metrics" / "output.metrics"),
+                "CLOUD_ML_HP_METRIC_TAG": self.metric,
             }
         return variables
 
@@ -99,21 +103,30 @@ class Stage:
 
     def model_files(self, role: str) -> tuple[str, ...]:
         """What this replica left in AIP_MODEL_DIR, relative to it."""
-        model = self.in_run(role, "model")
-        return tuple(sorted(str(path.relative_to(model)) for path in model.rglob("*") if path.is_file()))
+        return _files_below(self.in_run(role, "model"))
 
-    def reported(self, role: str) -> frozenset[str]:
-        """The metrics in this replica's metric file, by the names they are reported under."""
+    def stray_files(self, role: str) -> tuple[str, ...]:
+        """What it wrote into its working folder, but not behind the links to the tree, and what it left in TMPDIR."""
+        temporary = (f"$TMPDIR/{path}" for path in _files_below(self.output(role, "tmp")))
+        return (*_files_below(self.work(role)), *temporary)
+
+    def reported(self, role: str) -> dict[str, str]:
+        """The last value of each metric in this replica's metric file, by the name it is reported under."""
         path = self.base / role / "metrics" / "output.metrics"
-        found: set[str] = set()
+        values: dict[str, str] = {}
         for line in _end_of(path).splitlines() if path.is_file() else ():
             try:
                 report = json.loads(line)
             except (ValueError, RecursionError):
                 continue
             if isinstance(report, dict):
-                found |= report.keys() - {"timestamp", "trial", "global_step", "checkpoint_path"}
-        return frozenset(found)
+                values |= {name: str(value) for name, value in report.items() if name not in NO_METRICS}
+        return values
+
+
+def _files_below(folder: Path) -> tuple[str, ...]:
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return tuple(sorted(str(path.relative_to(folder)) for path in files))
 
 
 def _end_of(path: Path) -> str:
@@ -124,17 +137,19 @@ def _end_of(path: Path) -> str:
 
 
 @contextmanager
-def staged(roles: Sequence[str], request: Request | None, *, uses_uris: bool) -> Iterator[Stage]:
-    """Directories that are there from the start, as in a bucket every path is; removed at the end."""
+def staged(root: Path, roles: Sequence[str], metric: str, *, uses_uris: bool, trial: str) -> Iterator[Stage]:
+    """Directories that are there from the start, as in a bucket every path is; removed at the end.
+
+    The entries of `root` are linked into the working folders.
+    """
     with tempfile.TemporaryDirectory(prefix="trainmaster-inspect-", ignore_cleanup_errors=True) as made:
-        stage = Stage(base=Path(made), request=request, uses_uris=uses_uris)
+        stage = Stage(base=Path(made), metric=metric, uses_uris=uses_uris, trial=trial)
         for role in roles:
-            for folder in (
-                stage.output(role, "tmp"),
-                stage.output(role, "metrics"),
-                stage.in_run(role, "model"),
-            ):
+            outputs = (stage.output(role, "tmp"), stage.output(role, "metrics"))
+            for folder in (*outputs, stage.work(role), stage.in_run(role, "model")):
                 folder.mkdir(parents=True)
+            for entry in root.iterdir():
+                (stage.work(role) / entry.name).symlink_to(entry)
             for shared in ("checkpoints", "logs"):
                 if role == roles[0]:
                     stage.in_run(role, shared).mkdir()
@@ -145,17 +160,12 @@ def staged(roles: Sequence[str], request: Request | None, *, uses_uris: bool) ->
 
 def _cluster(role: str, addresses: Mapping[str, str], trial: str) -> dict[str, str]:
     """CLUSTER_SPEC always; TF_CONFIG where there is more than one replica."""
-    is_legacy = "master" in addresses
-    names = {each: each if is_legacy else POOLS[each] for each in addresses}
-    spec = _document(
-        {names[each]: [address] for each, address in addresses.items()}, names[role], trial, job={}
-    )
-    if len(addresses) == 1:
-        return {"CLUSTER_SPEC": spec}
-    config = _document({each: [address] for each, address in addresses.items()}, role, trial, job="{}")
-    return {"CLUSTER_SPEC": spec, "TF_CONFIG": config}
-
-
-def _document(cluster: Mapping[str, Sequence[str]], role: str, trial: str, *, job: object) -> str:
-    task = {"type": role, "index": 0, "trial": trial}
-    return json.dumps({"cluster": cluster, "task": task, "environment": "cloud", "job": job})
+    pools = {name: name if "master" in addresses else POOLS[name] for name in addresses}
+    rest = {"environment": "cloud"}
+    task = {"index": 0, "trial": trial}
+    cluster = {name: [address] for name, address in addresses.items()}
+    by_pool = {pools[name]: listed for name, listed in cluster.items()}
+    spec = {"cluster": by_pool, "task": {"type": pools[role], **task}, **rest, "job": {}}
+    config = {"cluster": cluster, "task": {"type": role, **task}, **rest, "job": "{}"}
+    alone = {"CLUSTER_SPEC": json.dumps(spec)}
+    return alone if len(addresses) == 1 else {**alone, "TF_CONFIG": json.dumps(config)}

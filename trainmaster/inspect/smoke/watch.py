@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Self
 
 POLL_S = 0.1
 LOOK_EACH_S = 1.0
@@ -53,16 +52,6 @@ class Replica:
                 start_new_session=True,
             )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    @property
-    def name(self) -> str:
-        return f"{self.role}-0"
-
     @property
     def seconds(self) -> float:
         return (self.ended_at or time.monotonic()) - self._started_at
@@ -91,11 +80,9 @@ class Replica:
         """The processor time of the group's living processes; None if the machine does not report it."""
         if not _PROC.is_dir():
             return None
-        ticks = 0
-        for path in _PROC.iterdir():
-            if path.name.isdigit() and (fields := _fields(path)) and int(fields[2]) == self._process.pid:
-                ticks += int(fields[11]) + int(fields[12])
-        return ticks / _TICKS
+        processes = map(_fields, _PROC.glob("[0-9]*"))
+        group = [fields for fields in processes if fields and int(fields[2]) == self._process.pid]
+        return sum(int(fields[11]) + int(fields[12]) for fields in group) / _TICKS
 
     def abort(self) -> None:
         """End the group so that Python says where it was: on SIGABRT its fault handler writes every stack."""
@@ -147,8 +134,10 @@ class Limits:
 def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
     """How each replica ended, by role; none runs any more. The first replica is the chief."""
     stopped: dict[str, State] = {}
-    while running := [each for each in replicas if each.poll() is None and each.role not in stopped]:
-        over = [(each, _over(each, replicas, limits)) for each in running]
+    while running := [
+        replica for replica in replicas if replica.poll() is None and replica.role not in stopped
+    ]:
+        over = [(replica, _end_due(replica, replicas, limits)) for replica in running]
         for replica, state in over:
             if state is not None:
                 stopped[replica.role] = state
@@ -158,7 +147,7 @@ def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
     return {replica.role: stopped.get(replica.role, State.ENDED) for replica in replicas}
 
 
-def _over(replica: Replica, replicas: Sequence[Replica], limits: Limits) -> State | None:
+def _end_due(replica: Replica, replicas: Sequence[Replica], limits: Limits) -> State | None:
     """Why a running replica must be ended now; None if it may continue."""
     now, idle_s = time.monotonic(), replica.idle_s()
     chief, *_ = replicas

@@ -14,8 +14,8 @@ from trainmaster.orchestrator.core.requests.legacy.job import (
     Meaning,
     Role,
     write_meaning,
-from trainmaster.orchestrator.core.requests.fields import copy_keys
 )
+from trainmaster.orchestrator.core.requests.fields import copy_keys
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.placeholders import literal
 

@@ -1,14 +1,12 @@
-"""From a directory or file to the program in it."""
+"""The program in a directory or file, found by following its imports."""
 
 import ast
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmaster.inspect.finding import Unusable, nearest, relative_to_cwd
-from trainmaster.inspect.source.module import Module, last_name
-from trainmaster.inspect.source.program import Program
+from trainmaster.inspect.program import Module, Source, called_name
 
 USUAL_ENTRIES = ("trainer.task", "trainer.train", "trainer.__main__", "task", "train", "main", "__main__")
 """Where AI Platform Training's guides and common use put the program, the likeliest first."""
@@ -55,11 +53,8 @@ class Tree:
         return None
 
     def name_of(self, path: Path) -> str:
-        for place in sorted(self.search, key=lambda place: -len(place.parts)):
-            if path.is_relative_to(place):
-                parts = path.relative_to(place).with_suffix("").parts
-                return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-        return path.stem
+        parts = path.relative_to(self.root).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
     def files(self) -> list[Path]:
         below = self.given if self.given.is_dir() else self.given.parent
@@ -98,7 +93,7 @@ def tree_at(given: Path) -> Tree:
     return tree
 
 
-def find_program(tree: Tree, module: str | None) -> Program:
+def read_source(tree: Tree, module: str | None) -> Source:
     """The program that `module` starts; None: the usual module, else whatever has a `__main__` part, else every file.
 
     Raises:
@@ -113,76 +108,60 @@ def find_program(tree: Tree, module: str | None) -> Program:
     entries = _entries(tree, module)
     if len(entries) == 1 and not (entries[0].parent / "__init__.py").is_file():
         tree = replace(tree, beside=entries[0].parent)
-    return _Reader(tree).program([(module or tree.name_of(path), path) for path in entries])
+    waiting = [(module or tree.name_of(path), path) for path in entries]
+    read: dict[Path, Module] = {}
+    unparsed: dict[Path, SyntaxError] = {}
+    unread: set[str] = set()
+    while waiting:
+        name, path = waiting.pop()
+        if path in read or path in unparsed:
+            continue
+        try:
+            parsed = ast.parse(path.read_bytes(), filename=relative_to_cwd(path))
+        except SyntaxError as error:
+            unparsed[path] = error
+            continue
+        read[path] = Module(name=name, path=path, tree=parsed)
+        names = _needed_modules(read[path])
+        unread |= {name for name in names if not _is_known(tree, name)}
+        parts = sorted({part for name in names for part in _with_packages(name)})
+        waiting += [(part, file) for part in parts if (file := tree.file_of(part)) is not None]
+    return Source(
+        entries=tuple(read[path] for path in entries if path in read),
+        modules=tuple(read.values()),
+        unparsed=tuple((relative_to_cwd(path), error) for path, error in unparsed.items()),
+        unread=tuple(sorted(unread)),
+    )
 
 
 def _entries(tree: Tree, module: str | None) -> list[Path]:
     if module is not None:
         started = f"{module}.__main__" if tree.file_of(f"{module}.__main__") else module
-        found = tree.file_of(started)
-        return [found] if found is not None else []
+        file = tree.file_of(started)
+        return [file] if file is not None else []
     if tree.given.is_file():
         return [tree.given]
     for name in USUAL_ENTRIES:
-        found = tree.file_of(name)
-        if found is not None and found.is_relative_to(tree.given):
-            return [found]
+        file = tree.file_of(name)
+        if file is not None and file.is_relative_to(tree.given):
+            return [file]
     files = tree.files()
     return [path for path in files if "__main__" in path.read_text(errors="replace")] or files
 
 
-@dataclass(kw_only=False)
-class _Reader:
-    tree: Tree
-    modules: dict[str, Module] = field(default_factory=dict)
-    unparsed: list[tuple[str, SyntaxError]] = field(default_factory=list)
-    unread: set[str] = field(default_factory=set)
+def _needed_modules(module: Module) -> set[str]:
+    names = {module.package, *module.imported}
+    if not {"import_module", "__import__"}.isdisjoint(map(called_name, module.nodes)):
+        # Which one is known at run time only: any module beside this one may be meant.
+        names |= {f"{module.package}.{path.stem}".lstrip(".") for path in module.path.parent.glob("*.py")}
+    return names - {""}
 
-    def program(self, entries: Sequence[tuple[str, Path]]) -> Program:
-        """`entries` and what is imported are names with files; a file goes by the name it is first met under."""
-        waiting = [*entries]
-        read: dict[Path, Module | None] = {}
-        while waiting:
-            name, path = waiting.pop()
-            if path not in read:
-                read[path] = self._read(name, path)
-                if (module := read[path]) is not None:
-                    self.modules[name] = module
-                    waiting += self._imported(module)
-        return Program(
-            entries=tuple(module for _, path in entries if (module := read[path]) is not None),
-            modules=self.modules,
-            unparsed=tuple(self.unparsed),
-            unread=tuple(sorted(self.unread)),
-        )
 
-    def _read(self, name: str, path: Path) -> Module | None:
-        shown = relative_to_cwd(path)
-        try:
-            parsed = ast.parse(path.read_bytes(), filename=shown)
-        except SyntaxError as error:
-            self.unparsed.append((shown, error))
-            return None
-        return Module(name=name, path=path, shown=shown, tree=parsed, is_package=path.name == "__init__.py")
-
-    def _imported(self, module: Module) -> list[tuple[str, Path]]:
-        names = {module.name.rpartition(".")[0]}
-        for node in ast.walk(module.tree):
-            names.update(module.imported_by(node))
-            if isinstance(node, ast.Call) and last_name(node.func) in {"import_module", "__import__"}:
-                # Which one is known at run time only: any module beside this one may be meant.
-                names |= {
-                    f"{module.package}.{path.stem}".lstrip(".") for path in module.path.parent.glob("*.py")
-                }
-        self.unread |= {name for name in names if name and not self._is_known(name)}
-        parts = sorted({part for name in names if name for part in _with_packages(name)})
-        return [(part, path) for part in parts if (path := self.tree.file_of(part)) is not None]
-
-    def _is_known(self, name: str) -> bool:
-        """Whether it is read here, or is a library that leaves a program's own duties to the program."""
-        first = name.partition(".")[0]
-        is_folder = any((place / first).is_dir() for place in self.tree.search)
-        return is_folder or first in KNOWN or self.tree.file_of(first) is not None
+def _is_known(tree: Tree, name: str) -> bool:
+    """Whether it is read here, or is a library that leaves a program's own duties to the program."""
+    first = name.partition(".")[0]
+    is_folder = any((place / first).is_dir() for place in tree.search)
+    return is_folder or first in KNOWN or tree.file_of(first) is not None
 
 
 def _with_packages(name: str) -> list[str]:

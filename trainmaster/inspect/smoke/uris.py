@@ -1,0 +1,36 @@
+"""The paths that a smoke run gives to the program: gs:// URIs, as Vertex AI does, where they show something.
+
+There is no bucket. Under a URI, functions for plain files fail, or make a folder called `gs:`, which shows them; but a
+library that writes to Cloud Storage itself would fail, too, and a program that expects its buckets below /gcs.
+"""
+
+from trainmaster.inspect.program import Source
+
+ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
+"""Replaces /gcs. A program that reads it finds its files with URIs, too."""
+MOUNT = "/gcs"
+OF_URIS = ("gs:", "gsutil", "gcloud")
+"""In a text of a program that takes URIs apart, or starts a tool that uploads files."""
+CLOUD_LIBRARIES = frozenset(
+    {"cloudpathlib", "dask", "datasets", "etils", "fsspec", "gcsfs", "google", "keras", "lightning", "orbax", "pandas",
+     "polars", "pyarrow", "pytorch_lightning", "smart_open", "tensorflow", "tf_keras"}
+)  # fmt: skip
+"""Libraries that can write to gs:// URIs."""
+
+
+def uri_doubt(source: Source) -> str | None:
+    """Why the program gets plain paths, if they leave open whether it can write to gs:// URIs; empty if they do not.
+
+    None: it gets URIs.
+    """
+    if source.mention(ROOT_VARIABLE) is not None:
+        return None
+    if any(MOUNT in text for text in source.strings):
+        return ""
+    libraries = {name.partition(".")[0] for name in source.imported} & CLOUD_LIBRARIES
+    if libraries:
+        return f"{min(libraries)} can write to gs:// URIs, functions for plain files cannot"
+    if source.gap:
+        return source.gap
+    named = next((text for text in OF_URIS if any(text in word for word in source.strings)), None)
+    return None if named is None else f"the program names {named!r}"

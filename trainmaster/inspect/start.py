@@ -1,0 +1,91 @@
+"""The start of the program in its job: the words that run it, and the arguments that reach it.
+
+Source: ContainerSpec of https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from trainmaster.inspect.finding import Location
+from trainmaster.inspect.request import Request
+from trainmaster.inspect.surroundings import Surroundings
+from trainmaster.orchestrator.core.requests.placeholders import filled
+
+ARGUMENT = re.compile(r"\$\{?[@*#\d]")
+SHELLS = {"sh", "bash", "dash", "ash", "zsh"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """`words` start the program, and `given` are the arguments that the request, or the image without one, appends.
+
+    `place` is where it is written. `replaced_cmd` is the image's CMD if arguments take its place, and nothing before
+    them starts a program.
+    """
+
+    words: tuple[str, ...]
+    given: tuple[str, ...]
+    place: Location
+    replaced_cmd: tuple[str, ...] = ()
+
+    @property
+    def shell_text(self) -> str | None:
+        """What a shell runs; None if another program is started."""
+        return shell_text_of(self.words)
+
+    @property
+    def drops_arguments(self) -> bool:
+        """Whether a shell runs a text that names no argument, such as "$@": then none reaches the program."""
+        return self.shell_text is not None and not ARGUMENT.search(self.shell_text)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The program's own arguments, without its interpreter's or launcher's."""
+        if not self.words or (self.shell_text is not None and not self.drops_arguments):
+            return self.given
+        return tuple(split_start((*self.words, *self.given))[1])
+
+
+def start_of(request: Request | None, surroundings: Surroundings) -> Start:
+    """How the job starts the program; without a request, how the image does."""
+    entrypoint, cmd = surroundings.entrypoint, surroundings.cmd
+    args = () if request is None else request.program.args
+    given = tuple(filled(word, run_id="smoke-run", trial="1") for word in args)
+    here = Location(path=request.path if request is not None and (given or request.command) else "Dockerfile")
+    if request is not None and request.command:
+        return Start(words=request.command, given=given, place=here)
+    if entrypoint:
+        return Start(words=entrypoint, given=given or cmd, place=here)
+    if request is not None and (given or request.parameters):
+        return Start(words=(), given=given, place=here, replaced_cmd=cmd)
+    return Start(words=cmd, given=(), place=here)
+
+
+def split_start(words: Sequence[str]) -> tuple[list[str], Sequence[str]]:
+    """The names that the started module may have in a tree, the longest first, and the program's own arguments.
+
+    Of `python /app/trainer/task.py --epochs=1`, they are `app.trainer.task`, `trainer.task` and `task`. None where no
+    Python program is seen. Of a launcher, `python -m trainer.launch … -- python train.py`, it is the one behind the
+    dashes.
+    """
+    if (text := shell_text_of(words)) is not None:
+        return split_start(text.split())
+    if "--" in words and (launched := split_start(words[list(words).index("--") + 1 :]))[0]:
+        return launched
+    for number, word in enumerate(words):
+        if word == "-m" and words[number + 1 :]:
+            return [words[number + 1]], words[number + 2 :]
+        if word.endswith(".py") and not word.startswith("-"):
+            parts = [part for part in PurePosixPath(word).with_suffix("").parts if part not in {"/", "."}]
+            return [".".join(parts[start:]) for start in range(len(parts))], words[number + 1 :]
+    return [], words[1:]
+
+
+def shell_text_of(words: Sequence[str]) -> str | None:
+    """The text of `bash -c TEXT`; None of another command."""
+    if not words or PurePosixPath(words[0]).name not in SHELLS:
+        return None
+    option = next((number for number, word in enumerate(words) if word[:1] == "-" and word[-1:] == "c"), None)
+    return None if option is None or option + 1 == len(words) else words[option + 1]

@@ -236,6 +236,7 @@ def test_two_words_in_one_element_are_warned_of(words: str, *, is_warned: bool, 
         ('ENTRYPOINT exec python /train.py "$@"', "", False),
         ("ENTRYPOINT python /train.py", "command: [python, /train.py]", False),
         ('ENTRYPOINT ["python", "/train.py"]', "command: [bash, -c, python train.py]", True),
+        ("", "command: [our-tool, --mode=fast]", False),
     ],
 )
 def test_a_shell_that_ignores_arguments_is_an_error_of_a_study(

@@ -45,7 +45,8 @@ class Start:
         """The program's own arguments, without its interpreter's or launcher's."""
         if not self.words or (self.shell_text is not None and not self.drops_arguments):
             return self.given
-        return tuple(split_start((*self.words, *self.given))[1])
+        names, own = split_start((*self.words, *self.given))
+        return tuple(own) if names or self.drops_arguments else self.given
 
 
 def start_of(request: Request | None, surroundings: Surroundings) -> Start:
@@ -80,7 +81,7 @@ def split_start(words: Sequence[str]) -> tuple[list[str], Sequence[str]]:
         if word.endswith(".py") and not word.startswith("-"):
             parts = [part for part in PurePosixPath(word).with_suffix("").parts if part not in {"/", "."}]
             return [".".join(parts[start:]) for start in range(len(parts))], words[number + 1 :]
-    return [], words[1:]
+    return [], ()
 
 
 def shell_text_of(words: Sequence[str]) -> str | None:

@@ -22,8 +22,6 @@ KNOWN = sys.stdlib_module_names | {
 }  # fmt: skip
 """Packages that do not save a model to AIP_MODEL_DIR or report a metric unless the program does."""
 
-REQUESTS = {".yaml", ".yml", ".json"}
-"""Suffixes of files that are likely to be requests."""
 LEFT_OUT = {"build", "dist", "node_modules", "site-packages", "tests", "test", "__pycache__"}
 
 
@@ -78,7 +76,8 @@ def tree_at(given: Path) -> Tree:
             f"{str(given)!r} does not exist; name a source tree or a Python file.{nearest(path.name, beside)}"
         )
     if path.is_file() and path.suffix != ".py":
-        request = f" A request is named with --request {given}." if path.suffix in REQUESTS else ""
+        is_request = path.suffix in {".yaml", ".yml", ".json"}
+        request = f" A request is named with --request {given}." if is_request else ""
         raise Unusable(
             f"{str(given)!r} is not a Python file; name a source tree or a file that ends in .py.{request}"
         )

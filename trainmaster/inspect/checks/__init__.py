@@ -27,14 +27,7 @@ def _files(examined: Examined) -> Check:
         )
 
 
-_CHECKS = (
-    _files,
-    arguments.check,
-    flags.check,
-    metric.check,
-    model_dir.check,
-    logging.check,
-)
+_CHECKS = (_files, arguments.check, flags.check, metric.check, model_dir.check, logging.check)
 
 
 def findings_of(examined: Examined) -> list[Finding]:

@@ -27,12 +27,12 @@ def check(examined: Examined) -> Check:
     gap, drops_at = _gap(source), next(_dropped_rests(source), None)
     given = [match[1] for word in start.arguments if (match := GIVEN.fullmatch(word))]
     rows = [(Subject.ARGUMENTS, name, start.place) for name in dict.fromkeys(given)]
-    rows += [
-        (Subject.PARAMETERS, parameter.name, Location(path=request.path)) for parameter in request.parameters
-    ]
+    here, unsure = Location(path=request.path), []
+    rows += [(Subject.PARAMETERS, parameter.name, here) for parameter in request.parameters]
     named = {text.lstrip("-") for text in source.strings if " " not in text} | {"help"}
     for subject, name, place in rows:
         if gap or any(text.startswith(name.removeprefix("no-")) for text in named):
+            unsure.append(f"--{name}")
             continue
         found = f"The program gets --{name}, and names no such flag"
         repair = f"Correct it, or declare it.{nearest(name, named)}"
@@ -42,10 +42,9 @@ def check(examined: Examined) -> Check:
             found = f"{found}; parse_known_args at {drops_at} drops it"
             cost = "The value has no effect: with a study, all trials are alike."
             yield subject.fault(found, place, level=Level.WARNING, cost=cost, repair=repair)
-    if rows:
-        flags = some_of([f"--{name}" for _, name, _ in rows])
+    if unsure:
         seen = gap or "a smoke run of a study shows whether values arrive"
-        yield rows[-1][0].not_followed(f"whether the program uses {flags}: {seen}", rows[-1][2])
+        yield rows[-1][0].not_followed(f"whether the program uses {some_of(unsure)}: {seen}", rows[-1][2])
     whole = {name: module.place(call) for module, call, _ in source.calls() for name in _whole_flags(call)}
     for parameter in request.parameters:
         if parameter.type is ParameterType.DISCRETE and parameter.name in whole:

@@ -6,14 +6,15 @@ library that writes to Cloud Storage itself would fail, too, and a program that 
 
 from trainmaster.inspect.program import Source
 
-ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
-"""Replaces /gcs. A program that reads it finds its files with URIs, too."""
+ROOT_VARIABLE, SURVIVE = "TRAINMASTER_GCS_ROOT", "trainer.survive"
+"""Replaces /gcs. A program that reads it, as the trainer's library does, finds its files with URIs, too."""
 MOUNT = "/gcs"
 OF_URIS = ("gs:", "gsutil", "gcloud")
 """In a text of a program that takes URIs apart, or starts a tool that uploads files."""
 CLOUD_LIBRARIES = frozenset(
-    {"cloudpathlib", "dask", "datasets", "etils", "fsspec", "gcsfs", "google", "keras", "lightning", "orbax", "pandas",
-     "polars", "pyarrow", "pytorch_lightning", "smart_open", "tensorflow", "tf_keras"}
+    {"apache_beam", "cloudpathlib", "dask", "datasets", "etils", "flax", "fsspec", "gcsfs", "google", "keras",
+     "lightning", "mlflow", "orbax", "pandas", "polars", "pyarrow", "pyspark", "pytorch_lightning", "ray",
+     "smart_open", "tensorflow", "tensorstore", "tf_keras", "xarray", "zarr"}
 )  # fmt: skip
 """Libraries that can write to gs:// URIs."""
 
@@ -23,7 +24,7 @@ def uri_doubt(source: Source) -> str | None:
 
     None: it gets URIs.
     """
-    if source.mention(ROOT_VARIABLE) is not None:
+    if source.mention(ROOT_VARIABLE) is not None or SURVIVE in source.unread:
         return None
     if any(MOUNT in text for text in source.strings):
         return ""

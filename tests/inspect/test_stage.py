@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.inspect.smoke.stage import MAX_READ_BYTES, Stage
-from trainmaster.inspect.smoke.uris import uri_doubt
+from trainmaster.inspect.smoke.uris import Paths, paths_for
 from trainmaster.inspect.tree import read_source, tree_at
 
 
@@ -43,4 +43,5 @@ def test_a_program_gets_uris_unless_it_may_write_to_them(
     source: str, doubt: str | None, tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(source)
-    assert uri_doubt(read_source(tree_at(tmp_path), None)) == doubt
+    paths = paths_for(read_source(tree_at(tmp_path), None))
+    assert paths == (Paths(are_uris=True) if doubt is None else Paths(are_uris=False, doubt=doubt))

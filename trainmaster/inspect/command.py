@@ -14,7 +14,7 @@ from trainmaster.inspect.request import Request, read_request
 from trainmaster.inspect.smoke.judge import resolve
 from trainmaster.inspect.smoke.run import SmokeRun, handling
 from trainmaster.inspect.smoke.stage import inherited
-from trainmaster.inspect.smoke.uris import uri_doubt
+from trainmaster.inspect.smoke.uris import paths_for
 from trainmaster.inspect.smoke.watch import Limits
 from trainmaster.inspect.start import split_start
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of
@@ -95,7 +95,7 @@ def _smoke_run(
         request=request,
         replicas=1 if request is not None and not request.workers else 2,
         takes_flags=options.starts_program or not examined.start.drops_arguments,
-        doubt=uri_doubt(examined.source),
+        paths=paths_for(examined.source),
         limits=Limits(whole_s=options.smoke_timeout_s),
         keep=options.keep_output,
     )

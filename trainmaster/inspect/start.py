@@ -45,8 +45,8 @@ class Start:
         """The program's own arguments, without its interpreter's or launcher's."""
         if not self.words or (self.shell_text is not None and not self.drops_arguments):
             return self.given
-        names, own = split_start((*self.words, *self.given))
-        return tuple(own) if names or self.drops_arguments else self.given
+        names, arguments = split_start((*self.words, *self.given))
+        return tuple(arguments) if names or self.drops_arguments else self.given
 
 
 def start_of(request: Request | None, surroundings: Surroundings) -> Start:

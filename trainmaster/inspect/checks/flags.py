@@ -1,6 +1,6 @@
 """The flags that the request gives, and that a trial gets for its parameters: does the program name them?
 
-A trial gets parameter parameter as `--name=value`. Discrete values may arrive as floats: `--batch_size=128.0` was observed
+A trial gets each parameter as `--name=value`. Discrete values may arrive as floats: `--batch_size=128.0` was observed
 on Vertex AI (https://github.com/kuds/mesozoic-labs/pull/127), though Google's codelab reads its own with `type=int`
 (https://codelabs.developers.google.com/vertex_hyperparameter_tuning).
 """

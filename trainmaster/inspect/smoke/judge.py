@@ -43,8 +43,8 @@ class ReplicaRun:
         return self.status == 0 or self.state is State.STOPPED
 
 
-def judge_run(outcomes: Sequence[ReplicaRun], request: Request | None, doubt: str | None) -> list[Finding]:
-    """Every finding of one run; `outcomes` begins with the chief's. `doubt` is the smoke run's."""
+def judge_run(outcomes: Sequence[ReplicaRun], request: Request | None, doubt: str) -> list[Finding]:
+    """Every finding of one run; `outcomes` begins with the chief's. `doubt` is that of its paths."""
     chief = outcomes[0]
     findings = [*_ends(outcomes), *_writers(outcomes)]
     if chief.status == 0:
@@ -138,10 +138,10 @@ def _failure(outcome: ReplicaRun) -> Finding:
 def _hung_replicas(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -> Finding:
     """Replicas that waited for a peer, forever or until they lost it; where they waited shows what for."""
     first = left[0]
-    at = f" at `{first.last_error.code}`" if first.last_error.code else ""
-    waited = f"waited forever{at}"
+    line = f" at `{first.last_error.code}`" if first.last_error.code else ""
+    waited = f"waited forever{line}"
     if first.state is State.ENDED:
-        waited = f"lost a peer after {first.seconds:.0f} s{at} ({first.last_error.text})"
+        waited = f"lost a peer after {first.seconds:.0f} s{line} ({first.last_error.text})"
     beside = "".join(
         f"; {other.name} had exited with status {other.status}" for other in outcomes if other not in left
     )
@@ -174,7 +174,7 @@ def _writers(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
         yield Subject.MODEL_DIR.fine("Only the chief left files in AIP_MODEL_DIR")
 
 
-def _model(chief: ReplicaRun, doubt: str | None) -> Iterator[Finding]:
+def _model(chief: ReplicaRun, doubt: str) -> Iterator[Finding]:
     if chief.files and doubt:
         yield Subject.MODEL_DIR.not_followed(
             f"whether the model reaches a bucket: AIP_MODEL_DIR was a folder here, with {some_of(chief.files)}; {doubt}",

@@ -14,6 +14,7 @@ from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.judge import UNKNOWN_FLAG, ReplicaRun, judge_run, judge_values
 from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.inspect.smoke.stage import Stage, staged
+from trainmaster.inspect.smoke.uris import Paths
 from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
 
 DUMPS = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -26,8 +27,7 @@ SHARES_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # two replicas on one machin
 class SmokeRun:
     """`variables` are those of the image, without the service's. `keep` is where the output is copied to.
 
-    `takes_flags`: whether the words that start the program pass a trial's flags on to it. `doubt` says why outputs were
-    plain paths, as long as it is not certain that the program can write to gs:// URIs; None: it was given these.
+    `takes_flags`: whether the words that start the program pass a trial's flags on to it.
     """
 
     command: Sequence[str]
@@ -36,7 +36,7 @@ class SmokeRun:
     request: Request | None
     replicas: int
     takes_flags: bool
-    doubt: str | None
+    paths: Paths
     limits: Limits
     keep: Path | None = None
 
@@ -55,7 +55,7 @@ class SmokeRun:
             [f"--{parameter.name}={parameter.samples[trial]}" for parameter in parameters] for trial in (0, 1)
         )
         first = self._outcomes(flags, "1" if parameters else "")
-        findings = judge_run(first, request, self.doubt)
+        findings = judge_run(first, request, self.paths.doubt)
         if request is not None and parameters and all(outcome.is_fine for outcome in first):
             second = self._outcomes([*others, f"--{UNKNOWN_FLAG}=1"], "2")
             findings.append(judge_values(first[0], second[0], request))
@@ -69,7 +69,7 @@ class SmokeRun:
         addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
         words = [*self.command, *(flags if self.takes_flags else ())]
         metric = request.metrics[0] if request is not None and request.metrics else ""
-        stages = staged(self.root, roles, metric, uses_uris=self.doubt is None, trial=trial)
+        stages = staged(self.root, roles, metric, uses_uris=self.paths.are_uris, trial=trial)
         with stages as stage, ExitStack() as started:
             # A handler's exit in between would leave behind a replica that is not registered yet.
             with put_off(signal.SIGTERM), put_off(signal.SIGINT):

@@ -4,6 +4,8 @@ There is no bucket. Under a URI, functions for plain files fail, or make a folde
 library that writes to Cloud Storage itself would fail, too, and a program that expects its buckets below /gcs.
 """
 
+from dataclasses import dataclass
+
 from trainmaster.inspect.program import Source
 
 ROOT_VARIABLE, SURVIVE = "TRAINMASTER_GCS_ROOT", "trainer.survive"
@@ -19,19 +21,24 @@ CLOUD_LIBRARIES = frozenset(
 """Libraries that can write to gs:// URIs."""
 
 
-def uri_doubt(source: Source) -> str | None:
-    """Why the program gets plain paths, if they leave open whether it can write to gs:// URIs; empty if they do not.
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """Whether the program gets gs:// URIs; if not, `doubt` says what else keeps it open whether it can write to them."""
 
-    None: it gets URIs.
-    """
+    are_uris: bool
+    doubt: str = ""
+
+
+def paths_for(source: Source) -> Paths:
+    """The paths that show most of what this program does."""
     if source.mention(ROOT_VARIABLE) is not None or SURVIVE in source.unread:
-        return None
+        return Paths(are_uris=True)
     if any(MOUNT in text for text in source.strings):
-        return ""
+        return Paths(are_uris=False)
     libraries = {name.partition(".")[0] for name in source.imported} & CLOUD_LIBRARIES
     if libraries:
-        return f"{min(libraries)} can write to gs:// URIs, functions for plain files cannot"
-    if source.gap:
-        return source.gap
+        doubt = f"{min(libraries)} can write to gs:// URIs, functions for plain files cannot"
+        return Paths(are_uris=False, doubt=doubt)
     named = next((text for text in OF_URIS if any(text in word for word in source.strings)), None)
-    return None if named is None else f"the program names {named!r}"
+    doubt = source.gap or (f"the program names {named!r}" if named else "")
+    return Paths(are_uris=not doubt, doubt=doubt)

@@ -14,9 +14,8 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.gpus import with_machines
-from trainmaster.orchestrator.core.requests.own_document import Translated
-from trainmaster.orchestrator.core.requests.reading import dialect_of, resolved
 from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
+from trainmaster.orchestrator.core.requests.reading import dialect_of, resolved
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
     Container,

@@ -9,9 +9,9 @@ import pytest
 
 from tests.client.rule_documents import example, write_rules
 from tests.client.served import ROOT, Served, served_context
-from trainmaster.cli.rules.screens import next_text
 from trainmaster.client.rules import champions, listing
 from trainmaster.client.rules.found_rule import FoundRule
+from trainmaster.client.shown.rule_lines import next_text
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded_time
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, batch_object, encoded_batch
 from trainmaster.orchestrator.core.retraining.book import parse_book

@@ -13,9 +13,9 @@ from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
-from trainmaster.orchestrator.core.requests.legacy.job import MASTER
 from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.checks.programs import container_of
+from trainmaster.orchestrator.core.requests.legacy.job import MASTER
 from trainmaster.orchestrator.core.requests.legacy.machines import (
     ACCELERATORS,
     MACHINES,

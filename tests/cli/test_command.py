@@ -86,7 +86,7 @@ def test_the_document_has_its_schema(jobs: Jobs) -> None:
 
 def test_the_request_of_the_best_trial_can_be_checked_and_submitted(jobs: Jobs) -> None:
     request = jobs.served.trainmaster("study", RUN, "--request").out
-    checked = jobs.served.trainmaster("convert", "-", text=request)
+    checked = jobs.served.trainmaster("plan", "--for", "api", "-", text=request)
     assert checked.status == 0, checked.err
     assert "--layers=2" in checked.out
     assert "parameters" not in checked.out

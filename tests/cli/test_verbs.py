@@ -71,7 +71,7 @@ def test_help_is_shown_at_once() -> None:
         (["deploy", "--project", "p"], "Missing option '--region'"),
         (["deploy", "--project", "p", "--region", "r", "--check", "--plan"], "are mutually exclusive"),
         (["dead-letters", "replay", "--wait-s", "-1"], "is not in the range x>=0"),
-        (["convert", "--for", "nobody", "f"], "'api', 'gcloud'"),
+        (["plan", "--for", "nobody", "f"], "'api', 'gcloud'"),
         (["start"], "Did you mean 'up'?"),
         (["stop"], "Did you mean 'down' or 'cancel'?"),
         (["delete"], "Did you mean 'cancel'?"),

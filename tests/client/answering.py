@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.client.served import PROJECT, Served, served_context
-from trainmaster.client.clients import Clients
-from trainmaster.client.rules.orders import REQUESTS_TOPIC
+from trainmaster.client.clients import REQUESTS_TOPIC, Clients
 from trainmaster.orchestrator.core.names import run_id_of_key
 from trainstack import pubsub
 from trainstack.events.clients import clients_of

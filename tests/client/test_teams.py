@@ -18,8 +18,10 @@ from trainmaster.client.request_files import SHIPPED_POLICY, names_of, read_poli
 from trainmaster.client.rules.changing import checked_rules, dropped_name
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
-from trainmaster.client.submission.prepare import prepare
+from trainmaster.client.submission.examination import examination_of
 from trainmaster.client.submission.send import publish
+from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.request import RequestRules
 
@@ -31,6 +33,12 @@ REQUEST = b"model_name: m\nimage: us-central1-docker.pkg.dev/my-project/trainmas
 def policy(*teams: str) -> Policy:
     document = yaml.safe_load(SHIPPED_POLICY.read_text()) | {"teams": {team: {} for team in teams}}
     return policy_from(document, names_of(ALONE))
+
+
+def terms(*teams: str) -> Terms:
+    """Those of the team vision."""
+    rules = rules_for(VISION, policy(*teams))
+    return Terms(context=VISION, rules=rules, prices=shipped_prices(), source="a test")
 
 
 def team_of(rules: RequestRules) -> str | None:
@@ -69,17 +77,11 @@ def test_with_several_teams_one_must_be_chosen(team: str | None, found: str) -> 
 def test_a_teams_request_and_script_go_into_its_folders(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("print(1)\n")
-    rules = rules_for(VISION, policy("vision", "speech"))
-    made = prepare(
-        "request.yaml",
-        REQUEST.replace(b"image", b"script: {file: train.py}\nimage"),
-        Edits(script=script),
-        context=VISION,
-        rules=rules,
-        prices=shipped_prices(),
+    made = examination_of(
+        Source(file="request.yaml", content=REQUEST), terms("vision", "speech"), Edits(script=script)
     )
     assert made.faults == ()
-    assert (made.object_name, made.team) == ("requests/vision/request.yaml", "vision")
+    assert made.object_name == "requests/vision/request.yaml"
     archive = yaml.safe_load(made.content)["script"]["archive"]
     assert archive.startswith("gs://my-project-data/vision/scripts/")
     assert made.request is not None
@@ -87,8 +89,7 @@ def test_a_teams_request_and_script_go_into_its_folders(tmp_path: Path) -> None:
 
 
 def test_a_teams_request_is_not_published_on_the_shared_topic(served: Served) -> None:
-    rules = rules_for(VISION, policy("vision"))
-    made = prepare("r.yaml", REQUEST, Edits(), context=VISION, rules=rules, prices=shipped_prices())
+    made = examination_of(Source(file="r.yaml", content=REQUEST), terms("vision"))
     with pytest.raises(Refused, match="Submit it without --key"):
         publish(served.clients, made, "nightly")
 
@@ -99,7 +100,7 @@ def test_a_teams_rule_is_checked_and_dropped_under_its_name(served: Served) -> N
         b"  " + line + b"\n" for line in REQUEST.splitlines()
     )
     assert dropped_name(file, "vision") == "rules/vision/nightly.yaml"
-    found = checked_rules(served.clients, rules_for(VISION, policy("vision")), {file: content}).faults
+    found = checked_rules(served.clients, terms("vision"), {file: content}).faults
     assert [fault.path for fault in found[file]] == ["$.when[0].new_data.objects"]
 
 

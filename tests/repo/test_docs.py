@@ -129,7 +129,7 @@ def test_trainmaster_check_finds_no_fault_in_the_requests_and_rules_that_pages_s
     for page, content in shown():
         files.append(f"{len(files)}-{page}.json")
         (tmp_path / files[-1]).write_text(json.dumps(content))
-    words = ("check", "--policy", "policy.yaml", "--project", "my-project", *files)
+    words = ("check", "--policy", "policy.yaml", "--context", "my-project/us-central1", *files)
     done = trainmaster(*words, cwd=tmp_path, environment={"HOME": str(tmp_path)})
     assert done.status == 0, done.out
     assert "rules.md.json: rule, no faults" in done.out

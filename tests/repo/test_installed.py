@@ -108,10 +108,10 @@ def test_the_command_says_what_it_is_and_which_extra_a_verb_needs(installed: Ins
     assert f"pip install '{wheel}[tensorflow]'" in installed.run("demo", status=1).stderr
 
 
-def test_a_request_is_converted_and_a_program_inspected(installed: Installed) -> None:
+def test_the_job_of_a_request_is_shown_and_a_program_inspected(installed: Installed) -> None:
     (installed.folder / "train.py").write_text("print('trains nothing')\n")
     (installed.folder / "request.yaml").write_text(request())
-    assert "workerPoolSpecs" in installed.run("convert", "request.yaml").stdout
+    assert "workerPoolSpecs" in installed.run("plan", "--for", "api", "request.yaml").stdout
     assert "error" in installed.run("inspect", "train.py", "--request", "request.yaml", status=1).stdout
 
 

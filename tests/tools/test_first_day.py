@@ -15,10 +15,10 @@ from tools.first_day.day import Day, run_command
 from tools.first_day.stand_ins import StandIns
 from tools.first_day.steps import REQUESTS, RUNS
 from trainmaster.client.context import context_in_cloud
-from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
-from trainmaster.client.submission.edits import Edits
-from trainmaster.client.submission.prepare import prepare
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
+from trainmaster.client.submission.examination import examination_of
+from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.terms import terms_with_policy
 from trainmaster.orchestrator.core.admission.cost import estimate_of
 from trainmaster.resources import DEPLOY, parse_yaml
 
@@ -27,15 +27,14 @@ REGIONS = [str(each) for each in parse_yaml((DEPLOY / "regions.yaml").read_text(
 
 def cost_of(region: str) -> Decimal:
     """What the requests cost at most in the region; where a machine has no price, that of the others."""
-    context, prices = context_in_cloud("my-project", region), shipped_prices()
-    rules = rules_for(context, read_policy(SHIPPED_POLICY, context))
+    terms = terms_with_policy(context_in_cloud("my-project", region))
     total = Decimal(0)
     for name in RUNS:
         file = REQUESTS / f"first-day-{name}.yaml"
-        found = prepare(str(file), file.read_bytes(), Edits(), context=context, rules=rules, prices=prices)
+        found = examination_of(Source(file=str(file), content=file.read_bytes()), terms)
         assert found.faults == ()
         assert found.request is not None
-        total += estimate_of(parse_candidates(found.request.document), prices).at_most or Decimal(0)
+        total += estimate_of(parse_candidates(found.request.document), terms.prices).at_most or Decimal(0)
     return total
 
 

@@ -66,8 +66,8 @@ def test_a_sound_request_shows_its_job_and_cost(browser: Browser) -> None:
 
 
 def test_the_plan_says_what_would_happen_first(browser: Browser) -> None:
-    assert "<dt>Next</dt><dd>starts at once" in answer(browser, SMALL, "/try")
-    assert "starts at once" not in answer(browser, SMALL)
+    assert "<dt>would</dt><dd>start at once" in answer(browser, SMALL, "/try")
+    assert "<dt>would</dt>" not in answer(browser, SMALL)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -109,7 +109,7 @@ def test_the_mark_of_a_fault_far_to_the_right_is_in_sight(browser: Browser) -> N
 
 def test_a_rule_is_checked_and_says_how_to_apply_it(browser: Browser) -> None:
     said = answer(browser, (ROOT / EXAMPLES["rule"][0]).read_text())
-    assert "This is a retraining rule. Save it, and apply it: trainmaster rules apply rule.yaml" in said
+    assert "This is a retraining rule. Apply it: trainmaster rules apply rule.yaml" in said
     assert 'formaction="/try/submit"' not in said
 
 
@@ -151,10 +151,10 @@ def test_a_script_of_this_machine_is_neither_packed_nor_submitted(browser: Brows
     assert not list(served.clients.storage.list_blobs(served.clients.context.data_bucket))
 
 
-def test_a_file_of_another_kind_is_refused(browser: Browser) -> None:
-    assert "must end in " in answer(browser, SMALL, file="train.py")
-    refused = browser.post("/api/v1/check", json={"text": SMALL, "file": "train.py"})
-    assert refused.status_code == 422
+def test_a_name_that_the_service_would_ignore_is_a_fault(browser: Browser) -> None:
+    assert "must end in .yaml" in answer(browser, SMALL, file="train.py")
+    refused = browser.post("/api/v1/plan", json={"text": SMALL, "file": "train.py"})
+    assert (refused.status_code, "must end in .yaml" in refused.text) == (422, True)
 
 
 def test_submitting_uploads_the_text_and_goes_to_its_run(browser: Browser, served: Served) -> None:

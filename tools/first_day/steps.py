@@ -15,10 +15,10 @@ from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import read_run
 from trainmaster.client.logs.read import LATE
 from trainmaster.client.rules.orders import cancel_run
-from trainmaster.client.submission.edits import Edits
-from trainmaster.client.submission.prepare import prepare
-from trainmaster.client.submission.rules import deployed_rules
+from trainmaster.client.submission.examination import examination_of
 from trainmaster.client.submission.send import Sent, recorded, upload
+from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.client.wait import wait_for_end
 from trainmaster.orchestrator.core.events.self_test import NO_JOB_ID
 from trainmaster.orchestrator.core.job_names import job_id
@@ -82,11 +82,10 @@ def _take_runs(day: Day, clients: Clients) -> None:
 
 
 def _submit(clients: Clients, sent: dict[str, Sent]) -> None:
-    rules, prices = deployed_rules(clients)
+    terms = deployed_terms(clients)
     for name in RUNS:
         file = REQUESTS / f"first-day-{name}.yaml"
-        content = file.read_bytes()
-        ready = prepare(str(file), content, Edits(), context=clients.context, rules=rules, prices=prices)
+        ready = examination_of(Source(file=str(file), content=file.read_bytes()), terms)
         if ready.faults:  # the deployment's policy does not allow it
             raise StepFailed("\n".join(f"{file.name}: {each.path}: {each.problem}" for each in ready.faults))
         sent[name] = upload(clients, ready)

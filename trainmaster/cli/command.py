@@ -49,7 +49,6 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Programs": {
         "inspect": ("inspect:inspect", "Check a training program before you pay to run it."),
-        "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
         "image": ("image:image", "Build the trainer's image on this machine, without a daemon."),
     },
     "The local stack": {

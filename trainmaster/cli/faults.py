@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import click
 
+from trainmaster.client.submission.examination import Examination
+from trainmaster.client.submission.kinds import Kind
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import position, rendered
 
@@ -17,3 +19,11 @@ def fault_lines(faults: Iterable[Fault], file: str, level: str = ERROR) -> Itera
         first, *rest = rendered(fault, file, level)
         yield click.style(first, fg=_COLOURS[level], bold=True)
         yield from rest
+
+
+def problem_lines(examination: Examination) -> Iterator[str]:
+    """Why it cannot be submitted; its faults have their colours."""
+    if examination.faults and examination.kind is Kind.REQUEST:
+        yield from fault_lines(examination.faults, examination.faulty)
+    elif examination.refusal:
+        yield examination.refusal

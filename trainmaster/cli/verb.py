@@ -13,18 +13,22 @@ import click
 from trainmaster.cli.exits import Exit, stop_for
 from trainmaster.client.context import (
     TEAM_VARIABLE,
+    VARIABLE,
     Context,
-    NothingChosen,
+    NoContext,
     choose_context,
     context_in_cloud,
+    context_of_state,
+    kept_choice,
     refuse_elsewhere,
 )
+from trainmaster.client.stack import own_state
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-EXAMPLES_PROJECT, EXAMPLES_REGION = "my-project", "us-central1"
-"""The names in the examples, for verbs that work without a context."""
+LOCAL_PROJECT, LOCAL_REGION = "trainmaster-local", "us-central1"
+"""Those of `trainmaster up` without options."""
 Verb = TypeVar("Verb", bound=Callable[..., Any])  # Any: a verb, or click's command of one
 TABLE, JSON, YAML, NAME, TEXT = "table", "json", "yaml", "name", "text"
 
@@ -57,16 +61,33 @@ def context_of(name: str | None, *, named_by: str = "--context", changes: bool =
     return replace(chosen, team=chosen_team())
 
 
-def context_or_examples(name: str | None) -> Context:
-    """The context as `context_of`; `chosen_by` is empty and the names are those of the examples where nothing is chosen.
+def context_or_names(name: str | None, *, asks: bool) -> tuple[Context, bool]:
+    """Where a file would be sent to, and whether a service there may be asked.
+
+    Where nothing is chosen, only this folder's stack counts: the answer does not depend on what runs elsewhere. If none
+    runs, the names are those of the stack that last ran here, else those that `trainmaster up` would start with.
+
+    Args:
+        name: what the option says.
+        asks: whether a service would be asked: then a chosen stack must run.
 
     Raises:
-        NoContext, UnknownContext: as `choose_context`, but for NothingChosen.
+        NoContext, UnknownContext: as `choose_context`, for a context that is chosen.
     """
+    settings, state = settings_folder(), None
+    is_chosen = bool(name or os.environ.get(VARIABLE) or kept_choice(settings))
     try:
-        return context_of(name)
-    except NothingChosen:
-        return replace(context_in_cloud(EXAMPLES_PROJECT, EXAMPLES_REGION), team=chosen_team())
+        if not (found := context_of(name)).is_elsewhere:
+            return found, asks
+    except NoContext as absent:
+        if is_chosen and (asks or name is not None):
+            raise
+        state = absent.state if is_chosen else None
+    state = state or own_state(Path.cwd(), settings)
+    names = None if state is None else context_of_state(state)
+    by = "the names of a new local stack" if names is None else f"the names of the stack on {str(state)!r}"
+    found = replace(names or context_in_cloud(LOCAL_PROJECT, LOCAL_REGION), state=None, chosen_by=by)
+    return replace(found, team=chosen_team()), False
 
 
 def chosen_team() -> str | None:

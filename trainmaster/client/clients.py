@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trainmaster.client.context import Context
+from trainmaster.orchestrator.core.requests.incoming import IDEMPOTENCY_KEY
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient, SubscriberClient
 
+REQUESTS_TOPIC = "trainmaster-requests"
+"""As in trainmaster/deploy/topology.yaml."""
+PUBLISH_WITHIN_S = 30.0
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _QUOTA_VARIABLE = "GOOGLE_CLOUD_QUOTA_PROJECT"
 """Names the quota project of all credentials, instead of the file that holds them. google.auth reads it."""
@@ -77,6 +81,22 @@ class Clients:
     @cached_property
     def pubsub(self) -> "tuple[SubscriberClient, PublisherClient]":
         return self._open.enter_context(pubsub_clients(self.context.pubsub_host))
+
+    @property
+    def requests_topic(self) -> str:
+        """The resource name of the topic that takes requests and orders."""
+        return f"projects/{self.context.project}/topics/{REQUESTS_TOPIC}"
+
+    def publish_request(self, content: bytes, key: str) -> None:
+        """Publish a request or an order with this idempotency key.
+
+        Raises:
+            google.api_core.exceptions.GoogleAPICallError: the topic did not take it within PUBLISH_WITHIN_S seconds.
+        """
+        from google.pubsub_v1.types import PubsubMessage
+
+        message = PubsubMessage(data=content, attributes={IDEMPOTENCY_KEY: key})
+        self.pubsub[1].publish(topic=self.requests_topic, messages=[message], timeout=PUBLISH_WITHIN_S)
 
 
 def storage_client(context: Context) -> "StorageClient":

@@ -50,10 +50,6 @@ class NoContext(Exception):
         """The folder of the chosen stack, which does not answer; None if another reason."""
 
 
-class NothingChosen(NoContext):
-    """No context is chosen, and no local stack runs."""
-
-
 class UnknownContext(Exception):
     """The text names no context; the message shows the forms that do."""
 
@@ -163,9 +159,8 @@ def choose_context(
         named_by: the option or command that takes `name`.
 
     Raises:
-        NothingChosen: nothing was chosen, and no stack runs.
-        NoContext: nothing was chosen and several stacks run, or only stacks of other folders while this folder's is
-            stopped; or the chosen stack does not answer.
+        NoContext: nothing was chosen, and no stack runs, several do, or only stacks of other folders while this
+            folder's is stopped; or the chosen stack does not answer.
         UnknownContext: the text that chooses has another form.
     """
     chosen = _chosen(name, environment, directory, settings, named_by)
@@ -182,10 +177,7 @@ def _chosen(
     ):
         if text:
             return _named(text, chosen_by, directory, settings)
-    stacks = _running(directory, settings)
-    if not stacks:
-        raise NothingChosen(_none_runs(directory))
-    only = _only(stacks, directory)
+    only = _only(_running(directory, settings), directory)
     if only.state is None or not is_of(only.state, directory):
         return replace(only, is_elsewhere=True)
     is_here = folder_of(only.state).resolve() == directory.resolve()

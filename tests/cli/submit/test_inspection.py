@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.submission.test_prepare import prepared
+from tests.client.submission.test_examination import examined
 from trainmaster.cli.script.inspection import script_warnings
 from trainmaster.cli.submit.command import warn
-from trainmaster.client.submission.prepare import NO_FILE
+from trainmaster.client.submission.source import NO_FILE
 from trainmaster.resources import ROOT
 
 SAVES = (ROOT / "examples" / "starter" / "train.py").read_text()
@@ -25,11 +25,11 @@ tuning:
 def warned(script: Path, source: str, request: str = "") -> list[str]:
     script.write_text(source)
     if request:
-        found = prepared(request, str(script.with_name("request.yaml")))
+        found = examined(request, str(script.with_name("request.yaml")))
     else:
-        found = prepared("", NO_FILE, script=script)
+        found = examined("", NO_FILE, script=script)
     assert found.request is not None, found.faults
-    return list(script_warnings(script, found.request, found.file))
+    return list(script_warnings(script, found.request, found.source.file))
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_questions_that_only_a_smoke_run_answers_are_no_warnings(script: Path) -
 def test_of_several_requests_each_bound_of_the_cost_has_its_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = prepared(file=str(tmp_path / "a.yaml"))
+    made = examined(file=str(tmp_path / "a.yaml"))
     assert made.bounds
     for is_one, said in ((True, ""), (False, f"{made.title}: ")):
         warn(made, is_one=is_one)

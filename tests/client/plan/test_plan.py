@@ -1,5 +1,6 @@
 """A plan says what the service then does, from what the flows left in the ledger of a real storage server."""
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -16,15 +17,15 @@ from tests.contract.retraining import SMALL
 from tests.contract.rooms import GPU, Room
 from tests.contract.world import World, request_rules_with
 from tests.core.admission_cases import PRICES
-from trainmaster.cli.plan.screen import plan_facts
 from trainmaster.cli.table import fact_lines
-from trainmaster.client.checking import check_request
-from trainmaster.client.plan.making import TRAINER_ACCOUNT, full_plan, offline_plan
-from trainmaster.client.plan.plan import Plan
+from trainmaster.client.plan.facts import plan_facts
+from trainmaster.client.plan.making import plan_with_ledger
+from trainmaster.client.plan.plan import TRAINER_ACCOUNT, Plan
 from trainmaster.client.request_files import schema
-from trainmaster.orchestrator.core.documents.document import Document
+from trainmaster.client.submission.examination import examination_of
+from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
-from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.resources import DEPLOY
 
 EMPTY: Mapping[str, Any] = {}
@@ -50,17 +51,18 @@ def planned(
 ) -> Plan:
     """The plan of an upload that `launch` could make now; fits its schema."""
     mirror(world, served)
-    file, rules = f"{name}.json", world.request_rules
-    read = Document(value={**SMALL, **changes}, spelled={})
-    request = check_request(file, read, rules, prices=lambda: PRICES)
-    assert isinstance(request, Request)
-    plan = offline_plan(request, served.clients.context, "the policy of a test", PRICES)
-    now = world.clock.now() + timedelta(seconds=1)
-    full = full_plan(
-        served.clients, plan, request, rules.policy, object_name=f"requests/{file}", key=key, now=now
+    source = Source(file=f"{name}.json", content=json.dumps({**SMALL, **changes}).encode())
+    terms = Terms(
+        context=served.clients.context,
+        rules=world.request_rules,
+        prices=PRICES,
+        source="the policy of a test",
     )
-    Draft202012Validator(schema("plan.v1")).validate(full.document)
-    return full
+    now = world.clock.now() + timedelta(seconds=1)
+    plan = plan_with_ledger(served.clients, examination_of(source, terms), key=key, now=now)
+    assert plan is not None
+    Draft202012Validator(schema("plan.v1")).validate(plan.document)
+    return plan
 
 
 def verdict(plan: Plan) -> tuple[str, int]:

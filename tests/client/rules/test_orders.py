@@ -8,10 +8,11 @@ import yaml
 
 from tests.client.answering import Functions, answering, served_functions
 from tests.client.rule_documents import write_rules
+from trainmaster.client.clients import REQUESTS_TOPIC
 from trainmaster.client.errors import Refused, TimedOut
 from trainmaster.client.rules.changing import RuleRemoved, fire_rule
 from trainmaster.client.rules.listing import find_rule
-from trainmaster.client.rules.orders import REQUESTS_TOPIC, give_order
+from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.names import run_id_of_key
 from trainmaster.resources import DEPLOY
 

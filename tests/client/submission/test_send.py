@@ -8,10 +8,12 @@ import pytest
 
 from tests.client.recording import service, status
 from tests.client.served import Served, run_record, served_context
+from tests.client.submission.test_examination import TERMS
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import TimedOut
-from trainmaster.client.submission.prepare import Prepared
+from trainmaster.client.submission.examination import Examination
 from trainmaster.client.submission.send import Sent, is_refused, problems_of, recorded, upload
+from trainmaster.client.submission.source import Source
 from trainmaster.orchestrator.core.names import message_status_object
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
 
@@ -25,8 +27,10 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield served
 
 
-def request(text: str, name: str = "requests/request.yaml") -> Prepared:
-    return Prepared(file="request.yaml", object_name=name, content=text.encode())
+def request(text: str, name: str = "requests/request.yaml") -> Examination:
+    return Examination(
+        source=Source(file="request.yaml"), terms=TERMS, object_name=name, content=text.encode()
+    )
 
 
 def test_concurrent_submissions_of_one_name_are_all_read(served: Served) -> None:

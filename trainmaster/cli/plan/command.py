@@ -1,8 +1,9 @@
 """`trainmaster plan`: what would happen to a request, and why. Submits nothing."""
 
+import json
+import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit, Stop
-from trainmaster.cli.plan.screen import print_plan
 from trainmaster.cli.verb import (
     JSON,
     TABLE,
     YAML,
-    context_or_examples,
+    context_or_names,
     output_option,
     print_data,
     takes_include,
@@ -24,14 +24,11 @@ from trainmaster.cli.verb import (
 )
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.context import Context
     from trainmaster.client.plan.plan import Plan
-    from trainmaster.orchestrator.core.admission.prices import Prices
-    from trainmaster.orchestrator.core.documents.faults import Fault
-    from trainmaster.orchestrator.core.requests.request import Request, RequestRules
-
-SHIPPED = "the policy and prices that this version ships"
+    from trainmaster.client.submission.edits import Edits
+    from trainmaster.client.submission.examination import Examination
+    from trainmaster.client.submission.source import Source
 
 
 @click.command()
@@ -46,6 +43,12 @@ SHIPPED = "the policy and prices that this version ships"
 @click.option("--key", help="the idempotency key that it would be published with, instead of dropped")
 @click.option("--policy", type=Path, metavar="FILE", help="plan offline, with this policy")
 @click.option(
+    "--for",
+    "form",
+    type=click.Choice(["api", "gcloud"]),
+    help="print only the job, as one of your own: the body of the API's create call, or the file for gcloud's --config",
+)
+@click.option(
     "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
 )
 @takes_include
@@ -57,6 +60,7 @@ def plan(
     overrides: tuple[str, ...],
     key: str | None,
     policy: Path | None,
+    form: str | None,
     context: str | None,
     include: tuple[str, ...],
     output: str,
@@ -65,89 +69,90 @@ def plan(
 
     Shows the request as the service reads it, the job and the cost of each candidate, recent refusals for the same quota,
     and whether the run would start at once or wait, and behind which runs. With --policy, or without a context and a
-    running local stack, it contacts no service and lists what it could not check.
+    running stack of this folder, it contacts no service and lists what it could not check.
+
+    With --for, it prints the job of a request in any dialect for use without Trainmaster: the display name is the
+    model's, and no label is a run's. No service is asked, and no policy is checked but that of --policy.
 
     Exit status: 0 the request would be accepted, 2 it would be refused, for its faults or because a cap is reached.
     """
-    from trainmaster.client.clients import Clients
-    from trainmaster.client.request_files import read_input
+    from trainmaster.client.submission.edits import Edits
+    from trainmaster.client.submission.settings import parse_settings
+    from trainmaster.client.submission.source import read_source
 
-    where = context_or_examples(context)
-    given = _Given(
-        file=file, content=read_input(file, sys.stdin.buffer), settings=overrides, key=key, include=include
-    )
-    if policy is not None or not where.chosen_by:
-        made = _offline(given, where, policy)
-    else:
-        with Clients(where) as clients:
-            made = _online(given, clients)
+    where, asks = context_or_names(context, asks=policy is None and form is None)
+    source = read_source(file, sys.stdin.buffer)
+    edits = Edits(settings=parse_settings(overrides), include=include)
+    if form is not None:
+        return _print_own_job(source, edits, where, policy, form, as_json=output == JSON)
+    found, made = _planned(source, edits, where, policy, key, asks=asks)
+    if made is None:
+        raise _refusal(found)
     if output == TABLE:
+        from trainmaster.cli.plan.screen import print_plan
+
         print_plan(made)
     else:
         print_data(made.document, output)
-    if not where.chosen_by:
-        talk(
-            f"No context is chosen, and no local stack is running: "
-            f"planned with the examples' names, project {where.project}, region {where.region}."
-        )
+    talk(f"Planned for project {where.project}, region {where.region} ({where.chosen_by}).")
     talk("\n".join(["Nothing was submitted. Not looked at:", *(f"  {each}" for each in made.not_checked)]))
     return Exit.USAGE if made.outlook is not None and made.outlook.verdict == "refused" else Exit.DONE
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Given:
-    """What the command line says about the request."""
+def _planned(
+    source: "Source", edits: "Edits", where: "Context", policy: Path | None, key: str | None, *, asks: bool
+) -> "tuple[Examination, Plan | None]":
+    from trainmaster.client.clients import Clients
+    from trainmaster.client.plan.making import plan_with_ledger
+    from trainmaster.client.plan.plan import plan_of
+    from trainmaster.client.submission.examination import examination_of
+    from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
 
-    file: str
-    content: bytes
-    settings: tuple[str, ...]
-    key: str | None
-    include: tuple[str, ...]
-
-
-def _offline(given: _Given, where: "Context", policy: Path | None) -> "Plan":
-    from trainmaster.client.plan.making import offline_plan
-    from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
-
-    rules, prices = rules_for(where, read_policy(policy or SHIPPED_POLICY, where)), shipped_prices()
-    request, _ = _request(given, where, rules, prices)
-    return offline_plan(request, where, str(policy) if policy else SHIPPED, prices)
+    is_message = key is not None
+    if not asks:
+        found = examination_of(source, terms_with_policy(where, policy), edits, is_message=is_message)
+        return found, plan_of(found)
+    with Clients(where) as clients:
+        found = examination_of(source, deployed_terms(clients), edits, is_message=is_message)
+        return found, plan_with_ledger(clients, found, key=key, now=datetime.now(UTC))
 
 
-def _online(given: _Given, clients: "Clients") -> "Plan":
-    from trainmaster.client.deployment import prices_of, read_deployment, rules_of
-    from trainmaster.client.plan.making import full_plan, offline_plan
+def _refusal(found: "Examination") -> Stop:
+    from trainmaster.cli.faults import problem_lines
 
-    where, deployment = clients.context, read_deployment(clients)
-    rules, prices = rules_of(deployment, where), prices_of(deployment)
-    request, object_name = _request(given, where, rules, prices)
-    made = offline_plan(request, where, f"as deployed, version {deployment.version}", prices)
-    now = datetime.now(UTC)
-    return full_plan(clients, made, request, rules.policy, object_name=object_name, key=given.key, now=now)
-
-
-def _request(
-    given: _Given, where: "Context", rules: "RequestRules", prices: "Prices"
-) -> "tuple[Request, str]":
-    """The request as `submit` would send it, and the object's name under which it would be dropped."""
-    from trainmaster.client.submission.edits import Edits
-    from trainmaster.client.submission.prepare import prepare
-    from trainmaster.client.submission.settings import parse_settings
-
-    edits = Edits(settings=parse_settings(given.settings), include=given.include)
-    is_message = given.key is not None
-    prepared = prepare(
-        given.file, given.content, edits, context=where, rules=rules, prices=prices, is_message=is_message
-    )
-    if prepared.request is None:
-        if prepared.not_python:
-            talk(prepared.not_python)
-        raise _refusal(prepared.faulty, prepared.faults)
-    return prepared.request, prepared.object_name
-
-
-def _refusal(file: str, faults: "Sequence[Fault]") -> Stop:
-    from trainmaster.cli.faults import fault_lines
-
-    talk("\n".join(fault_lines(faults, file)))
+    talk("\n".join(problem_lines(found)))
     return Stop(Exit.USAGE, "The service would refuse this request.")
+
+
+def _print_own_job(
+    source: "Source", edits: "Edits", where: "Context", policy: Path | None, form: str, *, as_json: bool
+) -> int:
+    from trainmaster.cli.faults import WARNING, fault_lines
+    from trainmaster.cli.yaml_text import yaml_text
+    from trainmaster.client.plan.own_job import Form, in_form, notes_on, own_job, region_of
+    from trainmaster.client.submission.examination import examination_of
+    from trainmaster.client.submission.terms import terms_with_policy, terms_without_policy
+
+    if policy is None:
+        where = replace(where, region=region_of(source.read.value) or where.region)
+    terms = terms_without_policy(where) if policy is None else terms_with_policy(where, policy)
+    found = examination_of(source, terms, edits)
+    if found.has_local_script:
+        raise Stop(
+            Exit.USAGE,
+            "The script is only on this machine, so there is no job of it to print yet. "
+            f"See the job that `trainmaster submit` would start: trainmaster plan {shlex.quote(source.file)}",
+        )
+    if found.request is None:
+        raise _refusal(found)
+    job = own_job(found.request, where)
+    talk("\n".join(notes_on(job, Form(form), found.request)))
+    for line in fault_lines(found.warnings, source.file, WARNING):
+        talk(line)
+    if policy is None:
+        talk("not checked: what the deployment's policy allows; --policy FILE checks it")
+    document = in_form(job, Form(form))
+    click.echo(
+        json.dumps(document, indent=2, ensure_ascii=False) if as_json else yaml_text(document).rstrip("\n")
+    )
+    return Exit.DONE

@@ -31,9 +31,10 @@ from trainmaster.orchestrator.core.names import in_team
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.rules.found_rule import FoundRule
-    from trainmaster.client.submission.scripts import ReadyRule
+    from trainmaster.client.submission.script import ReadyRule
+    from trainmaster.client.submission.source import Source
+    from trainmaster.client.submission.terms import Terms
     from trainmaster.orchestrator.core.documents.faults import Fault
-    from trainmaster.orchestrator.core.requests.request import RequestRules
     from trainmaster.orchestrator.core.retraining.rule import Rule
     from trainmaster.orchestrator.core.retraining.state import RuleStatus
 
@@ -117,7 +118,7 @@ def apply(
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
     from trainmaster.cli.script.packed import upload_script
-    from trainmaster.client.request_files import read_file, read_policy, rules_for
+    from trainmaster.client.request_files import read_file
     from trainmaster.client.rules.changing import (
         apply_rule,
         check_kinds,
@@ -125,33 +126,32 @@ def apply(
         checked_rules,
         paused_files,
     )
-    from trainmaster.client.submission.rules import deployed_rules
-    from trainmaster.client.submission.scripts import data_note, with_script
+    from trainmaster.client.submission.edits import Edits
+    from trainmaster.client.submission.script import data_note, rule_to_send
+    from trainmaster.client.submission.source import Source
+    from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
     from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
 
     check_names(files)
-    where = clients.context
-    request_rules = (
-        deployed_rules(clients)[0] if policy is None else rules_for(where, read_policy(policy, where))
-    )
-    team = request_rules.policy.team if request_rules.policy is not None else None
-    given = {file: read_file(str(file), MAX_RULE_BYTES) for file in files}
-    check_kinds({file: content for file, content in given.items() if len(content) <= MAX_RULE_BYTES})
-    ready = {
-        file: with_script(file, content, where, team, include=include) for file, content in given.items()
+    terms = deployed_terms(clients) if policy is None else terms_with_policy(clients.context, policy)
+    given = {
+        file: Source(file=str(file), content=read_file(str(file), MAX_RULE_BYTES), folder=file.parent)
+        for file in files
     }
-    checked = checked_rules(clients, request_rules, {file: each.content for file, each in ready.items()})
-    if problems := _problems(checked.faults, request_rules, given, ready):
+    check_kinds({file: each.content for file, each in given.items() if len(each.content) <= MAX_RULE_BYTES})
+    ready = {file: rule_to_send(each, terms, Edits(include=include)) for file, each in given.items()}
+    checked = checked_rules(clients, terms, {file: each.content for file, each in ready.items()})
+    if problems := _problems(checked.faults, terms, given, ready):
         talk("\n".join(problems))
         raise Stop(Exit.USAGE, "Nothing was changed.")
     says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
     paused, noted, statuses = paused_files(clients), set[Path](), list["RuleStatus"]()
     for file, each in ready.items():
-        if note := data_note(file, given[file]):
+        if note := data_note(file, given[file].content):
             talk(note)
         if each.packed is not None:
-            upload_script(clients, each.packed, team, noted)
-        status = apply_rule(clients, file, each.content, team=team, timeout_s=wait_s)
+            upload_script(clients, each.packed, terms.team, noted)
+        status = apply_rule(clients, file, each.content, team=terms.team, timeout_s=wait_s)
         _say_applied(
             file, status, was_paused=status.dropped_name in paused, replaced=checked.replaced.get(file)
         )
@@ -162,21 +162,20 @@ def apply(
 
 def _problems(
     faulty: "Mapping[Path, Sequence[Fault]]",
-    request_rules: "RequestRules",
-    given: Mapping[Path, bytes],
+    terms: "Terms",
+    given: "Mapping[Path, Source]",
     ready: Mapping[Path, "ReadyRule"],
 ) -> list[str]:
     """The lines about every fault of the files, at their places in the files as they were `given`."""
     from trainmaster.cli.faults import fault_lines
-    from trainmaster.client.checking import with_places_of
+    from trainmaster.client.submission.script import placed_faults
 
     problems: list[str] = []
     for file, each in ready.items():
-        faults = (*each.unpacked, *faulty.get(file, ()))
-        if each.content is not given[file]:
-            faults = with_places_of(faults, str(file), given[file], request_rules)
-        problems += fault_lines(faults, str(file))
-        problems += [each.not_python] if each.not_python else []
+        faults = tuple(faulty.get(file, ()))
+        if each.content is not given[file].content:
+            faults = placed_faults(faults, given[file].read, terms)
+        problems += fault_lines((*each.faults, *faults), str(file))
     return problems
 
 

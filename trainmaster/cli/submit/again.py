@@ -41,16 +41,15 @@ def again(
     """
     from trainmaster.cli.submit.command import send_and_follow
     from trainmaster.client.find import find_run
-    from trainmaster.client.submission.again import prepare_again
+    from trainmaster.client.submission.again import request_again
 
     if timeout_s is not None and not (waits or shows_logs):
         raise click.UsageError("--timeout needs --wait or --logs.")
     if requires_model and not (waits or shows_logs):
         raise click.UsageError("--require-model needs --wait or --logs.")
-    prepared = prepare_again(clients, find_run(clients, run, is_to_change=True))
     return send_and_follow(
         clients,
-        [prepared],
+        [request_again(clients, find_run(clients, run, is_to_change=True))],
         waits=waits,
         shows_logs=shows_logs,
         requires_model=requires_model,

@@ -40,7 +40,7 @@ from trainmaster.cli.verb import (
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.submission.edits import Edits
-    from trainmaster.client.submission.prepare import Prepared
+    from trainmaster.client.submission.examination import Examination
     from trainmaster.client.submission.send import Sent
 
 
@@ -105,11 +105,11 @@ def submit(
         settings=parse_settings(settings),
         include=include,
     )
-    prepared = _prepared(clients, files, edits, is_message=key is not None)
+    requests = _sound_requests(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)
     return send_and_follow(
         clients,
-        prepared,
+        requests,
         key=key,
         waits=waits,
         shows_logs=shows_logs,
@@ -121,7 +121,7 @@ def submit(
 
 def send_and_follow(
     clients: "Clients",
-    prepared: "Sequence[Prepared]",
+    requests: "Sequence[Examination]",
     *,
     key: str | None = None,
     waits: bool,
@@ -136,10 +136,10 @@ def send_and_follow(
         Refused: another request with the same key was recorded first.
         TimedOut: `shows_logs`, and the run has not ended in time.
     """
-    sent = _sent(clients, prepared, key, output)
+    sent = _send(clients, requests, key, output)
     accepted = [
         each.run_id
-        for each, request in zip(sent, prepared, strict=True)
+        for each, request in zip(sent, requests, strict=True)
         if _is_accepted(clients, each, request)
     ]
     refused = Exit.DONE if len(accepted) == len(sent) else Exit.USAGE
@@ -154,55 +154,49 @@ def send_and_follow(
     )
 
 
-def _prepared(
+def _sound_requests(
     clients: "Clients", files: Sequence[str], edits: "Edits", *, is_message: bool
-) -> "list[Prepared]":
+) -> "list[Examination]":
     """All requests, without a fault among them; otherwise every fault of every file is shown, and nothing is sent."""
-    from trainmaster.cli.faults import fault_lines
+    from trainmaster.cli.faults import problem_lines
     from trainmaster.client.errors import Refused
-    from trainmaster.client.request_files import UnusableFile, read_input
-    from trainmaster.client.submission.prepare import NO_FILE, check_names, prepare
-    from trainmaster.client.submission.rules import deployed_rules
+    from trainmaster.client.request_files import UnusableFile
+    from trainmaster.client.submission.examination import examination_of
+    from trainmaster.client.submission.send import check_names
+    from trainmaster.client.submission.source import NO_FILE, read_source
+    from trainmaster.client.submission.terms import deployed_terms
 
-    rules, prices = deployed_rules(clients)
-    prepared: list[Prepared] = []
+    terms = deployed_terms(clients)
+    requests: list[Examination] = []
     problems: list[str] = []
     for file in dict.fromkeys(files) or [NO_FILE]:
         try:
-            content = b"" if file == NO_FILE else read_input(file, sys.stdin.buffer)
-            each = prepare(
-                file,
-                content,
-                edits,
-                context=clients.context,
-                rules=rules,
-                prices=prices,
-                is_message=is_message,
-            )
-            prepared.append(each)
-            problems += fault_lines(each.faults, each.faulty)
-            problems += [each.not_python] if each.not_python and each.request is None else []
+            source = read_source(file, sys.stdin.buffer)
+            requests.append(examination_of(source, terms, edits, is_message=is_message))
+            problems += problem_lines(requests[-1])
         except (Refused, UnusableFile) as refused:
             problems.append(str(refused))
     if problems:
         talk("\n".join(problems))
         raise Stop(Exit.USAGE, "Nothing was sent.")
-    check_names(prepared)
-    return prepared
+    check_names(requests)
+    return requests
 
 
-def _sent(clients: "Clients", prepared: "Sequence[Prepared]", key: str | None, output: str) -> "list[Sent]":
+def _send(
+    clients: "Clients", requests: "Sequence[Examination]", key: str | None, output: str
+) -> "list[Sent]":
     from trainmaster.cli.script.packed import upload_script
     from trainmaster.client.submission.send import publish, started_with, upload
 
-    says_where(clients, f"Submitting {', '.join(each.title for each in prepared)}")
+    says_where(clients, f"Submitting {', '.join(each.title for each in requests)}")
     sent: list[Sent] = []
     noted: set[Path] = set()
-    for each in prepared:
-        warn(each, is_one=len(prepared) == 1)
+    for each in requests:
+        warn(each, is_one=len(requests) == 1)
         earlier = started_with(clients, each, key) if key is not None else None
         if each.packed is not None and earlier is None:
-            upload_script(clients, each.packed, each.team, noted)
+            upload_script(clients, each.packed, each.terms.team, noted)
         sent.append(earlier or (upload(clients, each) if key is None else publish(clients, each, key)))
         if output == NAME:
             print_names([sent[-1].run_id])
@@ -225,28 +219,20 @@ def _outcome(sent: "Sent") -> str:
     )
 
 
-def warn(prepared: "Prepared", *, is_one: bool) -> None:
+def warn(request: "Examination", *, is_one: bool) -> None:
     """Say what is doubtful about the request, and what it may cost; of several requests, with its name."""
     from trainmaster.cli.faults import WARNING, fault_lines
-
-    request = prepared.request
-    for line in fault_lines(request.warnings if request else (), prepared.faulty, WARNING):
-        talk(line)
-    if prepared.bounds:
-        talk(prepared.bounds if is_one else f"{prepared.title}: {prepared.bounds}")
-    if prepared.packed is not None:
-        _warn_of_script(prepared)
-
-
-def _warn_of_script(prepared: "Prepared") -> None:
     from trainmaster.cli.script.inspection import script_warnings
     from trainmaster.client.request_files import STDIN
 
-    if prepared.not_python:
-        talk(f"{prepared.not_python}\nIt is sent all the same: the image may have a newer Python.")
-    elif prepared.packed is not None and prepared.request is not None:
-        file = "" if prepared.file == STDIN else prepared.file
-        for line in script_warnings(prepared.packed.script, prepared.request, file):
+    for line in fault_lines(request.warnings, request.faulty, WARNING):
+        talk(line)
+    if request.bounds:
+        talk(request.bounds if is_one else f"{request.title}: {request.bounds}")
+    is_python = not any(warning.source for warning in request.warnings)
+    if request.packed is not None and request.request is not None and is_python:
+        file = "" if request.source.file == STDIN else request.source.file
+        for line in script_warnings(request.packed.script, request.request, file):
             talk(line)
 
 
@@ -255,7 +241,7 @@ def _document(sent: "Sent") -> dict[str, Any]:  # Any: a JSON document
     return {"run_id": sent.run_id, "sent_to": sent.where, **generation}
 
 
-def _is_accepted(clients: "Clients", sent: "Sent", prepared: "Prepared") -> bool:
+def _is_accepted(clients: "Clients", sent: "Sent", request: "Examination") -> bool:
     """Whether the service has recorded the run, or has not answered in time; what it refuses is shown.
 
     Raises:
@@ -272,7 +258,7 @@ def _is_accepted(clients: "Clients", sent: "Sent", prepared: "Prepared") -> bool
         talk("\n".join(problems_of(status)))
         return False
     if sent.generation is None and not sent.is_repeated:
-        check_same_request(clients, sent, prepared)
+        check_same_request(clients, sent, request)
     return True
 
 

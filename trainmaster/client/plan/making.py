@@ -1,4 +1,4 @@
-"""Makes the plan of a file: checks it, and reads from the ledger what would decide over its run."""
+"""The plan of a request with what the ledger shows: what would decide over its run."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,77 +9,42 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.find import read_document
 from trainmaster.client.plan.outlook import limits_now, outlook
-from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, planned_jobs, with_refusals
+from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, plan_of, with_refusals
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
-from trainmaster.orchestrator.core.admission.prices import Prices
+from trainmaster.client.submission.examination import Examination
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import is_run_id, message_status_object, record_object, status_object
-from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.request import Request
-from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RefusedCandidate, RunRecord
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.context import Context
 
-TRAINER_ACCOUNT = "tm-trainer@{project}.iam.gserviceaccount.com"
-"""Runs the jobs whose request names no account: TRAINMASTER_TRAINER_ACCOUNT in trainmaster/deploy/topology.yaml."""
 RECORDS_MAX = 20
 """Records that are read for earlier refusals: of runs that wait for the same machines, then of the newest runs."""
 REFUSALS_WITHIN = timedelta(days=1)
 READS_AT_ONCE = 8
 
 
-def offline_plan(request: Request, context: "Context", policy: str, prices: Prices) -> Plan:
-    """The plan without a look at the deployment."""
-    target = Target(
-        project=context.project,
-        region=context.region,
-        models_bucket=context.models_bucket,
-        service_account=TRAINER_ACCOUNT.format(project=context.project),
-    )
-    return Plan(
-        project=context.project,
-        region=context.region,
-        policy=policy,
-        dialect=request.dialect,
-        request=request.document,
-        warnings=tuple(map(str, request.warnings)),
-        jobs=planned_jobs(request, target, prices),
-        not_checked=(
-            "the queue, limits, caps and refusals of a deployment",
-            "whether the file was submitted before",
-        ),
-    )
-
-
-def full_plan(
-    clients: "Clients",
-    plan: Plan,
-    request: Request,
-    policy: Policy | None,
-    *,
-    object_name: str,
-    key: str | None,
-    now: datetime,
-) -> Plan:
-    """The offline plan with what the deployment's ledger shows now. Submits and writes nothing.
+def plan_with_ledger(
+    clients: "Clients", examination: Examination, *, key: str | None = None, now: datetime
+) -> Plan | None:
+    """The plan with what the deployment's ledger shows now; None without a sound request. Submits and writes nothing.
 
     Args:
         clients: of the context that would run the request.
-        plan: its `offline_plan`.
-        request: that the plan is of.
-        policy: of the deployment.
-        object_name: under which it would be dropped in the inbox.
-        key: the idempotency key with which it would be published instead.
+        examination: of the request, against the terms of the deployment there.
+        key: the idempotency key with which it would be published, instead of dropped.
         now: when it would arrive.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
+    plan, request, policy = plan_of(examination), examination.request, examination.terms.policy
+    if plan is None or request is None:
+        return None
     listings = read_admission_objects(clients, now)
     names = {job.quota_class for job in plan.jobs}
     waiting = [each.run_id for each in listings.places if names & set(each.classes)]
@@ -88,7 +53,7 @@ def full_plan(
         jobs=_with_refusals(clients, plan.jobs, waiting, since=now - REFUSALS_WITHIN),
         outlook=outlook(request, policy, listings, now),
         limits=limits_now(request, policy, listings.slots),
-        seen=tuple(_seen(clients, request, object_name, key)),
+        seen=tuple(_seen(clients, request, examination.object_name, key)),
         not_checked=("what Vertex AI would answer: its quotas and free machines",),
     )
 

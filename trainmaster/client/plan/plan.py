@@ -6,13 +6,15 @@ from typing import Any
 
 from trainmaster.client.plan.outlook import LimitNow, Outlook
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
+from trainmaster.client.submission.examination import Examination
 from trainmaster.orchestrator.core.admission.cost import estimate
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.runs.record import Estimate, RefusedCandidate
 
+TRAINER_ACCOUNT = "tm-trainer@{project}.iam.gserviceaccount.com"
+"""Runs the jobs whose request names no account: TRAINMASTER_TRAINER_ACCOUNT in trainmaster/deploy/topology.yaml."""
 PLAN_SCHEMA = "plan.v1"
 RUN_ID = "dry-run"
 """The run id in the planned job, as in a self-test's: the real one is derived from the event."""
@@ -70,9 +72,33 @@ class Plan:
         return dict(document)
 
 
-def planned_jobs(request: Request, target: Target, prices: Prices) -> tuple[PlannedJob, ...]:
-    """The request's own job, then that of each fallback, in the order in which they are tried."""
-    return tuple(_job(each, target, prices) for each in parse_candidates(request.document))
+def plan_of(examination: Examination) -> Plan | None:
+    """The plan without a look at the ledger: its jobs are the request's own, then each fallback's, as they are tried.
+
+    None without a sound request.
+    """
+    request, terms, context = examination.request, examination.terms, examination.terms.context
+    if request is None:
+        return None
+    target = Target(
+        project=context.project,
+        region=context.region,
+        models_bucket=context.models_bucket,
+        service_account=TRAINER_ACCOUNT.format(project=context.project),
+    )
+    return Plan(
+        project=context.project,
+        region=context.region,
+        policy=terms.source,
+        dialect=request.dialect,
+        request=request.document,
+        warnings=tuple(map(str, request.warnings)),
+        jobs=tuple(_job(each, target, terms.prices) for each in parse_candidates(request.document)),
+        not_checked=(
+            "the queue, limits, caps and refusals of a deployment",
+            "whether the file was submitted before",
+        ),
+    )
 
 
 def _job(candidate: Candidate, target: Target, prices: Prices) -> PlannedJob:

@@ -1,19 +1,19 @@
 """Drops, fires and removes rules."""
 
-import shlex
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmaster.client.checking import Kind, kind_of, order_command
 from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document
-from trainmaster.client.request_files import buckets_of, is_json_file, shipped_prices
 from trainmaster.client.rules.found_rule import FoundRule
+from trainmaster.client.request_files import buckets_of, is_json_file
 from trainmaster.client.rules.listing import read_book, read_state, read_status
 from trainmaster.client.rules.orders import give_order
+from trainmaster.client.submission.kinds import Kind, kind_of, use_of
+from trainmaster.client.submission.terms import Terms
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
@@ -27,7 +27,6 @@ from trainmaster.orchestrator.core.names import (
     split_object_uri,
 )
 from trainmaster.orchestrator.core.requests.reading import has_request_key
-from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
@@ -79,12 +78,9 @@ def check_kinds(files: Mapping[Path, bytes]) -> None:
     for file, content in files.items():
         value = parse_document(content, as_json=is_json_file(str(file), content)).value
         kind = kind_of(value)
-        if kind is Kind.ORDER:
-            found.append(f"{file} is an order. Give it: {order_command(value)}")
-        elif kind is Kind.REQUEST and isinstance(value, dict) and has_request_key(value):
-            found.append(
-                f"{file} is a training request. Submit it: trainmaster submit {shlex.quote(str(file))}"
-            )
+        is_request = kind is Kind.REQUEST and isinstance(value, dict) and has_request_key(value)
+        if kind is Kind.ORDER or is_request:
+            found.append(f"{file} is {use_of(kind, str(file), value)}")
     if found:
         raise Refused("\n".join(found))
 
@@ -97,18 +93,17 @@ class CheckedRules:
     replaced: Mapping[Path, Rule]
 
 
-def checked_rules(clients: "Clients", rules: RequestRules, files: Mapping[Path, bytes]) -> CheckedRules:
+def checked_rules(clients: "Clients", terms: Terms, files: Mapping[Path, bytes]) -> CheckedRules:
     """What the service would answer, loops among the files included.
 
     Reads the rule book and the requests that the rules name; changes nothing.
     """
     buckets = buckets_of(clients.context)
-    requirements = RuleRequirements(requests=rules, buckets=buckets, prices=shipped_prices)
-    team = rules.policy.team if rules.policy is not None else None
+    requirements = RuleRequirements(requests=terms.rules, buckets=buckets, prices=lambda: terms.prices)
     book, found, replaced = read_book(clients), dict[Path, tuple[Fault, ...]](), dict[Path, Rule]()
     in_force = {each.dropped_name: each for each in book.rules}
     for file, content in files.items():
-        name = dropped_name(file, team)
+        name = dropped_name(file, terms.team)
         rule = parse_rule(
             content,
             dropped_name=name,

@@ -11,7 +11,7 @@ from trainmaster.client.runs.active import active_runs
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, message_status_object, status_object
-from trainmaster.orchestrator.core.requests.incoming import IDEMPOTENCY_KEY, run_id_of_message_key
+from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, HELD
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -19,10 +19,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-REQUESTS_TOPIC = "trainmaster-requests"
-"""As in trainmaster/deploy/topology.yaml."""
 WAIT_S = 120.0
-PUBLISH_WITHIN_S = 30.0
 
 
 def give_order(
@@ -93,11 +90,7 @@ def active_runs_of_file(clients: "Clients", run: Run) -> list[Run]:
 
 def _publish(clients: "Clients", content: bytes, key: str) -> str:
     """The name of the order's status."""
-    from google.pubsub_v1.types import PubsubMessage
-
-    topic = f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}"
-    message = PubsubMessage(data=content, attributes={IDEMPOTENCY_KEY: key})
-    clients.pubsub[1].publish(topic=topic, messages=[message], timeout=PUBLISH_WITHIN_S)
+    clients.publish_request(content, key)
     return message_status_object(message_id="", idempotency_key=key)
 
 

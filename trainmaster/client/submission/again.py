@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run, again_object
-from trainmaster.client.submission.edits import Edits
-from trainmaster.client.submission.prepare import Prepared, prepare
+from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.request_text import read_original_text
-from trainmaster.client.submission.rules import deployed_rules
-from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.terms import deployed_terms
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 
-def prepare_again(clients: "Clients", run: Run) -> Prepared:
+def request_again(clients: "Clients", run: Run) -> Examination:
     """The run's request as its user wrote it or its rule filled it in, checked as the deployment checks requests now.
 
     Raises:
@@ -31,10 +30,8 @@ def prepare_again(clients: "Clients", run: Run) -> Prepared:
             "The text of this request is not kept. Correct the file, and submit it: trainmaster submit FILE"
         )
     object_name = again_object(record)
-    file = PurePosixPath(object_name).name
-    rules, prices = deployed_rules(clients)
-    prepared = prepare(file, text.encode(), Edits(), context=clients.context, rules=rules, prices=prices)
-    if prepared.faults:
-        faults = "\n".join(line for fault in prepared.faults for line in rendered(fault, file))
-        raise Refused(f"The deployment would refuse this request now.\n{faults}")
-    return replace(prepared, object_name=object_name)
+    source = Source(file=PurePosixPath(object_name).name, content=text.encode(), folder=None)
+    found = examination_of(source, deployed_terms(clients))
+    if found.refusal:
+        raise Refused(f"The deployment would refuse this request now.\n{found.refusal}")
+    return replace(found, object_name=object_name)

@@ -41,6 +41,9 @@ class Edits:
         return self != Edits(include=self.include)
 
 
+NO_EDITS = Edits()
+
+
 def new_request(edits: Edits) -> dict[str, Any]:
     """The request for a script or an image without a file: one small machine, and the model named after the program."""
     image = (edits.image or "").rpartition("/")[2].partition(":")[0].partition("@")[0]

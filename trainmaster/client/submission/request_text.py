@@ -7,7 +7,7 @@ from trainmaster.client.find import Run
 from trainmaster.client.records import read_json
 from trainmaster.client.runs.origin import submitted_text, uploaded_text
 from trainmaster.client.runs.reports import reported_faults
-from trainmaster.client.submission.rules import deployed_rules
+from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
@@ -48,7 +48,7 @@ def read_request_text(clients: "Clients", run: Run) -> RequestText:
     if text is None:
         return RequestText(lines=None, faults=faults)
     uri = record.source.uri or ""
-    policy = deployed_rules(clients)[0].policy
+    policy = deployed_terms(clients).policy
     hidden = secret_lines(
         parse_document(text.encode(), as_json=_is_json(uri)), policy.env.secrets if policy else ()
     )

@@ -1,21 +1,20 @@
-"""Sends a prepared request, and waits until the service has recorded it."""
+"""Sends a sound request, and waits until the service has recorded it."""
 
 import base64
 import hashlib
 import shlex
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.records import read_json
-from trainmaster.client.rules.orders import PUBLISH_WITHIN_S, REQUESTS_TOPIC
 from trainmaster.client.submission.differences import differences
+from trainmaster.client.submission.examination import Examination
 from trainmaster.client.submission.pack import Packed
-from trainmaster.client.submission.prepare import Prepared
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -29,7 +28,6 @@ from trainmaster.orchestrator.core.names import (
     status_object,
 )
 from trainmaster.orchestrator.core.requests.incoming import (
-    IDEMPOTENCY_KEY,
     StoredObject,
     drop_of,
     run_id_of_message_key,
@@ -72,6 +70,18 @@ class Sent:
     active_run_id: str | None = None
 
 
+def check_names(requests: Sequence[Examination]) -> None:
+    """Refuse files that would overwrite each other in the inbox.
+
+    Raises:
+        Refused: two files have one name.
+    """
+    names = [each.object_name for each in requests]
+    twice = [each.title for each in requests if names.count(each.object_name) > 1]
+    if twice:
+        raise Refused(f"{', '.join(twice)} have the same name in the inbox. Submit them one after the other.")
+
+
 def send_script(clients: "Clients", packed: Packed, team: str | None) -> tuple[str, bool]:
     """The URI of the script's archive in the data bucket, and whether it was uploaded now: it may be there already."""
     from google.api_core.exceptions import PreconditionFailed
@@ -87,7 +97,7 @@ def send_script(clients: "Clients", packed: Packed, team: str | None) -> tuple[s
     return uri, True
 
 
-def upload(clients: "Clients", prepared: Prepared, *, timeout_s: float = RECORDED_WITHIN_S) -> Sent:
+def upload(clients: "Clients", examination: Examination, *, timeout_s: float = RECORDED_WITHIN_S) -> Sent:
     """Upload the request into the inbox. Each call starts another run.
 
     Never overwrites a request that the service has not read: waits until the present object of that name is recorded.
@@ -102,7 +112,7 @@ def upload(clients: "Clients", prepared: Prepared, *, timeout_s: float = RECORDE
     bucket, upload_id = clients.storage.bucket(clients.context.inbox_bucket), uuid.uuid4().hex
     active_run_id: str | None = None
     for _ in range(UPLOADS_MAX):
-        present = bucket.get_blob(prepared.object_name)
+        present = bucket.get_blob(examination.object_name)
         if present is not None and (present.metadata or {}).get(UPLOAD_ID) == upload_id:
             # uploaded, but the response was lost, and the library's retry was refused
             return replace(_sent(present), active_run_id=active_run_id)
@@ -110,19 +120,19 @@ def upload(clients: "Clients", prepared: Prepared, *, timeout_s: float = RECORDE
             read = _read_status(clients, _sent(present), deadline - time.monotonic())
             if read is None:
                 break
-            active_run_id = _active_run(read) if _has_content(present, prepared.content) else None
-        blob = bucket.blob(prepared.object_name)
+            active_run_id = _active_run(read) if _has_content(present, examination.content) else None
+        blob = bucket.blob(examination.object_name)
         blob.metadata = {UPLOAD_ID: upload_id}
         try:
             blob.upload_from_string(
-                prepared.content, if_generation_match=0 if present is None else present.generation
+                examination.content, if_generation_match=0 if present is None else present.generation
             )
         except PreconditionFailed:
             continue
         return replace(_sent(blob), active_run_id=active_run_id)
     raise TimedOut(
-        f"{prepared.title} was not sent: the service has not read the previous {prepared.object_name} yet, and would "
-        f"never read it after another upload of that name. See: trainmaster status {shlex.quote(prepared.object_name)}\n"
+        f"{examination.title} was not sent: the service has not read the previous {examination.object_name} yet, and would "
+        f"never read it after another upload of that name. See: trainmaster status {shlex.quote(examination.object_name)}\n"
         "Submit it again later, or rename the file."
     )
 
@@ -167,45 +177,42 @@ def _sent(blob: "Blob") -> Sent:
     )
 
 
-def started_with(clients: "Clients", prepared: Prepared, key: str) -> Sent | None:
+def started_with(clients: "Clients", examination: Examination, key: str) -> Sent | None:
     """The run that this idempotency key has started already, with the same request; None if it has started none.
 
     Raises:
         Refused: the key has started a run with another request, or the request is a team's, whose messages come from
             a topic of the team's.
     """
-    if prepared.team is not None:
+    if examination.terms.team is not None:
         raise Refused(
-            f"{prepared.title}: in a deployment with teams, this command sends files only. Submit it without --key."
+            f"{examination.title}: in a deployment with teams, this command sends files only. Submit it without --key."
         )
     sent = _sent_with(clients, key)
     if not started_run(read_document(clients, sent.status_name)):
         return None
-    check_same_request(clients, sent, prepared)
+    check_same_request(clients, sent, examination)
     return replace(sent, is_repeated=True)
 
 
 def _sent_with(clients: "Clients", key: str) -> Sent:
     return Sent(
         run_id=run_id_of_message_key(key),
-        where=f"projects/{clients.context.project}/topics/{REQUESTS_TOPIC}",
+        where=clients.requests_topic,
         status_name=message_status_object(message_id="", idempotency_key=key),
     )
 
 
-def publish(clients: "Clients", prepared: Prepared, key: str) -> Sent:
+def publish(clients: "Clients", examination: Examination, key: str) -> Sent:
     """Publish the request with this idempotency key: any number of calls with one key start one run.
 
     Raises:
         Refused: as `started_with`, which is called first.
     """
-    from google.pubsub_v1.types import PubsubMessage
-
-    if (earlier := started_with(clients, prepared, key)) is not None:
+    if (earlier := started_with(clients, examination, key)) is not None:
         return earlier
     sent = _sent_with(clients, key)
-    message = PubsubMessage(data=prepared.content, attributes={IDEMPOTENCY_KEY: key})
-    clients.pubsub[1].publish(topic=sent.where, messages=[message], timeout=PUBLISH_WITHIN_S)
+    clients.publish_request(examination.content, key)
     return sent
 
 
@@ -214,7 +221,7 @@ def started_run(status: Mapping[str, Any] | None) -> bool:
     return status is not None and is_run_id(str(status.get("run_id") or ""))
 
 
-def check_same_request(clients: "Clients", sent: Sent, prepared: Prepared) -> None:
+def check_same_request(clients: "Clients", sent: Sent, examination: Examination) -> None:
     """Compare the request with that of the recorded run.
 
     Raises:
@@ -224,21 +231,21 @@ def check_same_request(clients: "Clients", sent: Sent, prepared: Prepared) -> No
         run = read_run(clients, sent.run_id)
     except NotFound:  # an order has no record
         run = None
-    if run is not None and _is_same_request(clients, run, prepared):
+    if run is not None and _is_same_request(clients, run, examination):
         return
-    differing = "" if run is None else _differences(clients, run, prepared)
+    differing = "" if run is None else _differences(clients, run, examination)
     raise Refused(
-        f"The key of {prepared.title} has already started {sent.run_id}, and the request differs.{differing} See that "
+        f"The key of {examination.title} has already started {sent.run_id}, and the request differs.{differing} See that "
         f"run: trainmaster status {sent.run_id}\nTo start a run of this request, choose another --key."
     )
 
 
-def _differences(clients: "Clients", run: "Run", prepared: Prepared) -> str:
-    if run.record.request is None or prepared.request is None:
+def _differences(clients: "Clients", run: "Run", examination: Examination) -> str:
+    if run.record.request is None or examination.request is None:
         return ""
     before: Any = encoded(run.record.request.document)
-    after: Any = encoded(prepared.request.document)
-    found = differences(clients, before, after, prepared.packed)
+    after: Any = encoded(examination.request.document)
+    found = differences(clients, before, after, examination.packed)
     return f" {found}" if found else ""
 
 
@@ -274,15 +281,15 @@ def problems_of(status: dict[str, Any]) -> list[str]:
     return [one_line(str(each)) for each in status.get("problems") or [status.get("reason")]]
 
 
-def _is_same_request(clients: "Clients", run: "Run", prepared: Prepared) -> bool:
-    """Whether the run's request is the prepared one: the same text, or the same canonical document.
+def _is_same_request(clients: "Clients", run: "Run", examination: Examination) -> bool:
+    """Whether the run's request is the examined one: the same text, or the same canonical document.
 
     True for a rejected run, which has no request on record.
     """
     request = run.record.request
-    if request is None or prepared.request is None:
+    if request is None or examination.request is None:
         return True
-    if encoded(request.document) == encoded(prepared.request.document):
+    if encoded(request.document) == encoded(examination.request.document):
         return True
     submitted = read_json(clients.storage, *split_object_uri(request.original.uri)) or {}
-    return submitted.get("text") == prepared.content.decode("utf-8", "replace")
+    return submitted.get("text") == examination.content.decode("utf-8", "replace")

@@ -2,47 +2,48 @@
 
 import sys
 import warnings
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
+from trainmaster.orchestrator.core.documents.places import Place, quoted
 
-LINE_MAX_CHARS = 200
-"""A longer line is not shown."""
+_PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def syntax_problem(script: Path) -> str | None:
-    """Why this Python cannot compile the script, with the line and a mark below its place; None if it can.
+def syntax_fault(script: Path, at: Iterable[PathPart]) -> Fault | None:
+    """Why this Python cannot compile the script that is named at this path, at its place in the script; None if it can.
 
     The script is not run.
 
     Raises:
         OSError: it cannot be read.
     """
-    source, shown = script.read_bytes(), _from_here(script)
+    source = script.read_bytes()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(source, str(script), "exec", flags=0, dont_inherit=True)
     except SyntaxError as error:
-        return _with_mark(shown, error)
+        problem = f"{_PYTHON} cannot compile line {error.lineno or 1}: {one_line(error.msg)}"
+        place = _place_of(error)
     except (ValueError, RecursionError, MemoryError) as error:  # a NUL, or a tree too deep for the compiler
-        return f"{shown}: error: {error or 'it is nested too deeply'}"
-    return None
-
-
-def _from_here(script: Path) -> Path:
+        problem = f"{_PYTHON} cannot compile it: {error or 'it is nested too deeply'}"
+        place = None
+    else:
+        return None
     here = Path.cwd()
-    return script.relative_to(here) if script.is_relative_to(here) else script
+    shown = script.relative_to(here) if script.is_relative_to(here) else script
+    return Fault(at=at, problem=problem, place=place, source=str(shown))
 
 
-def _with_mark(script: Path, error: SyntaxError) -> str:
-    line, column = error.lineno or 1, error.offset or 0
-    where = f"{script}:{line}:{column}" if column > 0 else f"{script}:{line}"
-    shown = [f"{where}: error: {one_line(error.msg)} (Python {sys.version_info[0]}.{sys.version_info[1]})"]
+def _place_of(error: SyntaxError) -> Place | None:
+    """Where the script's line is at fault; None if the compiler does not quote the line."""
     text = (error.text or "").rstrip("\r\n")
-    if text.strip() and len(text) <= LINE_MAX_CHARS:
-        number = str(line)
-        shown.append(f"  {number} | {one_line(text.expandtabs(1))}")
-        if column > 0:
-            shown.append(f"  {' ' * len(number)} | {' ' * (column - 1)}^")
-    return "\n".join(shown)
+    if not text.strip():
+        return None
+    return replace(
+        quoted(Place(line=1, column=max(1, error.offset or 1)), [text], ()), line=error.lineno or 1
+    )

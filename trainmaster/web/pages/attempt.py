@@ -1,30 +1,23 @@
 """Try a request: its faults, its plan and cost as it is typed, and its submission."""
 
 import shlex
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from trainmaster.client.checking import Kind, order_command
 from trainmaster.client.errors import Refused
-from trainmaster.client.plan.plan import Plan, PlannedJob
+from trainmaster.client.plan.facts import named_runs, plan_facts
+from trainmaster.client.plan.making import plan_with_ledger
+from trainmaster.client.plan.plan import Plan, plan_of
 from trainmaster.client.request_files import STDIN
-from trainmaster.client.submission.pasted import (
-    Examined,
-    Pasted,
-    examine,
-    pasted,
-    plan_examined,
-    submit_pasted,
-)
-from trainmaster.client.submission.rules import deployed_rules
-from trainmaster.orchestrator.core.admission.prices import Prices
+from trainmaster.client.submission.examination import Examination, examination_of
+from trainmaster.client.submission.kinds import Kind, use_of
+from trainmaster.client.submission.send import is_refused, problems_of, recorded, upload
+from trainmaster.client.submission.source import pasted_source
+from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, Fault
 from trainmaster.orchestrator.core.documents.placing import position
-from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
-from trainmaster.orchestrator.core.requests.request import RequestRules
-from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.web.faults import WrongBody, WrongQuery
 from trainmaster.web.pages.examples import EXAMPLES, example
@@ -41,14 +34,9 @@ from trainmaster.web.subject import (
     Subject,
 )
 
-BEHIND_SHOWN = 5
 EXCERPT_CHARS, EXCERPT_LEAD = 100, 30
 """Characters that are shown of a line, and of them those before a fault that is far to the right."""
 _NAMES = {Kind.REQUEST: "request.yaml", Kind.RULE: "rule.yaml", Kind.ORDER: "order.yaml"}
-_ELSEWHERE = {
-    Kind.RULE: "This is a retraining rule. Save it, and apply it: trainmaster rules apply {file}",
-    Kind.ORDER: "This is an order. Give it: {order}",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,16 +46,6 @@ class ShownFault:
     fault: Fault
     level: str
     excerpt: tuple[str, str] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShownJob:
-    """A candidate of the plan, in a few words."""
-
-    title: str
-    where: str
-    cost: str
-    refusals: tuple[str, ...]
 
 
 def form(ask: Ask) -> Page:
@@ -82,57 +60,50 @@ def form(ask: Ask) -> Page:
 
 
 def checked(ask: Ask) -> Page:
-    """The faults and the offline plan: for each pause of the typist. Costs at most one read in ten minutes."""
-    return _answer(ask, _examined, loads_more=ask.source.is_local)
+    """The faults and the plan without the ledger: for each pause of the typist. Costs at most one read in ten minutes."""
+    return _answer(ask, reads_ledger=False)
 
 
 def planned(ask: Ask) -> Page:
     """The faults, or the plan with what the ledger shows now."""
-    return _answer(ask, _planned)
+    return _answer(ask, reads_ledger=True)
 
 
-def _answer(ask: Ask, look: Callable[[Ask], Examined], *, loads_more: bool = False) -> Page:
+def _answer(ask: Ask, *, reads_ledger: bool) -> Page:
     """The page with what was found, or what prevents a look, such as the name of the file."""
     text, file = ask.form.get("text", ""), ask.form.get("file", "")
     try:
-        found = look(ask)
+        found = _examination(ask)
     except Refused as refused:
         return _page(text, file, None, problem=str(refused))
-    return _page(text, file, found, loads_more=loads_more)
+    if reads_ledger:
+        return _page(text, file, found, plan=_with_ledger(ask, found))
+    return _page(text, file, found, plan=plan_of(found), loads_more=ask.source.is_local)
 
 
-def _examined(ask: Ask) -> Examined:
-    rules, prices = _rules(ask)
-    return examine(_given(ask), ask.source.context, rules, prices)
+def _examination(ask: Ask) -> Examination:
+    terms = ask.source.read("terms", Age.RARE, deployed_terms)
+    return examination_of(pasted_source(ask.form.get("text", ""), ask.form.get("file", "")), terms)
 
 
-def _planned(ask: Ask) -> Examined:
-    rules, prices = _rules(ask)
-    found = _examined(ask)
-    return replace(found, plan=plan_examined(ask.source.clients, found, rules, prices, ask.now))
-
-
-def _given(ask: Ask) -> Pasted:
-    return pasted(ask.form.get("text", ""), ask.form.get("file", ""))
-
-
-def _rules(ask: Ask) -> tuple[RequestRules, Prices]:
-    return ask.source.read("request-rules", Age.RARE, deployed_rules)
+def _with_ledger(ask: Ask, found: Examination) -> Plan | None:
+    return plan_with_ledger(ask.source.clients, found, now=ask.now)
 
 
 def _page(
     text: str,
     file: str,
-    found: Examined | None,
+    found: Examination | None,
     *,
+    plan: Plan | None = None,
     problem: str = "",
     needs: str = "",
     loads_more: bool = False,
 ) -> Page:
-    plan = found.plan if found else None
-    has_script = found is not None and plan is not None and found.given.has_local_script
-    name = _file_name(found)
-    verb = "plan" if found is None or found.checked.kind is Kind.REQUEST else "check"
+    kind = found.kind if found else Kind.REQUEST
+    name = _NAMES[kind] if found is None or found.source.file == STDIN else found.source.file
+    is_capped = plan is not None and plan.outlook is not None and plan.outlook.verdict == "refused"
+    verb = "plan" if kind is Kind.REQUEST else "check"
     return Page(
         title="Try a request",
         template="try.html",
@@ -142,16 +113,17 @@ def _page(
             "examples": [(key, title) for key, (_, title) in EXAMPLES.items()],
             "problem": problem,
             "needs": needs,
-            "found": found.checked if found else None,
+            "found": found,
             "faults": list(_faults(found)) if found else [],
             "plan": plan,
-            "would": _would(plan) if plan else "",
-            "behind": plan.outlook.behind[:BEHIND_SHOWN] if plan and plan.outlook else (),
-            "jobs": [_job(each) for each in plan.jobs] if plan else [],
-            "elsewhere": _elsewhere(found, name) if found else "",
-            "has_script": has_script,
-            "may_submit": plan is not None and not has_script and not _is_refused(plan),
-            "loads_more": loads_more and plan is not None and plan.outlook is None,
+            "facts": list(plan_facts(plan)) if plan else [],
+            "runs": named_runs(plan) if plan else [],
+            "elsewhere": f"This is {use_of(kind, name, found.value)}"
+            if found and kind is not Kind.REQUEST
+            else "",
+            "has_script": found is not None and found.has_local_script,
+            "may_submit": found is not None and not found.refusal and not is_capped,
+            "loads_more": loads_more and plan is not None,
             "submit_command": f"trainmaster submit {shlex.quote(name)}",
             "bytes_max": MAX_REQUEST_BYTES,
         },
@@ -160,27 +132,9 @@ def _page(
     )
 
 
-def _elsewhere(found: Examined, name: str) -> str:
-    """Where a rule or an order is sent; empty of a request."""
-    template = _ELSEWHERE.get(found.checked.kind, "")
-    # A text that is too large to be read counts as a request.
-    order = order_command(found.given.value) if template else ""
-    return template.format(file=shlex.quote(name), order=order)
-
-
-def _file_name(found: Examined | None) -> str:
-    if found is None:
-        return _NAMES[Kind.REQUEST]
-    return _NAMES[found.checked.kind] if found.given.file == STDIN else found.given.file
-
-
-def _is_refused(plan: Plan) -> bool:
-    return plan.outlook is not None and plan.outlook.verdict == "refused"
-
-
-def _faults(found: Examined) -> Iterator[ShownFault]:
+def _faults(found: Examination) -> Iterator[ShownFault]:
     """In the order of the text, at most MAX_FAULTS of each level."""
-    for level, faults in (("error", found.checked.faults), ("warning", found.checked.warnings)):
+    for level, faults in (("error", found.faults), ("warning", found.warnings)):
         for each in sorted(faults[:MAX_FAULTS], key=position):
             yield ShownFault(fault=each, level=level, excerpt=_excerpt(each))
 
@@ -195,36 +149,6 @@ def _excerpt(fault: Fault) -> tuple[str, str] | None:
         line, mark = f"…{line[shift - EXCERPT_LEAD :]}", f" {mark[shift - EXCERPT_LEAD :]}"
     cut = f"{line[:EXCERPT_CHARS]}…" if len(line) > EXCERPT_CHARS else line
     return cut, mark[:EXCERPT_CHARS]
-
-
-def _would(plan: Plan) -> str:
-    outlook = plan.outlook
-    if outlook is None:
-        return ""
-    how = "the request itself" if outlook.candidate == 0 else f"fallback {outlook.candidate}"
-    match outlook.verdict:
-        case "starts":
-            return f"starts at once, with {how}, if Vertex AI has room."
-        case "waits":
-            return f"waits, with {how}: {outlook.reason}."
-        case _:
-            return f"is refused: {outlook.reason}"
-
-
-def _job(job: PlannedJob) -> ShownJob:
-    return ShownJob(
-        title="Job" if job.number == 0 else f"Fallback {job.number}",
-        where=f"{job.kind} in {job.region} on {job.machines}",
-        cost=_cost(job.estimate),
-        refusals=tuple(f"no room at {each.at:%Y-%m-%d %H:%M} UTC: {each.outcome}" for each in job.refusals),
-    )
-
-
-def _cost(estimate: Estimate) -> str:
-    if estimate.at_most is None or estimate.per_hour is None:
-        return f"unknown: no price for {', '.join(estimate.unknown)}"
-    per_hour = shown_money(estimate.per_hour, estimate.currency)
-    return f"about {per_hour} an hour, at most {shown_bound(estimate.at_most, estimate.currency)}"
 
 
 def propose(ask: Ask) -> Proposal:
@@ -242,22 +166,32 @@ def propose(ask: Ask) -> Proposal:
 
 
 def submit(ask: Ask) -> Outcome:
-    """Uploads the request, and waits until its run is recorded."""
-    rules, prices = _rules(ask)
-    run_id, is_recorded = submit_pasted(ask.source.clients, _given(ask), rules, prices)
+    """Uploads the request, and waits until its run is recorded.
+
+    Raises:
+        Refused: it is not a sound request, or needs a script of this machine; or the service refuses it.
+        TimedOut: the service has not read the previous request of that name yet.
+    """
+    clients, found = ask.source.clients, _examination(ask)
+    if found.refusal:
+        raise Refused(found.refusal)
+    sent = upload(clients, found)
+    status = recorded(clients, sent)
+    if status is not None and is_refused(status):
+        raise Refused("\n".join(problems_of(status)))
     return Outcome(
-        message=f"The run {run_id} has started."
-        if is_recorded
-        else f"{run_id} was sent, and is not recorded yet.",
-        go_to=f"/runs/{quote(run_id)}" if is_recorded else "/runs",
-        document={"run_id": run_id},
+        message=f"{sent.run_id} was sent, and is not recorded yet."
+        if status is None
+        else f"The run {sent.run_id} has started.",
+        go_to="/runs" if status is None else f"/runs/{quote(sent.run_id)}",
+        document={"run_id": sent.run_id},
     )
 
 
 def check_document(ask: Ask) -> list[dict[str, object]]:
     """What `trainmaster check -o json` prints."""
     _require_text(ask)
-    return [_examined(ask).checked.document]
+    return [_examination(ask).document]
 
 
 def _require_text(ask: Ask) -> None:
@@ -279,11 +213,11 @@ def plan_document(ask: Ask) -> dict[str, Any]:
         WrongBody: there is no text.
     """
     _require_text(ask)
-    found = _planned(ask)
-    if found.plan is None:
-        faults = [str(fault) for fault in found.checked.faults]
-        raise Refused("\n".join(faults) or f"Expected a request, found a {found.checked.kind}.")
-    return found.plan.document
+    found = _examination(ask)
+    plan = _with_ledger(ask, found)
+    if plan is None:
+        raise Refused(found.refusal)
+    return plan.document
 
 
 _BODY = (

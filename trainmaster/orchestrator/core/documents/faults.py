@@ -112,7 +112,7 @@ class Fault:
     `meant` is the path of the absent key of which an unknown one is most likely a misspelling.
     `is_key`: the key at the path is wrong, not its value. `is_secret`: no report may quote the value.
     `place` is where it is in the user's text, once `placed` has looked for it. `source` is the option that gave the value,
-    if the text did not.
+    if the text did not, or the script that has the fault, and then the place.
     Each text stays on one line: unprintable characters, also in quotes from the document, are escaped.
     """
 
@@ -145,7 +145,7 @@ class Fault:
     def document(self) -> dict[str, object]:
         """The fault as an entry of a report, without empty fields; long texts are cut."""
         texts = {name: cut(getattr(self, name), TEXT_MAX_CHARS) for name in _REPORTED}
-        place = {} if self.place is None else self.place.document
+        place = {} if self.place is None or self.source else self.place.document
         return {**{name: text for name, text in texts.items() if text}, **place}
 
     @property

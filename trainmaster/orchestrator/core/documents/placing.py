@@ -93,13 +93,14 @@ def _lines_of(place: Place) -> range:
 def rendered(fault: Fault, file: str, level: str = "") -> tuple[str, ...]:
     """The fault as lines of plain text: where it is in `file`, the line there with a mark below it, and the rest.
 
-    A value that an option gave is not in the file: the option stands in place of it.
+    What is not in the file has its `source` in place of it: an option, or a script.
 
     The first line is `FILE:LINE:COLUMN: LEVEL: PATH: PROBLEM`, as editors and continuous integration read it, or
     without the level if it is empty.
     """
     place = fault.place
-    where = fault.source or file if place is None else f"{file}:{place.line}:{place.column}"
+    where = fault.source or file
+    where = where if place is None else f"{where}:{place.line}:{place.column}"
     allowed = f"allowed: {fault.allowed}" if fault.allowed else ""
     after = (fault.repair, allowed) if fault.is_hint else (allowed, fault.repair)
     said = [f"found {fault.found}" if fault.found else "", *after]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.errors import Refused, TimedOut
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.rules.orders import cancel_run
-from trainmaster.client.submission.again import prepare_again
+from trainmaster.client.submission.again import request_again
 from trainmaster.client.submission.send import is_refused, problems_of, recorded, upload
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.policy.currency import shown_bound
@@ -14,7 +14,7 @@ from trainmaster.web.pages.run.asked_run import run_of
 from trainmaster.web.subject import Action, Ask, Outcome, Proposal
 
 if TYPE_CHECKING:
-    from trainmaster.client.submission.prepare import Prepared
+    from trainmaster.client.submission.examination import Examination
     from trainmaster.orchestrator.core.runs.record import RunRecord
 
 WAIT_S = 15.0
@@ -72,8 +72,8 @@ def propose_again(ask: Ask) -> Proposal:
     run = run_of(ask)
     refusal, effects = "", list[str]()
     try:
-        prepared = prepare_again(ask.source.clients, run)
-        effects = _effects_of_again(ask, run, prepared)
+        request = request_again(ask.source.clients, run)
+        effects = _effects_of_again(ask, run, request)
     except Refused as refused:
         refusal = str(refused)
     return Proposal(
@@ -86,8 +86,8 @@ def propose_again(ask: Ask) -> Proposal:
     )
 
 
-def _effects_of_again(ask: Ask, run: Run, prepared: "Prepared") -> list[str]:
-    uri = object_uri(ask.source.context.inbox_bucket, prepared.object_name)
+def _effects_of_again(ask: Ask, run: Run, request: "Examination") -> list[str]:
+    uri = object_uri(ask.source.context.inbox_bucket, request.object_name)
     estimate = run.record.request.estimate if run.record.request else None
     cost = (
         [f"It costs at most about {shown_bound(estimate.at_most, estimate.currency)}."]
@@ -108,11 +108,11 @@ def again(ask: Ask) -> Outcome:
     """Upload the request, and wait until its run is on record.
 
     Raises:
-        Refused: as `prepare_again`, or the service refuses the request.
+        Refused: as `request_again`, or the service refuses the request.
         TimedOut: the service has not read the previous upload of that name.
     """
     clients, run = ask.source.clients, run_of(ask)
-    sent = upload(clients, prepare_again(clients, run), timeout_s=WAIT_S)
+    sent = upload(clients, request_again(clients, run), timeout_s=WAIT_S)
     status = recorded(clients, sent, timeout_s=WAIT_S)
     if status is not None and is_refused(status):
         raise Refused("\n".join(problems_of(status)))

@@ -1,7 +1,6 @@
 """The script of a rule's request is packed when the rule is applied, and its faults have their places in the file."""
 
 import json
-import re
 import tarfile
 from io import BytesIO
 from pathlib import Path
@@ -9,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.client.submission.test_prepare import CONTEXT, RULES
-from trainmaster.client.checking import check
-from trainmaster.client.request_files import buckets_of
-from trainmaster.client.submission.scripts import data_note, with_script
+from tests.client.submission.test_examination import TERMS
+from trainmaster.client.submission.examination import examination_of
+from trainmaster.client.submission.script import ReadyRule, data_note, rule_to_send
+from trainmaster.client.submission.source import Source
 
 RULE = """# every night
 when:
@@ -31,10 +30,14 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "rule.yaml"
 
 
+def ready_rule(file: Path, text: str) -> ReadyRule:
+    return rule_to_send(Source(file=str(file), content=text.encode(), folder=file.parent), TERMS)
+
+
 @pytest.mark.parametrize("name", ["rule.yaml", "rule.json"])
 def test_the_archive_is_filled_in_and_all_else_stays(name: str, file: Path) -> None:
     text = RULE if name.endswith("yaml") else json.dumps(yaml.safe_load(RULE))
-    ready = with_script(file.with_name(name), text.encode(), CONTEXT, None)
+    ready = ready_rule(file.with_name(name), text)
     assert ready.packed is not None
     with tarfile.open(fileobj=BytesIO(ready.packed.content)) as tar:
         assert "fit.py" in tar.getnames()
@@ -42,8 +45,7 @@ def test_the_archive_is_filled_in_and_all_else_stays(name: str, file: Path) -> N
     archive = f"gs://my-project-data/scripts/{ready.packed.sha256}.tar.gz"
     wanted["request"]["script"] = {"file": "fit.py", "archive": archive}
     assert yaml.safe_load(ready.content) == wanted
-    checked = check(name, ready.content, RULES, buckets_of(CONTEXT))
-    assert checked.faults == ()
+    assert examination_of(Source(file=name, content=ready.content), TERMS).faults == ()
 
 
 @pytest.mark.parametrize(
@@ -51,30 +53,21 @@ def test_the_archive_is_filled_in_and_all_else_stays(name: str, file: Path) -> N
     [RULE.replace("file: fit.py", "file: fit.py, archive: gs://b/a.tar.gz"), "[]", "request: {", "a: 1"],
 )
 def test_a_rule_without_a_script_of_this_machine_stays_as_it_is(text: str, file: Path) -> None:
-    ready = with_script(file, text.encode(), CONTEXT, None)
+    ready = ready_rule(file, text)
     assert (ready.content, ready.packed) == (text.encode(), None)
 
 
-def test_a_script_that_is_missing_or_no_python_is_refused(file: Path) -> None:
-    missing = RULE.replace("fit.py", "fitt.py").encode()
-    ready = with_script(file, missing, CONTEXT, None)
-    (fault,) = ready.unpacked
-    assert fault.path == "$.request.script.file"
-    assert re.match("There is no file .*Did you mean 'fit.py'", fault.problem)
+def test_a_rule_whose_script_is_missing_has_a_sample_archive_and_the_fault(file: Path) -> None:
+    ready = ready_rule(file, RULE.replace("fit.py", "fitt.py"))
+    (fault,) = ready.faults
+    assert (fault.path, fault.place and fault.place.line) == ("$.request.script.file", 6)
     assert ready.packed is None
-    assert check("rule.yaml", ready.content, RULES, buckets_of(CONTEXT)).faults == ()
-    file.with_name("fit.py").write_text("print(\n")
-    not_python = with_script(file, RULE.encode(), CONTEXT, None).not_python
-    assert not_python is not None
-    assert re.search(r"fit.py:1:6: error: '\(' was never closed", not_python)
+    assert examination_of(Source(file="rule.yaml", content=ready.content), TERMS).faults == ()
 
 
-def test_a_check_takes_the_script_as_to_come_and_places_the_other_faults_in_the_file() -> None:
-    checked = check("rule.yaml", RULE.encode(), RULES, buckets_of(CONTEXT))
-    assert checked.faults == ()
-    assert "the script, which `trainmaster rules apply` uploads" in checked.not_checked[0]
-    faulty = RULE.replace("n1-standard-4", "huge-9000").encode()
-    (fault,) = check("rule.yaml", faulty, RULES, buckets_of(CONTEXT)).faults
+def test_the_faults_of_a_changed_rule_are_at_their_places_in_the_file(file: Path) -> None:
+    text = RULE.replace("n1-standard-4", "huge-9000")
+    (fault,) = examination_of(Source(file=str(file), content=text.encode(), folder=file.parent), TERMS).faults
     assert fault.place is not None
     assert (fault.place.line, fault.place.text) == (8, "  cluster: {chief: {machine: huge-9000}}")
 

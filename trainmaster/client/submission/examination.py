@@ -1,0 +1,334 @@
+"""The one answer to whether a request, a rule or an order is sound, and what would be sent.
+
+`check` prints its faults, `plan` the jobs that it would make, `submit` sends it, and the console's page shows it.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.request_files import STDIN, buckets_of, is_json_file
+from trainmaster.client.submission.bounds import bounds_of
+from trainmaster.client.submission.edits import (
+    NO_EDITS,
+    Edits,
+    changed_paths,
+    edited,
+    find_spelled,
+    new_request,
+    option_of,
+    setting_of,
+)
+from trainmaster.client.submission.kinds import Kind, kind_of, use_of
+from trainmaster.client.submission.pack import Packed
+from trainmaster.client.submission.script import placed_faults, rule_to_send, with_archive
+from trainmaster.client.submission.source import NO_FILE, Source
+from trainmaster.client.submission.terms import Terms
+from trainmaster.orchestrator.core.admission.cost import priced
+from trainmaster.orchestrator.core.documents.document import Document
+from trainmaster.orchestrator.core.documents.faults import Fault, is_within, listed
+from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.orchestrator.core.documents.quoting import cut
+from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.names import (
+    REQUEST_SUFFIXES,
+    REQUESTS_PREFIX,
+    RULES_PREFIX,
+    in_team,
+    is_object_name,
+    is_temporary,
+    model_name_from,
+)
+from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of
+from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, parse_order
+from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
+from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
+from trainmaster.orchestrator.core.requests.request import Request, oversized
+from trainmaster.orchestrator.core.retraining.book import Book
+from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
+from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
+
+COMMAND_LINE = "command line"
+SETTING_MAX_CHARS = 200
+_QUOTE_IT = re.compile(r'quote it: ("[^"]*")')
+_EXIST = "whether images, packages, accounts and buckets exist"
+_NOT_CHECKED = {
+    Kind.REQUEST: (_EXIST, "quotas and free machines", "the runs and cost of the hour and the day"),
+    Kind.RULE: (_EXIST, "the rules that a deployment already has, and loops with them", "what buckets hold"),
+    Kind.ORDER: ("whether the rule, run or model exists",),
+}
+_TO_COME = (
+    "the script, which `trainmaster {verb}` uploads (a file dropped into the inbox needs script.archive)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """What a text is, everything that is wrong with it, and what becomes of it; it is sound without faults.
+
+    Attributes:
+        source: the text as it was given.
+        terms: what it was examined against.
+        kind: by its content.
+        value: the document as it was given, which nothing has validated.
+        faults: each at its place in the text, or with the option that gave the value.
+        warnings: doubts about a sound request.
+        not_checked: what only the services know.
+        content: the text to send: the given one, unless options or a script changed it.
+        object_name: what a request is called in the inbox.
+        packed: the script's archive, which is sent first.
+        has_local_script: whether the script is on the machine that the text comes from. Without `packed`, only a sound
+            one that is submitted there can be sent.
+        request: as the service will accept it; None with faults, and for a rule or an order.
+    """
+
+    source: Source
+    terms: Terms
+    kind: Kind = Kind.REQUEST
+    value: object = None
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    content: bytes = b""
+    object_name: str = ""
+    packed: Packed | None = None
+    has_local_script: bool = False
+    request: Request | None = None
+
+    @property
+    def title(self) -> str:
+        """What it is called when it is sent."""
+        return self.source.file or self.object_name
+
+    @property
+    def faulty(self) -> str:
+        """What has its faults: the file, or the options where there is none."""
+        return self.source.file or COMMAND_LINE
+
+    @property
+    def refusal(self) -> str:
+        """Why it cannot be submitted, in lines for people; empty if it can."""
+        if self.kind is not Kind.REQUEST:
+            return f"{self.faulty} is {use_of(self.kind, self.faulty, self.value)}"
+        if self.faults:
+            return "\n".join(line for fault in self.faults for line in rendered(fault, self.faulty))
+        if self.has_local_script and self.packed is None:
+            return (
+                "The request names a script of your machine, which must be packed and uploaded with it. "
+                "Save the request beside the script, and run: trainmaster submit FILE"
+            )
+        return ""
+
+    @property
+    def bounds(self) -> str:
+        """A sentence with the most that it may cost, and how long it may run if that is the policy's choice."""
+        is_local = self.terms.context.state is not None
+        return "" if self.request is None else bounds_of(self.request, self.terms.prices, is_local=is_local)
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The result as `trainmaster check -o json` prints it."""
+        return {
+            "file": self.source.file,
+            "kind": str(self.kind),
+            "accepted": not self.faults,
+            "faults": [fault.document for fault in self.faults],
+            "warnings": [fault.document for fault in self.warnings],
+            "not_checked": list(self.not_checked),
+        }
+
+
+def examination_of(
+    source: Source, terms: Terms, edits: Edits = NO_EDITS, *, is_message: bool = False
+) -> Examination:
+    """Whether the text is sound, and what would be sent. Reads the folder of its script; asks no service.
+
+    Args:
+        source: the text.
+        terms: of the place that it would be sent to.
+        edits: what options change; only in a request in our own dialect.
+        is_message: whether it will be published; then its file gives the model no name.
+
+    Raises:
+        Refused: the options cannot change this request, or their script cannot be packed.
+    """
+    if len(source.content) > MAX_REQUEST_BYTES:
+        return Examination(
+            source=source, terms=terms, faults=oversized().faults, not_checked=_NOT_CHECKED[Kind.REQUEST]
+        )
+    read = Document(value=new_request(edits)) if source.file == NO_FILE else source.read
+    kind = kind_of(read.value)
+    blank = Examination(
+        source=source, terms=terms, kind=kind, value=read.value, not_checked=_NOT_CHECKED[kind]
+    )
+    match kind:
+        case Kind.REQUEST:
+            return _examined_request(blank, read, edits, is_message=is_message)
+        case Kind.RULE:
+            return _examined_rule(blank, read, edits)
+        case Kind.ORDER:
+            order = parse_order(read, terms.rules.schemas[ORDER_SCHEMA], "examined", datetime.now(UTC))
+            faults = order.faults if isinstance(order, RefusedDocument) else ()
+            return replace(blank, faults=placed_faults(faults, read, terms), content=source.content)
+
+
+def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_message: bool) -> Examination:
+    source, terms, written = blank.source, blank.terms, read.value
+    if isinstance(written, dict) and not read.faults and edits.any:
+        read = _with_edits(source.file, read, written, edits)
+    scripted = with_archive(read.value, source, terms, edits) if isinstance(read.value, dict) else None
+    if scripted is not None:
+        read = replace(read, value=scripted.request)
+    content = source.content
+    if isinstance(read.value, dict) and read.value is not written:
+        content = source.text_of(read.value)
+    object_name = _object_name(source, read.value, terms.team)
+    name = None if is_message or source.file == STDIN else model_name_from(Path(object_name).stem)
+    outcome = priced(checked_request(read, terms.rules, name=name), terms.policy, lambda: terms.prices)
+    outcome = with_places(outcome, read, terms.policy)
+    faults = [*outcome.faults] if isinstance(outcome, RefusedDocument) else []
+    known = {fault.path for fault in faults}
+    of_script = (fault for fault in scripted.faults if fault.path not in known) if scripted else ()
+    faults += placed_faults(of_script, read, terms)
+    faults = [*_name_faults(source, object_name), *_with_options(faults, written, read.value, edits)]
+    request = outcome if isinstance(outcome, Request) else None
+    warning = scripted.warning if scripted else None
+    to_come = () if scripted is None else (_TO_COME.format(verb="submit"),)
+    return replace(
+        blank,
+        faults=tuple(faults),
+        warnings=(*(request.warnings if request else ()), *([warning] if warning else ())),
+        not_checked=(*to_come, *blank.not_checked),
+        content=content,
+        object_name=object_name,
+        packed=scripted.packed if scripted else None,
+        has_local_script=scripted is not None,
+        request=None if faults else request,
+    )
+
+
+# Any: values of a document that no schema has validated.
+def _with_edits(file: str, read: Document, value: dict[str, Any], edits: Edits) -> Document:
+    """The document with the options' values.
+
+    Raises:
+        Refused: it has another dialect, or as `edited`.
+    """
+    dialect = dialect_of(value)
+    if dialect is not OWN:
+        raise Refused(
+            f"Options that change a request need one in Trainmaster's own form, and {file} has the form {dialect.name!r}. "
+            "Edit the file, or rewrite it: docs/reference/dialects.md"
+        )
+    changed = edited(value, edits)
+    return replace(read, value=changed, spelled=find_spelled(changed, read, edits))
+
+
+def _with_options(faults: Iterable[Fault], written: object, changed: object, edits: Edits) -> Iterator[Fault]:
+    """The faults; one of a value that an option set has no place, for the file has another value there.
+
+    It names the option, and stands once, even if the option set the same value for several roles.
+    """
+    paths = tuple(changed_paths(written, changed)) if edits.any else ()
+    seen = set[tuple[str, str, str]]()
+    for fault in faults:
+        if fault.source or not any(is_within(fault.path, path) for path in paths):
+            yield fault
+            continue
+        option = option_of(fault.path, edits)
+        key = (option, fault.problem, fault.found)
+        if not option:
+            yield _with_setting(replace(fault, place=None), changed, edits)
+        elif key not in seen:
+            seen.add(key)
+            yield replace(fault, source=option, place=None)
+
+
+def _with_setting(fault: Fault, changed: object, edits: Edits) -> Fault:
+    """The fault with the `--set` that gave the value, and a repair whose quotes survive a shell."""
+    found = setting_of(fault.path, changed, edits) if isinstance(changed, dict) else None
+    if found is None:
+        return fault
+    setting, path = found
+    key = setting.text.partition("=")[0]
+    quotes = _QUOTE_IT.match(fault.repair)
+    repair = fault.repair
+    if quotes and fault.path == path:
+        repair = f"write {_set(f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
+    elif quotes:
+        repair = f"{quotes[0]}, and put single quotes around {key}=…{fault.repair[quotes.end() :]}"
+    return replace(fault, source=_set(key if fault.is_secret else setting.text), repair=repair)
+
+
+def _set(text: str) -> str:
+    return f"--set {shlex.quote(cut(text, SETTING_MAX_CHARS))}"
+
+
+def _object_name(source: Source, document: object, team: str | None) -> str:
+    """`requests/`, the team's folder, and the file's name; without a file, the model's."""
+    model = text_at(document, "model_name") if isinstance(document, dict) else None
+    name = Path(source.file).name if source.is_named else f"{model_name_from(model or 'request')}.yaml"
+    return f"{REQUESTS_PREFIX}{in_team(team, name)}"
+
+
+def _name_faults(source: Source, object_name: str) -> Iterator[Fault]:
+    """Why the service would ignore the file."""
+    if source.is_named and not object_name.lower().endswith(REQUEST_SUFFIXES):
+        yield Fault(
+            path="$",
+            problem=f"the file's name must end in {listed(REQUEST_SUFFIXES)}",
+            found=source.file,
+            repair="rename it",
+        )
+    elif is_temporary(object_name) or not is_object_name(object_name):
+        yield Fault(
+            path="$",
+            problem="the service ignores hidden and temporary files",
+            found=source.file,
+            repair="rename it",
+        )
+
+
+def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examination:
+    source, terms = blank.source, blank.terms
+    ready = rule_to_send(source, terms, edits)
+    suffix = ".json" if is_json_file(source.file, ready.content) else ".yaml"
+    dropped = f"{RULES_PREFIX}{Path(source.file).name if source.is_named else f'rule{suffix}'}"
+    requirements = RuleRequirements(
+        requests=terms.rules, buckets=buckets_of(terms.context), prices=lambda: terms.prices
+    )
+    outcome = parse_rule(
+        ready.content,
+        dropped_name=dropped,
+        generation=1,
+        requirements=requirements,
+        book=Book(),
+        template=None,
+    )
+    uri = template_uri(ready.content, dropped, requirements)
+    faults = outcome.faults if isinstance(outcome, RefusedDocument) else ()
+    if ready.content is not source.content:
+        faults = placed_faults(faults, read, terms)
+        to_come: tuple[str, ...] = (_TO_COME.format(verb="rules apply"),)
+    else:
+        to_come = ()
+    if uri is not None:
+        # Only the service can read it; without it the rule has no request to check.
+        faults = tuple(fault for fault in faults if fault.path != "$.request_uri")
+        to_come = (f"the request {uri}: check its own file too",)
+    known = {fault.path for fault in faults}
+    of_script = (fault for fault in ready.faults if fault.path not in known)
+    return replace(
+        blank,
+        faults=(*_name_faults(source, dropped), *faults, *of_script),
+        not_checked=(*to_come, *blank.not_checked),
+        content=ready.content,
+        packed=ready.packed,
+        has_local_script=ready.content is not source.content,
+    )

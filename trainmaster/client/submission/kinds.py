@@ -1,0 +1,53 @@
+"""The kinds of file that users send, recognized by their content, and the command that takes each."""
+
+import shlex
+from collections.abc import Mapping
+from enum import StrEnum
+
+from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.requests.orders import is_order
+
+_RULE_KEYS = frozenset({"when", "request", "request_uri"})
+_ORDER_COMMANDS = "trainmaster rules fire, champions rollback or cancel"
+
+
+class Kind(StrEnum):
+    """What a file is, by its content."""
+
+    REQUEST = "request"
+    RULE = "rule"
+    ORDER = "order"
+
+
+def kind_of(document: object) -> Kind:
+    """What a document is; one that is neither a rule nor an order counts as a request."""
+    if is_order(document):
+        return Kind.ORDER
+    is_rule = isinstance(document, dict) and not _RULE_KEYS.isdisjoint(document)
+    return Kind.RULE if is_rule else Kind.REQUEST
+
+
+def use_of(kind: Kind, file: str, document: object) -> str:
+    """What the document in the file is, and the command that takes it: `an order. Give it: trainmaster cancel RUN`."""
+    match kind:
+        case Kind.REQUEST:
+            return f"a training request. Submit it: trainmaster submit {shlex.quote(file)}"
+        case Kind.RULE:
+            return f"a retraining rule. Apply it: trainmaster rules apply {shlex.quote(file)}"
+        case Kind.ORDER:
+            return f"an order. Give it: {order_command(document)}"
+
+
+def order_command(order: object) -> str:
+    """The command that gives the order; the three verbs if the order does not say what it is about."""
+    document = order if isinstance(order, Mapping) else {}
+    rule, run = text_at(document, "fire", "rule"), text_at(document, "cancel", "run")
+    model, to_run = text_at(document, "rollback", "model_name"), text_at(document, "rollback", "to_run")
+    words = [
+        *(["rules", "fire", rule] if rule else ()),
+        *(["champions", "rollback", model] if model else ()),
+        *(["--to-run", to_run] if model and to_run else ()),
+        *(["cancel", run] if run else ()),
+    ]
+    is_one = len([name for name in (rule, model, run) if name]) == 1
+    return shlex.join(["trainmaster", *words]) if is_one else _ORDER_COMMANDS

@@ -1,0 +1,146 @@
+"""The script of this machine that a request or a rule names: packed, and named in the document by its archive."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.request_files import is_json_file
+from trainmaster.client.submission.edits import NO_EDITS, Edits
+from trainmaster.client.submission.pack import Packed, pack_script
+from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.syntax import syntax_fault
+from trainmaster.client.submission.terms import Terms
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions
+from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.documents.unvalidated import at, text_at
+from trainmaster.orchestrator.core.names import object_uri, script_object
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
+from trainmaster.orchestrator.core.requests.draft import SCRIPT
+
+NO_HASH = "0" * 64
+"""In the name of an archive that is not packed, so that all else in the document is checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptedRequest:
+    """A request whose script is on a machine, with the archive that `request` names.
+
+    Attributes:
+        packed: the archive; None if the script cannot be packed, or is on another machine. The name is then a sample.
+        faults: why the script cannot be sent, without their places in the request.
+        warning: why this Python cannot compile it, in an image of the request's own, whose Python may be newer.
+    """
+
+    request: dict[str, Any]  # Any: values that no schema has validated
+    packed: Packed | None = None
+    faults: tuple[Fault, ...] = ()
+    warning: Fault | None = None
+
+
+def has_local_script(request: Mapping[str, object]) -> bool:
+    """Whether a request names a script of a machine, which is still to be uploaded."""
+    return _is_local(request, SCRIPT)
+
+
+def _is_local(request: Mapping[str, object], key: str) -> bool:
+    return text_at(request, key, "file") is not None and at(request, key, "archive") is None
+
+
+def with_archive(
+    request: Mapping[str, Any], source: Source, terms: Terms, edits: Edits, above: Sequence[PathPart] = ()
+) -> ScriptedRequest | None:
+    """The request with the name of its script's archive; None if its script is not one of a machine.
+
+    Reads the script's folder, which is the source's, or that of `edits.script`; uploads nothing.
+
+    Args:
+        request: in our own dialect, with its edits.
+        source: it comes from.
+        terms: name the bucket of the archive.
+        edits: `script` and `include`.
+        above: the path of the request in its document.
+
+    Raises:
+        Refused: the script of `edits` cannot be packed. That one of the request's own cannot be is a fault.
+    """
+    # A misspelt key has its own fault.
+    near = (key for key in request if isinstance(key, str) and Suggestions().find(key, (SCRIPT,)))
+    key = SCRIPT if SCRIPT in request else next(near, SCRIPT)
+    if not _is_local(request, key):
+        return None
+    packed, faults, warning = None, list[Fault](), None
+    if key == SCRIPT and source.folder is not None:
+        try:
+            packed = _packed(request[SCRIPT]["file"], source.folder, edits)
+        except Refused as refused:
+            if edits.script is not None:
+                raise
+            faults.append(Fault(at=(*above, SCRIPT, "file"), problem=str(refused)))
+    if packed is not None and (problem := syntax_fault(packed.script, (*above, SCRIPT, "file"))):
+        # The trainer's image has the oldest Python that this package runs on: what does not compile here does not there.
+        if request.get("image") is None:
+            faults.append(problem)
+        else:
+            warning = replace(problem, repair="it is sent all the same: the image may have a newer Python")
+    name = script_object(NO_HASH if packed is None else packed.sha256, terms.team)
+    script = {**request[key], "archive": object_uri(terms.context.data_bucket, name)}
+    return ScriptedRequest(
+        request={**request, key: script}, packed=packed, faults=tuple(faults), warning=warning
+    )
+
+
+def _packed(file: str, folder: Path, edits: Edits) -> Packed:
+    if edits.script is not None:
+        return pack_script(edits.script, include=edits.include)
+    return pack_script(folder / file, folder, include=edits.include)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadyRule:
+    """A rule's text to drop, and the script's archive, which is sent first; None if its request names none to send.
+
+    `faults` are those of the script. With them, `content` names a sample archive, so that all else can be checked.
+    """
+
+    content: bytes
+    packed: Packed | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+def rule_to_send(source: Source, terms: Terms, edits: Edits = NO_EDITS) -> ReadyRule:
+    """The rule with the archive of its request's `script: {file: …}`, a path from the folder of the rule's file.
+
+    A script runs as it is now at every firing, until the rule is applied again. Comments of a changed text are lost.
+    """
+    read = source.read
+    request = read.value.get("request") if isinstance(read.value, dict) else None
+    found = with_archive(request, source, terms, edits, ("request",)) if isinstance(request, dict) else None
+    if found is None or not isinstance(read.value, dict):
+        return ReadyRule(content=source.content)
+    content = source.text_of({**read.value, "request": found.request})
+    return ReadyRule(content=content, packed=found.packed, faults=placed_faults(found.faults, read, terms))
+
+
+def placed_faults(faults: Iterable[Fault], read: Document, terms: Terms) -> tuple[Fault, ...]:
+    """The faults at their places in this text, which they were not found in; those of a script stay where they are."""
+    faults = tuple(faults)
+    of_text = (replace(fault, place=None) for fault in faults if not fault.source)
+    hidden = secret_lines(read, () if terms.policy is None else terms.policy.env.secrets)
+    return (*placed(of_text, read, hidden), *(fault for fault in faults if fault.source))
+
+
+def data_note(file: Path, content: bytes) -> str | None:
+    """A note about a rule that waits for new data and does not pass their names to its runs; None for any other rule."""
+    rule = parse_document(content, as_json=is_json_file(str(file), content)).value
+    request, when = (rule.get("request"), rule.get("when")) if isinstance(rule, dict) else (None, None)
+    if not isinstance(request, dict) or not isinstance(when, list):
+        return None
+    if not any(isinstance(each, dict) and "new_data" in each for each in when) or "${data." in str(request):
+        return None
+    return (
+        f"{file} waits for new data, but its request uses no placeholder such as ${{data.newest_dir_uri}}: "
+        "its runs do not learn what is new. A program that reads all data needs none."
+    )

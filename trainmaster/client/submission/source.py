@@ -1,0 +1,76 @@
+"""Where a document that is examined comes from: a file, standard input, a pasted text, or options alone."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
+
+from trainmaster.client.errors import Refused
+from trainmaster.client.request_files import STDIN, is_json_file, read_input
+from trainmaster.client.runs.origin import header_of
+from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
+
+NO_FILE = ""
+"""The name of a request that has no file: only a script or an image."""
+NAME_MAX_CHARS = 200
+"""Of a pasted text's file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A text, and the name of its file: a path, `-`, or NO_FILE.
+
+    Attributes:
+        content: at most one byte more than a request can have.
+        folder: where the paths in it begin; None if that is on another machine.
+    """
+
+    file: str
+    content: bytes = b""
+    folder: Path | None = Path()
+
+    @property
+    def is_named(self) -> bool:
+        return self.file not in (STDIN, NO_FILE)
+
+    @property
+    def read(self) -> Document:
+        """The document in the text, unchecked."""
+        return parse_document(self.content, as_json=is_json_file(self.file, self.content))
+
+    def text_of(self, document: dict[str, Any]) -> bytes:  # Any: a document that no schema has validated
+        """A changed document as the service will read a file of this name; YAML says from which content it was made."""
+        import yaml
+
+        if self.is_named and is_json_file(self.file, self.content):
+            return f"{json.dumps(document, indent=2, ensure_ascii=False)}\n".encode()
+        head = header_of(self.content) if self.is_named else ""
+        return f"{head}{yaml.safe_dump(document, sort_keys=False, allow_unicode=True)}".encode()
+
+
+def read_source(file: str, stdin: BinaryIO) -> Source:
+    """The file with this path, standard input for `-`, or nothing but options for NO_FILE.
+
+    Raises:
+        UnusableFile: as `read_input`.
+    """
+    if file == NO_FILE:
+        return Source(file=NO_FILE)
+    folder = Path() if file == STDIN else Path(file).parent
+    return Source(file=file, content=read_input(file, stdin), folder=folder)
+
+
+def pasted_source(text: str, file: str = "") -> Source:
+    """A text of another machine, with the line ends that were typed: a browser's form sends CR LF.
+
+    Raises:
+        Refused: the file's name is too long.
+    """
+    name = PurePath(file.strip().replace("\\", "/")).name
+    if len(name) > NAME_MAX_CHARS:
+        raise Refused(
+            f"The name of a file has at most {NAME_MAX_CHARS} characters here; found {len(name)}. Shorten it."
+        )
+    content = text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
+    return Source(file=name or STDIN, content=content[: MAX_REQUEST_BYTES + 1], folder=None)

@@ -15,7 +15,7 @@ from tests.contract.functions import until
 from trainmaster.client.context import choose_context, context_in_cloud
 from trainmaster.client.errors import Refused, TimedOut
 from trainmaster.client.request_files import SHIPPED_POLICY, names_of, read_policy, rules_for, shipped_prices
-from trainmaster.client.rules.changing import checked_rules, dropped_name
+from trainmaster.client.rules.changing import examined_rules
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import examination_of
@@ -95,13 +95,13 @@ def test_a_teams_request_is_not_published_on_the_shared_topic(served: Served) ->
 
 
 def test_a_teams_rule_is_checked_and_dropped_under_its_name(served: Served) -> None:
-    file = Path("nightly.yaml")
     content = b"when: [{new_data: {objects: 'gs://my-project-data/speech/**'}}]\nrequest:\n" + b"".join(
         b"  " + line + b"\n" for line in REQUEST.splitlines()
     )
-    assert dropped_name(file, "vision") == "rules/vision/nightly.yaml"
-    found = checked_rules(served.clients, terms("vision"), {file: content}).faults
-    assert [fault.path for fault in found[file]] == ["$.when[0].new_data.objects"]
+    source = Source(file="nightly.yaml", content=content)
+    (found,) = examined_rules(served.clients, terms("vision"), [source], Edits())
+    assert found.object_name == "rules/vision/nightly.yaml"
+    assert [fault.path for fault in found.faults] == ["$.when[0].new_data.objects"]
 
 
 def test_a_teams_order_is_dropped_into_its_folder_and_followed(served: Served) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 import click
 
 from trainmaster.client.submission.examination import Examination
-from trainmaster.client.submission.kinds import Kind
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.placing import position, rendered
 
@@ -22,8 +21,8 @@ def fault_lines(faults: Iterable[Fault], file: str, level: str = ERROR) -> Itera
 
 
 def problem_lines(examination: Examination) -> Iterator[str]:
-    """Why it cannot be submitted; its faults have their colours."""
-    if examination.faults and examination.kind is Kind.REQUEST:
+    """Why the verb cannot send it; its faults have their colours."""
+    if examination.faults and examination.kind is examination.expected:
         yield from fault_lines(examination.faults, examination.faulty)
     elif examination.refusal:
         yield examination.refusal

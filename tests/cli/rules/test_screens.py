@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,12 +99,15 @@ def test_a_damaged_document_is_reported(served: Served, name: str, status: int) 
 def test_files_that_the_service_would_ignore_or_mix_up_are_refused(served: Served) -> None:
     for folder in ("a", "b"):
         (served.folder / folder).mkdir()
-        (served.folder / folder / "same.yaml").write_text("when: []")
-    done = served.trainmaster("rules", "apply", "a/same.yaml", "b/same.yaml", "rule.txt", ".hidden.yaml")
+        for name in ("same.yaml", "rule.txt", ".hidden.yaml"):
+            shutil.copy(ROOT / "examples/rules/schedule.yaml", served.folder / folder / name)
+    done = served.trainmaster("rules", "apply", "a/same.yaml", "b/same.yaml")
     assert (done.status, done.out) == (2, "")
-    assert "b/same.yaml: a/same.yaml has the same name, and both would become rules/same.yaml" in done.err
-    assert "rule.txt: a rule's file is visible and ends in .yaml, .yml, .json; rename it" in done.err
-    assert ".hidden.yaml: a rule's file" in done.err
+    assert "a/same.yaml, b/same.yaml have the same name in the inbox." in done.err
+    done = served.trainmaster("rules", "apply", "a/rule.txt", "a/.hidden.yaml")
+    assert (done.status, done.out) == (2, "")
+    assert "a/rule.txt: error: $: the file's name must end in .yaml, .yml, .json" in done.err
+    assert "a/.hidden.yaml: error: $: the service ignores hidden and temporary files" in done.err
 
 
 def test_apply_names_the_verb_for_a_request_and_an_order(served: Served) -> None:

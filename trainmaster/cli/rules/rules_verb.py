@@ -1,7 +1,7 @@
 """`trainmaster rules`: list, show, apply, fire, pause, resume and remove retraining rules."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,10 +31,7 @@ from trainmaster.orchestrator.core.names import in_team
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.rules.found_rule import FoundRule
-    from trainmaster.client.submission.script import ReadyRule
-    from trainmaster.client.submission.source import Source
-    from trainmaster.client.submission.terms import Terms
-    from trainmaster.orchestrator.core.documents.faults import Fault
+    from trainmaster.client.submission.examination import Examination
     from trainmaster.orchestrator.core.retraining.rule import Rule
     from trainmaster.orchestrator.core.retraining.state import RuleStatus
 
@@ -94,7 +91,7 @@ def show(clients: "Clients", rule: str, output: str) -> int:
 
 
 @rules.command(short_help="Check rules, put them in force, and print their states.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--policy",
     type=click.Path(path_type=Path),
@@ -106,7 +103,7 @@ def show(clients: "Clients", rule: str, output: str) -> int:
 @takes_team
 @takes_context_to_change
 def apply(
-    clients: "Clients", files: tuple[Path, ...], policy: Path | None, include: tuple[str, ...], wait_s: float
+    clients: "Clients", files: tuple[str, ...], policy: Path | None, include: tuple[str, ...], wait_s: float
 ) -> int:
     """Check the rules in each FILE, put them in force, and print the state of each.
 
@@ -117,82 +114,53 @@ def apply(
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
+    from trainmaster.cli.faults import problem_lines
     from trainmaster.cli.script.packed import upload_script
-    from trainmaster.client.request_files import read_file
-    from trainmaster.client.rules.changing import (
-        apply_rule,
-        check_kinds,
-        check_names,
-        checked_rules,
-        paused_files,
-    )
+    from trainmaster.client.rules.changing import data_note, drop_rule, examined_rules
+    from trainmaster.client.rules.listing import read_book
     from trainmaster.client.submission.edits import Edits
-    from trainmaster.client.submission.script import data_note, rule_to_send
-    from trainmaster.client.submission.source import Source
+    from trainmaster.client.submission.send import check_names
+    from trainmaster.client.submission.source import read_source
     from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
-    from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
 
-    check_names(files)
     terms = deployed_terms(clients) if policy is None else terms_with_policy(clients.context, policy)
-    given = {
-        file: Source(file=str(file), content=read_file(str(file), MAX_RULE_BYTES), folder=file.parent)
-        for file in files
-    }
-    check_kinds({file: each.content for file, each in given.items() if len(each.content) <= MAX_RULE_BYTES})
-    ready = {file: rule_to_send(each, terms, Edits(include=include)) for file, each in given.items()}
-    checked = checked_rules(clients, terms, {file: each.content for file, each in ready.items()})
-    if problems := _problems(checked.faults, terms, given, ready):
+    sources = [read_source(file, sys.stdin.buffer) for file in dict.fromkeys(files)]
+    rules = examined_rules(clients, terms, sources, Edits(include=include))
+    if problems := [line for rule in rules for line in problem_lines(rule)]:
         talk("\n".join(problems))
         raise Stop(Exit.USAGE, "Nothing was changed.")
-    says_where(clients, f"Applying {len(ready)} rules" if len(ready) > 1 else "Applying a rule")
-    paused, noted, statuses = paused_files(clients), set[Path](), list["RuleStatus"]()
-    for file, each in ready.items():
-        if note := data_note(file, given[file].content):
+    check_names(rules)
+    says_where(clients, f"Applying {len(rules)} rules" if len(rules) > 1 else "Applying a rule")
+    in_force = {rule.dropped_name: rule for rule in read_book(clients).rules}
+    noted, statuses = set[Path](), list["RuleStatus"]()
+    for each in rules:
+        if note := data_note(each):
             talk(note)
         if each.packed is not None:
             upload_script(clients, each.packed, terms.team, noted)
-        status = apply_rule(clients, file, each.content, team=terms.team, timeout_s=wait_s)
-        _say_applied(
-            file, status, was_paused=status.dropped_name in paused, replaced=checked.replaced.get(file)
-        )
-        statuses.append(status)
+        statuses.append(drop_rule(clients, each.object_name, each.content, timeout_s=wait_s))
+        _say_applied(each, statuses[-1], in_force.get(each.object_name))
     _warn_of_missing_buckets(clients, statuses)
     return Exit.USAGE if any(status.state == "refused" for status in statuses) else Exit.DONE
 
 
-def _problems(
-    faulty: "Mapping[Path, Sequence[Fault]]",
-    terms: "Terms",
-    given: "Mapping[Path, Source]",
-    ready: Mapping[Path, "ReadyRule"],
-) -> list[str]:
-    """The lines about every fault of the files, at their places in the files as they were `given`."""
-    from trainmaster.cli.faults import fault_lines
-    from trainmaster.client.submission.script import placed_faults
-
-    problems: list[str] = []
-    for file, each in ready.items():
-        faults = tuple(faulty.get(file, ()))
-        if each.content is not given[file].content:
-            faults = placed_faults(faults, given[file].read, terms)
-        problems += fault_lines((*each.faults, *faults), str(file))
-    return problems
-
-
-def _say_applied(file: Path, status: "RuleStatus", *, was_paused: bool, replaced: "Rule | None") -> None:
+def _say_applied(rule: "Examination", status: "RuleStatus", before: "Rule | None") -> None:
+    """`before` is the rule whose place it took."""
     from trainmaster.client.rules.found_rule import state_word
 
     print_names([f"{status.rule_id or status.dropped_name} {state_word(status.state)}"])
     if status.problems or status.reason:
         talk("\n".join(status.problems or [status.reason or ""]))
-    if status.state != "refused" and replaced is not None:
+    if before is None or status.state == "refused":
+        return
+    if rule.rule is not None and rule.rule.model_name != before.model_name:
         talk(
-            f"{file} replaces the rule for {in_team(replaced.team, replaced.model_name)}, whose file had the same name. "
+            f"{rule.title} replaces the rule for {in_team(before.team, before.model_name)}, whose file had the same name. "
             "To have both rules, rename one of the files, and apply both."
         )
-    if status.state == "accepted" and was_paused:
+    if status.state == "accepted" and not before.document.get("enabled", True):
         talk(
-            f"{status.rule_id} was paused, and is active again: {file} does not set `enabled: false`. "
+            f"{status.rule_id} was paused, and is active again: {rule.title} does not set `enabled: false`. "
             f"Pause it: trainmaster rules pause {status.rule_id}"
         )
 

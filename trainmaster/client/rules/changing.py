@@ -1,36 +1,29 @@
 """Drops, fires and removes rules."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import NotFound, Refused, TimedOut
 from trainmaster.client.find import read_document
 from trainmaster.client.rules.found_rule import FoundRule
-from trainmaster.client.request_files import buckets_of, is_json_file
 from trainmaster.client.rules.listing import read_book, read_state, read_status
 from trainmaster.client.rules.orders import give_order
-from trainmaster.client.submission.kinds import Kind, kind_of, use_of
+from trainmaster.client.submission.edits import Edits
+from trainmaster.client.submission.examination import Examination, examination_of
+from trainmaster.client.submission.kinds import Kind
+from trainmaster.client.submission.source import Source
 from trainmaster.client.submission.terms import Terms
 from trainmaster.client.wait import poll
-from trainmaster.orchestrator.core.documents.document import parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
 from trainmaster.orchestrator.core.names import (
-    REQUEST_SUFFIXES,
-    RULES_PREFIX,
-    in_team,
-    is_rule_object,
     record_object,
     split_object_uri,
 )
 from trainmaster.orchestrator.core.requests.reading import has_request_key
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
-from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
-from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.runs.drop_status import HELD
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
@@ -38,107 +31,32 @@ from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-NEWER_THAN_ANY = 2**63 - 1
-"""The generation under which a file is checked, so that it takes the place of the version in the book."""
 
-
-def dropped_name(file: Path, team: str | None = None) -> str:
-    """The object's name in the inbox: `rules/`, the team's folder, and the file's own name."""
-    return f"{RULES_PREFIX}{in_team(team, file.name)}"
-
-
-def check_names(files: Iterable[Path]) -> None:
-    """Refuse files that the service would ignore, and those that would replace each other in the inbox.
-
-    Raises:
-        Refused: the message has every fault.
-    """
-    faults: list[str] = []
-    taken: dict[str, Path] = {}
-    for file in files:
-        name = dropped_name(file)
-        if not is_rule_object(name):
-            faults.append(
-                f"{file}: a rule's file is visible and ends in {', '.join(REQUEST_SUFFIXES)}; rename it"
-            )
-        first = taken.setdefault(name, file)
-        if first != file:
-            faults.append(f"{file}: {first} has the same name, and both would become {name}; rename one")
-    if faults:
-        raise Refused("\n".join(faults))
-
-
-def check_kinds(files: Mapping[Path, bytes]) -> None:
-    """Refuse requests and orders, and name the verb for each.
-
-    Raises:
-        Refused: the message has a line for each file that is one.
-    """
-    found: list[str] = []
-    for file, content in files.items():
-        value = parse_document(content, as_json=is_json_file(str(file), content)).value
-        kind = kind_of(value)
-        is_request = kind is Kind.REQUEST and isinstance(value, dict) and has_request_key(value)
-        if kind is Kind.ORDER or is_request:
-            found.append(f"{file} is {use_of(kind, str(file), value)}")
-    if found:
-        raise Refused("\n".join(found))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedRules:
-    """The faults of each faulty file, and the rules that sound ones replace although they train another model."""
-
-    faults: Mapping[Path, tuple[Fault, ...]]
-    replaced: Mapping[Path, Rule]
-
-
-def checked_rules(clients: "Clients", terms: Terms, files: Mapping[Path, bytes]) -> CheckedRules:
-    """What the service would answer, loops among the files included.
+def examined_rules(
+    clients: "Clients", terms: Terms, sources: Iterable[Source], edits: Edits
+) -> list[Examination]:
+    """Each rule as the service would take it after those before it, loops among them included.
 
     Reads the rule book and the requests that the rules name; changes nothing.
     """
-    buckets = buckets_of(clients.context)
-    requirements = RuleRequirements(requests=terms.rules, buckets=buckets, prices=lambda: terms.prices)
-    book, found, replaced = read_book(clients), dict[Path, tuple[Fault, ...]](), dict[Path, Rule]()
-    in_force = {each.dropped_name: each for each in book.rules}
-    for file, content in files.items():
-        name = dropped_name(file, terms.team)
-        rule = parse_rule(
-            content,
-            dropped_name=name,
-            generation=NEWER_THAN_ANY,
-            requirements=requirements,
-            book=book,
-            template=_template(clients, template_uri(content, name, requirements)),
-        )
-        if isinstance(rule, RefusedDocument):
-            found[file] = rule.faults
-            continue
-        book = book.with_rule(rule)
-        before = in_force.get(name)
-        if before is not None and before.model_name != rule.model_name:
-            replaced[file] = before
-    return CheckedRules(faults=found, replaced=replaced)
+    terms = replace(terms, book=read_book(clients), read_template=partial(_read_template, clients))
+    examined: list[Examination] = []
+    for source in sources:
+        examined.append(examination_of(source, terms, edits, expected=Kind.RULE))
+        if (rule := examined[-1].rule) is not None:
+            terms = replace(terms, book=terms.book.with_rule(rule))
+    return examined
 
 
-def _template(clients: "Clients", uri: str | None) -> bytes | None:
+def _read_template(clients: "Clients", uri: str) -> bytes | None:
     from google.api_core.exceptions import NotFound as ObjectNotFound
 
-    if uri is None:
-        return None
     bucket, name = split_object_uri(uri)
     try:
         blob = clients.storage.bucket(bucket).blob(name)
         return bytes(blob.download_as_bytes(end=MAX_REQUEST_BYTES, raw_download=True))
     except ObjectNotFound:
         return None  # the check reports it with the other faults
-
-
-def paused_files(clients: "Clients") -> frozenset[str]:
-    """The inbox's names of the files whose rules are paused: their version in the book has `enabled: false`."""
-    book = read_book(clients)
-    return frozenset(each.dropped_name for each in book.rules if not each.document.get("enabled", True))
 
 
 def missing_buckets(clients: "Clients", dropped_names: Collection[str]) -> dict[str, list[str]]:
@@ -159,17 +77,6 @@ def missing_buckets(clients: "Clients", dropped_names: Collection[str]) -> dict[
     return found
 
 
-def apply_rule(
-    clients: "Clients", file: Path, content: bytes, *, team: str | None, timeout_s: float
-) -> RuleStatus:
-    """Drop the rule into the inbox, or the team's folder of it, and return its status once this version is answered.
-
-    Raises:
-        TimedOut: the service has not answered in time; the rule stays in the inbox, and will be.
-    """
-    return drop_rule(clients, dropped_name(file, team), content, timeout_s=timeout_s)
-
-
 def drop_rule(
     clients: "Clients",
     name: str,
@@ -178,13 +85,13 @@ def drop_rule(
     if_generation: int | None = None,
     timeout_s: float,
 ) -> RuleStatus:
-    """Write the rule's file to the inbox under this name, and return its status as `apply_rule` does.
+    """Write the rule's file to the inbox under this name, and return its status once this version is answered.
 
     `if_generation`: only in place of this version.
 
     Raises:
         Refused: another version took the place of that one meanwhile.
-        TimedOut: as `apply_rule`.
+        TimedOut: the service has not answered in time; the rule stays in the inbox, and will be.
     """
     from google.api_core.exceptions import PreconditionFailed
 
@@ -293,3 +200,17 @@ def remove_rule(clients: "Clients", rule: FoundRule) -> None:
         raise NotFound(
             f"{rule.dropped_name} is deleted already; its rule retires within a minute."
         ) from error
+
+
+def data_note(rule: Examination) -> str | None:
+    """A note about a rule that waits for new data and does not pass their names to its runs; None for any other rule."""
+    document = rule.value if isinstance(rule.value, dict) else {}
+    request, when = document.get("request"), document.get("when")
+    if not isinstance(request, dict) or not isinstance(when, list):
+        return None
+    if not any(isinstance(each, dict) and "new_data" in each for each in when) or "${data." in str(request):
+        return None
+    return (
+        f"{rule.title} waits for new data, but its request uses no placeholder such as ${{data.newest_dir_uri}}: "
+        "its runs do not learn what is new. A program that reads all data needs none."
+    )

@@ -26,7 +26,7 @@ from trainmaster.client.submission.edits import (
 )
 from trainmaster.client.submission.kinds import Kind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
-from trainmaster.client.submission.script import placed_faults, rule_to_send, with_archive
+from trainmaster.client.submission.script import placed_faults, with_archive
 from trainmaster.client.submission.source import NO_FILE, Source
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.cost import priced
@@ -49,12 +49,14 @@ from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, parse_or
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
 from trainmaster.orchestrator.core.requests.request import Request, oversized
-from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.reading import parse_rule, template_uri
+from trainmaster.orchestrator.core.retraining.reading import oversized_rule, parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
+from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 COMMAND_LINE = "command line"
+NEWER_THAN_ANY = 2**63 - 1
+"""The generation under which a rule is examined, so that it takes the place of the version in the book."""
 SETTING_MAX_CHARS = 200
 _QUOTE_IT = re.compile(r'quote it: ("[^"]*")')
 _EXIST = "whether images, packages, accounts and buckets exist"
@@ -81,11 +83,13 @@ class Examination:
         warnings: doubts about a sound request.
         not_checked: what only the services know.
         content: the text to send: the given one, unless options or a script changed it.
-        object_name: what a request is called in the inbox.
+        object_name: what a request or a rule is called in the inbox.
         packed: the script's archive, which is sent first.
         has_local_script: whether the script is on the machine that the text comes from. Without `packed`, only a sound
             one that is submitted there can be sent.
         request: as the service will accept it; None with faults, and for a rule or an order.
+        rule: the same for a rule; a fault of its script does not count.
+        expected: what the verb takes.
     """
 
     source: Source
@@ -100,6 +104,8 @@ class Examination:
     packed: Packed | None = None
     has_local_script: bool = False
     request: Request | None = None
+    rule: Rule | None = None
+    expected: Kind = Kind.REQUEST
 
     @property
     def title(self) -> str:
@@ -113,8 +119,8 @@ class Examination:
 
     @property
     def refusal(self) -> str:
-        """Why it cannot be submitted, in lines for people; empty if it can."""
-        if self.kind is not Kind.REQUEST:
+        """Why the verb cannot send it, in lines for people; empty if it can."""
+        if self.kind is not self.expected:
             return f"{self.faulty} is {use_of(self.kind, self.faulty, self.value)}"
         if self.faults:
             return "\n".join(line for fault in self.faults for line in rendered(fault, self.faulty))
@@ -145,7 +151,12 @@ class Examination:
 
 
 def examination_of(
-    source: Source, terms: Terms, edits: Edits = NO_EDITS, *, is_message: bool = False
+    source: Source,
+    terms: Terms,
+    edits: Edits = NO_EDITS,
+    *,
+    is_message: bool = False,
+    expected: Kind = Kind.REQUEST,
 ) -> Examination:
     """Whether the text is sound, and what would be sent. Reads the folder of its script; asks no service.
 
@@ -154,19 +165,26 @@ def examination_of(
         terms: of the place that it would be sent to.
         edits: what options change; only in a request in our own dialect.
         is_message: whether it will be published; then its file gives the model no name.
+        expected: what it is where nothing in it says, and what can be sent.
 
     Raises:
         Refused: the options cannot change this request, or their script cannot be packed.
     """
-    if len(source.content) > MAX_REQUEST_BYTES:
-        return Examination(
-            source=source, terms=terms, faults=oversized().faults, not_checked=_NOT_CHECKED[Kind.REQUEST]
-        )
-    read = Document(value=new_request(edits)) if source.file == NO_FILE else source.read
-    kind = kind_of(read.value)
+    is_large = len(source.content) > MAX_REQUEST_BYTES
+    read = Document(value=None)
+    if not is_large:
+        read = Document(value=new_request(edits)) if source.file == NO_FILE else source.read
+    kind = kind_of(read.value, expected)
     blank = Examination(
-        source=source, terms=terms, kind=kind, value=read.value, not_checked=_NOT_CHECKED[kind]
+        source=source,
+        terms=terms,
+        kind=kind,
+        value=read.value,
+        not_checked=_NOT_CHECKED[kind],
+        expected=expected,
     )
+    if is_large:
+        return replace(blank, faults=(oversized_rule() if kind is Kind.RULE else oversized()).faults)
     match kind:
         case Kind.REQUEST:
             return _examined_request(blank, read, edits, is_message=is_message)
@@ -297,38 +315,45 @@ def _name_faults(source: Source, object_name: str) -> Iterator[Fault]:
 
 def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examination:
     source, terms = blank.source, blank.terms
-    ready = rule_to_send(source, terms, edits)
-    suffix = ".json" if is_json_file(source.file, ready.content) else ".yaml"
-    dropped = f"{RULES_PREFIX}{Path(source.file).name if source.is_named else f'rule{suffix}'}"
+    request = read.value.get("request") if isinstance(read.value, dict) else None
+    scripted, content = None, source.content
+    if isinstance(read.value, dict) and isinstance(request, dict):
+        scripted = with_archive(request, source, terms, edits, ("request",))
+    if scripted is not None and isinstance(read.value, dict):
+        content = source.text_of({**read.value, "request": scripted.request})
+    suffix = ".json" if is_json_file(source.file, content) else ".yaml"
+    name = Path(source.file).name if source.is_named else f"rule{suffix}"
+    object_name = f"{RULES_PREFIX}{in_team(terms.team, name)}"
     requirements = RuleRequirements(
         requests=terms.rules, buckets=buckets_of(terms.context), prices=lambda: terms.prices
     )
+    uri = template_uri(content, object_name, requirements)
     outcome = parse_rule(
-        ready.content,
-        dropped_name=dropped,
-        generation=1,
+        content,
+        dropped_name=object_name,
+        generation=NEWER_THAN_ANY,
         requirements=requirements,
-        book=Book(),
-        template=None,
+        book=terms.book,
+        template=terms.read_template(uri) if uri is not None and terms.read_template is not None else None,
     )
-    uri = template_uri(ready.content, dropped, requirements)
     faults = outcome.faults if isinstance(outcome, RefusedDocument) else ()
-    if ready.content is not source.content:
-        faults = placed_faults(faults, read, terms)
-        to_come: tuple[str, ...] = (_TO_COME.format(verb="rules apply"),)
-    else:
-        to_come = ()
-    if uri is not None:
+    to_come: tuple[str, ...] = ()
+    if scripted is not None:
+        known = {fault.path for fault in faults}
+        of_script = (fault for fault in scripted.faults if fault.path not in known)
+        faults = placed_faults((*faults, *of_script), read, terms)
+        to_come = (_TO_COME.format(verb="rules apply"),)
+    if uri is not None and terms.read_template is None:
         # Only the service can read it; without it the rule has no request to check.
         faults = tuple(fault for fault in faults if fault.path != "$.request_uri")
         to_come = (f"the request {uri}: check its own file too",)
-    known = {fault.path for fault in faults}
-    of_script = (fault for fault in ready.faults if fault.path not in known)
     return replace(
         blank,
-        faults=(*_name_faults(source, dropped), *faults, *of_script),
+        faults=(*_name_faults(source, object_name), *faults),
         not_checked=(*to_come, *blank.not_checked),
-        content=ready.content,
-        packed=ready.packed,
-        has_local_script=ready.content is not source.content,
+        content=content,
+        object_name=object_name,
+        packed=scripted.packed if scripted else None,
+        has_local_script=scripted is not None,
+        rule=outcome if isinstance(outcome, Rule) else None,
     )

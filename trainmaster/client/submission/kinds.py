@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.requests.dialects import has_request_key
 from trainmaster.orchestrator.core.requests.orders import is_order
 
 _RULE_KEYS = frozenset({"when", "request", "request_uri"})
@@ -19,12 +20,15 @@ class Kind(StrEnum):
     ORDER = "order"
 
 
-def kind_of(document: object) -> Kind:
-    """What a document is; one that is neither a rule nor an order counts as a request."""
+def kind_of(document: object, expected: Kind = Kind.REQUEST) -> Kind:
+    """What a document is; the expected one where nothing in it says."""
     if is_order(document):
         return Kind.ORDER
-    is_rule = isinstance(document, dict) and not _RULE_KEYS.isdisjoint(document)
-    return Kind.RULE if is_rule else Kind.REQUEST
+    if not isinstance(document, dict):
+        return expected
+    if not _RULE_KEYS.isdisjoint(document):
+        return Kind.RULE
+    return Kind.REQUEST if has_request_key(document) else expected
 
 
 def use_of(kind: Kind, file: str, document: object) -> str:

@@ -1,19 +1,21 @@
 """The script of this machine that a request or a rule names: packed, and named in the document by its archive."""
 
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.request_files import is_json_file
-from trainmaster.client.submission.edits import NO_EDITS, Edits
+from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.source import Source
-from trainmaster.client.submission.syntax import syntax_fault
 from trainmaster.client.submission.terms import Terms
-from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions
+from trainmaster.orchestrator.core.documents.places import Place, quoted
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.unvalidated import at, text_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
@@ -22,6 +24,7 @@ from trainmaster.orchestrator.core.requests.draft import SCRIPT
 
 NO_HASH = "0" * 64
 """In the name of an archive that is not packed, so that all else in the document is checked."""
+_PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,7 @@ def with_archive(
             if edits.script is not None:
                 raise
             faults.append(Fault(at=(*above, SCRIPT, "file"), problem=str(refused)))
-    if packed is not None and (problem := syntax_fault(packed.script, (*above, SCRIPT, "file"))):
+    if packed is not None and (problem := _syntax_fault(packed.script, (*above, SCRIPT, "file"))):
         # The trainer's image has the oldest Python that this package runs on: what does not compile here does not there.
         if request.get("image") is None:
             faults.append(problem)
@@ -98,32 +101,6 @@ def _packed(file: str, folder: Path, edits: Edits) -> Packed:
     return pack_script(folder / file, folder, include=edits.include)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadyRule:
-    """A rule's text to drop, and the script's archive, which is sent first; None if its request names none to send.
-
-    `faults` are those of the script. With them, `content` names a sample archive, so that all else can be checked.
-    """
-
-    content: bytes
-    packed: Packed | None = None
-    faults: tuple[Fault, ...] = ()
-
-
-def rule_to_send(source: Source, terms: Terms, edits: Edits = NO_EDITS) -> ReadyRule:
-    """The rule with the archive of its request's `script: {file: …}`, a path from the folder of the rule's file.
-
-    A script runs as it is now at every firing, until the rule is applied again. Comments of a changed text are lost.
-    """
-    read = source.read
-    request = read.value.get("request") if isinstance(read.value, dict) else None
-    found = with_archive(request, source, terms, edits, ("request",)) if isinstance(request, dict) else None
-    if found is None or not isinstance(read.value, dict):
-        return ReadyRule(content=source.content)
-    content = source.text_of({**read.value, "request": found.request})
-    return ReadyRule(content=content, packed=found.packed, faults=placed_faults(found.faults, read, terms))
-
-
 def placed_faults(faults: Iterable[Fault], read: Document, terms: Terms) -> tuple[Fault, ...]:
     """The faults at their places in this text, which they were not found in; those of a script stay where they are."""
     faults = tuple(faults)
@@ -132,15 +109,37 @@ def placed_faults(faults: Iterable[Fault], read: Document, terms: Terms) -> tupl
     return (*placed(of_text, read, hidden), *(fault for fault in faults if fault.source))
 
 
-def data_note(file: Path, content: bytes) -> str | None:
-    """A note about a rule that waits for new data and does not pass their names to its runs; None for any other rule."""
-    rule = parse_document(content, as_json=is_json_file(str(file), content)).value
-    request, when = (rule.get("request"), rule.get("when")) if isinstance(rule, dict) else (None, None)
-    if not isinstance(request, dict) or not isinstance(when, list):
+def _syntax_fault(script: Path, at: Iterable[PathPart]) -> Fault | None:
+    """Why this Python cannot compile the script that is named at this path, at its place in the script; None if it can.
+
+    The script is not run.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    source = script.read_bytes()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, str(script), "exec", flags=0, dont_inherit=True)
+    except SyntaxError as error:
+        problem = f"{_PYTHON} cannot compile line {error.lineno or 1}: {one_line(error.msg)}"
+        place = _place_in_script(error)
+    except (ValueError, RecursionError, MemoryError) as error:  # a NUL, or a tree too deep for the compiler
+        problem = f"{_PYTHON} cannot compile it: {error or 'it is nested too deeply'}"
+        place = None
+    else:
         return None
-    if not any(isinstance(each, dict) and "new_data" in each for each in when) or "${data." in str(request):
+    here = Path.cwd()
+    shown = script.relative_to(here) if script.is_relative_to(here) else script
+    return Fault(at=at, problem=problem, place=place, source=str(shown))
+
+
+def _place_in_script(error: SyntaxError) -> Place | None:
+    """Where the script's line is at fault; None if the compiler does not quote the line."""
+    text = (error.text or "").rstrip("\r\n")
+    if not text.strip():
         return None
-    return (
-        f"{file} waits for new data, but its request uses no placeholder such as ${{data.newest_dir_uri}}: "
-        "its runs do not learn what is new. A program that reads all data needs none."
+    return replace(
+        quoted(Place(line=1, column=max(1, error.offset or 1)), [text], ()), line=error.lineno or 1
     )

@@ -70,16 +70,18 @@ class Sent:
     active_run_id: str | None = None
 
 
-def check_names(requests: Sequence[Examination]) -> None:
-    """Refuse files that would overwrite each other in the inbox.
+def check_names(examined: Sequence[Examination]) -> None:
+    """Refuse requests, or rules, that would overwrite each other in the inbox.
 
     Raises:
         Refused: two files have one name.
     """
-    names = [each.object_name for each in requests]
-    twice = [each.title for each in requests if names.count(each.object_name) > 1]
+    names = [each.object_name for each in examined]
+    twice = [each.title for each in examined if names.count(each.object_name) > 1]
     if twice:
-        raise Refused(f"{', '.join(twice)} have the same name in the inbox. Submit them one after the other.")
+        raise Refused(
+            f"{', '.join(twice)} have the same name in the inbox. Rename one, or send them one after the other."
+        )
 
 
 def send_script(clients: "Clients", packed: Packed, team: str | None) -> tuple[str, bool]:

@@ -1,6 +1,7 @@
 """What a file is examined against: the names, the policy and the prices of the place that it would be sent to."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.request import RequestRules
+from trainmaster.orchestrator.core.retraining.book import Book
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -20,12 +22,24 @@ SHIPPED = "the policy and prices that this version ships"
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What requests, rules and orders must meet in a context. `source` says in words where the policy comes from."""
+    """What requests, rules and orders must meet in a context.
+
+    Attributes:
+        context: the place.
+        rules: the schemas and the policy.
+        prices: for the cost caps.
+        source: where the policy comes from, in words.
+        book: the retraining rules that are in force; empty where the ledger is not read.
+        read_template: returns the request that a rule names by its URI, or None if it does not exist; None where the
+            buckets are not read.
+    """
 
     context: Context
     rules: RequestRules
     prices: Prices
     source: str
+    book: Book = field(default_factory=Book)
+    read_template: Callable[[str], bytes | None] | None = None
 
     @property
     def policy(self) -> Policy | None:

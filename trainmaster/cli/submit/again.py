@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.runs.following import timeout_option
-from trainmaster.cli.submit.options import following_options
+from trainmaster.cli.submit.options import Following, following_options
 from trainmaster.cli.verb import JSON, NAME, YAML, output_option, takes_context_to_change
 
 if TYPE_CHECKING:
@@ -15,19 +14,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run")
 @following_options
-@timeout_option
 @output_option(NAME, JSON, YAML)
 @takes_context_to_change
-def again(
-    clients: "Clients",
-    run: str,
-    *,
-    waits: bool,
-    shows_logs: bool,
-    requires_model: bool,
-    timeout_s: float | None,
-    output: str,
-) -> int:
+def again(clients: "Clients", run: str, *, following: Following, output: str) -> int:
     """Submit the request of RUN once more, as its user wrote it, and print the id of the new run.
 
     RUN is a run's id, the file that started it, or the id or key of a message. A file that was edited since, or that
@@ -43,16 +32,7 @@ def again(
     from trainmaster.client.find import find_run
     from trainmaster.client.submission.again import request_again
 
-    if timeout_s is not None and not (waits or shows_logs):
-        raise click.UsageError("--timeout needs --wait or --logs.")
-    if requires_model and not (waits or shows_logs):
-        raise click.UsageError("--require-model needs --wait or --logs.")
-    return send_and_follow(
-        clients,
-        [request_again(clients, find_run(clients, run, is_to_change=True))],
-        waits=waits,
-        shows_logs=shows_logs,
-        requires_model=requires_model,
-        timeout_s=timeout_s,
-        output=output,
-    )
+    if following.faults:
+        raise click.UsageError("\n".join(following.faults))
+    request = request_again(clients, find_run(clients, run, is_to_change=True))
+    return send_and_follow(clients, [request], following, output=output)

@@ -14,9 +14,9 @@ from trainmaster.cli.runs.following import (
     say_change,
     say_end,
     say_restarts,
-    timeout_option,
 )
 from trainmaster.cli.submit.options import (
+    Following,
     WithArguments,
     check_together,
     image_of,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @submit_options
 @takes_include
-@timeout_option
 @takes_team
 @output_option(NAME, JSON, YAML)
 @takes_context_to_change
@@ -66,10 +65,7 @@ def submit(
     settings: tuple[str, ...],
     include: tuple[str, ...],
     key: str | None,
-    waits: bool,
-    shows_logs: bool,
-    requires_model: bool,
-    timeout_s: float | None,
+    following: Following,
     output: str,
 ) -> int:
     """Start a run of each request FILE, or of a Python script, and print the run's id.
@@ -84,16 +80,7 @@ def submit(
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.settings import parse_settings
 
-    check_together(
-        files,
-        script=script,
-        image=image,
-        key=key,
-        waits=waits,
-        shows_logs=shows_logs,
-        requires_model=requires_model,
-        timeout_s=timeout_s,
-    )
+    check_together(files, following, script=script, image=image, key=key)
     edits = Edits(
         script=script,
         args=arguments,
@@ -107,34 +94,22 @@ def submit(
     )
     requests = _sound_requests(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)
-    return send_and_follow(
-        clients,
-        requests,
-        key=key,
-        waits=waits,
-        shows_logs=shows_logs,
-        requires_model=requires_model,
-        timeout_s=timeout_s,
-        output=output,
-    )
+    return send_and_follow(clients, requests, following, key=key, output=output)
 
 
 def send_and_follow(
     clients: "Clients",
     requests: "Sequence[Examination]",
+    following: Following,
     *,
     key: str | None = None,
-    waits: bool,
-    shows_logs: bool,
-    requires_model: bool,
-    timeout_s: float | None,
     output: str,
 ) -> Exit:
     """Send the requests, print the ids of their runs, and follow the runs if asked; the worst of their ends.
 
     Raises:
         Refused: another request with the same key was recorded first.
-        TimedOut: `shows_logs`, and the run has not ended in time.
+        TimedOut: the log is followed, and the run has not ended in time.
     """
     sent = _send(clients, requests, key, output)
     accepted = [
@@ -143,15 +118,16 @@ def send_and_follow(
         if _is_accepted(clients, each, request)
     ]
     refused = Exit.DONE if len(accepted) == len(sent) else Exit.USAGE
-    if shows_logs and accepted:
+    if following.shows_logs and accepted:
         from trainmaster.cli.logs.follow import follow
 
-        return follow(clients, accepted[0], timeout_s=timeout_s, requires_model=requires_model)
-    return (
-        max(refused, *_ends(clients, accepted, timeout_s, requires_model=requires_model))
-        if waits and accepted
-        else refused
-    )
+        return follow(
+            clients,
+            accepted[0],
+            timeout_s=following.timeout_s,
+            requires_model=following.requires_model,
+        )
+    return max(refused, *_ends(clients, accepted, following)) if following.waits and accepted else refused
 
 
 def _sound_requests(
@@ -262,13 +238,13 @@ def _is_accepted(clients: "Clients", sent: "Sent", request: "Examination") -> bo
     return True
 
 
-def _ends(
-    clients: "Clients", run_ids: Sequence[str], timeout_s: float | None, *, requires_model: bool
-) -> list[Exit]:
+def _ends(clients: "Clients", run_ids: Sequence[str], following: Following) -> list[Exit]:
     """How each run ended, or why its end is unknown: all are waited for, up to one deadline."""
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    deadline = None if following.timeout_s is None else time.monotonic() + following.timeout_s
     with run_survives_interrupt(*run_ids):
-        return [_end(clients, run_id, deadline, requires_model=requires_model) for run_id in run_ids]
+        return [
+            _end(clients, run_id, deadline, requires_model=following.requires_model) for run_id in run_ids
+        ]
 
 
 def _end(clients: "Clients", run_id: str, deadline: float | None, *, requires_model: bool) -> Exit:

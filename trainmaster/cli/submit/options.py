@@ -1,20 +1,21 @@
 """The options of `submit`, and what they mean together."""
 
+import functools
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainmaster.cli.exits import Exit, Stop
-from trainmaster.cli.runs.following import require_model_option
+from trainmaster.cli.runs.following import require_model_option, timeout_option
 from trainmaster.orchestrator.core.names import model_name_from
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
 
-F = TypeVar("F", bound=Callable[..., Any])  # Any: a verb, or click's command of one
 _OPTIONS = (
     click.option("--script", type=click.Path(path_type=Path), metavar="PATH",
                  help="pack and run this Python script, with its folder"),
@@ -37,20 +38,53 @@ _FOLLOWING = (
 )
 
 
-def submit_options(verb: F) -> F:
-    """All options but those of every verb and `--timeout`."""
+def submit_options(verb: Callable[..., int]) -> Callable[..., int]:
+    """All options but those of every verb."""
     verb = following_options(verb)
     for option in reversed(_OPTIONS):
         verb = option(verb)
     return verb
 
 
-def following_options(verb: F) -> F:
-    """Only `--wait`, `--logs` and `--require-model`."""
-    verb = require_model_option(verb)
+@dataclass(frozen=True, kw_only=True)
+class Following:
+    """How a verb follows the runs that it starts."""
+
+    waits: bool
+    shows_logs: bool
+    requires_model: bool
+    timeout_s: float | None
+
+    @property
+    def faults(self) -> list[str]:
+        """Options that need another one."""
+        needing = {"--timeout": self.timeout_s is not None, "--require-model": self.requires_model}
+        if self.waits or self.shows_logs:
+            return []
+        return [f"{option} needs --wait or --logs." for option, is_given in needing.items() if is_given]
+
+
+def following_options(verb: Callable[..., int]) -> Callable[..., int]:
+    """`--wait`, `--logs`, `--require-model` and `--timeout`, as `following`."""
+
+    @functools.wraps(verb)
+    def run(
+        *arguments: Any,  # Any: the verb's own, as its options
+        waits: bool,
+        shows_logs: bool,
+        requires_model: bool,
+        timeout_s: float | None,
+        **options: Any,
+    ) -> int:
+        following = Following(
+            waits=waits, shows_logs=shows_logs, requires_model=requires_model, timeout_s=timeout_s
+        )
+        return verb(*arguments, following=following, **options)
+
+    run = timeout_option(require_model_option(run))
     for option in reversed(_FOLLOWING):
-        verb = option(verb)
-    return verb
+        run = option(run)
+    return run
 
 
 class WithArguments(click.Command):
@@ -95,9 +129,8 @@ class WithArguments(click.Command):
 
 
 def check_together(
-    files: tuple[str, ...], *, script: Path | None, image: str | None, key: str | None, waits: bool,
-    shows_logs: bool, requires_model: bool, timeout_s: float | None,
-) -> None:  # fmt: skip
+    files: tuple[str, ...], following: Following, *, script: Path | None, image: str | None, key: str | None
+) -> None:
     """Refuse combinations of options that contradict each other, each with the repair.
 
     Raises:
@@ -111,16 +144,14 @@ def check_together(
             (key is not None and runs > 1, "--key names one run: submit one file with it."),
             (key == "", "--key must not be empty."),
             (
-                shows_logs and runs > 1,
+                following.shows_logs and runs > 1,
                 "--logs follows one run: submit one file with it, or --wait for several.",
             ),
-            (timeout_s is not None and not (waits or shows_logs), "--timeout needs --wait or --logs."),
-            (requires_model and not (waits or shows_logs), "--require-model needs --wait or --logs."),
             (files.count("-") > 1, "Standard input, -, can be read once."),
         )
         if holds
     ]
-    if faults:
+    if faults := [*faults, *following.faults]:
         raise click.UsageError("\n".join(faults))
 
 

@@ -139,6 +139,24 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
     )
 
 
+def start_run(
+    clients: "Clients", examination: Examination, *, timeout_s: float = RECORDED_WITHIN_S
+) -> tuple[Sent, bool]:
+    """Upload the request, and wait for the service: what was sent, and whether its run is recorded.
+
+    Raises:
+        Refused: the request is not sound, or the service refuses it.
+        TimedOut: as `upload`.
+    """
+    if examination.refusal:
+        raise Refused(examination.refusal)
+    sent = upload(clients, examination, timeout_s=timeout_s)
+    status = recorded(clients, sent, timeout_s=timeout_s)
+    if status is not None and is_refused(status):
+        raise Refused("\n".join(problems_of(status)))
+    return sent, status is not None
+
+
 def _read_status(clients: "Clients", present: Sent, timeout_s: float) -> dict[str, Any] | None:
     """The status once the service has recorded the object or a later one of its name; None at the timeout."""
 

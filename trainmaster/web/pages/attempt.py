@@ -13,7 +13,7 @@ from trainmaster.client.plan.plan import Plan, plan_of
 from trainmaster.client.request_files import STDIN
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.kinds import Kind, use_of
-from trainmaster.client.submission.send import is_refused, problems_of, recorded, upload
+from trainmaster.client.submission.send import start_run
 from trainmaster.client.submission.source import pasted_source
 from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, Fault
@@ -172,18 +172,12 @@ def submit(ask: Ask) -> Outcome:
         Refused: it is not a sound request, or needs a script of this machine; or the service refuses it.
         TimedOut: the service has not read the previous request of that name yet.
     """
-    clients, found = ask.source.clients, _examination(ask)
-    if found.refusal:
-        raise Refused(found.refusal)
-    sent = upload(clients, found)
-    status = recorded(clients, sent)
-    if status is not None and is_refused(status):
-        raise Refused("\n".join(problems_of(status)))
+    sent, is_recorded = start_run(ask.source.clients, _examination(ask))
     return Outcome(
-        message=f"{sent.run_id} was sent, and is not recorded yet."
-        if status is None
-        else f"The run {sent.run_id} has started.",
-        go_to="/runs" if status is None else f"/runs/{quote(sent.run_id)}",
+        message=f"The run {sent.run_id} has started."
+        if is_recorded
+        else f"{sent.run_id} was sent, and is not recorded yet.",
+        go_to=f"/runs/{quote(sent.run_id)}" if is_recorded else "/runs",
         document={"run_id": sent.run_id},
     )
 

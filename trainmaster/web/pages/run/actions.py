@@ -7,7 +7,7 @@ from trainmaster.client.errors import Refused, TimedOut
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.rules.orders import cancel_run
 from trainmaster.client.submission.again import request_again
-from trainmaster.client.submission.send import is_refused, problems_of, recorded, upload
+from trainmaster.client.submission.send import start_run
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.policy.currency import shown_bound
 from trainmaster.web.pages.run.asked_run import run_of
@@ -112,11 +112,8 @@ def again(ask: Ask) -> Outcome:
         TimedOut: the service has not read the previous upload of that name.
     """
     clients, run = ask.source.clients, run_of(ask)
-    sent = upload(clients, request_again(clients, run), timeout_s=WAIT_S)
-    status = recorded(clients, sent, timeout_s=WAIT_S)
-    if status is not None and is_refused(status):
-        raise Refused("\n".join(problems_of(status)))
-    page = _page_of(sent.run_id) if status is not None else "/runs"
+    sent, is_recorded = start_run(clients, request_again(clients, run), timeout_s=WAIT_S)
+    page = _page_of(sent.run_id) if is_recorded else "/runs"
     message = f"{sent.run_id} was started by {sent.where}."
     return Outcome(message=message, go_to=page, document={"run_id": sent.run_id, "sent_to": sent.where})
 

@@ -13,8 +13,7 @@ import pytest
 from trainmaster.client.errors import Refused
 from trainmaster.client.files.downloaded import LIST, add_downloaded
 from trainmaster.client.submission import pack
-from trainmaster.client.submission.pack import pack_script
-from trainmaster.client.submission.strangers import Why
+from trainmaster.client.submission.pack import Why, pack_script
 from trainmaster.client.terminal import size_text
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from trainmaster.client.errors import Refused
 from trainmaster.client.request_files import STDIN, buckets_of, is_json_file
-from trainmaster.client.submission.bounds import bounds_of
 from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
@@ -29,7 +28,7 @@ from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.script import placed_faults, with_archive
 from trainmaster.client.submission.source import NO_FILE, Source
 from trainmaster.client.submission.terms import Terms
-from trainmaster.orchestrator.core.admission.cost import priced
+from trainmaster.orchestrator.core.admission.cost import estimate_of, priced
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, is_within, listed
 from trainmaster.orchestrator.core.documents.placing import rendered
@@ -44,6 +43,8 @@ from trainmaster.orchestrator.core.names import (
     is_temporary,
     model_name_from,
 )
+from trainmaster.orchestrator.core.policy.currency import shown_bound
+from trainmaster.orchestrator.core.requests.candidates import parse_candidates
 from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, parse_order
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
@@ -133,9 +134,22 @@ class Examination:
 
     @property
     def bounds(self) -> str:
-        """A sentence with the most that it may cost, and how long it may run if that is the policy's choice."""
-        is_local = self.terms.context.state is not None
-        return "" if self.request is None else bounds_of(self.request, self.terms.prices, is_local=is_local)
+        """A sentence with the most that the dearest of the request and its fallbacks may cost, and the policy's time limit.
+
+        Without a part where a price is unknown, or where the user chose the limit; empty if nothing is left.
+        """
+        request = self.request
+        if request is None:
+            return ""
+        found = estimate_of(parse_candidates(request.document), self.terms.prices)
+        is_default, parts = request.has_default_timeout, list[str]()
+        if is_default:
+            parts.append(f"run for {request.document['scheduling']['timeout_s'] / 3600:g} h")
+        if found.at_most is not None and not found.unknown:
+            cloud = " in the cloud" if self.terms.context.state is not None else ""
+            parts.append(f"cost up to {shown_bound(found.at_most, found.currency)}{cloud}")
+        repair = " Set another limit with --set scheduling.timeout_s=SECONDS" if is_default else ""
+        return f"It may {' and '.join(parts)}.{repair}" if parts else ""
 
     @property
     def document(self) -> dict[str, object]:

@@ -8,13 +8,14 @@ import tarfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from trainmaster.client.errors import Refused
+from trainmaster.client.files.downloaded import LIST, read_downloaded
 from trainmaster.client.files.secrets import find_secret
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.submission.gitignore.ignored import Ignored, ignored_above
-from trainmaster.client.submission.strangers import Downloads, Why
 from trainmaster.client.terminal import size_text
 from trainstack.find import is_state
 
@@ -32,6 +33,48 @@ _USUAL = "train.py"
 _CACHES = frozenset({"__pycache__"})
 _CACHED = (".pyc", ".pyo")
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
+
+
+class Why(StrEnum):
+    """Why a file or folder is not packed, in words that follow `Not packed, because`."""
+
+    LINK = "links to folders are not followed"
+    BROKEN = "it is a link to something that does not exist"
+    SPECIAL = "it is neither a file nor a folder, but for example a named pipe"
+    STATE = "a local stack runs or has run there"
+    DOWNLOADED = f"trainmaster download put it there (to pack it, delete {LIST} beside it)"
+    CONFIDENTIAL = (
+        "it seems to hold a secret (a job has its own account and needs no key; the program can read others from "
+        "Secret Manager; to pack it all the same: --include NAME)"
+    )
+
+
+class Downloads:
+    """The downloaded files below a folder, by the lists in its folders, as far as `enter` has read them."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._from: dict[Path, Path] = {}
+
+    def enter(self, folder: Path) -> None:
+        """Read the folder's list.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        for path in read_downloaded(folder):
+            self._from[folder / path] = folder
+
+    def holds(self, path: Path) -> bool:
+        """Whether the file was downloaded."""
+        return path in self._from
+
+    def shown(self, path: Path) -> str:
+        """The folder that the file was downloaded to, or the file itself if that is the whole folder."""
+        folder = self._from[path]
+        if folder == self._root:
+            return path.relative_to(self._root).as_posix()
+        return f"{folder.relative_to(self._root).as_posix()}/"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,11 +116,8 @@ def test_a_rule_is_checked_and_says_how_to_apply_it(browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "the document is empty"),
-        ("a: &a b\nc: *a\n", "alias"),
         ("x" * (MAX_REQUEST_BYTES + 10), f"more than {MAX_REQUEST_BYTES} bytes"),
         (f"model_name: {HOSTILE}\n", "&lt;script&gt;"),
-        ("{", "error"),
     ],
 )
 def test_any_text_gets_its_faults_as_text(browser: Browser, text: str, said: str) -> None:

@@ -17,7 +17,7 @@ from tests.client.dead_letter_project import DEAD_TOPIC, OTHERS, DeadLetterProje
 from tests.client.letters import OBJECT, SOURCE, forwarded, letter
 from trainmaster.cli.command import main
 from trainmaster.client.dead_letters.letter import event_key
-from trainmaster.client.request_files import schema
+from trainmaster.client.submission.terms import schema
 from trainstack.http import in_thread, serving
 
 

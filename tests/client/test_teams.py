@@ -14,14 +14,20 @@ from tests.client.served import Served, served_context
 from tests.contract.functions import until
 from trainmaster.client.context import choose_context, context_in_cloud
 from trainmaster.client.errors import Refused, TimedOut
-from trainmaster.client.request_files import SHIPPED_POLICY, names_of, read_policy, rules_for, shipped_prices
 from trainmaster.client.rules.changing import examined_rules
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import examination_of
 from trainmaster.client.submission.send import publish
 from trainmaster.client.submission.source import Source
-from trainmaster.client.submission.terms import Terms
+from trainmaster.client.submission.terms import (
+    SHIPPED_POLICY,
+    Terms,
+    names_of,
+    read_policy,
+    rules_for,
+    shipped_prices,
+)
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.request import RequestRules
 

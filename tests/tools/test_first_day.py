@@ -15,10 +15,10 @@ from tools.first_day.day import Day, run_command
 from tools.first_day.stand_ins import StandIns
 from tools.first_day.steps import REQUESTS, RUNS
 from trainmaster.client.context import context_in_cloud
-from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.client.submission.examination import examination_of
 from trainmaster.client.submission.source import Source
 from trainmaster.client.submission.terms import terms_with_policy
+from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.admission.cost import estimate_of
 from trainmaster.resources import DEPLOY, parse_yaml
 

@@ -14,7 +14,7 @@ from tests.web.consoles import console_of, form
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import choose_context
 from trainmaster.client.dead_letters.letter import event_key
-from trainmaster.client.request_files import schema
+from trainmaster.client.submission.terms import schema
 from trainmaster.web.pages import dead_letters
 
 HOSTILE = '<script>alert("x")</script>\u202e\x00'

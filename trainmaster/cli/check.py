@@ -23,13 +23,11 @@ from trainmaster.cli.verb import (
     takes_team,
     talk,
 )
-from trainmaster.client.request_files import UnusableFile
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
-from trainmaster.client.submission.source import read_source
+from trainmaster.client.submission.source import UnusableFile, read_source
 from trainmaster.client.submission.terms import Terms, terms_with_policy
 from trainmaster.client.terminal import plural
-from trainstack.find import own_state
 
 
 @click.command(name="check")

@@ -92,7 +92,6 @@ _STATUSES = {
     Exit.USAGE: {
         "trainmaster.client.context.UnknownContext",
         "trainmaster.client.errors.Refused",
-        "trainmaster.client.request_files.UnusableFile",
         "trainmaster.client.rules.changing.RuleHeld",
         f"{_STACK}.BadOptionsError",
         f"{_STACK}.BadTopologyError",

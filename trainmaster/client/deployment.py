@@ -4,23 +4,16 @@ A client needs the policy and the prices that its requests meet, and can read on
 they always belong together.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.context import Context
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.find import read_document
-from trainmaster.client.request_files import names_of, rules_for, schema
-from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.document import parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
-from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.version import VERSION
 
 if TYPE_CHECKING:
@@ -71,29 +64,6 @@ def read_deployment(clients: "Clients") -> Deployment:
     return parse_deployment(document, _uri(clients), again)
 
 
-def rules_of(deployment: Deployment, context: Context) -> RequestRules:
-    """What the deployment checks requests, rules and orders against.
-
-    Raises:
-        Refused: this version cannot read its policy; the message has every fault.
-    """
-    _refuse(schema_faults(schema("policy.v1"), deployment.policy), "policy")
-    try:
-        return rules_for(context, policy_from(deployment.policy, names_of(context)))
-    except ValueError as error:
-        raise Refused(f"The deployed policy: {error}") from error
-
-
-def prices_of(deployment: Deployment) -> Prices:
-    """The deployment's price table.
-
-    Raises:
-        Refused: this version cannot read it; the message has every fault.
-    """
-    _refuse(schema_faults(schema("prices.v1"), deployment.prices), "price table")
-    return prices_from(deployment.prices)
-
-
 def admission_of(deployment: Deployment) -> Admission:
     """The limits and caps of the deployment's policy.
 
@@ -112,12 +82,6 @@ def read_admission(clients: "Clients") -> tuple[Admission | None, str]:
         return admission_of(read_deployment(clients)), ""
     except (NotFound, Refused) as unknown:
         return None, str(unknown)
-
-
-def _refuse(faults: Iterable[Fault], what: str) -> None:
-    lines = [f"The deployed {what} has another version: {fault}" for fault in faults]
-    if lines:
-        raise Refused("\n".join([*lines, f"This is version {VERSION}; deploy it, or use the deployed one."]))
 
 
 def parse_deployment(document: object, uri: str, again: str) -> Deployment:

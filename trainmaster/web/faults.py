@@ -76,7 +76,6 @@ _KINDS = (
         "trainmaster --help",
         {
             "trainmaster.client.errors.Refused",
-            "trainmaster.client.request_files.UnusableFile",
             "trainmaster.client.rules.changing.RuleHeld",
             "trainmaster.client.dead_letters.letter.NoSourceError",
             "trainmaster.client.dead_letters.mailbox.SourceGoneError",

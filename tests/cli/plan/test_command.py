@@ -8,7 +8,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.command import Done, trainmaster
-from trainmaster.client.request_files import schema
+from trainmaster.client.submission.terms import schema
 
 REQUEST = """\
 model_name: flowers

@@ -17,10 +17,10 @@ from tests.client.rule_documents import example, write_rules
 from tests.client.served import ROOT, Served, served_context
 from trainmaster.cli.rules.screens import SPARE, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
-from trainmaster.client.request_files import SHIPPED_POLICY, schema
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import find_rule, list_rules
 from trainmaster.client.shown.rule_lines import rule_facts
+from trainmaster.client.submission.terms import SHIPPED_POLICY, schema
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded

@@ -21,10 +21,9 @@ from trainmaster.cli.table import fact_lines
 from trainmaster.client.plan.facts import plan_facts
 from trainmaster.client.plan.making import plan_with_ledger
 from trainmaster.client.plan.plan import TRAINER_ACCOUNT, Plan
-from trainmaster.client.request_files import schema
 from trainmaster.client.submission.examination import examination_of
 from trainmaster.client.submission.source import Source
-from trainmaster.client.submission.terms import Terms
+from trainmaster.client.submission.terms import Terms, schema
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.resources import DEPLOY
 

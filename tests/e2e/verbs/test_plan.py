@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.project import Project, request
 from tests.e2e.verbs.conftest import PROJECT, Trainmaster
-from trainmaster.client.request_files import schema
+from trainmaster.client.submission.terms import schema
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,6 @@ import click
 
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.yaml_text import yaml_text
-from trainmaster.client.terminal import Fact
 from trainmaster.client.plan.facts import plan_facts
 from trainmaster.client.plan.plan import Plan
 from trainmaster.orchestrator.core.requests.script import RUNNER

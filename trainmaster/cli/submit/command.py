@@ -136,7 +136,6 @@ def _sound_requests(
     """All requests, without a fault among them; otherwise every fault of every file is shown, and nothing is sent."""
     from trainmaster.cli.faults import problem_lines
     from trainmaster.client.errors import Refused
-    from trainmaster.client.request_files import UnusableFile
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.send import check_names
     from trainmaster.client.submission.source import NO_FILE, read_source
@@ -150,7 +149,7 @@ def _sound_requests(
             source = read_source(file, sys.stdin.buffer)
             requests.append(examination_of(source, terms, edits, is_message=is_message))
             problems += problem_lines(requests[-1])
-        except (Refused, UnusableFile) as refused:
+        except Refused as refused:
             problems.append(str(refused))
     if problems:
         talk("\n".join(problems))
@@ -199,7 +198,7 @@ def warn(request: "Examination", *, is_one: bool) -> None:
     """Say what is doubtful about the request, and what it may cost; of several requests, with its name."""
     from trainmaster.cli.faults import WARNING, fault_lines
     from trainmaster.cli.script.inspection import script_warnings
-    from trainmaster.client.request_files import STDIN
+    from trainmaster.client.submission.source import STDIN
 
     for line in fault_lines(request.warnings, request.faulty, WARNING):
         talk(line)

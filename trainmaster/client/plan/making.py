@@ -12,8 +12,8 @@ from trainmaster.client.plan.outlook import limits_now, outlook
 from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, plan_of, with_refusals
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.client.submission.examination import Examination
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import is_run_id, message_status_object, record_object, status_object
 from trainmaster.orchestrator.core.requests.request import Request

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.client.plan.outlook import LimitNow, Outlook
-from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.client.submission.examination import Examination
+from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.orchestrator.core.admission.cost import estimate
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded

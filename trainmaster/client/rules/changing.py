@@ -17,12 +17,10 @@ from trainmaster.client.submission.kinds import Kind
 from trainmaster.client.submission.source import Source
 from trainmaster.client.submission.terms import Terms
 from trainmaster.client.wait import poll
-from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
 from trainmaster.orchestrator.core.names import (
     record_object,
     split_object_uri,
 )
-from trainmaster.orchestrator.core.requests.reading import has_request_key
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.runs.drop_status import HELD

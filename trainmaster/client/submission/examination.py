@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.request_files import STDIN, buckets_of, is_json_file
 from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
@@ -26,7 +25,7 @@ from trainmaster.client.submission.edits import (
 from trainmaster.client.submission.kinds import Kind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.script import placed_faults, with_archive
-from trainmaster.client.submission.source import NO_FILE, Source
+from trainmaster.client.submission.source import NO_FILE, STDIN, Source, is_json_file
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.cost import estimate_of, priced
 from trainmaster.orchestrator.core.documents.document import Document
@@ -338,9 +337,7 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
     suffix = ".json" if is_json_file(source.file, content) else ".yaml"
     name = Path(source.file).name if source.is_named else f"rule{suffix}"
     object_name = f"{RULES_PREFIX}{in_team(terms.team, name)}"
-    requirements = RuleRequirements(
-        requests=terms.rules, buckets=buckets_of(terms.context), prices=lambda: terms.prices
-    )
+    requirements = RuleRequirements(requests=terms.rules, buckets=terms.buckets, prices=lambda: terms.prices)
     uri = template_uri(content, object_name, requirements)
     outcome = parse_rule(
         content,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.request_files import schema
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 

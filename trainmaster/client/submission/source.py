@@ -1,20 +1,27 @@
 """Where a document that is examined comes from: a file, standard input, a pasted text, or options alone."""
 
 import json
+import os
+import shlex
+import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from trainmaster.client.errors import Refused
-from trainmaster.client.request_files import STDIN, is_json_file, read_input
 from trainmaster.client.runs.origin import header_of
-from trainmaster.orchestrator.core.documents.document import Document, parse_document
+from trainmaster.orchestrator.core.documents.document import Document, is_json, parse_document
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
+STDIN = "-"
 NO_FILE = ""
 """The name of a request that has no file: only a script or an image."""
 NAME_MAX_CHARS = 200
 """Of a pasted text's file."""
+
+
+class UnusableFile(Refused):
+    """A file cannot be read, or is a policy that no deployment could use; one line for each problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,3 +81,41 @@ def pasted_source(text: str, file: str = "") -> Source:
         )
     content = text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
     return Source(file=name or STDIN, content=content[: MAX_REQUEST_BYTES + 1], folder=None)
+
+
+def read_input(name: str, stdin: BinaryIO) -> bytes:
+    """The content of the file, or of standard input for `-`; of one too large for a request, one byte too much.
+
+    Raises:
+        UnusableFile: as `read_file`, or the file is a Python script.
+    """
+    if name == STDIN:
+        return stdin.read(MAX_REQUEST_BYTES + 1)
+    content = read_file(name, MAX_REQUEST_BYTES)
+    if name.lower().endswith(".py"):
+        submit = shlex.join(["trainmaster", "submit", "--script", name])
+        raise UnusableFile(f"{name}: a Python script, not a request. To submit it: {submit}")
+    return content
+
+
+def read_file(name: str, at_most: int) -> bytes:
+    """The file's content; of one larger than `at_most` bytes, one byte too much.
+
+    Raises:
+        UnusableFile: it is a folder, does not exist, or cannot be read.
+    """
+    try:
+        with Path(name).open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UnusableFile(f"{name}: not a regular file; for a pipe, write -")
+            return file.read(at_most + 1)
+    except IsADirectoryError as error:
+        problem = f"{name}: a folder; name the files in it, for example {Path(name) / '*.yaml'}"
+        raise UnusableFile(problem) from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise UnusableFile(f"{name}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def is_json_file(name: str, content: bytes) -> bool:
+    """Whether the service would read a file of this name as JSON, and standard input by its content."""
+    return is_json(content) if name == STDIN else name.lower().endswith(".json")

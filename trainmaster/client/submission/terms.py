@@ -1,22 +1,37 @@
 """What a file is examined against: the names, the policy and the prices of the place that it would be sent to."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.context import Context
-from trainmaster.client.deployment import prices_of, read_deployment, rules_of
-from trainmaster.client.errors import NotFound
-from trainmaster.client.request_files import SHIPPED_POLICY, read_policy, rules_for, shipped_prices
-from trainmaster.orchestrator.core.admission.prices import Prices
-from trainmaster.orchestrator.core.policy.policy import Policy
-from trainmaster.orchestrator.core.requests.request import RequestRules
+from trainmaster.client.context import TEAM_VARIABLE, Context
+from trainmaster.client.deployment import Deployment, read_deployment
+from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.machines import shipped_machines
+from trainmaster.client.submission.source import UnusableFile, read_file
+from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
+from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.documents.placing import placed, rendered
+from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
+from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
+from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
+from trainmaster.orchestrator.core.requests.request import Refused as RefusedRequest
 from trainmaster.orchestrator.core.retraining.book import Book
+from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
+from trainmaster.resources import ROOT
+from trainmaster.version import VERSION
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
+SHIPPED_POLICY = ROOT / "functions" / "policy.yaml"
+MAX_POLICY_BYTES = 4 * 1024 * 1024
 SHIPPED = "the policy and prices that this version ships"
 
 
@@ -44,6 +59,15 @@ class Terms:
     @property
     def policy(self) -> Policy | None:
         return self.rules.policy
+
+    @property
+    def buckets(self) -> Buckets:
+        return Buckets(
+            inbox=self.context.inbox_bucket,
+            ledger=self.context.ledger_bucket,
+            models=self.context.models_bucket,
+            champions=self.context.champions_bucket,
+        )
 
     @property
     def team(self) -> str | None:
@@ -83,3 +107,105 @@ def terms_with_policy(context: Context, file: Path | None = None) -> Terms:
 def terms_without_policy(context: Context) -> Terms:
     """Those of the schema and the services alone: no deployment's policy."""
     return Terms(context=context, rules=rules_for(context, None), prices=shipped_prices(), source="none")
+
+
+def rules_of(deployment: Deployment, context: Context) -> RequestRules:
+    """What the deployment checks requests, rules and orders against.
+
+    Raises:
+        Refused: this version cannot read its policy; the message has every fault.
+    """
+    _refuse(schema_faults(schema("policy.v1"), deployment.policy), "policy")
+    try:
+        return rules_for(context, policy_from(deployment.policy, names_of(context)))
+    except ValueError as error:
+        raise Refused(f"The deployed policy: {error}") from error
+
+
+def prices_of(deployment: Deployment) -> Prices:
+    """The deployment's price table.
+
+    Raises:
+        Refused: this version cannot read it; the message has every fault.
+    """
+    _refuse(schema_faults(schema("prices.v1"), deployment.prices), "price table")
+    return prices_from(deployment.prices)
+
+
+def _refuse(faults: Iterable[Fault], what: str) -> None:
+    lines = [f"The deployed {what} has another version: {fault}" for fault in faults]
+    if lines:
+        raise Refused("\n".join([*lines, f"This is version {VERSION}; deploy it, or use the deployed one."]))
+
+
+def read_policy(path: Path, context: Context) -> Policy:
+    """The policy in the file, as the deployment of the context would use it.
+
+    Raises:
+        UnusableFile: it cannot be read, or is not a valid policy.
+    """
+    content = read_file(str(path), MAX_POLICY_BYTES)
+    if len(content) > MAX_POLICY_BYTES:
+        raise UnusableFile(f"{path}: larger than {MAX_POLICY_BYTES} bytes, too large for a policy")
+    read = parse_document(content, as_json=False, what="policy")
+    faults = [*read.faults, *schema_faults(schema("policy.v1"), read.value, read.spelled)]
+    if faults:
+        lines = (rendered(fault, str(path)) for fault in placed(faults, read))
+        raise UnusableFile("\n".join(line for fault in lines for line in fault))
+    try:
+        return policy_from(read.value, names_of(context))
+    except ValueError as error:
+        raise UnusableFile(f"{path}: {error}") from error
+
+
+def names_of(context: Context) -> dict[str, str]:
+    """What `${project}` and the like stand for in this context."""
+    return {
+        "project": context.project,
+        "region": context.region,
+        "inbox_bucket": context.inbox_bucket,
+        "models_bucket": context.models_bucket,
+    }
+
+
+def rules_for(context: Context, policy: Policy | None) -> RequestRules:
+    """What the context's deployment checks requests, rules and orders of the context's team against.
+
+    With this policy; None: with none.
+
+    Raises:
+        Refused: the policy has teams, and the context names none of them.
+    """
+    rules = RequestRules(
+        schemas={each: schema(each) for each in (REQUEST_SCHEMA, RULE_SCHEMA, ORDER_SCHEMA)},
+        policy=policy,
+        region=context.region,
+        today=datetime.now(UTC).date(),
+        names=names_of(context),
+        without_policy=shipped_machines() if policy is None else (),
+    )
+    teams = () if policy is None else tuple(policy.teams)
+    team = context.team if len(teams) != 1 else context.team or teams[0]
+    of_team = rules.of_team(team if teams else None)
+    if isinstance(of_team, RefusedRequest):
+        found = (
+            f"no team is called {team!r}" if team else f"neither --team nor {TEAM_VARIABLE} names your team"
+        )
+        raise Refused(
+            f"{found}; this deployment's teams: {listed(teams)}. "
+            f"Choose yours: --team {teams[0]}, or export {TEAM_VARIABLE}={teams[0]}"
+        )
+    return of_team
+
+
+def shipped_prices() -> Prices:
+    """The price table as it is shipped."""
+    # Any: the price table's schema, which the shipped file meets, guarantees the types.
+    document: Any = parse_document((ROOT / "functions" / "prices.yaml").read_bytes(), as_json=False).value
+    return prices_from(document)
+
+
+def schema(schema_id: str) -> Mapping[str, Any]:
+    """The JSON Schema with this id, as it is shipped."""
+    found: dict[str, Any] = json.loads((ROOT / "schemas" / f"{schema_id}.schema.json").read_bytes())
+    return found

@@ -10,11 +10,10 @@ from trainmaster.client.errors import Refused
 from trainmaster.client.plan.facts import named_runs, plan_facts
 from trainmaster.client.plan.making import plan_with_ledger
 from trainmaster.client.plan.plan import Plan, plan_of
-from trainmaster.client.request_files import STDIN
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.kinds import Kind, use_of
 from trainmaster.client.submission.send import start_run
-from trainmaster.client.submission.source import pasted_source
+from trainmaster.client.submission.source import STDIN, pasted_source
 from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, Fault
 from trainmaster.orchestrator.core.documents.placing import position

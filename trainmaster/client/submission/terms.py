@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.context import TEAM_VARIABLE, Context
-from trainmaster.client.deployment import Deployment, read_deployment
+from trainmaster.client.deployment import read_deployment
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.client.machines import shipped_machines
 from trainmaster.client.submission.source import UnusableFile, read_file
@@ -79,7 +79,8 @@ def deployed_terms(clients: "Clients") -> Terms:
     """Those that the context's deployment publishes; for one that publishes none, the shipped ones.
 
     Raises:
-        Refused: this version cannot read them.
+        Refused: this version cannot read them, and the message has every fault; or the policy has teams, and the
+            context names none of them.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
     context = clients.context
@@ -87,9 +88,17 @@ def deployed_terms(clients: "Clients") -> Terms:
         deployment = read_deployment(clients)
     except NotFound:
         return terms_with_policy(context)
-    source = f"as deployed, version {deployment.version}"
+    _refuse(schema_faults(schema("policy.v1"), deployment.policy), "policy")
+    _refuse(schema_faults(schema("prices.v1"), deployment.prices), "price table")
+    try:
+        policy = policy_from(deployment.policy, names_of(context))
+    except ValueError as error:
+        raise Refused(f"The deployed policy: {error}") from error
     return Terms(
-        context=context, rules=rules_of(deployment, context), prices=prices_of(deployment), source=source
+        context=context,
+        rules=rules_for(context, policy),
+        prices=prices_from(deployment.prices),
+        source=f"as deployed, version {deployment.version}",
     )
 
 
@@ -107,29 +116,6 @@ def terms_with_policy(context: Context, file: Path | None = None) -> Terms:
 def terms_without_policy(context: Context) -> Terms:
     """Those of the schema and the services alone: no deployment's policy."""
     return Terms(context=context, rules=rules_for(context, None), prices=shipped_prices(), source="none")
-
-
-def rules_of(deployment: Deployment, context: Context) -> RequestRules:
-    """What the deployment checks requests, rules and orders against.
-
-    Raises:
-        Refused: this version cannot read its policy; the message has every fault.
-    """
-    _refuse(schema_faults(schema("policy.v1"), deployment.policy), "policy")
-    try:
-        return rules_for(context, policy_from(deployment.policy, names_of(context)))
-    except ValueError as error:
-        raise Refused(f"The deployed policy: {error}") from error
-
-
-def prices_of(deployment: Deployment) -> Prices:
-    """The deployment's price table.
-
-    Raises:
-        Refused: this version cannot read it; the message has every fault.
-    """
-    _refuse(schema_faults(schema("prices.v1"), deployment.prices), "price table")
-    return prices_from(deployment.prices)
 
 
 def _refuse(faults: Iterable[Fault], what: str) -> None:

@@ -1,18 +1,22 @@
-"""The script of a rule's request is packed when the rule is applied, and its faults have their places in the file."""
+"""The script that a request or a rule names is packed, and its faults have their places."""
 
+import hashlib
 import json
 import tarfile
+import textwrap
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.client.submission.test_examination import TERMS
+from tests.client.submission.test_examination import IMAGE, SCRIPTED, TERMS, examined
+from trainmaster.client.errors import Refused
 from trainmaster.client.rules.changing import data_note
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.kinds import Kind
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.source import NO_FILE, Source
+from trainmaster.orchestrator.core.documents.placing import rendered
 
 RULE = """# every night
 when:
@@ -23,6 +27,153 @@ request:
   args: ["--at=${firing.time}"]
   cluster: {chief: {machine: n1-standard-4}}
 """
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text("print(1)\n")
+    return path
+
+
+def test_a_script_alone_is_a_request_for_one_small_machine(script: Path) -> None:
+    found = examined("", NO_FILE, script=script, args=("--x",))
+    assert found.packed is not None
+    assert found.object_name == "requests/train.yaml"
+    assert found.faults == ()
+    archive = f"gs://my-project-data/scripts/{hashlib.sha256(found.packed.content).hexdigest()}.tar.gz"
+    assert yaml.safe_load(found.content) == {
+        "model_name": "train",
+        "cluster": {"chief": {"machine": "n1-standard-4"}},
+        "args": ["--x"],
+        "script": {"file": "train.py", "archive": archive},
+    }
+
+
+def test_a_script_in_the_file_is_packed_with_the_files_folder(script: Path) -> None:
+    found = examined(SCRIPTED, str(script.with_name("request.yaml")))
+    assert found.packed is not None
+    assert found.packed.files == ("train.py",)
+    inner = script.parent / "src" / "inner.py"
+    inner.parent.mkdir()
+    inner.touch()
+    found = examined(SCRIPTED.replace("train.py", "src/inner.py"), str(script.with_name("request.yaml")))
+    assert found.packed is not None
+    assert (found.packed.file, found.packed.files) == ("src/inner.py", ("src/inner.py", "train.py"))
+    assert found.faults == ()
+
+
+def test_a_script_of_a_request_runs_in_the_requests_image(script: Path) -> None:
+    assert yaml.safe_load(examined(script=script).content)["image"] == IMAGE
+
+
+@pytest.mark.parametrize("kind", ["request", "rule"])
+def test_a_script_that_is_on_this_machine_is_named_as_uploaded_later(kind: str, script: Path) -> None:
+    text = (
+        SCRIPTED
+        if kind == "request"
+        else f"when: [{{manual: {{}}}}]\nrequest:\n{textwrap.indent(SCRIPTED, '  ')}"
+    )
+    found = examined(text, str(script.with_name("r.yaml")))
+    assert (found.kind, found.faults, found.warnings) == (kind, (), ())
+    verb = "submit" if kind == "request" else "rules apply"
+    assert f"the script, which `trainmaster {verb}` uploads" in found.not_checked[0]
+
+
+@pytest.mark.parametrize(
+    ("script_file", "problem"),
+    [
+        ("trian.py", "There is no file"),
+        ("../train.py", "not in the expected format"),
+        ("broken.py", " cannot compile line 1: '(' was never closed"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["request", "rule"])
+def test_a_script_that_could_not_be_sent_is_a_fault_beside_the_others(
+    kind: str, script_file: str, problem: str, script: Path
+) -> None:
+    script.with_name("broken.py").write_text("print(\n")
+    text = SCRIPTED.replace("train.py", script_file).replace("n1-standard-4", "n1-standrd-4")
+    above = "" if kind == "request" else "request."
+    if above:
+        text = f"when: [{{manual: {{}}}}]\nrequest:\n{textwrap.indent(text, '  ')}"
+    found = examined(text, str(script.with_name("r.yaml")))
+    problems = {fault.path: fault.problem for fault in found.faults}
+    assert problem in problems.pop(f"$.{above}script.file")
+    assert problems == {f"$.{above}cluster.chief.machine": "the policy does not allow it"}
+
+
+BROKEN = "import sys\nprint('a'\n"
+
+
+@pytest.mark.parametrize("file", [NO_FILE, "request.yaml"])
+def test_a_script_that_is_no_python_is_refused_with_its_line_and_a_mark(
+    file: str, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(script.parent)
+    script.write_text(BROKEN)
+    found = examined("", file, script=script) if file == NO_FILE else examined(SCRIPTED, file)
+    assert found.request is None
+    (fault,) = found.faults
+    first, *lines = rendered(fault, file, "error")
+    assert first.startswith("train.py:2:6: error: $.script.file: Python 3.")
+    assert first.endswith(" cannot compile line 2: '(' was never closed")
+    assert lines == ["  2 | print('a'", "    |      ^"]
+    assert "line" not in fault.document, "a report's lines are those of the request"
+
+
+def test_in_an_image_of_its_own_a_script_may_be_of_a_newer_python(script: Path) -> None:
+    script.write_text(BROKEN)
+    found = examined(script=script)
+    assert found.request is not None
+    assert "cannot compile line 2" in found.warnings[-1].problem
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (b"x = '\xff'\n", "train.py"),
+        (b"x = 1\0\n", "null bytes"),
+        (b"x = " + b"(" * 5000, "cannot compile"),
+        (b"\tx = 1\n", "train.py:1:"),
+        (b"if x:\n\x1b[31m\n", "cannot compile"),
+    ],
+)
+def test_whatever_is_in_a_script_the_problem_is_said_in_printable_lines(
+    source: bytes, said: str, script: Path
+) -> None:
+    script.write_bytes(source)
+    (fault,) = examined("", NO_FILE, script=script).faults
+    lines = rendered(fault, NO_FILE)
+    assert said in lines[0]
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_script_that_only_warns_is_sent(script: Path) -> None:
+    script.write_text("x = '\\d'\nassert (x, 'always')\n")
+    assert examined("", NO_FILE, script=script).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "of_file", "of_option"),
+    [
+        ("fitt.py", "Did you mean 'fit.py'?", "Did you mean 'fit.py'?"),
+        ("other.py", "a path from the folder of the request file.", "--script train.py"),
+        ("", "", "/fit.py'"),
+    ],
+)
+def test_a_misspelt_script_gets_the_name_of_the_file_beside_it(
+    name: str, of_file: str, of_option: str, tmp_path: Path
+) -> None:
+    (tmp_path / "fit.py").touch()
+    if of_file:
+        (fault,) = examined(SCRIPTED.replace("train.py", name), str(tmp_path / "request.yaml")).faults
+        assert (fault.source, fault.place and fault.place.line) == ("", 2)
+        assert fault.problem.startswith(f"There is no file {str(tmp_path / name)!r}. ")
+        assert of_file in fault.problem
+    with pytest.raises(Refused, match=r"There is no file|is a folder") as refused:
+        examined("", NO_FILE, script=tmp_path / name)
+    assert of_option.replace("/", f"{tmp_path.name}/") in str(refused.value)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from trainmaster.client.context import (
     kept_choice,
     refuse_elsewhere,
 )
-from trainmaster.client.stack import own_state
+from trainstack.find import own_state
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients

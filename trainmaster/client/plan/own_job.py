@@ -8,8 +8,8 @@ from typing import Any
 from trainmaster.client.context import Context
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, find_names
+from trainmaster.orchestrator.core.requests.reading import dialect_of
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 

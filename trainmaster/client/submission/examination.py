@@ -27,12 +27,13 @@ from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.script import placed_faults, with_archive
 from trainmaster.client.submission.source import NO_FILE, STDIN, Source, is_json_file
 from trainmaster.client.submission.terms import Terms
+from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.admission.cost import estimate_of, priced
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Fault, is_within, listed
+from trainmaster.orchestrator.core.documents.faults import Fault, cut, is_within, listed
+from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
 from trainmaster.orchestrator.core.documents.placing import rendered
-from trainmaster.orchestrator.core.documents.quoting import cut
-from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.names import (
     REQUEST_SUFFIXES,
     REQUESTS_PREFIX,
@@ -42,12 +43,9 @@ from trainmaster.orchestrator.core.names import (
     is_temporary,
     model_name_from,
 )
+from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA, parse_order
 from trainmaster.orchestrator.core.policy.currency import shown_bound
-from trainmaster.orchestrator.core.requests.candidates import parse_candidates
-from trainmaster.orchestrator.core.requests.dialects import OWN, dialect_of
-from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, parse_order
-from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
-from trainmaster.orchestrator.core.requests.request import Refused as RefusedDocument
+from trainmaster.orchestrator.core.requests.reading import OWN, checked_request, dialect_of, with_places
 from trainmaster.orchestrator.core.requests.request import Request, oversized
 from trainmaster.orchestrator.core.retraining.reading import oversized_rule, parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements

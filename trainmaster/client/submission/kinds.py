@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 
-from trainmaster.orchestrator.core.documents.unvalidated import text_at
-from trainmaster.orchestrator.core.requests.dialects import has_request_key
-from trainmaster.orchestrator.core.requests.orders import is_order
+from trainmaster.orchestrator.core.documents.values import text_at
+from trainmaster.orchestrator.core.requests.incoming import is_order
+from trainmaster.orchestrator.core.requests.reading import has_request_key
 
 _RULE_KEYS = frozenset({"when", "request", "request_uri"})
 _ORDER_COMMANDS = "trainmaster rules fire, champions rollback or cancel"

@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions
 from trainmaster.orchestrator.core.documents.places import Place, quoted
 from trainmaster.orchestrator.core.documents.placing import placed
-from trainmaster.orchestrator.core.documents.unvalidated import at, text_at
+from trainmaster.orchestrator.core.documents.values import at, text_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.draft import SCRIPT

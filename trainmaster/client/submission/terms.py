@@ -15,13 +15,13 @@ from trainmaster.client.submission.source import UnusableFile, read_file
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.documents.faults import Refused as RefusedRequest
 from trainmaster.orchestrator.core.documents.placing import placed, rendered
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
-from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
-from trainmaster.orchestrator.core.requests.request import Refused as RefusedRequest
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.resources import ROOT

@@ -24,7 +24,7 @@ def answer(document: str) -> str:
     """The faults of a document, as the command prints them for the shipped policy."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "request.yaml").write_text(document)
-        words = ("check", "--project", "my-project", "--region", "us-central1", "request.yaml")
+        words = ("check", "--context", "my-project/us-central1", "request.yaml")
         done = trainmaster(*words, cwd=Path(folder), environment={"HOME": folder})
     faults, end, _ = done.out.partition("\nrequest.yaml: ")
     if done.status != 1 or not end:

@@ -42,11 +42,11 @@ def main() -> None:
     print(  # noqa: T201
         json.dumps(
             {
-                "kept": {workers: orders(plain, workers) for workers in (1, 2, 4)},
+                "kept": {workers: orders(plain, workers) for workers in (1, 2)},
                 "buffered": {workers: orders(plain, workers, size_bytes=None) for workers in (1, 2)},
                 "cached": {workers: orders(cached, workers) for workers in (1, 2)},
-                "evaluated": {workers: evaluations(plain, workers) for workers in (1, 2, 4)},
-                "evaluated_twice_with_cache": evaluations(cached, 2, times=2),
+                "evaluated": {workers: evaluations(plain, workers) for workers in (1, 4)},
+                "evaluated_twice_with_cache": evaluations(cached, 4, times=2),
                 "served_as_trained": served_as_trained(plain, cached),
                 "refusals": {count: refusal(data_dir, count) for count in (5656, 8000)},
                 "device": device_of_batches(plain),

@@ -154,6 +154,13 @@ def runner(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator
     reap(made.started)
 
 
+@pytest.fixture
+def own_runner(tmp_path: Path, horses_dir: Path) -> Iterator[Runner]:
+    made = Runner(root=tmp_path, data_dir=horses_dir)
+    yield made
+    reap(made.started)
+
+
 def reap(replicas: Iterable[Replica]) -> None:
     for replica in replicas:
         replica.process.kill()

@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -193,14 +194,22 @@ class RecordingSaver(Saver):
         super().save(preemption, epoch=epoch, step=step, **others)
 
 
-def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits: int) -> dict[str, Any]:
-    """What was done when a callback stopped a run of five epochs, and its checkpoints."""
-    callback = StopAfter(**limits)
+@cache
+def steps_of_five_epochs(per_execution: int, every_steps: int | None) -> Steps:
+    """Traced once for all runs that use it."""
     settings = Settings(epochs=5, steps_per_execution=per_execution, checkpoint_steps=every_steps)
-    with tempfile.TemporaryDirectory() as name, Uploads() as uploads, STRATEGY.scope():
-        checkpoints = Path(name) / "checkpoints"
+    with STRATEGY.scope():
         model = small_model(keras_2)
         build_variables(model, SPEC)
+        return Steps(model, settings)
+
+
+def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits: int) -> dict[str, Any]:
+    """What was done when a callback stopped a run of five epochs, and its checkpoints."""
+    callback, steps = StopAfter(**limits), steps_of_five_epochs(per_execution, every_steps)
+    model = steps.model
+    with tempfile.TemporaryDirectory() as name, Uploads() as uploads, STRATEGY.scope():
+        checkpoints = Path(name) / "checkpoints"
         saver = RecordingSaver(
             model=model,
             metrics=model.metrics,
@@ -214,7 +223,7 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
             wait_for_steps=lambda: None,
         )
         loop = Loop(
-            steps=Steps(model, settings),
+            steps=steps,
             batches=Batches(
                 training=data(), evaluation=data(endless=False), evaluation_steps=STEPS + 1, spec=SPEC
             ),
@@ -257,6 +266,7 @@ def momenta(model: Any) -> list[float]:
 
 CASES: Mapping[str, Callable[[], Any]] = {
     "by fit": fitted,
+    "three at once": lambda: trained(keras_2, Settings(steps_per_execution=3)),
     "own step": lambda: trained(keras_2, kind=OwnStep),
     "own step, compiled": lambda: refused(
         lambda: Steps(small_model(keras_2, kind=OwnStep), Settings(jit=True))
@@ -277,10 +287,8 @@ CASES: Mapping[str, Callable[[], Any]] = {
     for number, keras in ((2, keras_2), (3, keras_3))
     for name, case in {
         "plain": lambda keras=keras: trained(keras),
-        "three at once": lambda keras=keras: trained(keras, Settings(steps_per_execution=3)),
-        "compiled": lambda keras=keras: trained(keras, COMPILED),
-        "evaluated": lambda keras=keras: evaluated(keras),
-        "evaluated three at once": lambda keras=keras: evaluated(keras, 3),
+        "compiled, three at once": lambda keras=keras: trained(keras, COMPILED),
+        "evaluated": lambda keras=keras: evaluated(keras, 3 if keras is keras_3 else 1),
         "overflowed": lambda keras=keras: overflowed(keras),
     }.items()
 }

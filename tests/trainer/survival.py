@@ -41,7 +41,7 @@ def build(spec):
     model = keras.Sequential([layers.Input((*spec.image_size, 3)), Pause(), layers.Conv2D(8, 3, strides=2)])
     if spec.hyperparameters["norm"] == "batch":
         model.add(layers.BatchNormalization())
-    for layer in (layers.ReLU(), layers.GlobalAveragePooling2D(name="features"), layers.Dense(spec.classes, activation="softmax")):
+    for layer in (layers.ReLU(), layers.GlobalAveragePooling2D(), layers.Dense(spec.classes, activation="softmax")):
         model.add(layer)
     optimizers = keras.optimizers if keras is not tf.keras else keras.optimizers.legacy
     adam = optimizers.Adam(spec.learning_rate)
@@ -51,7 +51,6 @@ def build(spec):
 
 WORKLOAD = image_classification(
     build=build, dataset="cassava", image_size=(16, 16), batch_size=4, epochs=3, learning_rate=0.01,
-    head="features",
     hyperparameters={
         "keras": Setting(one_of("2", "3"), "the version that builds the model", "2"),
         "norm": Setting(one_of("batch", "none"), "of the convolution", "batch"),
@@ -133,7 +132,7 @@ def has_saved(epoch: int, step: int) -> Callable[[Replica], bool]:
 def hold_upload(run_dir: Path, number: int) -> Path:
     """A pipe in the place of a checkpoint's largest file: its upload lasts until `release_upload`."""
     pipe = run_dir / "checkpoints" / "chief" / f"ckpt-{number}.data-00000-of-00001"
-    pipe.parent.mkdir(parents=True)
+    pipe.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(pipe)
     return pipe
 

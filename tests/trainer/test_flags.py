@@ -42,15 +42,6 @@ def test_a_program_of_its_own_reads_the_common_settings_over_its_defaults(
     ]
 
 
-def test_settings_given_in_python_are_checked_like_flags() -> None:
-    sound: dict[str, Any] = {"strategy": "one-device", "seed": 0, "reported_metrics": ("mae", "loss")}
-    assert Settings(**sound).faults() == []
-    wrong: dict[str, Any] = {"epochs": 0, "strategy": "fastest", "batch_size": 2.5, "cache": "maybe"}
-    assert [fault.partition(":")[0] for fault in Settings(**wrong).faults()] == [
-        "--epochs=0", "--strategy=fastest", "--batch_size=2.5", "--cache=maybe",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("name", "given", "value"),
     [
@@ -75,13 +66,17 @@ def test_settings_given_in_python_are_what_the_same_flags_give(name: str, given:
     assert settings.faults() == []
 
 
-def test_a_text_that_is_no_number_is_a_fault_and_not_an_error() -> None:
-    wrong: dict[str, Any] = {"batch_size": "many", "epochs": None, "reported_metrics": []}
-    assert Settings(**wrong).faults() == [
-        "--epochs=None: expected a whole number of at least 1; found None.",
-        "--batch_size=many: expected a whole number of at least 1; found 'many'.",
-        "--reported_metrics=: expected words with commas between them; found [].",
-    ]
+def test_settings_given_in_python_are_checked_like_flags() -> None:
+    sound: dict[str, Any] = {"strategy": "one-device", "seed": 0, "reported_metrics": ("mae", "loss")}
+    assert Settings(**sound).faults() == []
+    wrong: dict[str, Any] = {
+        "epochs": None, "strategy": "fastest", "batch_size": 2.5, "cache": "maybe", "reported_metrics": [],
+    }  # fmt: skip
+    faults = Settings(**wrong).faults()
+    assert [fault.partition(":")[0] for fault in faults] == [
+        "--epochs=None", "--strategy=fastest", "--batch_size=2.5", "--cache=maybe", "--reported_metrics=",
+    ]  # fmt: skip
+    assert faults[0] == "--epochs=None: expected a whole number of at least 1; found None."
 
 
 @pytest.mark.parametrize(
@@ -162,17 +157,6 @@ def test_what_a_study_appends_counts_and_a_whole_number_may_have_a_point(workloa
     assert command.flags["learning_rate"] == 0.003
     assert own_of(command) == {"momentum": 0.0, "num_units": 512}
     assert isinstance(command.flags["num_units"], int)
-
-
-def test_a_value_outside_its_limits_is_refused_with_the_limits() -> None:
-    with pytest.raises(Unusable) as caught:
-        command_from([TUNED, "--num_units=128.5", "--momentum=1.5", "--learning_rate=0", "--seed=x"])
-    assert caught.value.faults == (
-        "--seed=x: expected a whole number from 0 to 2147483647; found 'x'.",
-        "--learning_rate=0: expected a number above 0; found '0'.",
-        "--momentum=1.5: expected a number from 0 to 1; found '1.5'.",
-        "--num_units=128.5: expected a whole number from 1 to 65536; found '128.5'.",
-    )
 
 
 def test_flags_of_an_unknown_workload_are_not_held_against_it() -> None:

@@ -1,11 +1,26 @@
-"""bench/trainer_gpu.py, on the processor: what it counts, and that both sides run with its arguments."""
+"""bench/trainer_gpu.py: what it counts, and the programs that it compares."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from bench.trainer_gpu import EPOCHS, Speed, Step, Variant, counted, main, row, steps_of, variants
-from tests.networks import SMALL_NETWORK
+from bench.trainer_gpu import (
+    EPOCHS,
+    FIT,
+    GUIDE,
+    OURS,
+    Speed,
+    Step,
+    Variant,
+    asked_by,
+    command,
+    counted,
+    row,
+    steps_of,
+    variants,
+)
+from trainer.task import command_from
 
 
 def test_images_are_counted_between_two_steps_of_the_last_epoch() -> None:
@@ -45,18 +60,10 @@ def test_a_device_that_nothing_measures_has_no_utilisation() -> None:
     assert line.split() == ["mixed", "30.0", "20.0", "1.50", "-", "/", "80", "%"]
 
 
-@pytest.mark.slow(seconds=10)
-def test_both_sides_train_and_are_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With a small network for the ResNet50 of both."""
-    (tmp_path / "sitecustomize.py").write_text(
-        SMALL_NETWORK
-    )  # Python imports it at the start of each process
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")  # as both sides choose, later
-    tiny = ["--steps=4", "--batch_size=4", "--image_size=32", "--examples=60", "--only=float32"]
-    assert main(tiny) == 0
-    name, ours, fit, ratio, *_ = capsys.readouterr().out.splitlines()[1].split()
-    assert name == "float32"
-    assert float(ratio) == pytest.approx(float(ours) / float(fit), rel=0.1, abs=0.01)
+def test_the_trainer_takes_the_arguments_of_its_side_and_the_other_side_is_a_program(tmp_path: Path) -> None:
+    asked, variant = asked_by([]), Variant(mixed=True, jit=True)
+    words = command(OURS, variant, asked, tmp_path, tmp_path)
+    settings = command_from(words[words.index("trainer.task") + 1 :]).settings
+    assert (settings.mixed_precision, settings.jit, settings.cache) == (True, True, True)
+    compile(GUIDE, "guide", "exec")
+    assert json.loads(command(FIT, variant, asked, tmp_path, tmp_path)[-1])["steps"] == asked.steps

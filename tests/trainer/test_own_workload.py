@@ -104,14 +104,19 @@ def test_a_module_that_cannot_be_used_is_refused_with_the_repair(
     assert expected in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["own.", ".own", "."])
-def test_what_is_no_modules_name_is_refused_with_what_is_expected(name: str) -> None:
-    with pytest.raises(Unusable, match=r"Unknown workload .*; expected one of .*, or your own as"):
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *(
+            (name, r"^Unknown workload .*; expected one of .*, or your own as")
+            for name in ("own.", ".own", ".")
+        ),
+        (
+            "no_such_package.module",
+            r"^--workload=no_such_package\.module: there is no module no_such_package in /",
+        ),
+    ],
+)
+def test_a_name_that_leads_to_no_module_is_refused_with_what_is_expected(name: str, expected: str) -> None:
+    with pytest.raises(Unusable, match=expected):
         command_from([f"--workload={name}"])
-
-
-def test_a_module_that_does_not_exist_is_refused_with_where_it_was_looked_for() -> None:
-    with pytest.raises(
-        Unusable, match=r"^--workload=no_such_package\.module: there is no module no_such_package in /"
-    ):
-        command_from(["--workload=no_such_package.module"])

@@ -1,6 +1,5 @@
 """What importing the trainer does and does not do."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -11,19 +10,6 @@ from trainer.faults import Unusable
 from trainer.workloads import names, workload_named
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = {"trainmaster", "functions", "main"}
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "trainer").rglob("*.py")), ids=lambda path: path.stem)
-def test_the_trainer_imports_nothing_else_of_ours(path: Path) -> None:
-    imported = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            imported.add((node.module or "").partition(".")[0])
-    assert not imported & OURS
 
 
 def test_the_package_itself_chooses_keras_2_and_a_wrong_flag_is_told_before_tensorflow_loads() -> None:

@@ -48,7 +48,7 @@ def test_a_global_batch_has_the_same_examples_with_any_number_of_workers(found: 
     for source in SOURCES:
         one, *others = (global_batches(orders["steps"]) for orders in found[source].values())
         assert len(one) == TAKEN
-        assert others == [one] * (2 if source == "kept" else 1)
+        assert others == [one]
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -71,14 +71,12 @@ def test_a_run_that_continues_within_an_epoch_sees_what_it_would_have_seen(
     assert continued == [steps[STEPS + 3 :] for steps in undisturbed]
 
 
-@pytest.mark.parametrize(("source", "workers"), [("kept", "2"), ("kept", "4"), ("buffered", "2")])
-def test_a_worker_decodes_only_the_examples_that_it_trains_on(
-    found: dict[str, Any], source: str, workers: str
-) -> None:
+@pytest.mark.parametrize("source", ["kept", "buffered"])
+def test_a_worker_decodes_only_the_examples_that_it_trains_on(found: dict[str, Any], source: str) -> None:
     """And those of the batches that it makes ahead, which are its own, too."""
-    for steps, decoded in zip(found[source][workers]["due"], found[source][workers]["decoded"], strict=True):
+    for steps, decoded in zip(found[source]["2"]["due"], found[source]["2"]["decoded"], strict=True):
         due = flat(steps)
-        used = GLOBAL_BATCH * TAKEN // int(workers)
+        used = GLOBAL_BATCH * TAKEN // 2
         assert used <= len(decoded) <= len(due)
         assert Counter(due[:used]) <= Counter(decoded)
         # Of the last ones, several are decoded at once, so one may be missing that precedes another.
@@ -100,7 +98,7 @@ def test_the_cache_takes_all_of_cassava_and_refuses_more_than_its_limit(found: d
     }
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 4])
 def test_an_evaluation_decodes_every_example_in_one_worker_and_leaves_no_replica_without(
     found: dict[str, Any], workers: int
 ) -> None:
@@ -114,7 +112,7 @@ def test_an_evaluation_decodes_every_example_in_one_worker_and_leaves_no_replica
 
 
 def test_with_cache_a_second_evaluation_decodes_nothing(found: dict[str, Any]) -> None:
-    once, twice = found["evaluated"]["2"], found["evaluated_twice_with_cache"]
+    once, twice = found["evaluated"]["4"], found["evaluated_twice_with_cache"]
     assert twice["batches"] == once["batches"]
     assert [Counter(decoded) for decoded in twice["decoded"]] == [
         Counter(decoded) for decoded in once["decoded"]

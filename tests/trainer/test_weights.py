@@ -66,15 +66,6 @@ def test_public_weights_are_fetched_once_and_kept(public: Pretrained, choice: st
     assert [path.name for path in first.path.parent.iterdir()] == ["w.h5"]
 
 
-def test_what_is_out_of_reach_is_replaced_by_random_values_only_when_the_choice_is_free(home: Path) -> None:
-    nobody = Pretrained(name="imagenet", url=f"http://127.0.0.1:{free_ports(1)[0]}/w.h5", md5="")
-    found = starting_weights("auto", nobody, {})
-    assert (found.label, found.path) == ("random", None)
-    assert "imagenet is unreachable" in found.because
-    with pytest.raises(Unusable, match=r"--weights=imagenet: .* is unreachable"):
-        starting_weights("imagenet", nobody, {})
-
-
 JOB = {"AIP_MODEL_DIR": "gs://models/run-1/model/"}
 
 
@@ -83,11 +74,14 @@ def unreachable() -> Pretrained:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_job_of_the_service_fails_rather_than_train_from_random_values() -> None:
+@pytest.mark.parametrize(("choice", "environment"), [("auto", JOB), ("imagenet", {})])
+def test_a_job_of_the_service_and_a_run_that_names_the_weights_fail_without_them(
+    choice: str, environment: dict[str, str]
+) -> None:
     with pytest.raises(
-        Unusable, match=r"--weights=auto: .* is unreachable .*Use --weights=PATH .*or --weights=random"
+        Unusable, match=rf"--weights={choice}: .* is unreachable .*Use --weights=PATH .*or --weights=random"
     ):
-        starting_weights("auto", unreachable(), JOB)
+        starting_weights(choice, unreachable(), environment)
 
 
 @pytest.mark.usefixtures("home")

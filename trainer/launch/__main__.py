@@ -1,6 +1,6 @@
-"""The command line: read the cluster, set the framework's variables, exec the command.
+"""The command line `python -m trainer.launch --framework torch -- python train.py`.
 
-    python -m trainer.launch --framework torch -- python train.py
+Reads the cluster, sets the framework's variables, and becomes the command that follows the dashes.
 
 Exit status: the command's; 2 the arguments or the cluster are invalid; 126 the command cannot be run;
 127 the command was not found; 134 Horovod's chief did not answer in time.

@@ -147,17 +147,6 @@ def test_a_damaged_checkpoint_keeps_its_number(checkpoints: Path, scratch: Path)
     assert put(checkpoints, scratch, epoch=1).number == 2
 
 
-def test_a_description_without_a_member_is_damaged(checkpoints: Path, scratch: Path) -> None:
-    put(checkpoints, scratch, epoch=1)
-    path = folder_of(checkpoints) / "ckpt-1.json"
-    path.write_text(
-        json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "step"})
-    )
-    assert latest(checkpoints) is None
-    with pytest.raises(ValueError, match="step"):
-        numbered(checkpoints, 1)
-
-
 def described(**members: object) -> str:
     files = [{"name": "ckpt-2.index", "size": 5, "sha256": "0"}]
     counts = {"epoch": 2, "step": 0, "global_batch_size": 8}

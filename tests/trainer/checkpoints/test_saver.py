@@ -1,6 +1,5 @@
 """Saving: to the replica's own disk at once, to the bucket in the background."""
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.trainer.survival import hold_upload
 from trainer.checkpoints.files import CHIEFS_FOLDER, Checkpoint, latest
 from trainer.checkpoints.upload import Uploads
 from trainer.faults import Unusable
@@ -54,16 +54,8 @@ def save(saver: Any, epoch: int) -> None:
     saver.save(Unasked(), done=epoch, epoch=epoch, step=0)
 
 
-def held_upload(root: Path, number: int) -> Path:
-    """A pipe in the place of a checkpoint's largest file: the upload lasts until the pipe is read."""
-    pipe = root / "checkpoints" / CHIEFS_FOLDER / f"ckpt-{number}.data-00000-of-00001"
-    pipe.parent.mkdir(parents=True, exist_ok=True)
-    os.mkfifo(pipe)
-    return pipe
-
-
 def test_training_continues_during_an_upload_and_the_next_save_waits_for_it(tmp_path: Path) -> None:
-    pipe, scratch = held_upload(tmp_path, 1), tmp_path / "scratch"
+    pipe, scratch = hold_upload(tmp_path, 1), tmp_path / "scratch"
     with Uploads() as uploads, ThreadPoolExecutor(1) as pool:
         saver = saver_of(tmp_path, uploads)
         save(saver, 1)
@@ -84,7 +76,7 @@ def test_training_continues_during_an_upload_and_the_next_save_waits_for_it(tmp_
 
 
 def test_the_metrics_of_an_epoch_are_recorded_once_its_checkpoint_is_in_the_bucket(tmp_path: Path) -> None:
-    pipe = held_upload(tmp_path, 1)
+    pipe = hold_upload(tmp_path, 1)
     with Uploads() as uploads, ThreadPoolExecutor(1) as pool:
         saver = saver_of(tmp_path, uploads)
         save(saver, 1)

@@ -2,12 +2,11 @@
 
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import Runner, reap
+from tests.trainer.conftest import Runner
 from tests.trainer.roles import Roles
 from trainer.evaluator.evaluations import (
     FILE_NAME,
@@ -53,13 +52,6 @@ def test_an_evaluator_that_is_behind_is_waited_for_only_so_long(tmp_path: Path) 
     began = time.monotonic()
     await_evaluators(tmp_path, epochs=2, within_s=0.2)
     assert time.monotonic() - began >= 0.2
-
-
-@pytest.fixture
-def own_runner(tmp_path: Path, horses_dir: Path) -> Iterator[Runner]:
-    runner = Runner(root=tmp_path, data_dir=horses_dir)
-    yield runner
-    reap(runner.started)
 
 
 @pytest.mark.slow

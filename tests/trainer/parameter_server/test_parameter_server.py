@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import ROOT, Runner, reap, write_demo_dataset
+from tests.trainer.conftest import ROOT, Runner, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, run_program
 from tests.trainer.roles import Roles, statuses
 from trainer.checkpoints.files import latest
@@ -86,13 +86,6 @@ def figures_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("figures")
     write_demo_dataset(path, "--dataset=horses_or_humans", "--examples=240")
     return path
-
-
-@pytest.fixture
-def own_runner(tmp_path: Path, horses_dir: Path) -> Iterator[Runner]:
-    runner = Runner(root=tmp_path, data_dir=horses_dir)
-    yield runner
-    reap(runner.started)
 
 
 @pytest.mark.slow(seconds=80)

@@ -26,49 +26,11 @@ def cluster_spec(cluster: Any, task: Any) -> dict[str, str]:
         ({}, "chief-0", 0, ""),
         ({"TF_CONFIG": ""}, "chief-0", 0, ""),
         ({"TF_CONFIG": '{"cluster": {}, "task": {}}'}, "chief-0", 0, ""),
-        (tf_config(TWO_POOLS, {"type": "chief", "index": 0}), "chief-0", 3, "TF_CONFIG"),
-        (tf_config(TWO_POOLS, {"type": "worker", "index": 1, "trial": ""}), "worker-1", 3, "TF_CONFIG"),
         (tf_config(TWO_POOLS, {"type": "worker", "index": "1"}), "worker-1", 3, "TF_CONFIG"),
-        (
-            tf_config({"master": ["m:1"], "worker": ["w:1"]}, {"type": "master", "index": 0}),
-            "chief-0",
-            2,
-            "TF_CONFIG",
-        ),
+        (tf_config({"master": ["m:1"], "worker": ["w:1"]}, {"type": "master", "index": 0}), "chief-0", 2, "TF_CONFIG"),
         (tf_config(TWO_POOLS, {"type": "evaluator", "index": 0}), "evaluator-0", 3, "TF_CONFIG"),
-        (
-            tf_config({**TWO_POOLS, "ps": ["p:1"]}, {"type": "ps", "index": 0}),
-            "ps-0",
-            3,
-            "TF_CONFIG",
-        ),
-        (
-            cluster_spec({"workerpool0": ["c:1"]}, {"type": "workerpool0", "index": 0, "trial": ""}),
-            "chief-0",
-            1,
-            "CLUSTER_SPEC",
-        ),
-        (
-            cluster_spec(
-                {"workerpool0": ["c:1"], "workerpool1": ["w:1"], "workerpool3": ["e:1"]},
-                {"type": "workerpool1", "index": 0},
-            ),
-            "worker-0",
-            2,
-            "CLUSTER_SPEC",
-        ),
-        (
-            tf_config(TWO_POOLS, {"type": "worker", "index": 0})
-            | cluster_spec(
-                {"workerpool0": ["c-0:2222"], "workerpool1": ["w-0:2222", "w-1:2222"]},
-                {"type": "workerpool1", "index": 0},
-            ),
-            "worker-0",
-            3,
-            "TF_CONFIG and CLUSTER_SPEC",
-        ),
     ],
-)
+)  # fmt: skip
 def test_the_replica_and_its_peers_are_read(
     environment: dict[str, str], replica: str, trainers: int, source: str
 ) -> None:

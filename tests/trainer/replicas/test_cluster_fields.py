@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.faults import Unusable
@@ -188,6 +188,7 @@ def cluster_or_faults(environment: dict[str, str]) -> Cluster | tuple[str, ...]:
         return unusable.faults
 
 
+@settings(max_examples=40)
 @given(tf=VALUES, spec=VALUES)
 def test_whatever_the_variables_hold_there_is_a_cluster_or_faults(tf: str, spec: str) -> None:
     cluster = cluster_or_faults({"TF_CONFIG": tf, "CLUSTER_SPEC": spec})

@@ -12,8 +12,9 @@ import pytest
 
 from trainer.launch.__main__ import changed_environment, main
 from trainer.launch.frameworks import FRAMEWORKS, Settings
+from trainmaster.local.ports import free_ports
 
-from .launched import BARE, ROOT, TELL, launch, spec, told
+from .launched import BARE, ENDS_WITHIN_S, ROOT, TELL, launch, spec, spec_of, started, told
 
 
 @pytest.mark.parametrize(
@@ -27,9 +28,6 @@ from .launched import BARE, ROOT, TELL, launch, spec, told
         (["--framework", "--", "a"], ["--framework=: expected one of torch"]),
         (["--framewrok=torch", "--", "a"], ["Unknown flag '--framewrok'", "Did you mean 'framework'?"]),
         (["--framework=jax", "python", "--", "a"], ["Unexpected argument 'python'"]),
-        (["--framework=jax", "--peers_within_s=soon", "--", "a"], ["number above 0; found 'soon'"]),
-        (["--framework=jax", "--peers_within_s", "-1", "--", "a"], ["number above 0; found '-1'"]),
-        (["--framework=jax", "--peers_within_s=nan", "--", "a"], ["found 'nan'"]),
     ],
 )  # fmt: skip
 def test_every_fault_of_a_command_line_is_reported(
@@ -162,3 +160,31 @@ def test_a_replica_with_no_place_in_the_framework_is_refused_before_its_command_
         assert "does not use evaluators" in done.stderr
         assert "does not use parameter servers" in done.stderr
     assert not os.path.lexists(mark)
+
+
+JAX_PROGRAM = """
+import json
+import jax
+jax.distributed.initialize()
+import jax.numpy as jnp
+from jax.experimental import multihost_utils
+found = multihost_utils.process_allgather(jnp.array([jax.process_index() + 1.0]))
+print(json.dumps([jax.process_index(), jax.process_count(), jax.device_count(), found.ravel().tolist()]))
+"""
+
+
+@pytest.mark.slow
+def test_two_jax_processes_initialize_without_arguments_and_gather_from_each_other() -> None:
+    pytest.importorskip("jax")
+    members = {f"workerpool{pool}": [f"127.0.0.1:{port}"] for pool, port in enumerate(free_ports(2))}
+    chief, worker = (spec_of(members, name, 0) for name in members)
+    quiet = {"HOME": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    command = ("--framework=jax", "--", sys.executable, "-c", JAX_PROGRAM)
+    with (
+        started(*command, environment=worker | quiet) as second,
+        started(*command, environment=chief | quiet) as first,
+    ):
+        printed = [each.communicate(timeout=ENDS_WITHIN_S) for each in (first, second)]
+        assert [each.returncode for each in (first, second)] == [0, 0], printed
+    printed_values = [json.loads(out.splitlines()[-1]) for out, _ in printed]  # gloo has its own lines before
+    assert printed_values == [[rank, 2, 2, [1.0, 2.0]] for rank in range(2)]

@@ -56,7 +56,7 @@ def read_settings(framework: str, environment: dict[str, str], **facts: Any) -> 
     [
         ("torch", {}, TORCH, {}),
         ("jax", {"gpus": 4}, JAX, {"JAX_LOCAL_DEVICE_IDS": "0,1,2,3"}),
-        ("horovod", {"peers_within_s": 600}, HOROVOD, {"HOROVOD_GLOO_TIMEOUT_SECONDS": "600"}),
+        ("horovod", {}, HOROVOD, {"HOROVOD_GLOO_TIMEOUT_SECONDS": "1800"}),
     ],
 )
 def test_the_last_of_three_workers_finds_the_chief_its_rank_and_the_size(

@@ -3,7 +3,7 @@
 Reads the cluster, sets the framework's variables, and becomes the command that follows the dashes.
 
 Exit status: the command's; 2 the arguments or the cluster are invalid; 126 the command cannot be run;
-127 the command was not found; 134 Horovod's chief did not answer in time.
+127 the command was not found.
 """
 
 import os
@@ -11,36 +11,32 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import trainer
 from trainer.faults import Unusable, collected
 from trainer.launch.frameworks import FRAMEWORKS, Settings, gpus_from, settings_of
-from trainer.launch.rendezvous import join_rendezvous
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.cluster_variable import cluster_from
-from trainer.settings.setting import Setting, one_of, positive, read_flags
+from trainer.settings.setting import Setting, one_of, read_flags
 
-NOT_IN_TIME = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
 CANNOT_RUN, NOT_FOUND = 126, 127  # as in POSIX shells
 FLAGS = {
     "framework": Setting(
         one_of(*FRAMEWORKS),
         f"whose variables are set: {', '.join(FRAMEWORKS)}; docs/how-to/frameworks.md has them",
     ),
-    "peers_within_s": Setting(positive, "seconds that horovod waits for the chief and the others", 1800.0),
 }
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """The exit status if the command could not be started; otherwise the command replaces this process."""
     try:
-        flags, command, cluster = _parse_arguments(arguments, environment)
-        name, peers_within_s = flags["framework"], flags["peers_within_s"]
+        name, command, cluster = _parse_arguments(arguments, environment)
         # A process without a cluster coordinates itself.
         here = cluster if cluster.source else replace(cluster, members={Role.CHIEF: (_free_address(),)})
         gpus = gpus_from(environment, os.listdir("/dev"))  # noqa: PTH208 - only names are needed
-        settings = settings_of(name, here, gpus=gpus, peers_within_s=peers_within_s)
+        settings = settings_of(name, here, gpus=gpus)
     except Unusable as unusable:
         for fault in unusable.faults:
             _print(fault)
@@ -49,16 +45,13 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     _print(
         f"trainer.launch --framework {name}: {cluster.description()} Sets {changes or 'nothing'}; runs {command[0]!r}."
     )
-    if name == "horovod" and cluster.is_multi_worker and (fault := join_rendezvous(cluster, peers_within_s)):
-        _print(fault)
-        return NOT_IN_TIME
     return _become(command, command_environment)
 
 
 def _parse_arguments(
     arguments: Sequence[str], environment: Mapping[str, str]
-) -> tuple[dict[str, Any], Sequence[str], Cluster]:
-    """Flags, command and cluster. `--help` before the command prints the usage and exits with 0.
+) -> tuple[str, Sequence[str], Cluster]:
+    """The framework's name, the command and the cluster. `--help` before the command prints the usage and exits with 0.
 
     Raises:
         Unusable: an unknown flag, a missing or unknown framework, no command, a cluster that contradicts itself; every
@@ -78,7 +71,7 @@ def _parse_arguments(
         cluster = cluster_from(environment)
     if faults:
         raise Unusable(*faults)
-    return flags, command, cluster
+    return flags["framework"], command, cluster
 
 
 def changed_environment(settings: Settings, environment: Mapping[str, str]) -> tuple[dict[str, str], str]:

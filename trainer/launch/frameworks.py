@@ -118,9 +118,9 @@ FRAMEWORKS: Mapping[str, Framework] = {
     ),
     # What Horovod's gloo controller reads; one process per replica.
     # https://github.com/horovod/horovod/blob/master/horovod/runner/gloo_run.py sets the same variables over ssh, which
-    # Vertex AI's replicas do not run, and serves the rendezvous, which the chief does here. TRAINMASTER_HOROVOD_HOSTS is
-    # for images that run sshd: `horovodrun -np N -H "$TRAINMASTER_HOROVOD_HOSTS"`. Horovod's default wait of 30 seconds
-    # is too short if replicas start minutes apart.
+    # Vertex AI's replicas do not run, and serves the rendezvous, which the chief's program does (the page has the lines).
+    # TRAINMASTER_HOROVOD_HOSTS is for images that run sshd: `horovodrun -np N -H "$TRAINMASTER_HOROVOD_HOSTS"`. Horovod's
+    # default wait of 30 seconds is too short if replicas start minutes apart.
     "horovod": Framework(
         variables={
             "HOROVOD_RANK": "{rank}",
@@ -137,7 +137,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
             "TRAINMASTER_HOROVOD_HOSTS": "{hosts}",
         },
         defaults={
-            "HOROVOD_GLOO_TIMEOUT_SECONDS": "{patience_s}",
+            "HOROVOD_GLOO_TIMEOUT_SECONDS": "1800",
             "HOROVOD_GLOO_IFACE": "{loopback_interface}",
         },
         applies=lambda cluster: cluster.is_multi_worker,
@@ -162,8 +162,8 @@ FRAMEWORKS: Mapping[str, Framework] = {
 }
 
 
-def settings_of(name: str, cluster: Cluster, *, gpus: int = 0, peers_within_s: float = 0.0) -> Settings:
-    """What the framework of that name needs in this replica, which has this number of GPUs and waits for the others for so long.
+def settings_of(name: str, cluster: Cluster, *, gpus: int = 0) -> Settings:
+    """What the framework of that name needs in this replica, which has this number of GPUs.
 
     Raises:
         Unusable: the framework does not use a role of the cluster, or lacks one that it needs.
@@ -173,7 +173,7 @@ def settings_of(name: str, cluster: Cluster, *, gpus: int = 0, peers_within_s: f
         raise Unusable(*faults)
     if not row.applies(cluster):
         return Settings()
-    facts = _facts(cluster, gpus, peers_within_s)
+    facts = _facts(cluster, gpus)
     variables, defaults = (
         {variable: value for variable, text in texts.items() if (value := text.format_map(facts))}
         for texts in (row.variables, row.defaults)
@@ -200,29 +200,18 @@ def _faults(name: str, row: Framework, cluster: Cluster) -> list[str]:
     ]
 
 
-def coordinator_of(cluster: Cluster) -> tuple[str, str]:
-    """Host and port of the chief. Nothing else listens there: Vertex AI reserves the port, 2222, for the cluster."""
+def _facts(cluster: Cluster, gpus: int) -> dict[str, object]:
+    """What the texts of the table name in braces; empty where it does not hold.
+
+    Nothing else listens at the chief's port, 2222, which Vertex AI reserves for the cluster.
+    """
     address = next(iter(cluster.trainers), "")
-    return _plain_host(address), address.rpartition(":")[2]
-
-
-def is_on_loopback(cluster: Cluster) -> bool:
-    """Whether every replica is on this machine, as in the local stack."""
-    addresses = [address for members in cluster.members.values() for address in members]
-    return all(host_of(address).startswith("127.") for address in addresses)
-
-
-def rank_of(cluster: Cluster) -> int:
-    """0 for the chief, then the workers in order; -1 for a replica that does not train."""
-    return cluster.trainers.index(cluster.members[cluster.role][cluster.index]) if cluster.trains else -1
-
-
-def _facts(cluster: Cluster, gpus: int, peers_within_s: float) -> dict[str, object]:
-    """What the texts of the table name in braces; empty where it does not hold."""
-    host, port = coordinator_of(cluster)
+    host, port = _plain_host(address), address.rpartition(":")[2]
     members = cluster.members.get(cluster.role, ())  # none for an evaluator
-    own_host = _plain_host(members[cluster.index]) if members else ""
-    address, is_local = next(iter(cluster.trainers), ""), is_on_loopback(cluster)
+    own = members[cluster.index] if members else ""
+    own_host = _plain_host(own)
+    # Every replica is on this machine, as in the local stack.
+    is_local = all(host_of(each).startswith("127.") for group in cluster.members.values() for each in group)
     job_id = cluster.service_variables.get("CLOUD_ML_JOB_ID")
     # To single replicas the service gives no name within its project.
     made_up_id = f"{job_id}-{LEGACY_NAMES[cluster.role]}-{cluster.index}" if job_id else ""
@@ -234,7 +223,7 @@ def _facts(cluster: Cluster, gpus: int, peers_within_s: float) -> dict[str, obje
         "address": address,
         "host": host,
         "port": port,
-        "rank": rank_of(cluster),
+        "rank": cluster.trainers.index(own) if cluster.trains else "",
         "size": len(cluster.trainers),
         "own_host": own_host,
         "hosts": ",".join(f"{_plain_host(each)}:1" for each in cluster.trainers),
@@ -246,7 +235,6 @@ def _facts(cluster: Cluster, gpus: int, peers_within_s: float) -> dict[str, obje
         "one_for_names": "" if _is_numeric(host) else "1",
         "numeric_own_host": own_host if _is_numeric(own_host) else "",
         "gpu_indices": ",".join(map(str, range(gpus))),
-        "patience_s": max(1, round(peers_within_s)),
         "tf_config": json.dumps({**vertex, "job": json.dumps(cluster.job)}),
         "legacy_tf_config": json.dumps(legacy),
         "legacy_cluster_spec": json.dumps({**legacy, "cluster": {**legacy["cluster"], **evaluators}}),

@@ -1,12 +1,12 @@
 """Which strategy a run trains with, and what is expected when it cannot."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.trainer.conftest import Runner
-from tests.trainer.exports import check_export
 from tests.trainer.roles import TINY
 from trainer.devices.choices import CHOICES, Strategy, chosen, contradictions, read_strategy
 from trainer.faults import Unusable
@@ -103,14 +103,8 @@ def test_a_contradiction_is_refused_before_anything_is_loaded() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_one_machine_trains_on_one_device_or_says_that_it_has_no_tpu(
-    runner: Runner, horses_dir: object
-) -> None:
-    arguments = (*TINY, f"--data_dir={horses_dir}", "--epochs=1")
-    without = runner.start(*arguments, "--strategy=tpu", environment={})
-    assert without.wait() == 2
-    assert "--strategy=tpu: no TPU can be used here" in without.err.read_text()
-    replica = runner.start(*arguments, "--strategy=one_device", environment={})
-    assert replica.wait() == 0, replica.err.read_text()[-3000:]
-    assert check_export(runner.run_dir / "model")["training"]["strategy"] == "OneDeviceStrategy"
+@pytest.mark.timeout(600)
+def test_a_machine_without_a_tpu_says_so(runner: Runner, horses_dir: Path) -> None:
+    replica = runner.start(*TINY, f"--data_dir={horses_dir}", "--strategy=tpu", environment={})
+    assert replica.wait() == 2
+    assert "--strategy=tpu: no TPU can be used here" in replica.err.read_text()

@@ -21,6 +21,14 @@ from trainstack.gateway.routes import Backend, service_of
 from trainstack.iam.principals import Tokens
 from trainstack.loopback import GATEWAY_ADDRESS, LOOPBACK_HOSTS
 from trainstack.tasks import cancel_all
+from trainmaster.local.gateway.egress import (
+    CHUNK_BYTES,
+    OwnAddressError,
+    addresses_elsewhere,
+    closed,
+    connect,
+    open_stream,
+)
 
 _HEAD_WITHIN_S = 10.0
 _MAX_CONNECTIONS = 2_000

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -18,6 +18,9 @@ from trainstack.pubsub.api.streaming import serve_stream
 from trainstack.pubsub.errors import PubSubError, Unauthenticated
 from trainstack.pubsub.injections import struck_call
 from trainstack.pubsub.service import Service
+from trainmaster.local.iam.authorization import DeniedError, Resource, authorize
+from trainmaster.local.pubsub.errors import PermissionDenied, PubSubError, Unauthenticated
+from trainmaster.local.pubsub.injections import place_of, struck_call
 
 # grpcio ships no types, so a call's context and a handler are Any.
 Context: TypeAlias = Any
@@ -78,13 +81,13 @@ def _permitted(method: Method, method_name: str, grants: Grants | None) -> Metho
     if inspect.iscoroutinefunction(method):
 
         async def waiting(request: wire.Message, remaining_s: float) -> wire.Message:
-            may_call(grants, method_name, request)
+            _check_call(grants, method_name, request)
             return await method(request, remaining_s)
 
         return waiting
 
     def immediate(request: wire.Message) -> wire.Message:
-        may_call(grants, method_name, request)
+        _check_call(grants, method_name, request)
         return method(request)
 
     return immediate
@@ -119,7 +122,7 @@ def _stream(
 
             def permit(first: wire.Message) -> None:
                 with acting_as(principal):
-                    may_call(grants, "StreamingPull", first)
+                    _check_call(grants, "StreamingPull", first)
 
             await struck_call(service.injections, "StreamingPull", None, _open)
             async for response in serve_stream(service, requests, permit):
@@ -147,3 +150,23 @@ async def _refuse(context: Context, refusal: PubSubError) -> NoReturn:
     """End the call with the refusal's status."""
     await context.abort(refusal.code, str(refusal))
     raise AssertionError("abort() always raises")
+
+
+def _check_call(grants: Grants | None, method_name: str, request: wire.Message) -> None:
+    """Raises `PermissionDenied`."""
+    try:
+        authorize(grants, place_of(method_name), dict(_resources(request)))
+    except DeniedError as denied:
+        raise PermissionDenied from denied
+
+
+def _resources(request: wire.Message) -> Iterator[tuple[str, Resource]]:
+    """The topic, subscription and project in the request; of a new resource, the project that is to contain it."""
+    fields = request.DESCRIPTOR.fields_by_name
+    for kind in ("topic", "subscription"):
+        if kind in fields:
+            value = getattr(request, kind)
+            yield kind, Resource(name=value if isinstance(value, str) else value.name)
+    for field in ("project", "name"):
+        if field in fields:
+            yield "project", Resource(name="/".join(getattr(request, field).split("/")[:2]))

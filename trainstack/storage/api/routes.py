@@ -13,6 +13,7 @@ from starlette.types import Scope
 from trainstack.storage.api import buckets, copies, notifications, objects, resumable, uploads
 from trainstack.storage.api.call import Call, json_answer
 from trainstack.storage.objects.errors import RefusedError, invalid
+from trainmaster.local.storage.api import buckets, copies, notifications, objects, uploads
 
 Method = Callable[[Call], Awaitable[Response]]
 
@@ -51,8 +52,8 @@ ROUTES = tuple(
         ("GET", f"/download{_OBJECT}", "objects.get", objects.download),
         ("HEAD", f"/download{_OBJECT}", "objects.get", objects.download),
         ("POST", _UPLOAD, "objects.insert", uploads.insert),
-        ("PUT", _UPLOAD, "objects.insert", resumable.send),
-        ("DELETE", _UPLOAD, "objects.cancelUpload", resumable.cancel),
+        ("PUT", _UPLOAD, "objects.insert", uploads.send),
+        ("DELETE", _UPLOAD, "objects.cancelUpload", uploads.cancel),
         ("GET", f"{_BUCKET}/o", "objects.list", objects.list_all),
         ("DELETE", _OBJECT, "objects.delete", objects.delete),
         ("PATCH", _OBJECT, "objects.patch", objects.patch),

@@ -1,4 +1,4 @@
-"""A server of one ASGI application on a picked loopback port, in an event loop or a thread."""
+"""A server of one ASGI application on a picked loopback port, and the guard of what only this machine may ask."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import h11
 import uvicorn
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from trainstack.json_bodies import google_error
+from trainstack.loopback import foreign
 
 _IDENTITY = re.compile(rb"\r\ntransfer-encoding:[ \t]*identity[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 _CONNECTION = "trainstack.http.connection"
@@ -29,6 +33,25 @@ _MOST_WAITING = 500
 _CLOSING_POLL_S = 0.005
 
 _Running = TypeVar("_Running")
+
+
+class LoopbackOnly:
+    """An ASGI application that answers 403 to requests that do not address this machine by a loopback name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        texts = (
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
+        )
+        if scope["type"] == "http" and (fault := foreign(scope["method"], texts)):
+            await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
+                scope, receive, send
+            )
+            return
+        with contextlib.suppress(ClientDisconnect):  # the client is gone
+            await self._app(scope, receive, send)
 
 
 class Server:

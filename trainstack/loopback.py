@@ -5,13 +5,8 @@ Binding to loopback keeps out other machines, but not a web page in a browser on
 The processes of functions load this file alone, without the package: it imports nothing of it.
 """
 
-import contextlib
 from collections.abc import Iterable
 from urllib.parse import urlsplit
-
-from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 GATEWAY_ADDRESS = "127.0.0.2"
 """The source address of the gateway's connections to services: no request from there is the local user's."""
@@ -24,26 +19,7 @@ _OTHER_PORTS = frozenset({"same-site"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class LoopbackOnly:
-    """An ASGI application that answers 403 to requests that do not address this machine by a loopback name."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        texts = (
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
-        )
-        if scope["type"] == "http" and (fault := _foreign(scope["method"], texts)):
-            reasons = [{"message": fault, "domain": "global", "reason": "forbidden"}]
-            error = {"code": 403, "message": fault, "errors": reasons, "status": "PERMISSION_DENIED"}
-            await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
-            return
-        with contextlib.suppress(ClientDisconnect):  # the client is gone
-            await self._app(scope, receive, send)
-
-
-def _foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
+def foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
     """Why a request is one that a page from elsewhere makes a browser send; empty if it is not.
 
     A foreign `Host` is DNS rebinding, a foreign `Origin` a cross-site request. Requests of forms and images

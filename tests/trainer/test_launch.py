@@ -12,7 +12,7 @@ import pytest
 
 from trainer.launch.__main__ import changed_environment, main
 from trainer.launch.frameworks import FRAMEWORKS, Settings
-from trainmaster.local.ports import free_ports
+from trainstack.ports import free_ports
 
 from .launched import BARE, ENDS_WITHIN_S, ROOT, TELL, launch, spec, spec_of, started, told
 

@@ -21,7 +21,7 @@ from trainstack.gateway.routes import Backend, service_of
 from trainstack.iam.principals import Tokens
 from trainstack.loopback import GATEWAY_ADDRESS, LOOPBACK_HOSTS
 from trainstack.tasks import cancel_all
-from trainmaster.local.gateway.egress import (
+from trainstack.gateway.egress import (
     CHUNK_BYTES,
     OwnAddressError,
     addresses_elsewhere,

@@ -1,4 +1,4 @@
-"""Which local service answers for which of Google's host names."""
+"""The local service that answers for each of Google's host names."""
 
 import re
 from collections.abc import Awaitable, Callable

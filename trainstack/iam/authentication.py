@@ -6,11 +6,11 @@ without credentials or with expired ones.
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainstack.http import cut
+from trainstack.http import LoopbackOnly, cut
 from trainstack.iam.authorization import denial
 from trainstack.iam.principals import LOCAL_USER, Principal, Tokens, acting_as
 from trainstack.json_bodies import google_error
-from trainstack.loopback import GATEWAY_ADDRESS, LoopbackOnly
+from trainstack.loopback import GATEWAY_ADDRESS
 
 _CHALLENGE = 'Bearer realm="https://accounts.google.com/"'
 _INVALID = (

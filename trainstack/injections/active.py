@@ -156,13 +156,15 @@ class Injections:
         new = {injection.name: Account(injection=injection) for injection in plan.injections}
         with self._lock:
             self._seed = plan.seed
-            self._use({**{name: each for name, each in self._accounts.items() if name not in new}, **new})
+            self._use(
+                {**{name: account for name, account in self._accounts.items() if name not in new}, **new}
+            )
 
     def remove(self, name: str | None = None) -> bool:
         """Remove the injection of that name, or all for None; return whether there was one."""
         with self._lock:
             before = self._accounts
-            self._use({one: each for one, each in before.items() if name is not None and one != name})
+            self._use({key: account for key, account in before.items() if name is not None and key != name})
             return len(self._accounts) < len(before)
 
     def account(self, name: str) -> Account:
@@ -175,8 +177,13 @@ class Injections:
         """The active plan, each injection with its account."""
         with self._lock:
             shown = [
-                {**each.injection.to_json(), "asked": each.asked, "struck": each.struck, "on": list(each.on)}
-                for each in self._accounts.values()
+                {
+                    **account.injection.to_json(),
+                    "asked": account.asked,
+                    "struck": account.struck,
+                    "on": list(account.on),
+                }
+                for account in self._accounts.values()
             ]
             return {"seed": self._seed, "injections": shown}
 
@@ -218,7 +225,7 @@ async def apply_injections(
     return await do()
 
 
-def sending(
+def injected_send(
     injections: Injections,
     at: str,
     send: Publish,
@@ -229,7 +236,7 @@ def sending(
     It raises `Struck` for an error before or after.
     """
 
-    async def struck_send(key: str, messages: Sequence[Message]) -> None:
+    async def send_one(key: str, messages: Sequence[Message]) -> None:
         do = functools.partial(asyncio.to_thread, send, key, messages)
         try:
             await apply_injections(injections, at, subjects(key, messages), do)
@@ -237,4 +244,4 @@ def sending(
             if struck.injection.kind is not Kind.DROP:
                 raise
 
-    return struck_send
+    return send_one

@@ -57,13 +57,13 @@ def json_fields(body: bytes) -> dict[str, object]:
 class WithInjections:
     """`app`, with the injections around every call of the `service`.
 
-    `named` gives the method that a request calls, `subjects` its subjects, from its URL and body.
+    `method_of` gives the method that a request calls, `subjects` its subjects, from its URL and body.
     """
 
     app: ASGIApp
     injections: Injections
     service: str
-    named: Callable[[Scope], str | None]
+    method_of: Callable[[Scope], str | None]
     subjects: Callable[[Scope, bytes], tuple[str, ...]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,7 +71,7 @@ class WithInjections:
         if path == PATH or path.startswith(f"{PATH}/"):
             await (await _controlled(self.injections, scope, receive))(scope, receive, send)
             return
-        at = f"{self.service}.{self.named(scope)}" if path and self.injections.names else ""
+        at = f"{self.service}.{self.method_of(scope)}" if path and self.injections.names else ""
         if at not in PLACES or not self.injections.concerns(at):
             await self.app(scope, receive, send)
             return

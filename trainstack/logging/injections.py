@@ -10,7 +10,7 @@ from trainstack.injections.http import json_fields, method_at
 _PATH = re.compile(
     r"/v2/(?P<name>(?:projects/[^/]+/)?(?P<collection>entries|sinks)(?:/(?P<id>[^:]+))?)(?::(?P<verb>[a-z]+))?"
 )
-named = functools.partial(method_at, _PATH)
+method_of = functools.partial(method_at, _PATH)
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:

@@ -14,11 +14,11 @@ from trainstack.iam.authentication import guarded
 from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
-from trainstack.injections.active import sending
+from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections
 from trainstack.logging.api import application
 from trainstack.logging.entry import EntryError
-from trainstack.logging.injections import named, subjects
+from trainstack.logging.injections import method_of, subjects
 from trainstack.logging.service import Service
 from trainstack.logging.store import Store
 from trainstack.publisher import Publish, publisher_to
@@ -59,7 +59,7 @@ class Logging:
         self._send = None
         if publish:
             topic_of = self._service.topic_of
-            self._send = sending(
+            self._send = injected_send(
                 injections,
                 "logging.export",
                 lambda sink, messages: publish(topic_of(sink), messages),
@@ -71,7 +71,7 @@ class Logging:
                 app=application(self._service, grants),
                 injections=injections,
                 service="logging",
-                named=named,
+                method_of=method_of,
                 subjects=subjects,
             ),
             tokens,

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trainstack.loopback import LoopbackOnly
+from trainstack.http import LoopbackOnly
 
 FLAVOR = {"Metadata-Flavor": "Google", "Server": "Metadata Server for VM"}
 _ROOT = "/computeMetadata/v1/"

@@ -1,4 +1,4 @@
-"""Which running processes belong to one stack, read from /proc.
+"""The running processes that belong to one stack, read from /proc.
 
 Every child gets one environment variable, which its descendants inherit, even after `setsid`, a double fork
 or a change of process group. A process started with an empty environment is still found while its parent

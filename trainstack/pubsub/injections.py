@@ -1,4 +1,4 @@
-"""Where injections strike Pub/Sub: calls as `pubsub.publish`, and each delivery of a message at `pubsub.deliver`."""
+"""Injections into Pub/Sub: calls such as `pubsub.publish`, and each delivery of a message at `pubsub.deliver`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

@@ -18,9 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trainstack.http import Server
+from trainstack.http import LoopbackOnly, Server
 from trainstack.json_bodies import google_error
-from trainstack.loopback import LoopbackOnly
 from trainstack.ports import free_port, give_back
 from trainstack.process.child import Child
 from trainstack.process.output import Stream

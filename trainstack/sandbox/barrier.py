@@ -1,4 +1,4 @@
-"""What is between a replica's init and its program: a user namespace, which the program is in and init is not.
+"""The barrier between a replica's init and its program: a user namespace, which the program is in and init is not.
 
 The kernel lets a process trace another one, or open its memory, files and programs in /proc, only with a capability in
 the user namespace of that other one. A program has none in init's, whatever its user is.

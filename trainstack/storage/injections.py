@@ -1,4 +1,4 @@
-"""Where injections strike Cloud Storage: methods by their names in the discovery document, objects as `BUCKET/NAME`."""
+"""Calls of Cloud Storage as injections see them: methods by their names in the discovery document, objects as `BUCKET/NAME`."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _HEAD_BYTES = 64 * 1024
 _NAME = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
-def named(scope: Scope) -> str:
+def method_of(scope: Scope) -> str:
     """The method's name, which no injection knows for a path that only the emulator has."""
     return _route(scope)[0]
 
@@ -32,9 +32,9 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-def notified(topic: str, messages: Sequence[Message]) -> tuple[str, ...]:
+def notification_subjects(topic: str, messages: Sequence[Message]) -> tuple[str, ...]:
     """The subjects of a notification: the topic and each message's `BUCKET/NAME`."""
-    return (topic, *(f"{each.get('bucketId', '')}/{each.get('objectId', '')}" for _, each in messages))
+    return (topic, *(f"{fields.get('bucketId', '')}/{fields.get('objectId', '')}" for _, fields in messages))
 
 
 def _route(scope: Scope) -> tuple[str, Mapping[str, str]]:

@@ -11,15 +11,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainstack.http import in_thread, serving
+from trainstack.http import LoopbackOnly, in_thread, serving
 from trainstack.iam.authentication import Authenticated
 from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
-from trainstack.injections.active import sending
+from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections
 from trainstack.json_bodies import google_error, insufficient_storage, is_disk_full
-from trainstack.loopback import LoopbackOnly
 from trainstack.publisher import Publish
 from trainstack.storage.api.call import Call
 from trainstack.storage.api.routes import route_for
@@ -27,7 +26,7 @@ from trainstack.storage.authorization import may_call, without_listing
 from trainstack.storage.drops.scanner import DropScanner
 from trainstack.storage.drops.threads import BucketThreads
 from trainstack.storage.drops.watching import Watch
-from trainstack.storage.injections import named, notified, subjects
+from trainstack.storage.injections import method_of, notification_subjects, subjects
 from trainstack.storage.notifications import with_links
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.public_data import SERVICE, PublicData
@@ -81,7 +80,7 @@ class Storage:
                     app=self._answer,
                     injections=injections,
                     service="storage",
-                    named=named,
+                    method_of=method_of,
                     subjects=subjects,
                 ),
                 tokens,
@@ -106,7 +105,7 @@ class Storage:
         work = [self._look_again(), self._refresh()]
         if self._publish:
             publish = with_links(self._publish, url)
-            send = sending(self._injections, "storage.notify", publish, notified)
+            send = injected_send(self._injections, "storage.notify", publish, notification_subjects)
             work.append(self.store.notifications.outbox.run(send))
         self._tasks = [asyncio.create_task(each) for each in work]
 
@@ -203,7 +202,7 @@ def _refusal(refused: RefusedError) -> Response:
 
 
 async def _drain(request: Request) -> None:
-    """Read the rest of the body: a client that is still sending would take an early response for a broken connection."""
+    """Read the rest of the body: a client that is still injected_send would take an early response for a broken connection."""
     try:
         async for _ in request.stream():
             pass

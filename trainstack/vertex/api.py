@@ -32,7 +32,8 @@ from trainstack.project import project_number
 from trainstack.tuning.service import TuningService
 from trainstack.vertex.authorization import Authorized
 from trainstack.vertex.injections import named, subjects
-from trainmaster.local.iam.authorization import DeniedError, authorize, permission_info, project_of
+from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
+from trainstack.vertex.injections import method_of, subjects
 
 _SERVICE = "aiplatform.googleapis.com"
 _VERSIONS = ("v1", "v1beta1")
@@ -145,7 +146,7 @@ def application(
             app=_Authorized(calls, grants),
             injections=injections,
             service="vertex",
-            named=named,
+            method_of=method_of,
             subjects=subjects,
         ),
         tokens,
@@ -231,7 +232,7 @@ class _Authorized:
         project = parts[3] if parts[2:3] == ["projects"] and len(parts) > 3 else ""  # noqa: PLR2004  # see above
         resources = {"project": project_of(self._grants, project)}
         try:
-            authorize(self._grants, f"vertex.{named(scope)}", resources)
+            authorize(self._grants, f"vertex.{method_of(scope)}", resources)
         except DeniedError as denied:
             await _forbidden(denied, parts)(scope, receive, send)
             return

@@ -11,7 +11,7 @@ _PATH = re.compile(
     r"/v1(?:beta1)?/(?P<name>projects/[^/]+/locations/[^/]+"
     r"/(?P<collection>customJobs|hyperparameterTuningJobs)(?:/(?P<id>[^/:]+))?)(?::(?P<verb>[a-z]+))?"
 )
-named = functools.partial(method_at, _PATH)
+method_of = functools.partial(method_at, _PATH)
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:

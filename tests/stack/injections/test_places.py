@@ -69,8 +69,8 @@ def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out(tmp_p
 
 
 def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named() -> None:
-    assert places("vertex") == {f"vertex.{vertex.named(scope(*request))}" for request in _VERTEX.values()}
-    named = {f"logging.{logging.named(scope(*request))}" for request in _LOGGING.values()}
+    assert places("vertex") == {f"vertex.{vertex.method_of(scope(*request))}" for request in _VERTEX.values()}
+    named = {f"logging.{logging.method_of(scope(*request))}" for request in _LOGGING.values()}
     assert places("logging") == named | {"logging.export"}
 
 

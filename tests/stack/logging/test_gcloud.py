@@ -1,35 +1,17 @@
 """gcloud as a second opinion; collected only where it is installed."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.stack.gcloud import gcloud_of
 from tests.stack.logging.stack import Stack
 
 
 @pytest.mark.slow
 def test_gcloud_writes_reads_and_keeps_sinks(stack: Stack, tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
-        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "1",
-        "CLOUDSDK_CORE_PROJECT": "p1",
-        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{stack.url}/",
-    }
-
-    def gcloud(*arguments: str) -> str:
-        done = subprocess.run(
-            ["gcloud", "logging", *arguments],
-            env=environment, capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
+    gcloud = gcloud_of("logging", api="LOGGING", url=f"{stack.url}/", project="p1", folder=tmp_path)
     destination = "pubsub.googleapis.com/projects/p1/topics/logs"
     stack.topic("logs")
     gcloud("sinks", "create", "s2", destination, "--log-filter=severity>=CRITICAL")

@@ -1,42 +1,17 @@
 """gcloud as a second opinion; collected only where it is installed."""
 
-import os
 import random
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from google.cloud import storage
 
-Gcloud = Callable[..., str]
+from tests.stack.gcloud import Gcloud, gcloud_of
 
 
 @pytest.fixture
 def gcloud(url: str, tmp_path: Path) -> Gcloud:
-    environment = {
-        **os.environ,
-        "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
-        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "1",
-        "CLOUDSDK_CORE_PROJECT": "project-1",
-        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
-    }
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            ["gcloud", "storage", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return run
+    return gcloud_of("storage", api="STORAGE", url=f"{url}/storage/v1/", project="project-1", folder=tmp_path)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What well-known base images bring, and which packages stand for it on this machine.
+"""Packages of well-known base images, and those that stand for them on this machine.
 
 Sources: https://hub.docker.com/_/python, https://hub.docker.com/r/tensorflow/tensorflow,
 https://hub.docker.com/r/pytorch/pytorch, https://docs.nvidia.com/deeplearning/frameworks/support-matrix/,

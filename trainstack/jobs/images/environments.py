@@ -83,13 +83,13 @@ class Environments:
         await _say_once(say, omissions, "WARNING")
         prepared, notes = dict(programs), list[str]()
         for pool, recipe in recipes.items():
-            python = await self._ready(recipe, say)
+            python = await self._interpreter(recipe, say)
             notes += await asyncio.to_thread(_differences, recipe, python)
             prepared[pool] = replace(prepared[pool], python=python)
         await _say_once(say, notes)
         return prepared
 
-    async def _ready(self, recipe: Recipe, say: Say) -> Path:
+    async def _interpreter(self, recipe: Recipe, say: Say) -> Path:
         """The interpreter of an environment with what the recipe asks for."""
         if await asyncio.to_thread(_is_met_by_own, recipe):
             return Path(sys.executable)

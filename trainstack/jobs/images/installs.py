@@ -1,4 +1,4 @@
-"""What the RUN lines of a Dockerfile install with `pip install` or `uv pip install`, in words that uv takes.
+"""Packages that the RUN lines of a Dockerfile install with `pip install` or `uv pip install`, in words that uv takes.
 
 Commands are read as far as `&&` and `;` join them; whatever else a RUN line does is not done here.
 Sources: https://pip.pypa.io/en/stable/cli/pip_install/, https://docs.astral.sh/uv/pip/compatibility/ and
@@ -105,7 +105,7 @@ def installs_of(image: Image) -> tuple[list[Install], list[str]]:
         is_elsewhere = False
         for words in _commands_of(run):
             is_elsewhere |= words[0] == "cd"
-            install = None if is_elsewhere else _install(words, run.before)
+            install = None if is_elsewhere else _install_from(words, run.before)
             if install is None:
                 left.append(
                     " ".join(word if _SIGNS.issuperset(word) else shlex.quote(word) for word in words)
@@ -171,7 +171,7 @@ def _commands_of(run: Run) -> Iterator[list[str]]:
             yield words
 
 
-def _install(words: Sequence[str], image: Image) -> Install | None:
+def _install_from(words: Sequence[str], image: Image) -> Install | None:
     """None for another command, an install into another environment, or one that uses what is not understood or not there."""
     text = " ".join(words)
     command = _PIP.match(text)

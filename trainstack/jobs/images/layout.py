@@ -1,4 +1,4 @@
-"""Where the files of an image lie: a tree of paths of this machine, as the COPY lines of its Dockerfile make it."""
+"""The files of an image: a tree of paths of this machine, as the COPY lines of its Dockerfile make it."""
 
 import posixpath
 import re

@@ -1,4 +1,4 @@
-"""What the replicas of each worker pool run: a container's program, or the module of a Python package.
+"""The program of each worker pool's replicas: a container's program, or the module of a Python package.
 
 Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements and …/training/pre-built-containers,
 read 2026-11.

@@ -93,7 +93,7 @@ def recipe_of(image: Image) -> Recipe:
     Raises:
         ImageError: the base is not known here, or a file is too large.
     """
-    base = _known(image.base)
+    base = _known_base(image.base)
     if (packages := image.labels.get(PACKAGES_LABEL)) is not None:
         return _recipe(replace(base, needed=(*base.needed, *packages.split())), [])
     installs, not_done = installs_of(image)
@@ -101,7 +101,7 @@ def recipe_of(image: Image) -> Recipe:
         base,
         installs,
         (*not_done, *filterfalse(_BRINGS_UV.match, image.not_done)),
-        tuple(_not_installed(image, installs)),
+        tuple(_uninstalled_notes(image, installs)),
     )
 
 
@@ -124,7 +124,7 @@ def recipe_of_script(image: Image, install: Install | None) -> Recipe:
         f"The image has {', '.join(lacking)}, and the stack's own environment has not. A script that needs them names them in "
         "its requirements.txt, or install them beside the stack; Trainmaster's trainer needs: pip install 'trainmaster[tensorflow]'."
     )
-    return _recipe(_known(image.base), installs, notes=(note,) if lacking else ())
+    return _recipe(_known_base(image.base), installs, notes=(note,) if lacking else ())
 
 
 def _recipe(
@@ -142,7 +142,7 @@ def _recipe(
     return Recipe(base=base, installs=tuple(installs), not_done=not_done, notes=notes, key=key)
 
 
-def _not_installed(image: Image, installs: Sequence[Install]) -> Iterator[str]:
+def _uninstalled_notes(image: Image, installs: Sequence[Install]) -> Iterator[str]:
     """A file that declares packages, where no RUN line installs any."""
     if installs or image.tree == Path("/"):  # a base image alone
         return
@@ -188,7 +188,7 @@ def _walk(node: Node, below: Path) -> Iterator[tuple[Path, Path]]:
                 yield from _walk(child, below / name)
 
 
-def _known(name: str) -> Base:
+def _known_base(name: str) -> Base:
     base = base_of(name)
     if base is None:
         raise ImageError(

@@ -1,4 +1,4 @@
-"""How a replica ended, and the kind of failure."""
+"""Exits of replicas, and the kind of failure that each one is."""
 
 import signal
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How replicas are isolated from this machine: how each is started, and what it leaves behind."""
+"""Isolation of replicas from this machine: the start of each one, and what it leaves behind."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which buckets and folders of buckets a job's account may read and write, by the grants that the services enforce."""
+"""The buckets and folders of buckets that a job's account may read and write, by the grants that the services enforce."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -18,9 +18,9 @@ from trainstack.pubsub.api.streaming import serve_stream
 from trainstack.pubsub.errors import PubSubError, Unauthenticated
 from trainstack.pubsub.injections import struck_call
 from trainstack.pubsub.service import Service
-from trainmaster.local.iam.authorization import DeniedError, Resource, authorize
-from trainmaster.local.pubsub.errors import PermissionDenied, PubSubError, Unauthenticated
-from trainmaster.local.pubsub.injections import place_of, struck_call
+from trainstack.iam.authorization import DeniedError, Resource, authorize
+from trainstack.pubsub.errors import PermissionDenied, PubSubError, Unauthenticated
+from trainstack.pubsub.injections import place_of, struck_call
 
 # grpcio ships no types, so a call's context and a handler are Any.
 Context: TypeAlias = Any

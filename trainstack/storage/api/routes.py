@@ -13,7 +13,7 @@ from starlette.types import Scope
 from trainstack.storage.api import buckets, copies, notifications, objects, resumable, uploads
 from trainstack.storage.api.call import Call, json_answer
 from trainstack.storage.objects.errors import RefusedError, invalid
-from trainmaster.local.storage.api import buckets, copies, notifications, objects, uploads
+from trainstack.storage.api import buckets, copies, notifications, objects, uploads
 
 Method = Callable[[Call], Awaitable[Response]]
 

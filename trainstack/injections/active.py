@@ -98,6 +98,10 @@ class Account:
     struck: int = 0
     on: list[str] = field(default_factory=list)
 
+    def to_json(self) -> dict[str, object]:
+        """The injection with its account."""
+        return {**self.injection.to_json(), "asked": self.asked, "struck": self.struck, "on": list(self.on)}
+
     def strike(self, at: str, subjects: Sequence[str], seed: int) -> bool:
         """Whether the injection of this place strikes; counted, where the call's subjects match.
 
@@ -139,7 +143,8 @@ class Injections:
     def strike(self, at: str, subjects: Sequence[str] = ()) -> Injection | None:
         """The injection that strikes a call at this place (`storage.objects.insert`); its account is updated.
 
-        `subjects` are the names that `match` is compared with; accounts show the first. Injections that fit are evaluated in order until one strikes; those after it are not evaluated.
+        `subjects` are the names that `match` is compared with; accounts show the first. Injections that fit are
+        evaluated in order until one strikes; those after it are not evaluated.
         """
         with self._lock:
             for account in self._at(at):
@@ -155,10 +160,9 @@ class Injections:
         """
         new = {injection.name: Account(injection=injection) for injection in plan.injections}
         with self._lock:
+            kept = {name: account for name, account in self._accounts.items() if name not in new}
             self._seed = plan.seed
-            self._use(
-                {**{name: account for name, account in self._accounts.items() if name not in new}, **new}
-            )
+            self._use({**kept, **new})
 
     def remove(self, name: str | None = None) -> bool:
         """Remove the injection of that name, or all for None; return whether there was one."""
@@ -176,16 +180,10 @@ class Injections:
     def to_json(self) -> dict[str, object]:
         """The active plan, each injection with its account."""
         with self._lock:
-            shown = [
-                {
-                    **account.injection.to_json(),
-                    "asked": account.asked,
-                    "struck": account.struck,
-                    "on": list(account.on),
-                }
-                for account in self._accounts.values()
-            ]
-            return {"seed": self._seed, "injections": shown}
+            return {
+                "seed": self._seed,
+                "injections": [account.to_json() for account in self._accounts.values()],
+            }
 
     def _use(self, accounts: dict[str, Account]) -> None:
         self._accounts = accounts

@@ -14,13 +14,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from trainstack.gateway.authority import Authority
-from trainstack.gateway.egress import CHUNK_BYTES, closed, connect, open_stream
-from trainstack.gateway.machine import OwnAddressError, addresses_elsewhere
-from trainstack.gateway.plain import PlainRequest, plain_request
-from trainstack.gateway.routes import Backend, service_of
-from trainstack.iam.principals import Tokens
-from trainstack.loopback import GATEWAY_ADDRESS, LOOPBACK_HOSTS
-from trainstack.tasks import cancel_all
 from trainstack.gateway.egress import (
     CHUNK_BYTES,
     OwnAddressError,
@@ -29,6 +22,11 @@ from trainstack.gateway.egress import (
     connect,
     open_stream,
 )
+from trainstack.gateway.plain import PlainRequest, plain_request
+from trainstack.gateway.routes import Backend, service_of
+from trainstack.iam.principals import Tokens
+from trainstack.loopback import GATEWAY_ADDRESS, LOOPBACK_HOSTS
+from trainstack.tasks import cancel_all
 
 _HEAD_WITHIN_S = 10.0
 _MAX_CONNECTIONS = 2_000

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.iam.authentication import guarded
+from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
@@ -30,9 +31,6 @@ from trainstack.jobs.service import JobService
 from trainstack.json_bodies import google_error, is_disk_full, json_value
 from trainstack.project import project_number
 from trainstack.tuning.service import TuningService
-from trainstack.vertex.authorization import Authorized
-from trainstack.vertex.injections import named, subjects
-from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.vertex.injections import method_of, subjects
 
 _SERVICE = "aiplatform.googleapis.com"

@@ -8,19 +8,16 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 
 from trainstack.iam.authentication import UnauthenticatedError, authenticate
+from trainstack.iam.authorization import DeniedError, Resource, authorize
 from trainstack.iam.principals import Principal, Tokens, acting_as
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
 from trainstack.pubsub import wire
-from trainstack.pubsub.api.authorization import may_call
 from trainstack.pubsub.api.methods import REQUESTS, Method, methods_of
 from trainstack.pubsub.api.streaming import serve_stream
-from trainstack.pubsub.errors import PubSubError, Unauthenticated
-from trainstack.pubsub.injections import struck_call
-from trainstack.pubsub.service import Service
-from trainstack.iam.authorization import DeniedError, Resource, authorize
 from trainstack.pubsub.errors import PermissionDenied, PubSubError, Unauthenticated
 from trainstack.pubsub.injections import place_of, struck_call
+from trainstack.pubsub.service import Service
 
 # grpcio ships no types, so a call's context and a handler are Any.
 Context: TypeAlias = Any

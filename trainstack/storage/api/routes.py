@@ -10,10 +10,9 @@ from urllib.parse import unquote
 from starlette.responses import Response
 from starlette.types import Scope
 
-from trainstack.storage.api import buckets, copies, notifications, objects, resumable, uploads
+from trainstack.storage.api import buckets, copies, notifications, objects, uploads
 from trainstack.storage.api.call import Call, json_answer
 from trainstack.storage.objects.errors import RefusedError, invalid
-from trainstack.storage.api import buckets, copies, notifications, objects, uploads
 
 Method = Callable[[Call], Awaitable[Response]]
 

@@ -15,6 +15,7 @@ import trainmaster.cli
 import trainmaster.client
 from tests.client.served import served_context
 from trainmaster.cli.exits import stop_for
+from trainstack.find import NoStack
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,7 +30,7 @@ def exceptions(package: str, paths: list[str]) -> Iterator[type[Exception]]:
                 yield each
 
 
-OF_CLIENT = list(exceptions("trainmaster.client", list(trainmaster.client.__path__)))
+OF_CLIENT = [*exceptions("trainmaster.client", list(trainmaster.client.__path__)), NoStack]
 OF_COMMAND = list(exceptions("trainmaster.cli", list(trainmaster.cli.__path__)))
 
 

@@ -118,7 +118,7 @@ _STATUSES = {
 def _message(error: Exception, status: Exit) -> str:
     text = str(getattr(error, "message", "") or error)
     module = type(error).__module__
-    if status is not Exit.UNREACHABLE or module.startswith("trainmaster."):
+    if status is not Exit.UNREACHABLE or module.startswith(("trainmaster.", "trainstack.")):
         return text
     if module.startswith("google.auth"):
         return f"{text}\n{CREDENTIALS}"

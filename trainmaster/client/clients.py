@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trainmaster.client.context import Context
-from trainmaster.orchestrator.core.requests.incoming import IDEMPOTENCY_KEY
+from trainmaster.orchestrator.core.names import IDEMPOTENCY_KEY
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ OBJECT_NAME_MAX_BYTES = 1024  # https://cloud.google.com/storage/quotas
 EXACT_TIME_FORMAT = "%Y%m%dt%H%M%S%f"
 MICROSECOND_CHARS = 6
 
+IDEMPOTENCY_KEY = "idempotency_key"
+"""The attribute of a message by which its repetitions are known."""
 REQUESTS_PREFIX = "requests/"
 RULES_PREFIX = "rules/"
 TEMPLATES_PREFIX = "templates/"

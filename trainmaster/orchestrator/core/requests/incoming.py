@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.documents.faults import listed, nearest, plai
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.names import (
+    IDEMPOTENCY_KEY,
     REQUEST_SUFFIXES,
     REQUESTS_PREFIX,
     RULES_PREFIX,
@@ -28,7 +29,6 @@ from trainmaster.orchestrator.core.runs.record import Source
 ORDER_KEYS = ("fire", "rollback", "cancel")
 """A document is an order when it has one of these keys; no request has such a key."""
 
-IDEMPOTENCY_KEY = "idempotency_key"
 MESSAGE_BASE = "message"
 GENERATION_MAX = 2**63 - 1
 """Generations and sizes are 64-bit integers: https://cloud.google.com/storage/docs/json_api/v1/objects#resource"""

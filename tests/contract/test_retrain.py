@@ -1,14 +1,16 @@
 """From a dropped rule to a launched run."""
 
+import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At
 from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld, rule
-from tests.contract.world import INBOX, LEASE, LEDGER, schema
+from tests.contract.world import INBOX, LEASE, LEDGER, Boundary, Killed, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.runs.job import JobState
@@ -391,6 +393,31 @@ def test_a_storm_puts_the_rule_into_quarantine_until_it_is_dropped_again(world: 
     assert world.rule_status()["state"] == "accepted"
     world.signal(world.alerted("after", "drift"))
     assert len(world.records()) == 61
+
+
+@pytest.mark.parametrize("after_the_call", [False, True])
+def test_a_storm_is_stopped_and_reported_wherever_the_process_crashes(*, after_the_call: bool) -> None:
+    crashes = 0
+    for call in itertools.count():
+        world = RuleWorld()
+        world.drop_rule(rule({"alert": {"policy": "*"}}, request=SMALL, max_per_day=1000))
+        states = world.services().rule_states
+        held = states.read("cassava")
+        assert held.state is not None
+        world.wait(60)
+        states.replace(held, replace(held.state, number=60, fired_at=(world.clock.now(),) * 60))
+        alert = world.alerted("61", "drift")
+        try:
+            world.signal(alert, Boundary(die_at=call, die_after_the_call=after_the_call))
+        except Killed:
+            crashes += 1
+            world.signal(alert)
+        assert world.rule_status()["state"] == "quarantined"
+        assert {notice.id.rpartition("/")[2] for notice in world.notices.published} == {"quarantined"}
+        assert world.records() == []
+        if crashes == call:
+            break
+    assert crashes > 5
 
 
 def test_arrivals_that_no_rule_watches_are_dropped_without_being_read(world: RuleWorld) -> None:

@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take, take_upload
 from trainmaster.orchestrator.flows.retraining.events import take_notice, take_signal
-from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.retraining.tick import tick_rules
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult
 from trainmaster.orchestrator.flows.turns import Turns
@@ -108,7 +108,7 @@ class RuleWorld(World):
         """A tick's turns of the rules, without the runs."""
         services = self.services(boundary)
         turns = Turns(services)
-        done = list(tick(services, turns))
+        done = list(tick_rules(services, turns))
         turns.end()
         return done
 

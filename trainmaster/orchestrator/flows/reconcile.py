@@ -69,7 +69,7 @@ def _look_at_all(
     items = turns.order(Kind.RUN, markers)
     yield from _quarantine_results(turns, markers)
     looked_at = 0
-    for done in turns.each(items, lambda item: _look_at(services, markers[item], waiting), until=until):
+    for done in turns.give_turns(items, lambda item: _look_at(services, markers[item], waiting), until=until):
         looked_at += 1
         yield from _results_of(markers[done.item], done)
     left = len(items) - looked_at

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from trainmaster.orchestrator.flows.reconcile import reconcile
-from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.retraining.tick import tick_rules
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, RUNS_SHARE, Turns
 from trainmaster.orchestrator.log_events import LogEvent
@@ -30,7 +30,7 @@ def take_tick(services: Services) -> Iterator[FlowResult]:
         yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
     rules_first = bool(markers) and turns.careful
     runs = partial(reconcile, services, turns, markers)
-    rules = partial(tick, services, turns, reserved=RUNS_SHARE + QUEUE_SHARE if rules_first else 0.0)
+    rules = partial(tick_rules, services, turns, reserved=RUNS_SHARE + QUEUE_SHARE if rules_first else 0.0)
     failure: Exception | None = None
     # Otherwise runs first: the end of a run makes room for its rule's next run.
     for part in (rules, runs) if rules_first else (runs, rules):

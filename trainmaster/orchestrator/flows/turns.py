@@ -191,7 +191,7 @@ class Turns:
             self._forget_failures(item)
         return result
 
-    def each(
+    def give_turns(
         self, items: Sequence[Item], work: Callable[[Item], _Result], *, until: datetime, at_once: int = 1
     ) -> Iterator[Done[_Result]]:
         """Give each item its turn, in this order, as long as there is time: at least one gets it.
@@ -199,7 +199,7 @@ class Turns:
         What is left comes first in the next tick. Yields in the same order; ends with the first that got no turn.
         """
 
-        def turn(number: int, item: Item) -> Done[_Result] | None:
+        def take_turn(number: int, item: Item) -> Done[_Result] | None:
             if number > 0 and self._services.clock.now() >= until:
                 return None
             try:
@@ -207,7 +207,9 @@ class Turns:
             except Exception as error:  # for the caller, who reports it and continues with the other items
                 return Done(item=item, error=error)
 
-        for number, done in enumerate(_iter_results(turn, items, 1 if items and self.careful else at_once)):
+        for number, done in enumerate(
+            _iter_results(take_turn, items, 1 if items and self.careful else at_once)
+        ):
             if done is None:
                 self._stop(items[:number], items[number])
                 return

@@ -145,7 +145,7 @@ def finish_run(
     due = {name: step for name, step in steps.items() if is_due(held.record, name, now)}
     outcomes: dict[str, str | Exception | None] = {}
     for name, step in due.items():
-        outcomes[name] = _outcome(step, end)
+        outcomes[name] = _run_step(step, end)
         if isinstance(outcomes[name], str):
             end.waiting.add(name)
     held = _record_outcomes(end, outcomes)
@@ -163,7 +163,7 @@ def finish_run(
     return Finished(held=held, problems=problems, ran=bool(due))
 
 
-def _outcome(step: Step, end: End) -> str | Exception | None:
+def _run_step(step: Step, end: End) -> str | Exception | None:
     """None if the step is done; else what it waits for, or its error, which must not stop the other steps."""
     try:
         return step(end)

@@ -38,7 +38,7 @@ def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
             continue
         decide: Decide = partial(decide_on_signal, rule, signal)
         try:
-            turn = _turn(services, rule, decide, decide, known)
+            turn = _take_turn_at_once(services, rule, decide, decide, known)
         except Exception as error:  # raised below, when the other rules have decided
             failure = error
         else:
@@ -57,20 +57,20 @@ def take_notice(services: Services, parsed: ParsedNotice) -> Iterator[FlowResult
     if parsed.signal is not None:
         yield from take_signal(services, parsed.signal)
     if parsed.ended_run_id is not None:
-        yield from _after(services, parsed.ended_run_id)
+        yield from _fire_queued(services, parsed.ended_run_id)
 
 
-def _after(services: Services, run_id: str) -> Iterator[FlowResult]:
+def _fire_queued(services: Services, run_id: str) -> Iterator[FlowResult]:
     held = services.ledger.find(run_id)
     rule_id = held.record.source.rule_id if held is not None else None
     rule = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
     if rule is None or rule.quarantine is not None or rule.while_running is not WhileRunning.QUEUE_ONE:
         return
     # With more to count, the tick decides: data may be newer than its oldest part suggests.
-    yield from _turn(services, rule, partial(decide_on_tick, rule), decide_nothing, {}).results
+    yield from _take_turn_at_once(services, rule, partial(decide_on_tick, rule), decide_nothing, {}).results
 
 
-def _turn(
+def _take_turn_at_once(
     services: Services, rule: Rule, decide: Decide, decide_early: Decide, known: dict[str, Batch]
 ) -> Turn:
     """The rule's turn with the arrivals so far; `decide_early` decides if there are more than can be counted together.

@@ -40,7 +40,7 @@ def check_drops(
     for item, why in turns.items_in_quarantine(unknown):
         yield from _quarantine(services, turns, item, why)
     checked = 0
-    for done in turns.each(items, lambda item: _check(services, unknown[item]), until=until):
+    for done in turns.give_turns(items, lambda item: _check(services, unknown[item]), until=until):
         checked += 1
         yield from _results_of(done)
     if checked < len(items):
@@ -102,7 +102,7 @@ def retire_deleted(
     gone = {rule_item(rule): rule for rule in _deleted_rules(held.book, found)}
     due = [item for item in gone if turns.may_take(item)]
     book = held.book
-    for done in turns.each(due, lambda item: _retire(services, gone[item]), until=until):
+    for done in turns.give_turns(due, lambda item: _retire(services, gone[item]), until=until):
         rule = gone[done.item]
         if done.result is None:
             severity = "WARNING" if isinstance(done.error, TrainmasterError) else "CRITICAL"

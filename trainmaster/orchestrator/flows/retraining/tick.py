@@ -29,7 +29,7 @@ ROUNDS_MAX = 20
 """How often a tick counts that many; the rest is left to the next tick."""
 
 
-def tick(services: Services, turns: Turns, *, reserved: float = 0.0) -> Iterator[FlowResult]:
+def tick_rules(services: Services, turns: Turns, *, reserved: float = 0.0) -> Iterator[FlowResult]:
     """Give every rule its turn. Safe to repeat and to run concurrently: a tick that loses a race stops quietly.
 
     One rule's failure is reported, and costs no other rule its turn. `reserved`: the share of the function's time
@@ -45,7 +45,7 @@ def tick(services: Services, turns: Turns, *, reserved: float = 0.0) -> Iterator
     yield from retire_deleted(services, turns, held, found, until)
     yield from quarantine_rules(services, turns, held)
     for _ in range(ROUNDS_MAX):
-        more = yield from _round(services, turns, until)
+        more = yield from _give_turns(services, turns, until)
         if not more:
             break
     else:
@@ -54,7 +54,7 @@ def tick(services: Services, turns: Turns, *, reserved: float = 0.0) -> Iterator
     yield from check_drops(services, turns, held.book, found.files, turns.until(reserved))
 
 
-def _round(services: Services, turns: Turns, until: datetime) -> Generator[FlowResult, None, bool]:
+def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[FlowResult, None, bool]:
     """Count some batches and give every rule its turn. Returns whether there are more batches to count.
 
     The order of reads matters. The names are read before the book, so objects that arrive after a rule was accepted are
@@ -72,7 +72,7 @@ def _round(services: Services, turns: Turns, until: datetime) -> Generator[FlowR
     states = yield from _states(services, turns, [item for item in items if item in counting], owed, until)
     batches = services.arrivals.read(names) if states else ()
 
-    def turn(item: Item) -> Turn:
+    def count_and_decide(item: Item) -> Turn:
         rule, counts = rules[item], item in counting
         # What is still to count may be newer: then the data has not settled, whatever its oldest part suggests.
         decide: Decide = decide_nothing if more and counts else partial(decide_on_tick, rule)
@@ -83,7 +83,7 @@ def _round(services: Services, turns: Turns, until: datetime) -> Generator[FlowR
     left = [item for item in items if item in owed and item not in states]
     ready = [item for item in items if item not in counting or item in states]
     took = 0
-    for done in turns.each(ready, turn, until=until, at_once=services.turns_at_once):
+    for done in turns.give_turns(ready, count_and_decide, until=until, at_once=services.turns_at_once):
         took += 1
         yield from _results_of(done, owed, () if done.result is None else done.result.results)
     left += ready[took:]
@@ -99,7 +99,7 @@ def _states(
     services: Services, turns: Turns, items: Sequence[Item], owed: set[Item], until: datetime
 ) -> Generator[FlowResult, None, dict[Item, HeldState]]:
     states = dict[Item, HeldState]()
-    reads = turns.each(
+    reads = turns.give_turns(
         items, lambda item: services.rule_states.read(item.name), until=until, at_once=services.turns_at_once
     )
     for done in reads:

@@ -74,7 +74,7 @@ class SilentSimulation(Simulation):
 
 def test_an_order_to_cancel_that_does_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "trainmaster.orchestrator.flows.intake.cancel", lambda *_: FlowResult(message="nothing was done")
+        "trainmaster.orchestrator.flows.orders.cancel", lambda *_: FlowResult(message="nothing was done")
     )
     tally = simulate(seed="broken", events=EVENTS // 2, odds=Odds(cancel_order=0.3))
     assert any("although an order cancelled it" in violation for violation in tally.violations)

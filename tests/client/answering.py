@@ -44,7 +44,7 @@ class Functions:
 @contextmanager
 def served_functions(folder: Path) -> Iterator[Functions]:
     """A context with storage and Pub/Sub."""
-    with served_context(folder) as served, pubsub.serve(folder / "pubsub") as host:
+    with served_context(folder, publishes=True) as served, pubsub.serve(folder / "pubsub") as host:
         with clients_of(host) as clients:
             clients.publisher.create_topic(name=TOPIC)
             clients.subscriber.create_subscription(name=SUBSCRIPTION, topic=TOPIC)

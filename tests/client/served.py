@@ -9,9 +9,10 @@ from typing import Any
 
 from tests.command import Done, trainmaster
 from tests.ready_stack import announce
-from trainmaster.client.clients import Clients
+from trainmaster.client.clients import REQUESTS_TOPIC, Clients
 from trainmaster.client.context import context_of_stack
 from trainstack.storage import serve
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = "trainmaster-local"
@@ -40,8 +41,10 @@ def run_record(example: str = "succeeded", **changes: Any) -> dict[str, Any]:  #
 
 
 @contextmanager
-def served_context(folder: Path, **more: str) -> Iterator[Served]:
-    """`more` are variables of further services, for example VERTEX_EMULATOR_HOST."""
+def served_context(folder: Path, *, publishes: bool = False, **more: str) -> Iterator[Served]:
+    """`more` are variables of further services, for example VERTEX_EMULATOR_HOST. `publishes`: the ledger says what
+    the deployment is.
+    """
     with serve(folder / "storage") as url:
         variables = {
             "GOOGLE_CLOUD_PROJECT": PROJECT,
@@ -57,7 +60,23 @@ def served_context(folder: Path, **more: str) -> Iterator[Served]:
         with Clients(context_of_stack(variables, state)) as clients:
             for name in BUCKETS:
                 clients.storage.create_bucket(f"{PROJECT}-{name}")
-            yield Served(clients=clients, folder=folder)
+            served = Served(clients=clients, folder=folder)
+            if publishes:
+                served.write("ledger", DEPLOYMENT_OBJECT, deployment())
+            yield served
+
+
+def deployment() -> dict[str, Any]:  # Any: a JSON document
+    """What a deployment with the shipped policy and prices publishes."""
+    from trainmaster.client.deployment import deployment_document
+
+    resources = {
+        "buckets": {name: f"{PROJECT}-{name}" for name in BUCKETS},
+        "topics": {"requests": REQUESTS_TOPIC},
+        "images": {"trainer": "trainer:latest"},
+    }
+    policy, prices = ((ROOT / "functions" / f"{name}.yaml").read_bytes() for name in ("policy", "prices"))
+    return deployment_document(resources, project=PROJECT, region="us-central1", policy=policy, prices=prices)
 
 
 BUCKETS = ("inbox", "ledger", "models", "champions", "data")

@@ -30,7 +30,7 @@ SCRIPT = "model_name: starter\nscript: {file: train.py}\ncluster:\n  chief: {mac
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
+    with served_context(tmp_path_factory.mktemp("served"), publishes=True) as served:
         yield served
 
 

@@ -31,7 +31,7 @@ NOW = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
+    with served_context(tmp_path_factory.mktemp("served"), publishes=True) as served:
         write_rules(served)
         yield served
 
@@ -158,7 +158,7 @@ cooldwn_s: 3
 @pytest.mark.parametrize(("state", "shown"), [("accepted", "accepted"), ("disabled", "paused")])
 def test_apply_says_that_a_paused_rule_is_active_again(tmp_path: Path, state: str, shown: str) -> None:
     is_active = state == "accepted"
-    with served_context(tmp_path) as served:
+    with served_context(tmp_path, publishes=True) as served:
         write_rules(served)
         ledger = served.clients.storage.bucket(served.clients.context.ledger_bucket)
         book = json.loads(bytes(ledger.blob("rules/book.json").download_as_bytes()))
@@ -179,7 +179,7 @@ def test_apply_says_that_a_paused_rule_is_active_again(tmp_path: Path, state: st
 
 
 def test_apply_warns_of_a_watched_bucket_that_does_not_exist(tmp_path: Path) -> None:
-    with served_context(tmp_path) as served:
+    with served_context(tmp_path, publishes=True) as served:
         book = example("rule_book.v1.one_rule")
         watched = ("my-project-data", "trainmaster-local-data")  # the second exists
         when = [{"new_data": {"objects": f"gs://{bucket}/**"}} for bucket in watched]
@@ -198,7 +198,7 @@ def test_apply_warns_of_a_watched_bucket_that_does_not_exist(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("model", ["cassava-resnet50", "flowers-b0"])
 def test_apply_names_the_model_of_a_rule_that_the_file_replaces(tmp_path: Path, model: str) -> None:
-    with served_context(tmp_path) as served:
+    with served_context(tmp_path, publishes=True) as served:
         write_rules(served)
         answer = {"dropped_name": "rules/weekly.yaml", "rule_id": "weekly", "generation": 2**62}
         served.write("ledger", "status/rules/weekly.yaml.json", example("rule_status.v1.accepted") | answer)
@@ -217,7 +217,7 @@ def test_apply_names_the_model_of_a_rule_that_the_file_replaces(tmp_path: Path, 
 
 
 def test_several_rules_are_removed_at_once_and_none_if_one_is_unknown(tmp_path: Path) -> None:
-    with served_context(tmp_path) as served:
+    with served_context(tmp_path, publishes=True) as served:
         write_rules(served)
         inbox = served.clients.storage.bucket(served.clients.context.inbox_bucket)
         names = ["rules/weekly.yaml", "rules/bad.yaml"]
@@ -273,7 +273,7 @@ def test_a_second_rollback_names_the_champion_that_the_first_one_replaced(tmp_pa
     assert isinstance(back, Champion)
     assert before.current is not None
     document: Any = encoded(back)
-    with served_context(tmp_path) as served:
+    with served_context(tmp_path, publishes=True) as served:
         served.write("ledger", "champions/cassava-resnet50.json", document)
         done = served.trainmaster("champions", "rollback", "cassava-resnet50")
     assert (done.status, done.out) == (2, "")

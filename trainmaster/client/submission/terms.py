@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.context import TEAM_VARIABLE, Context
 from trainmaster.client.deployment import read_deployment
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import Refused
 from trainmaster.client.machines import shipped_machines
 from trainmaster.client.submission.source import UnusableFile, read_file
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
@@ -76,18 +76,15 @@ class Terms:
 
 
 def deployed_terms(clients: "Clients") -> Terms:
-    """Those that the context's deployment publishes; for one that publishes none, the shipped ones.
+    """Those that the context's deployment publishes.
 
     Raises:
+        NotFound: it publishes none: an older version made it, or none is there.
         Refused: this version cannot read them, and the message has every fault; or the policy has teams, and the
             context names none of them.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
-    context = clients.context
-    try:
-        deployment = read_deployment(clients)
-    except NotFound:
-        return terms_with_policy(context)
+    context, deployment = clients.context, read_deployment(clients)
     _refuse(schema_faults(schema("policy.v1"), deployment.policy), "policy")
     _refuse(schema_faults(schema("prices.v1"), deployment.prices), "price table")
     try:

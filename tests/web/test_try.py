@@ -66,8 +66,8 @@ def test_a_sound_request_shows_its_job_and_cost(browser: Browser) -> None:
 
 
 def test_the_plan_says_what_would_happen_first(browser: Browser) -> None:
-    assert "<dt>would</dt><dd>start at once" in answer(browser, SMALL, "/try")
-    assert "<dt>would</dt>" not in answer(browser, SMALL)
+    assert "<dt>Would</dt><dd>start at once" in answer(browser, SMALL, "/try")
+    assert "<dt>Would</dt>" not in answer(browser, SMALL)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

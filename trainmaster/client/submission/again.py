@@ -20,7 +20,7 @@ def request_again(clients: "Clients", run: Run) -> Examination:
 
     Raises:
         Refused: the run was rejected, its text is gone, or the deployment would refuse it now.
-        NotFound: the ledger's document is damaged.
+        NotFound: the ledger's document is damaged, or the deployment publishes no policy.
         google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
     """
     record = run.record

@@ -36,7 +36,7 @@ def read_request_text(clients: "Clients", run: Run) -> RequestText:
     Lines of a rejected request that may hold a secret are replaced by HIDDEN.
 
     Raises:
-        NotFound: the ledger's document is damaged.
+        NotFound: the ledger's document is damaged, or the deployment publishes no policy.
         google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
     """
     record = run.record

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from trainstack.outbox import Send
-from trainstack.publisher import Message, Publish
+if TYPE_CHECKING:  # so that the command, which reads plans, starts without a service
+    from trainstack.outbox import Send
+    from trainstack.publisher import Message, Publish
 
 KEPT_SUBJECTS = 1000
 """The maximum number of struck calls that an account lists; counts have no limit."""
@@ -226,15 +227,15 @@ async def apply_injections(
 def injected_send(
     injections: Injections,
     at: str,
-    send: Publish,
-    subjects: Callable[[str, Sequence[Message]], tuple[str, ...]],
-) -> Send:
+    send: "Publish",
+    subjects: Callable[[str, "Sequence[Message]"], tuple[str, ...]],
+) -> "Send":
     """`send` in a thread, with the injections at this place; what an injection drops counts as sent.
 
     It raises `Struck` for an error before or after.
     """
 
-    async def send_one(key: str, messages: Sequence[Message]) -> None:
+    async def send_one(key: str, messages: "Sequence[Message]") -> None:
         do = functools.partial(asyncio.to_thread, send, key, messages)
         try:
             await apply_injections(injections, at, subjects(key, messages), do)

@@ -65,18 +65,6 @@ def test_every_trial_is_either_shown_or_counted(active: int, finished: int, most
     assert {each.id for each in (*chosen, *left_out)} == {each.id for each in drawn.trials}
 
 
-def test_failed_and_cancelled_trials_are_told_from_infeasible_ones() -> None:
-    reasons = "The replica workerpool0-0 exited with a non-zero status of 1.", "CANCELED", "no metric"
-    ends = [
-        trial(number, state=TrialState.INFEASIBLE, reason=each)
-        for number, each in enumerate(reasons, start=1)
-    ]
-    assert counts(ends) == "1 failed, 1 infeasible, 1 cancelled"
-    rows = lines(study(*ends), width=120, height=12)
-    for row, word in zip(rows[1:], ("FAILED", "CANCELLED", "INFEASIBLE"), strict=False):
-        assert word in row
-
-
 def test_a_row_says_how_far_a_trial_is_and_how_long_it_has_run() -> None:
     drawn = study(trial(1, state=TrialState.ACTIVE, curve=(0.3, 0.6, 0.5)))
     board = Board(study=drawn, at=NOW, progress={"1": "epoch 3/10"})

@@ -162,7 +162,7 @@ def test_a_bad_end_has_the_likely_repair(served: Served) -> None:
     served.write("ledger", "runs/long.json", cancelled)
     done = served.trainmaster("wait", "long")
     assert done.status == 1
-    assert "long timed out: the job ran longer than its timeout of 10 s.\n" in done.err
+    assert "long was cancelled: the job ran longer than its timeout of 10 s.\n" in done.err
     assert "Likely repair: raise `scheduling.timeout_s`, or train for fewer steps\nSee more:" in done.err
 
 

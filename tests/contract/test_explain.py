@@ -26,6 +26,7 @@ from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.submission.resume import cancel
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
@@ -248,40 +249,39 @@ def test_a_trial_that_refused_its_arguments_is_reported_as_that_and_not_as_a_mis
         assert each.failure == Failure(message=told, replica=CHIEF, last_lines=USAGE)
     assert record.failure == Failure(
         code=3,
-        message=f"2 of 2 trials failed; the first, trial 1, {CHIEF}: {told}",
+        message=f"2 of 2 trials are infeasible; the first, trial 1, {CHIEF}: {told}. Too many trials failed.",
         replica=CHIEF,
         last_lines=USAGE,
     )
     (problem,) = record.problems
-    assert problem.startswith("no trial is best: 2 of 2 failed before any reported 'accuracy'")
+    assert problem.startswith("no trial is best: none reported 'accuracy' (2 infeasible)")
 
 
-@pytest.mark.parametrize("words", ["Too many trials failed (4). The first, 1: x", "Internal error occurred."])
-def test_reason_and_problem_of_a_tuning_count_alike_and_quote_the_trial_that_failed_first(words: str) -> None:
-    """Trials end in another order than that of their ids, and those after the first are cancelled."""
+def test_reason_and_problem_of_a_tuning_count_alike_and_quote_the_trial_that_ended_first() -> None:
+    """Trials end in another order than that of their ids; the service does not say which of them it cancelled."""
     reason = f"The replica {CHIEF} exited with a non-zero status of 2."
     third = replace(infeasible(3, reason), end_time=START)
     cancelled = [infeasible(number, "The trial's job was cancelled.") for number in (1, 2)]
     trials = [*cancelled, third, infeasible(4, reason)]
-    _, record, _ = tuned(JobState.FAILED, trials, refused=4, words=words)
+    _, record, _ = tuned(JobState.FAILED, trials, refused=4, words="Internal error occurred.")
     assert record.failure is not None
     cause = f"trial 3, {CHIEF}: the program rejected its arguments: {USAGE[-1]}"
-    more = "" if "trials" in words else f". {words}"
-    assert record.failure.message == f"2 of 4 trials failed, and 2 were cancelled; the first, {cause}{more}"
+    told = f"4 of 4 trials are infeasible; the first, {cause}. Internal error occurred."
+    assert record.failure.message == told
     (problem,) = record.problems
-    assert problem.startswith("no trial is best: 2 of 4 failed before any reported 'accuracy'")
+    assert problem.startswith("no trial is best: none reported 'accuracy' (4 infeasible)")
 
 
-def test_the_first_failed_trial_is_quoted_also_where_the_service_gives_its_reason() -> None:
+def test_a_trial_without_an_error_in_its_log_is_quoted_with_the_services_reason() -> None:
     missing = "The trial ended without reporting the metric 'accuracy'; it reported no metric."
-    _, record, _ = tuned(JobState.FAILED, [infeasible(1, missing), infeasible(2)], refused=2)
+    first = replace(infeasible(2, missing), end_time=START)
+    _, record, _ = tuned(JobState.FAILED, [infeasible(1), first], refused=1)
     assert record.failure is not None
-    assert record.failure.message == f"2 of 2 trials failed; the first, trial 1: {missing}"
+    told = f"2 of 2 trials are infeasible; the first, trial 2: {missing} Too many trials failed."
+    assert record.failure.message == told
 
 
-def test_of_many_failed_trials_the_first_are_read_and_those_with_a_reason_of_the_services_own_are_not() -> (
-    None
-):
+def test_of_many_infeasible_trials_the_logs_of_the_first_are_read() -> None:
     missing = "The trial ended without reporting the metric 'accuracy'; it reported no metric."
     trials = [infeasible(number) for number in range(1, 7)] + [infeasible(7, missing)]
     _, record, boundary = tuned(JobState.FAILED, trials, refused=7)
@@ -289,6 +289,17 @@ def test_of_many_failed_trials_the_first_are_read_and_those_with_a_reason_of_the
     assert [each.id for each in record.tuning.trials if each.failure] == ["1", "2", "3"]
     assert boundary.calls.count("read log") == TRIALS_EXPLAINED
     assert record.tuning.trials[-1].infeasible_reason == missing
+
+
+def test_trials_that_ended_after_the_cancellation_was_requested_have_no_log_read() -> None:
+    world, incoming, job = launched_tuning()
+    cancel(world.services(), world.ledger.present(incoming.run_id))
+    late = replace(infeasible(1), end_time=world.clock.now() + timedelta(seconds=1))
+    world.try_out(world.record(incoming.run_id), JobState.CANCELLED, [late])
+    boundary = Boundary()
+    world.complete(world.hint(job), boundary)
+    assert world.record(incoming.run_id).state is RunState.CANCELLED
+    assert "read log" not in boundary.calls
 
 
 def test_a_tuning_that_succeeded_says_why_some_trials_failed_and_waits_for_no_log() -> None:

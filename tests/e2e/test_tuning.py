@@ -152,9 +152,10 @@ def test_a_tuning_whose_program_refuses_a_parameter_says_so_in_the_record(projec
     assert told.startswith("the program rejected its arguments: ")
     assert "unrecognized arguments: --rates=" in told
     assert trial["failure"]["last_lines"][0].startswith("usage: ")
-    assert record["failure"]["message"] == f"1 of 1 trials failed; the first, trial 1, workerpool0-0: {told}"
+    told = f"1 of 1 trials are infeasible; the first, trial 1, workerpool0-0: {told}"
+    assert record["failure"]["message"].startswith(told)
     (problem,) = record["problems"]
-    assert problem.startswith("no trial is best: 1 of 1 failed before any reported 'loss'")
+    assert problem.startswith("no trial is best: none reported 'loss' (1 infeasible)")
 
 
 def test_a_tuning_that_is_cancelled_on_vertex_ends_cancelled_with_no_process_left(project: Project) -> None:

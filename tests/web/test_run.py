@@ -106,7 +106,7 @@ def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(br
 def test_a_running_run_says_how_often_it_was_restarted(browser: Browser, logged: Logged) -> None:
     logged.record("stumbles", job_id="7")
     for second in (80, 90):
-        line = "The replica workerpool0-0 exited with status 137 and is restarted."
+        line = "Internal error occurred for the current attempt."
         logged.write("7", second, textPayload=line)
     assert "; restarted twice, last " in browser.get("/runs/stumbles").text
     assert "; restarted" not in browser.get("/runs/trains").text

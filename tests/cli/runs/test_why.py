@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -252,8 +253,17 @@ def test_a_metric_of_the_study_that_means_another_value_in_the_model_is_explaine
 def test_a_run_that_its_timeout_ended_is_not_shown_as_cancelled_by_a_user() -> None:
     record = replace(RUNS["failed"]().record, state=RunState.CANCELLED)
     assert record.failure is not None
-    words = "the job ran longer than its timeout of 8 s."
-    ended = replace(record, failure=replace(record.failure, message=words, last_lines=None))
+    assert record.job is not None
+    assert record.request is not None
+    document = {**record.request.document, "scheduling": {"timeout_s": 8}}
+    job = replace(record.job, state=JobState.CANCELLED, start_time=NOW - timedelta(seconds=8), end_time=NOW)
+    words = "the job ran longer than its timeout of 8 s"
+    ended = replace(
+        record,
+        job=job,
+        request=replace(record.request, document=document),
+        failure=replace(record.failure, message=words, last_lines=None),
+    )
     shown = text_of(explained(ended), 100)
     assert f"timed out    {words}\n" in shown
     assert "repair       raise `scheduling.timeout_s`, or train for fewer steps\n" in shown

@@ -136,7 +136,7 @@ def test_a_failed_trial_shows_the_last_line_of_its_replica_and_no_link() -> None
     seen = replace(tuning(study(failed)), last_lines={"3/workerpool0-0": "odd depth is bad"})
     text = printed(seen)
     assert (
-        "trial 3 failed after 30 s: workerpool0-0 exited with status 1, its last line: odd depth is bad"
+        "trial 3 infeasible after 30 s: workerpool0-0 exited with status 1, its last line: odd depth is bad"
         in text
     )
     silent = printed(replace(seen, last_lines={}))

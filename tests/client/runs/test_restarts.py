@@ -1,4 +1,4 @@
-"""The restarts of a job and its replicas are shown, on real storage and logging servers."""
+"""How often Vertex AI tried a job again is shown, on real storage and logging servers."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.client.served import ROOT, served_context
 from trainstack import logging
 
 SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
-KILLED = "The replica workerpool0-0 exited with status 137 and is restarted."
+AGAIN = "Internal error occurred for the current attempt."
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,11 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
 
 def test_status_why_and_wait_show_how_often_a_running_job_was_restarted(logged: Logged) -> None:
     logged.record("again", job_id="1")
-    logged.write("1", 70, "workerpool0-0", textPayload="I print: replica x is restarted.")
-    logged.write("1", 80, textPayload=KILLED)
+    logged.write("1", 70, "workerpool0-0", textPayload=f"I print: {AGAIN}")
+    logged.write("1", 80, textPayload=AGAIN)
     for words in (("status", "again"), ("why", "again")):
         assert "; restarted once, at " in logged.served.trainmaster(*words).out
-    logged.write("1", 90, textPayload=KILLED)
+    logged.write("1", 90, textPayload=AGAIN)
     document = json.loads(logged.served.trainmaster("why", "again", "-o", "json").out)
     SCHEMA.validate(document)
     assert document["run"]["restarts"]["count"] == 2
@@ -39,8 +39,8 @@ def test_status_why_and_wait_show_how_often_a_running_job_was_restarted(logged: 
 
 
 def test_why_shows_the_restarts_after_the_end_too_and_those_of_a_stopped_stack(logged: Logged) -> None:
-    logged.write("4", 70, textPayload=KILLED)
-    logged.write("4", 80, textPayload="Internal error occurred for the current attempt.")
+    logged.write("4", 70, textPayload=AGAIN)
+    logged.write("4", 80, textPayload=AGAIN)
     logged.write("4", 80, textPayload="The local stack was stopped while this job ran.")
     for state in ("succeeded", "failed"):
         logged.record(state, state, job_id="4")
@@ -52,5 +52,5 @@ def test_why_shows_the_restarts_after_the_end_too_and_those_of_a_stopped_stack(l
 def test_a_job_without_a_restart_is_only_running(logged: Logged) -> None:
     logged.record("quiet", job_id="2")
     logged.write("2", 80, textPayload="Job is running.")
-    logged.write("3", 80, textPayload=KILLED)
+    logged.write("3", 80, textPayload=AGAIN)
     assert "restarted" not in logged.served.trainmaster("status", "quiet").out

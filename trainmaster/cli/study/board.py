@@ -13,7 +13,6 @@ from trainmaster.client.study.study import Study, Trial, counts, number, shown
 from trainmaster.client.terminal import one_line, plural
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
-from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -68,7 +67,7 @@ class Board:
         for place, trial in enumerate(trials):
             best = "bold green" if trial is self.study.best else ""
             row = [Text(column.cells[place], style=best) for column in columns]
-            row[1].stylize("" if trial.word == CANCELLED else _STYLES.get(trial.state, ""))
+            row[1].stylize(_STYLES.get(trial.state, ""))
             table.add_row(*row)
         hidden = len(self.study.parameters) - sum(column.is_parameter for column in columns)
         said = [f"{plural(len(left_out), 'more trial')}: {counts(left_out)}"] if left_out else []

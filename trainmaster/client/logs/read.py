@@ -42,8 +42,6 @@ class Selection:
     since: datetime | None = None
     text: str | None = None
     """Regardless of case, in the text of a line or anywhere in its payload."""
-    any_text: tuple[str, ...] = ()
-    """As `text`: lines with one of these. Empty selects all."""
     before: datetime | None = None
     """Only lines of this time and earlier ones."""
 
@@ -63,8 +61,6 @@ class Selection:
             terms.append(f'labels."{TRIAL_LABEL}"={_quoted(self.trial_id)}')
         if self.text is not None:
             terms.append(f"({_containing(self.text)})")
-        if self.any_text:
-            terms.append(f"({' OR '.join(map(_containing, self.any_text))})")
         if self.before is not None:
             terms.append(f"timestamp<={_quoted(self.before.isoformat())}")
         return " AND ".join(terms)

@@ -1,4 +1,4 @@
-"""How often a job or its replicas were restarted, from the service's lines in its log."""
+"""How often Vertex AI tried a job again, from the documented line in its log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.read import JobLogs, Selection
 from trainmaster.client.times import utc_text
-from trainmaster.orchestrator.core.completion.replica_exit import RESTART_WORDS, is_restart, times_text
+from trainmaster.orchestrator.core.completion.replica_exit import NEXT_ATTEMPT, times_text
 from trainmaster.orchestrator.core.job_names import job_id
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainmaster.orchestrator.core.runs.record import RunRecord
 
 LINES_READ = 100
-_SELECTION = Selection(replica=SERVICE, any_text=RESTART_WORDS)
+_SELECTION = Selection(replica=SERVICE, text=NEXT_ATTEMPT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,5 +53,5 @@ def restarts_of(clients: "Clients", record: "RunRecord") -> Restarts | None:
         lines, _ = logs.last([job_id(record.job.name)], LINES_READ)
     except (GoogleAPICallError, GoogleAuthError, RequestException):
         return None  # `logs` says why
-    found = [line.at for line in lines if is_restart(line.text)]
+    found = [line.at for line in lines if line.text.startswith(NEXT_ATTEMPT)]
     return Restarts(count=len(found), last_at=found[-1]) if found else None

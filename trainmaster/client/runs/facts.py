@@ -6,7 +6,6 @@ from decimal import Decimal
 
 from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.admission.candidates import Candidate, current_candidate
-from trainmaster.orchestrator.core.completion.trial_ends import RAN_TOO_LONG
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.runs.job import TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -43,8 +42,12 @@ def metrics_of(record: RunRecord) -> Mapping[str, float]:
 
 def has_timed_out(record: RunRecord) -> bool:
     """Whether its timeout cancelled the run's job: Vertex AI has no state for that."""
-    failure = record.failure
-    return record.state is RunState.CANCELLED and failure is not None and RAN_TOO_LONG in failure.message
+    if record.job is None or record.state is not RunState.CANCELLED:
+        return False
+    # Imported late: it reads models too, and few runs are cancelled.
+    from trainmaster.orchestrator.core.completion.outcome import overrun_timeout_s
+
+    return overrun_timeout_s(record, record.job) is not None
 
 
 def is_tuning(record: RunRecord) -> bool:

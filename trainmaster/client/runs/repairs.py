@@ -77,7 +77,7 @@ _NO_FOLDER = re.compile(
 )
 """The second is torch.save's."""
 READ_MAX_CHARS = 10_000
-_ONE_TRIAL = re.compile(r"1 of \d+ trials failed\b|Too many trials failed \(1\)")
+_OF_TRIALS = re.compile(r"\d+ of \d+ trials are infeasible\b")
 _MORE_TRIALS = "To let the tuning continue after a failed trial, raise `tuning.max_failed_trials`"
 
 
@@ -88,7 +88,7 @@ def repair_of(failure: Failure, run_id: str) -> str | None:
     """
     error = " ".join((failure.message, *(failure.last_lines or ())))
     known = None if states_repair(failure.message) else likely_repair(error, run_id)
-    if not _ONE_TRIAL.match(failure.message):
+    if not _OF_TRIALS.match(failure.message):
         return known
     return f"{known}. {_MORE_TRIALS}" if known else _MORE_TRIALS
 

@@ -1,7 +1,6 @@
 """Lines about a run that several screens and pages have."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -15,10 +14,15 @@ from trainmaster.client.runs.facts import (
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text
-from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED, WORDS, trial_word
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
-from trainmaster.orchestrator.core.runs.job import BestTrial, JobState, RecordedTrial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
+from trainmaster.orchestrator.core.runs.job import (
+    BestTrial,
+    JobState,
+    RecordedTrial,
+    TrialState,
+    trials_by_state,
+)
 from trainmaster.orchestrator.core.runs.states import RunState
 
 FAILED_SHOWN = 3
@@ -78,7 +82,7 @@ def metric_facts(metrics: Mapping[str, float] | None) -> Iterator[Fact]:
 def result_facts(record: RunRecord) -> Iterator[Fact]:
     """Trials, metrics and the model, as far as there are any."""
     reached, tuning = record.progress, record.tuning
-    trials = _ends(tuning.trials) if tuning else reached.trials if reached else None
+    trials = trials_by_state(tuning.trials) if tuning else reached.trials if reached else None
     best = tuning.best_trial if tuning else reached.best_trial if reached else None
     if trials:
         counts = ", ".join(f"{count} {state.lower()}" for state, count in trials.items())
@@ -94,28 +98,16 @@ def result_facts(record: RunRecord) -> Iterator[Fact]:
         yield from verdict_facts(record.completion.champion)
 
 
-def _ends(trials: Sequence[RecordedTrial]) -> Mapping[str, int]:
-    found = Counter(_word(trial) for trial in trials)
-    return {word: found[word] for word in WORDS if found[word]}
-
-
-def _word(trial: RecordedTrial) -> str:
-    return trial_word(trial.state, trial.infeasible_reason, has_failure=trial.failure is not None)
-
-
 def failed_trial_facts(record: RunRecord) -> Iterator[Fact]:
-    """Why the first trials of an ended tuning failed, how many more did, and the command for the first one's log.
-
-    Those without their metric, too, but not those that were cancelled.
-    """
+    """Why the first trials of an ended tuning are infeasible, how many more are, and the command for the first one's log."""
     trials = record.tuning.trials if record.tuning else ()
-    failed = [each for each in trials if each.state is TrialState.INFEASIBLE and _word(each) != CANCELLED]
+    failed = [each for each in trials if each.state is TrialState.INFEASIBLE]
     if failed:
         more = len(failed) - FAILED_SHOWN
         yield (
             "no result",
             [
-                *(f"trial {each.id} {_word(each)}: {trial_reason(each)}" for each in failed[:FAILED_SHOWN]),
+                *(f"trial {each.id}: {trial_reason(each)}" for each in failed[:FAILED_SHOWN]),
                 *([f"and {plural(more, 'more trial')}"] if more > 0 else []),
                 f"trainmaster logs {record.run_id} --trial {failed[0].id}",
             ],

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.client.terminal import one_line, plural
-from trainmaster.orchestrator.core.completion.trial_ends import WORDS, trial_word
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -65,8 +64,8 @@ class Trial:
 
     @property
     def word(self) -> str:
-        """Its state for people: of the service's INFEASIBLE whether it failed, was cancelled or had no metric."""
-        return trial_word(self.state, self.infeasible_reason)
+        """Its state for people."""
+        return self.state.value.lower()
 
     @property
     def result(self) -> float | None:
@@ -113,8 +112,8 @@ class Study:
 
 def counts(trials: Sequence[Trial]) -> str:
     """How many trials are in which state, for example `4 succeeded, 2 active`."""
-    number = Counter(trial.word for trial in trials)
-    return ", ".join(f"{number[word]} {word}" for word in WORDS if number[word]) or "none"
+    number = Counter(trial.state for trial in trials)
+    return ", ".join(f"{number[state]} {state.lower()}" for state in TrialState if number[state]) or "none"
 
 
 def summary(study: Study) -> str:

@@ -15,7 +15,7 @@ from trainmaster.client.watch.curves import Chart, Curves
 from trainmaster.client.watch.lanes import Lane, Lanes, LaneState
 from trainmaster.client.watch.sighting import FIRST_LINES, RunWatch, Sighting
 from trainmaster.orchestrator.core.completion.steps import all_over
-from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED
+from trainmaster.orchestrator.core.runs.job import TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -97,7 +97,7 @@ class RunMonitor:
         if seen.study is not None:
             ended = [each for each in seen.study.trials if each.end_time is not None]
             self._lanes.end_trials(
-                {each.id: (_end_of(each.word), each.end_time) for each in ended if each.end_time}
+                {each.id: (_end_of(each.state), each.end_time) for each in ended if each.end_time}
             )
         if seen.job_ended_at is not None:
             self._lanes.end(_ENDS.get(seen.job_state or "", LaneState.FAILED), seen.job_ended_at)
@@ -109,8 +109,8 @@ class RunMonitor:
         self._tail.add(lines)
 
 
-def _end_of(word: str) -> LaneState:
-    return {"succeeded": LaneState.DONE, CANCELLED: LaneState.CANCELLED}.get(word, LaneState.FAILED)
+def _end_of(state: TrialState) -> LaneState:
+    return LaneState.DONE if state is TrialState.SUCCEEDED else LaneState.FAILED
 
 
 def _is_settled(record: RunRecord) -> bool:

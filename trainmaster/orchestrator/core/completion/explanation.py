@@ -18,9 +18,8 @@ from trainmaster.orchestrator.core.completion.last_error import (
     is_lost_peer_error,
     shortened_error,
 )
-from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit, restarts_text
-from trainmaster.orchestrator.core.completion.trial_ends import was_cancelled
 from trainmaster.orchestrator.core.documents.faults import cut
+from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.runs.end import TuningResult
@@ -44,7 +43,6 @@ _NO_TIME = datetime.max.replace(tzinfo=UTC)
 
 _LOG_LINK = re.compile(r"\s*To find out more\b[^\n]{0,200}?\bhttps?://\S+")
 """The sentence with a link to the Cloud console: hundreds of characters long, and a dead link for local jobs."""
-_OF_TRIALS = re.compile(r"\btrials?\b.*\bfail|\bfail.*\btrials?\b", re.IGNORECASE)
 _REPLICA = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
 
@@ -112,7 +110,7 @@ def questions_about(record: RunRecord) -> Sequence[Question]:
         return ()
     query = LogQuery(job_id=job_id(job.name), since=job.create_time)
     if record.tuning is not None:
-        return _about_trials(record.tuning.trials, query, runs_script=_runs_script(record))
+        return _about_trials(record, record.tuning.trials, query)
     if record.state is not RunState.FAILED or record.failure is None or _is_explained(record.failure):
         return ()
     words = _service_words(record.failure)
@@ -131,35 +129,29 @@ def _service_words(failure: Failure) -> str:
     return failure.message if failure.code else ""
 
 
-def _about_trials(
-    trials: Sequence[RecordedTrial], query: LogQuery, *, runs_script: bool
-) -> Sequence[Question]:
-    failed = list(filter(_may_have_failed, _failed(trials)))
+def _about_trials(record: RunRecord, trials: Sequence[RecordedTrial], query: LogQuery) -> Sequence[Question]:
+    """About the first infeasible trials that ran, and ended before the run's cancellation was requested."""
+    cancelled_at = record.cancel_requested_at or _NO_TIME
+    asked = [
+        trial
+        for trial in _infeasible(trials)
+        if trial.start_time is not None and (trial.end_time or _NO_TIME) < cancelled_at
+    ]
     return [
         Question(
             query=replace(query, trial_id=trial.id),
             words=trial.infeasible_reason or "",
-            runs_script=runs_script,
+            runs_script=_runs_script(record),
         )
-        for trial in failed[:TRIALS_EXPLAINED]
+        for trial in asked[:TRIALS_EXPLAINED]
         if trial.failure is None
     ]
 
 
-def _failed(trials: Sequence[RecordedTrial]) -> Sequence[RecordedTrial]:
-    """The trials that Vertex AI reports as infeasible, without the cancelled ones, in the order in which they ended."""
-    infeasible = (
-        trial
-        for trial in trials
-        if trial.state is TrialState.INFEASIBLE and not was_cancelled(trial.infeasible_reason)
-    )
+def _infeasible(trials: Sequence[RecordedTrial]) -> Sequence[RecordedTrial]:
+    """The infeasible trials, in the order in which they ended; the service says in no documented way what each lacked."""
+    infeasible = (trial for trial in trials if trial.state is TrialState.INFEASIBLE)
     return sorted(infeasible, key=lambda trial: trial.end_time or _NO_TIME)
-
-
-def _may_have_failed(trial: RecordedTrial) -> bool:
-    """Whether a replica of the trial may have failed: not if the service gives another reason."""
-    has_other_reason = trial.infeasible_reason and parse_exit(trial.infeasible_reason) is None
-    return trial.start_time is not None and not has_other_reason
 
 
 def has_arrived(entries: Sequence[LogEntry]) -> bool:
@@ -176,7 +168,7 @@ def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool 
     exited = parse_exit(words) or _exit_logged(entries)
     named = exited.replica if exited else None
     ending = _first(_endings(entries), named=named, killed=exited is not None and exited.was_killed)
-    signal = _signal_text(entries, exited) if exited else None
+    signal = exited.signal_text if exited else None
     if ending is None:
         is_all = exited is not None and signal is not None and has_arrived(entries)
         return Failure(message=signal or "", replica=named) if is_all else None
@@ -193,13 +185,6 @@ def _exit_logged(entries: Sequence[LogEntry]) -> ReplicaExit | None:
     lines = sorted((entry for entry in entries if entry.task == SERVICE), key=lambda entry: entry.at)
     found = [exited for line in lines if (exited := parse_exit(line.text))]
     return found[-1] if found else None
-
-
-def _signal_text(entries: Sequence[LogEntry], exited: ReplicaExit) -> str | None:
-    """The signal that ended the replica, and how often it had been restarted before."""
-    lines = (entry.text for entry in entries if entry.task == SERVICE)
-    parts = [exited.signal_text, restarts_text(lines, exited.replica)]
-    return "; ".join(filter(None, parts)) if exited.signal_text else None
 
 
 def _message(ending: _Ending, *, runs_script: bool) -> str:
@@ -285,8 +270,8 @@ def _tuning_explained(
         for trial in tuning.trials
     )
     known = replace(record, tuning=replace(tuning, trials=trials))
-    failed = _failed(trials)
-    first = next((trial for trial in failed if trial.failure or trial.infeasible_reason), None)
+    infeasible = _infeasible(trials)
+    first = next((trial for trial in infeasible if trial.failure or trial.infeasible_reason), None)
     if first is None or not found or record.failure is None or _is_explained(record.failure):
         return known
     cause = first.failure or Failure(message=first.infeasible_reason or "")
@@ -294,12 +279,9 @@ def _tuning_explained(
         what = f", {cause.replica}: {cause.message}"
     else:
         what = f": {first.infeasible_reason or f'the replica {cause.replica} was killed'}"
-    cancelled = sum(was_cancelled(trial.infeasible_reason) for trial in trials)
-    with_it = f", and {cancelled} {'was' if cancelled == 1 else 'were'} cancelled" if cancelled else ""
-    message = f"{len(failed)} of {len(trials)} trials failed{with_it}; the first, trial {first.id}{what}"
+    message = f"{len(infeasible)} of {len(trials)} trials are infeasible; the first, trial {first.id}{what}"
     words = _service_words(record.failure)
-    if words and not _OF_TRIALS.search(words):
-        message = f"{as_sentence(message)} {words}"
+    message = f"{as_sentence(message)} {words}" if words else message
     return replace(known, failure=_caused(record.failure, cause, message))
 
 

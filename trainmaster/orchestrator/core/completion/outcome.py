@@ -14,7 +14,6 @@ from trainmaster.orchestrator.core.completion.model import (
     ModelFile,
     find_first_model,
 )
-from trainmaster.orchestrator.core.completion.trial_ends import RAN_TOO_LONG
 from trainmaster.orchestrator.core.completion.trials import (
     best_measurement,
     best_trial,
@@ -23,7 +22,7 @@ from trainmaster.orchestrator.core.completion.trials import (
 )
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, Model, TuningResult
-from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Progress
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
@@ -119,9 +118,6 @@ def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outc
     )
 
 
-_BARE = re.compile(r"(?:JOB_STATE_)?CANCELL?ED\.?|", re.IGNORECASE)
-"""The service's message about a cancelled job if it has nothing to add."""
-_NAMED = re.compile(r"\A(?:JOB_STATE_)?CANCELL?ED: ")
 EXHAUSTED, UNAVAILABLE = 8, 14
 """google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""
 _OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
@@ -195,30 +191,33 @@ def completed(
 
 
 def _reason(record: RunRecord, job: Job, outcome: Outcome) -> Failure | None:
-    """The failure; of a cancelled run that the service explains only by its state, who cancelled it and when."""
+    """The failure; of a cancelled run who cancelled it and when, and what the service says."""
     failure, asked_at = outcome.failure, record.cancel_requested_at
     if outcome.state is not RunState.CANCELLED:
         return failure
-    if failure is not None and not _BARE.fullmatch(failure.message):
-        return replace(failure, message=_NAMED.sub("", failure.message))
-    timeout_s = _timeout_s(record)
-    if asked_at is not None:
+    timeout_s = overrun_timeout_s(record, job)
+    if timeout_s is not None:
+        message = f"the job ran longer than its timeout of {timeout_s} s"
+    elif asked_at is not None:
         message = f"its cancellation was requested at {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    elif timeout_s is not None and _ran_for(job) >= timedelta(seconds=timeout_s):
-        message = f"the job {RAN_TOO_LONG}{timeout_s} s."
     else:
         message = "its job was cancelled outside Trainmaster"
-    return replace(failure or Failure(message=""), message=message)
+    failure = failure or Failure(message="")
+    return replace(
+        failure, message=f"{message}. Vertex AI says: {failure.message}" if failure.message else message
+    )
 
 
-def _timeout_s(record: RunRecord) -> int | None:
-    """The timeout of the run's job; None for a tuning, whose trials have it."""
+def overrun_timeout_s(record: RunRecord, job: Job | RecordedJob) -> int | None:
+    """The run's timeout if its cancelled job ran that long: Vertex AI cancels such a job, and has no state for it.
+
+    None for a tuning, whose trials have the timeout.
+    """
     spec = spec_from(record.request.document) if record.request is not None else None
-    return spec.scheduling.timeout_s if spec is not None and spec.tuning is None else None
-
-
-def _ran_for(job: Job) -> timedelta:
-    return job.end_time - job.start_time if job.start_time and job.end_time else timedelta()
+    timeout_s = spec.scheduling.timeout_s if spec is not None and spec.tuning is None else None
+    if job.state is not JobState.CANCELLED or timeout_s is None or not (job.start_time and job.end_time):
+        return None
+    return timeout_s if job.end_time - job.start_time >= timedelta(seconds=timeout_s) else None
 
 
 def with_progress(

@@ -5,13 +5,11 @@ same record. Only the measurement that counts is kept: all those of 1,000 trials
 """
 
 import math
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from trainmaster.orchestrator.core.completion.error_repair import as_sentence
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
-from trainmaster.orchestrator.core.completion.trial_ends import CANCELLED, WORDS, trial_word, was_cancelled
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
 from trainmaster.orchestrator.core.runs.job import (
@@ -20,11 +18,10 @@ from trainmaster.orchestrator.core.runs.job import (
     RecordedTrial,
     Trial,
     TrialState,
+    trials_by_state,
 )
 
 REASON_MAX_CHARS = 300
-_NOT_FINITE = re.compile(r"\b(?:nan|inf|infinity)\b", re.IGNORECASE)
-"""In the reason of a trial that reported such a value, which is no measurement."""
 
 
 def recorded_trials(trials: Sequence[Trial], tuning: Tuning) -> tuple[RecordedTrial, ...]:
@@ -110,23 +107,17 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
 
 def _why_none_reported(trials: Sequence[Trial], metric: str) -> str:
     """Of trials without any measurement."""
-    reasons = (without_log_link(trial.infeasible_reason) for trial in trials)
-    if reason := next(filter(_NOT_FINITE.search, reasons), None):
-        return f"no trial is best: no trial reported a finite {metric!r} ({_states(trials)}): {reason[:REASON_MAX_CHARS]}"
-    if all(trial_word(trial.state, trial.infeasible_reason) == CANCELLED for trial in trials):
-        return f"no trial is best: {_states(trials)} before any reported {metric!r}"
-    failed = sum(
-        trial.state is TrialState.INFEASIBLE and not was_cancelled(trial.infeasible_reason)
-        for trial in trials
-    )
     if any(parse_exit(trial.infeasible_reason) for trial in trials):
         return (
-            f"no trial is best: {failed} of {len(trials)} failed before any reported {metric!r}; "
+            f"no trial is best: none reported {metric!r} ({_states(trials)}); "
             "`tuning.trials` of the record says why"
         )
+    reasons = (without_log_link(trial.infeasible_reason) for trial in trials)
+    reason = next(filter(None, reasons), "")[:REASON_MAX_CHARS]
+    said = f" Vertex AI says: {as_sentence(reason)}" if reason else ""
     return (
-        f"no trial reported the metric {metric!r} ({_states(trials)}). Most likely the trainer never reports it, "
-        f"or under another tag: its chief must call report_hyperparameter_tuning_metric with "
+        f"no trial reported the metric {metric!r} ({_states(trials)}).{said} If trials ran to their end, the trainer "
+        "never reports it, or under another tag: its chief must call report_hyperparameter_tuning_metric with "
         f"hyperparameter_metric_tag={metric!r}"
     )
 
@@ -136,8 +127,7 @@ def _all(trial: Trial) -> tuple[Measured, ...]:
 
 
 def _states(trials: Sequence[Trial]) -> str:
-    found = Counter(trial_word(trial.state, trial.infeasible_reason) for trial in trials)
-    return listed(f"{found[word]} {word}" for word in WORDS if found[word])
+    return listed(f"{count} {state.lower()}" for state, count in trials_by_state(trials).items())
 
 
 def _gain(value: float, goal: Goal) -> float:

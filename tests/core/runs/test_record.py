@@ -18,7 +18,6 @@ from trainmaster.orchestrator.core.runs.end import (
     EndReport,
     Model,
     ModelFiles,
-    Registration,
     Rejection,
     TuningResult,
 )
@@ -187,7 +186,6 @@ def test_a_record_with_every_field_fits_its_schema_and_is_read_back_as_it_was() 
             ),
             steps_done=("status",),
             champion=ChampionVerdict(promoted=True, reason="the first", compared_with="run-0"),
-            registration=Registration(state="registered", model_version_name="projects/p/models/1@1"),
         ),
         problems=("a warning",),
     )

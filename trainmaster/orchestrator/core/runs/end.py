@@ -99,14 +99,6 @@ class LongCopy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Registration:
-    """The model's version in the Model Registry, and whether it exists yet."""
-
-    state: str
-    model_version_name: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Cost:
     """What the run's job cost: the seconds in which its replicas ran, by the service's times, at the table's prices.
 
@@ -153,4 +145,3 @@ class Completion:
     champion: ChampionVerdict | None = None
     long_copy: LongCopy | None = None
     """Until the model is copied to the champions bucket; None if every file took one call so far."""
-    registration: Registration | None = None

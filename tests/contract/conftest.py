@@ -8,8 +8,8 @@ import pytest
 
 from tests.contract.proxy import Proxy, proxy_to
 from tests.contract.world import PROJECT, REGION, START
+from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
-from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.ports.objects import Objects
 from trainstack import pubsub, storage

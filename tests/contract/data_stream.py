@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.contract.retraining import DATA, RuleWorld
 from tests.contract.world import LEDGER, PROJECT, START
-from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryObjects
+from tests.memory import ManualClock, MemoryJobs, MemoryObjects
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, ArrivedObject
 from trainmaster.orchestrator.core.runs.job import Job

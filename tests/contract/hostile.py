@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.contract.retraining import SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEDGER, Killed
-from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
+from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.rule import RunOutputs, state_object
 from trainmaster.orchestrator.flows.scheduled import take_tick

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.world import LEDGER, START
-from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
+from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.index import index_rows
 from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, World, export_manifest, schema
-from trainmaster.orchestrator.adapters.memory import MemoryNotices
+from tests.memory import MemoryNotices
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice

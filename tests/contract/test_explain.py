@@ -13,7 +13,7 @@ from tests.contract.test_complete import launched
 from tests.contract.test_tuning import launched as launched_tuning
 from tests.contract.test_tuning import trial
 from tests.contract.world import START, Boundary, Killed, World, schema
-from trainmaster.orchestrator.adapters.memory import MemoryJobLogs
+from tests.memory import MemoryJobLogs
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.completion.explanation import (
     LOG_DELAY,

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.boundaries import dies_before
 from tests.contract.index import index_rows, index_violations
 from tests.contract.world import LEDGER, Boundary, BoundaryObjects, Killed, World
-from trainmaster.orchestrator.adapters.memory import MemoryJobs
+from tests.memory import MemoryJobs
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.submission import Submission

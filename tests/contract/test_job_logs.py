@@ -11,9 +11,9 @@ import pytest
 
 from tests.contract.proxy import Proxy, ProxyFault, proxy_to
 from tests.contract.world import PROJECT, START
+from tests.memory import ManualClock, MemoryJobLogs
 from trainmaster.orchestrator.adapters import cloud_logging
 from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
-from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobLogs
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery, has_arrived
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
 from trainmaster.orchestrator.ports.services import JobLogs

@@ -12,8 +12,8 @@ from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.submissions import CREATE, TUNING, submission
 from tests.contract.world import PROJECT, REGION, START
+from tests.memory import ManualClock, MemoryJobs
 from trainmaster.orchestrator.adapters.job_messages import job_from
-from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.world import LEDGER, Boundary, World, request_rules_with, schema
 from tests.core.roles import TUNING
-from trainmaster.orchestrator.adapters.memory import MemoryObjects
+from tests.memory import MemoryObjects
 from trainmaster.orchestrator.core.errors import AccessDenied
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Trial, TrialState

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from tests.contract.boundaries import At, raising
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEDGER, schema
-from trainmaster.orchestrator.adapters.memory import MemoryObjects
+from tests.memory import MemoryObjects
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.inbox import LISTED_MAX, Inbox

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trainmaster.orchestrator.adapters.memory import (
+from tests.memory import (
     ManualClock,
     MemoryJobLogs,
     MemoryJobs,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trainmaster.resources import PACKAGE, ROOT
 
-LEFT_OUT = (".*", "memory.*", "*.pyc.*")  # the last: byte code that is being written
+LEFT_OUT = (".*", "*.pyc.*")  # the last: byte code that is being written
 BYTECODE = ("__pycache__", "*.pyc")
 SCHEMAS = (
     "training_request.v1",

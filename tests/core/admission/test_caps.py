@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.core.admission_cases import answer, document, policy, shipped_prices
 from tests.core.shipped import REQUEST_RULES
-from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
+from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import currency_problem
 from trainmaster.orchestrator.core.admission.prices import prices_from

@@ -1,4 +1,4 @@
-"""The ports without any service: for tests and simulations, safe to use from many threads at once."""
+"""The ports without any service, safe to use from many threads at once."""
 
 import base64
 import hashlib

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.read import JobLogs, Selection
 from trainmaster.client.times import utc_text
-from trainmaster.orchestrator.core.completion.replica_exit import NEXT_ATTEMPT, times_text
+from trainmaster.orchestrator.core.completion.replica_exit import NEXT_ATTEMPT
 from trainmaster.orchestrator.core.job_names import job_id
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trainmaster.orchestrator.core.runs.record import RunRecord
 
 LINES_READ = 100
+_TIMES = {1: "once", 2: "twice"}
 _SELECTION = Selection(replica=SERVICE, text=NEXT_ATTEMPT)
 
 
@@ -28,7 +29,7 @@ class Restarts:
     @property
     def times(self) -> str:
         """`once`, `twice`, `3 times`."""
-        return times_text(self.count)
+        return _TIMES.get(self.count, f"{self.count} times")
 
     @property
     def text(self) -> str:

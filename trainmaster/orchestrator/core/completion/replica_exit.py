@@ -23,7 +23,6 @@ _SIGNALS = {
 }
 """By exit status: 128 and the number of the signal that ended the program."""
 _OUT_OF_MEMORY = "killed (SIGKILL): it ran out of memory"
-_TIMES = {1: "once", 2: "twice"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +52,3 @@ def parse_exit(words: str) -> ReplicaExit | None:
     if found is None:
         return None
     return ReplicaExit(replica=found[1], status=int(found[3]), out_of_memory=found[2] is not None)
-
-
-def times_text(count: int) -> str:
-    """`once`, `twice`, `3 times`."""
-    return _TIMES.get(count, f"{count} times")

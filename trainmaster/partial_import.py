@@ -1,4 +1,4 @@
-"""A package of which only parts are imported: what its `__init__` loads beside them may take most of the time.
+"""Imports of service libraries: one at a time, and of a large package only the parts that are needed.
 
 Measured on two shared cores, Python 3.11, google-cloud-aiplatform 2.7.0, best of five processes with compiled modules:
 importing JobServiceClient with the whole package takes 3.7 s and 108 MiB, with these parts 1.1 s and 61 MiB. The plain
@@ -15,7 +15,13 @@ from typing import Any
 VERTEX_CLIENT = ("google.cloud.aiplatform_v1", "google.cloud.aiplatform_v1.types")
 """The first loads the clients of all services of Vertex AI, three times the work of the one that is needed; the second
 all their messages, three times the work of those of jobs."""
-_LOADING = threading.RLock()
+IMPORTING = threading.RLock()
+"""Held around every import of a service library; once they are loaded, only for moments.
+
+An instance's first events arrive in several threads at once, and each imports what it needs with its first call. Without
+a lock, a mixed burst on a new instance left `google.cloud.aiplatform_v1` half initialised, and every later submission of
+that process failed with an ImportError. The exact interleaving is not known; with the lock it has not occurred again.
+"""
 
 
 def import_parts_of(*packages: str) -> None:
@@ -43,7 +49,7 @@ def _import_parts_of(package: str) -> None:
         is_special = name.startswith("__") and name != "__all__"
         if is_special or find_spec(f"{package}.{name}") is not None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
-        with _LOADING:
+        with IMPORTING:
             if vars(module).pop("__getattr__", None) is not None:
                 loader.exec_module(module)
         return getattr(module, name)

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from trainmaster.orchestrator.adapters.clock import SystemClock
 from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
-from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, currency_problem
@@ -41,6 +40,7 @@ from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.self_tests import SelfTests
 from trainmaster.orchestrator.stores.views import DropStatuses, Index
+from trainmaster.partial_import import IMPORTING
 
 TURNS_AT_ONCE = 10
 """As many as the storage client's connection pool holds."""

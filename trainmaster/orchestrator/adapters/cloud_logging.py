@@ -7,13 +7,13 @@ from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.refusals import is_transport_error
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.core.completion.explanation import SERVICE as SERVICE_TASK
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed, TrainmasterError
+from trainmaster.partial_import import IMPORTING
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.core.errors import (
     AccessDenied,
     GenerationMoved,
@@ -15,6 +14,7 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
+from trainmaster.partial_import import IMPORTING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -4,12 +4,11 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Measured, Trial, TrialState
-from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
+from trainmaster.partial_import import IMPORTING, VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.types.custom_job import CustomJob

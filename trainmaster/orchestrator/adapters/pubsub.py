@@ -3,10 +3,10 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.partial_import import IMPORTING
 
 if TYPE_CHECKING:
     from google.cloud.pubsub_v1 import PublisherClient

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.core.admission.candidates import deployment_class
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
@@ -21,6 +20,7 @@ from trainmaster.orchestrator.core.errors import (
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.partial_import import IMPORTING
 
 SERVICE = "Vertex AI"
 API = "aiplatform.googleapis.com"

@@ -13,7 +13,7 @@ from concurrent.futures import TimeoutError as NotDone
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.partial_import import IMPORTING
 
 if TYPE_CHECKING:
     import requests

@@ -11,7 +11,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
 from trainmaster.orchestrator.adapters.refusals import (
     SERVICE,
@@ -41,7 +40,7 @@ from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import OVER
-from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
+from trainmaster.partial_import import IMPORTING, VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient

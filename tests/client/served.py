@@ -11,8 +11,8 @@ from tests.command import Done, trainmaster
 from tests.ready_stack import announce
 from trainmaster.client.clients import REQUESTS_TOPIC, Clients
 from trainmaster.client.context import context_of_stack
-from trainstack.storage import serve
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
+from trainstack.storage import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = "trainmaster-local"

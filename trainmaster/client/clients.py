@@ -95,8 +95,6 @@ class Clients:
         """
         from google.pubsub_v1.types import PubsubMessage
 
-        from trainmaster.orchestrator.core.requests.incoming import IDEMPOTENCY_KEY
-
         message = PubsubMessage(data=content, attributes={IDEMPOTENCY_KEY: key})
         self.pubsub[1].publish(topic=self.requests_topic, messages=[message], timeout=PUBLISH_WITHIN_S)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.contract.rooms import full, too_fast
 from tests.contract.world import ELSEWHERE, PROJECT, REGION
-from trainmaster.orchestrator.core.admission.candidates import deployment_class
 from tests.memory import ManualClock, MemoryJobs, MemoryNotices
+from trainmaster.orchestrator.core.admission.candidates import deployment_class
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
     DeploymentRefused,

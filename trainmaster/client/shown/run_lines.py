@@ -15,7 +15,6 @@ from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
-from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.runs.job import (
     BestTrial,
     JobState,
@@ -23,6 +22,7 @@ from trainmaster.orchestrator.core.runs.job import (
     TrialState,
     trials_by_state,
 )
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
 
 FAILED_SHOWN = 3

@@ -18,8 +18,8 @@ from trainmaster.orchestrator.core.completion.last_error import (
     is_lost_peer_error,
     shortened_error,
 )
-from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit
+from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
 from trainmaster.orchestrator.core.runs.end import TuningResult

@@ -88,6 +88,7 @@ def test_the_wheel_of_the_source_distribution_is_that_of_the_checkout(wheel: Pat
     assert names[0] == names[1]
     assert {name.partition("/")[0] for name in names[0]} == {
         "trainmaster",
+        "trainstack",
         f"trainmaster-{VERSION}.dist-info",
     }
     assert not [name for name in names[0] if "__pycache__" in name or "tests" in name.split("/")]
@@ -194,7 +195,7 @@ def test_an_empty_folder_becomes_a_model_on_record(installed: Installed, tmp_pat
         run_id = done.stdout.splitlines()[0]
         assert installed.run("ls", "--state", "succeeded", "-o", "name", cwd=tmp_path).stdout == f"{run_id}\n"
         assert "val_accuracy" in installed.run("status", run_id, cwd=tmp_path).stdout
-        assert "The trainer's image has tensorboard, tensorflow" in done.stdout
+        assert "The image has tensorflow, tensorboard" in done.stdout
         (tmp_path / "find.py").write_text("import trainer\nprint('found', trainer.__file__)\n")
         done = installed.run("submit", "--script", "find.py", "--logs", cwd=tmp_path)
         assert "/app/trainer/__init__.py" in done.stdout

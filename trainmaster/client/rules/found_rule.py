@@ -3,18 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, assert_never
+from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.retraining.condition import (
-    Age,
-    Alert,
-    Condition,
-    Manual,
     NewData,
-    NewImage,
     Schedule,
-    Upstream,
 )
 from trainmaster.orchestrator.core.retraining.decision import limits_end
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
@@ -108,7 +102,7 @@ class FoundRule:
                 continue
             if isinstance(condition, Schedule) and self.decides:
                 due_at = _scheduled(condition, self.rule, now, free_at)
-            yield Awaited(text=condition_text(condition), due_at=due_at and _next_tick(due_at))
+            yield Awaited(text=str(condition), due_at=due_at and _next_tick(due_at))
 
     def _limits_end(self, rule: Rule, now: datetime) -> datetime:
         last = self.status.last_firing if self.status else None
@@ -173,7 +167,7 @@ def _awaited_data(condition: NewData, counted: MatchCount) -> Awaited:
         quiet, max_wait = (timedelta(seconds=each) for each in (condition.quiet_s, condition.max_wait_s))
         due_at = min(counted.newest_at + quiet, counted.first_at + max_wait)
     return Awaited(
-        text=condition_text(condition),
+        text=str(condition),
         count=counted.count,
         min_objects=condition.min_objects,
         size_bytes=counted.size_bytes,
@@ -181,25 +175,3 @@ def _awaited_data(condition: NewData, counted: MatchCount) -> Awaited:
         quiet_s=condition.quiet_s,
         due_at=due_at,
     )
-
-
-def condition_text(condition: Condition) -> str:
-    """The condition in a few words: `new_data gs://…/**`, `schedule 0 3 * * 1 Europe/Amsterdam`."""
-    match condition:
-        case NewData():
-            detail = condition.objects
-        case Schedule():
-            detail = f"{condition.cron} {condition.time_zone}"
-        case NewImage():
-            detail = f"{condition.repository}:{condition.tag}"
-        case Alert():
-            detail = " ".join(filter(None, (condition.policy, condition.model)))
-        case Age():
-            detail = f"{condition.older_than_s} s"
-        case Upstream():
-            detail = f"{condition.model_name} {condition.event}"
-        case Manual():
-            detail = ""
-        case _:
-            assert_never(condition)
-    return f"{condition.kind} {detail}".rstrip()

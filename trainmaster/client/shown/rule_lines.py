@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from trainmaster.client.rules.found_rule import FoundRule, condition_text
+from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.terminal import STATE, Fact
 from trainmaster.client.times import minute, span
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
@@ -24,7 +24,7 @@ def rule_facts(rule: FoundRule, now: datetime) -> Iterator[Fact]:
         yield "reason", reasons
     yield from version_facts(rule)
     if rule.rule is not None:
-        yield "when", [*map(condition_text, rule.rule.conditions)]
+        yield "when", [*map(str, rule.rule.conditions)]
     if rule.decides:
         yield "next", [next_text(rule, now) or "when a condition is met"]
 

@@ -1,6 +1,7 @@
 """The conditions of rules: a class for each kind, with its checks, what meets it, and the values it provides."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +41,7 @@ class UpstreamEvent(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Condition:
+class _Condition(ABC):
     """Its fields are those of the condition in the rule's document.
 
     Attributes:
@@ -49,6 +50,15 @@ class _Condition:
 
     kind: ClassVar[ConditionKind]
     subject: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        """In a few words: `new_data gs://…/**`, `schedule 0 3 * * 1 Europe/Amsterdam`."""
+        return f"{self.kind} {self.detail}".rstrip()
+
+    @property
+    @abstractmethod
+    def detail(self) -> str:
+        """What a user needs beside the kind to know the condition; empty if nothing."""
 
     def faults(self, _path: tuple[PathPart, ...], _buckets: Buckets) -> Iterator[Fault]:
         """The faults that the schema cannot find. `path` is the condition's; the buckets are the deployment's."""
@@ -77,6 +87,10 @@ class NewData(_Condition):
     max_wait_s: int = 3600
 
     kind = ConditionKind.NEW_DATA
+
+    @property
+    def detail(self) -> str:
+        return self.objects
 
     @property
     def pattern(self) -> str:
@@ -116,6 +130,10 @@ class Schedule(_Condition):
 
     kind = ConditionKind.SCHEDULE
 
+    @property
+    def detail(self) -> str:
+        return f"{self.cron} {self.time_zone}"
+
     def faults(self, path: tuple[PathPart, ...], _buckets: Buckets) -> Iterator[Fault]:
         return schedule.schedule_faults(self.cron, self.time_zone, path)
 
@@ -138,6 +156,10 @@ class NewImage(_Condition):
     kind = ConditionKind.NEW_IMAGE
     subject = "image"
 
+    @property
+    def detail(self) -> str:
+        return f"{self.repository}:{self.tag}"
+
     def matches(self, facts: Mapping[str, str]) -> bool:
         return self.repository == facts["repository"] and glob_matches(self.tag, facts["tag"])
 
@@ -159,6 +181,10 @@ class Alert(_Condition):
 
     kind = ConditionKind.ALERT
     subject = "alert"
+
+    @property
+    def detail(self) -> str:
+        return " ".join(filter(None, (self.policy, self.model)))
 
     def matches(self, facts: Mapping[str, str]) -> bool:
         # A policy's name is free text, in which '/' has no special meaning.
@@ -198,6 +224,10 @@ class Age(_Condition):
 
     kind = ConditionKind.AGE
 
+    @property
+    def detail(self) -> str:
+        return f"{self.older_than_s} s"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Upstream(_Condition):
@@ -208,6 +238,10 @@ class Upstream(_Condition):
 
     kind = ConditionKind.UPSTREAM
     subject = "upstream"
+
+    @property
+    def detail(self) -> str:
+        return f"{self.model_name} {self.event}"
 
     def matches(self, facts: Mapping[str, str]) -> bool:
         return (self.model_name, self.event) == (facts["model_name"], facts["event"])
@@ -225,6 +259,10 @@ class Manual(_Condition):
     """An order that names the rule."""
 
     kind = ConditionKind.MANUAL
+
+    @property
+    def detail(self) -> str:
+        return ""
 
     def matches(self, _: Mapping[str, str]) -> bool:
         return True

@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 from tests.contract.retraining import SMALL
-from tests.contract.rooms import NO_CAPACITY, RECORD
+from tests.contract.rooms import NO_CAPACITY
+from tests.contract.schemas import RECORD
 from tests.contract.world import ELSEWHERE, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
@@ -56,16 +58,14 @@ def drop(world: World) -> IncomingDocument:
 
 def stock_out(world: World, record: RunRecord, problem: Failure = NO_CAPACITY) -> Job:
     """The run's job ends for lack of capacity."""
-    assert record.job is not None
     world.clock.advance(timedelta(seconds=30))
-    return world.jobs.become(record.job.name, JobState.FAILED, error=problem, ran=False)
+    return world.jobs.become(present(record.job).name, JobState.FAILED, error=problem, ran=False)
 
 
 def failed_with(words: str, world: World, run_id: str) -> None:
     record = kept(world, run_id)
     assert record.state is RunState.FAILED
-    assert record.failure is not None
-    assert words in record.failure.message
+    assert words in present(record.failure).message
 
 
 def kept(world: World, run_id: str) -> RunRecord:

@@ -10,6 +10,7 @@ from typing import Any
 from tests.contract.retraining import SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEDGER, Killed
 from tests.memory import ManualClock, MemoryObjects
+from tests.narrowing import present
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.rule import RunOutputs, state_object
 from trainmaster.orchestrator.flows.scheduled import take_tick
@@ -96,8 +97,7 @@ class HostileWorld(RuleWorld):
         self.drop_rule(document, f"rules/{rule_ids[0]}.json")
         services = self.services()
         held = services.rule_book.read()
-        first = held.book.find(rule_ids[0])
-        assert first is not None
+        first = present(held.book.find(rule_ids[0]))
         copies = []
         for rule_id in rule_ids[1:]:
             name = f"rules/{rule_id}.json"

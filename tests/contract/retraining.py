@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.contract.world import INBOX, LEASE, LEDGER, REQUEST_RULES, Boundary, BoundaryObjects, World
 from tests.judges.events import FINALIZED, event_faults
+from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.requests.incoming import Ignored
@@ -112,6 +113,10 @@ class RuleWorld(World):
         turns.end()
         return done
 
+    def tick_after(self, seconds: float) -> list[FlowResult]:
+        self.wait(seconds)
+        return self.tick()
+
     def take_tick(self, boundary: Boundary | None = None) -> list[FlowResult]:
         """A whole tick, as `on_tick` takes it."""
         return list(take_tick(self.services(boundary)))
@@ -147,8 +152,7 @@ class RuleWorld(World):
             self.wait(LEASE.total_seconds() + 1)
             self.reconcile()
         record = self.records()[number]
-        assert record.job is not None
-        job = self.jobs.read(record.job.name)
+        job = self.jobs.read(present(record.job).name)
         if job.state is not JobState.SUCCEEDED:
             job = self.train(record)
         self.complete(self.hint(job), boundary)
@@ -170,9 +174,7 @@ class RuleWorld(World):
         return sorted(found, key=lambda record: record.source.received_at)
 
     def state(self, rule_id: str = "cassava") -> RuleState:
-        found = self.services().rule_states.read(rule_id).state
-        assert found is not None
-        return found
+        return present(self.services().rule_states.read(rule_id).state)
 
     def rule_status(self, name: str = "rules/cassava.json") -> dict[str, Any]:
         return self.document(f"status/{name}.json")

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.retraining import SMALL
-from tests.contract.world import LEDGER, REGION, Killed, World, request_rules_with, schema
+from tests.contract.schemas import RECORD
+from tests.contract.world import LEDGER, REGION, Killed, World, request_rules_with
 from trainmaster.orchestrator.core.admission.candidates import deployment_class
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (
@@ -26,8 +26,6 @@ from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job
 
-RECORD = Draft202012Validator(schema("run_record.v2"))
-NOTICE = Draft202012Validator(schema("notice.v1"))
 TWO_REGIONS = request_rules_with()
 GPU = {
     "cluster": {"chief": {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}}

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from tests.contract.retraining import SMALL, RuleWorld
-from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, request_rules_with, schema
+from tests.contract.schemas import CHAMPION
+from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, request_rules_with
 from tests.judges.events import PUBLISHED, event_faults
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.policy.admission import Admission
@@ -25,7 +24,6 @@ DATA = f"{PROJECT}-data"
 SOURCE = f"//trainmaster/projects/{PROJECT}/locations/{REGION}"
 HASH = "0" * 64
 NEEDS = {"metric": "accuracy", "goal": "maximize"}
-CHAMPION = Draft202012Validator(schema("champion.v1"))
 
 
 def rules_with(**changes: Any) -> RequestRules:

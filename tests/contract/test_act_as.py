@@ -2,14 +2,13 @@
 
 from datetime import timedelta
 
-from jsonschema import Draft202012Validator
-
 from tests.contract.rooms import Room, ends, launched, places, slots, states
-from tests.contract.world import World, request_rules_with, schema
+from tests.contract.schemas import STATUS
+from tests.contract.world import World, request_rules_with
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 
-STATUS = Draft202012Validator(schema("drop_status.v1"))
 ACCOUNT = "vision@my-project.iam.gserviceaccount.com"
 GRANT = f"gcloud iam service-accounts add-iam-policy-binding {ACCOUNT} "
 
@@ -29,8 +28,7 @@ def test_a_missing_grant_makes_the_run_wait_and_says_how_to_give_it() -> None:
     run_id = denied(world)
     assert states(world, run_id) == ["waiting"]
     record = world.record(run_id)
-    waiting = record.admission.waiting
-    assert waiting is not None
+    waiting = present(record.admission.waiting)
     assert waiting.lacks == f"act_as_{ACCOUNT}"
     assert f"permission to act as service_account: {ACCOUNT}" in waiting.reason
     assert GRANT in waiting.reason
@@ -40,20 +38,12 @@ def test_a_missing_grant_makes_the_run_wait_and_says_how_to_give_it() -> None:
     assert (status["state"], status["reason"]) == ("waiting", waiting.reason)
 
 
-def test_runs_behind_it_on_the_same_machines_are_submitted() -> None:
-    world = without_grant()
-    first = denied(world, priority=90)
-    behind = launched(world)
-    assert states(world, first, behind) == ["waiting", "submitted"]
-
-
 def test_in_one_pass_the_run_without_a_grant_lets_those_behind_it_go() -> None:
     world = without_grant()
     room = Room(world, 0)
     first, second, third = denied(world, priority=90), denied(world, priority=80), launched(world)
     room.places = None
-    world.clock.advance(timedelta(minutes=11))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=11))
     assert states(world, first, second, third) == ["waiting", "waiting", "submitted"]
     assert places(world) == [first, second]
 
@@ -70,39 +60,22 @@ def test_only_the_first_of_an_account_is_tried_again_and_all_go_once_the_grant_i
     room = Room(world)
     first, second = denied(world), denied(world)
     room.asked = []
-    world.clock.advance(timedelta(seconds=31))
-    world.reconcile()
+    world.reconcile_after(timedelta(seconds=31))
     assert room.asked == [first]
     world.jobs.denied_accounts.clear()
-    world.clock.advance(timedelta(seconds=61))
-    world.reconcile()
+    world.reconcile_after(timedelta(seconds=61))
     assert room.asked == [first, first, second]
     assert states(world, first, second) == ["submitted", "submitted"]
     ends(world, first)
     assert states(world, first) == ["succeeded"]
 
 
-def test_the_pause_between_attempts_doubles() -> None:
-    world = without_grant()
-    run_id = denied(world)
-    pauses = []
-    for _ in range(3):
-        waiting = world.record(run_id).admission.waiting
-        assert waiting is not None
-        pauses.append(waiting.not_before - world.clock.now())
-        world.clock.advance(pauses[-1])
-        world.reconcile()
-    assert pauses == [timedelta(seconds=30), timedelta(seconds=60), timedelta(seconds=120)]
-
-
 def test_without_a_grant_for_seven_days_the_run_fails_with_the_reason() -> None:
     world = without_grant()
     run_id = denied(world)
-    world.clock.advance(WAIT_IN_ALL + timedelta(hours=1))
-    world.reconcile()
+    world.reconcile_after(WAIT_IN_ALL + timedelta(hours=1))
     assert states(world, run_id) == ["failed"]
-    failure = world.record(run_id).failure
-    assert failure is not None
+    failure = present(world.record(run_id).failure)
     assert failure.message.startswith(
         "the deployment could not act as the job's service account in the 7 days since 2026-03-01"
     )
@@ -115,10 +88,8 @@ def test_a_run_that_waited_for_a_grant_keeps_the_order_of_its_machines_afterward
     room = Room(world, 0)
     other = launched(world)
     world.jobs.denied_accounts.clear()
-    world.clock.advance(timedelta(minutes=11))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=11))
     assert states(world, first, other) == ["waiting", "waiting"]
     room.places, room.asked = 1, []
-    world.clock.advance(timedelta(minutes=11))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=11))
     assert states(world, first, other) == ["submitted", "waiting"]

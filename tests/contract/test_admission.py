@@ -3,7 +3,6 @@
 from contextlib import suppress
 from datetime import timedelta
 
-from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import (
     GPU,
     NO_CAPACITY,
@@ -17,7 +16,6 @@ from tests.contract.rooms import (
     places,
     slots,
     states,
-    unanswered,
 )
 from tests.contract.world import (
     ELSEWHERE,
@@ -28,6 +26,7 @@ from tests.contract.world import (
     World,
     request_rules_with,
 )
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX, WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
@@ -47,8 +46,7 @@ def test_waiting_runs_are_admitted_by_priority_and_then_by_arrival() -> None:
     high = launched(world, priority=90)
     assert places(world) == [high, first, second, low]
     room.places, room.asked = 1, []
-    world.clock.advance(timedelta(minutes=11))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=11))
     for run_id in (high, first, second):
         assert going(world) == [run_id]
         ends(world, run_id)
@@ -61,11 +59,9 @@ def test_an_ending_run_admits_the_first_in_the_queue_before_its_pause_is_over() 
     Room(world, 1)
     one, two = launched(world), launched(world)
     assert states(world, one, two) == ["submitted", "waiting"]
-    waiting = world.record(two).admission.waiting
-    assert waiting is not None
+    waiting = present(world.record(two).admission.waiting)
     assert waiting.not_before > world.clock.now()
-    job = world.record(one).job
-    assert job is not None
+    job = present(world.record(one).job)
     world.complete(world.hint(world.jobs.become(job.name, JobState.SUCCEEDED)))
     assert states(world, one, two) == ["succeeded", "submitted"]
 
@@ -78,11 +74,9 @@ def test_a_new_run_overtakes_a_run_that_waits_for_the_same_quota_only_with_highe
     later, urgent, other = launched(world), launched(world, priority=51), launched(world, **GPU)
     assert states(world, waits, later, urgent, other) == ["waiting", "waiting", "submitted", "submitted"]
     assert room.asked == [urgent, other]
-    reason = world.record(later).admission.waiting
-    assert reason is not None
+    reason = present(world.record(later).admission.waiting)
     assert reason.reason == f"{waits} is ahead of it, waiting for the same"
-    world.clock.advance(timedelta(seconds=31))
-    world.reconcile()
+    world.reconcile_after(timedelta(seconds=31))
     assert states(world, waits, later) == ["submitted", "submitted"]
     assert room.asked[2:] == [waits, later]
 
@@ -93,8 +87,7 @@ def test_one_refusal_closes_only_its_quota_class_for_the_rest_of_a_pass() -> Non
     cpus = [launched(world) for _ in range(5)]
     gpu = launched(world, **GPU)
     room.asked = []
-    world.clock.advance(timedelta(minutes=11))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=11))
     assert room.asked == [cpus[0], gpu]
 
 
@@ -102,12 +95,10 @@ def test_no_run_overtakes_the_first_in_the_queue_during_its_pause() -> None:
     world = World()
     room = Room(world, 0)
     launched(world)
-    world.clock.advance(timedelta(seconds=31))
-    world.reconcile()  # its second attempt: the next is due in a minute
+    world.reconcile_after(timedelta(seconds=31))  # its second attempt: the next is due in a minute
     later = launched(world)
     room.places, room.asked = None, []
-    world.clock.advance(timedelta(seconds=31))
-    world.reconcile()
+    world.reconcile_after(timedelta(seconds=31))
     assert room.asked == []
     assert states(world, later) == ["waiting"]
 
@@ -117,15 +108,12 @@ def test_a_run_whose_submission_is_unknown_delays_no_other_and_is_resubmitted_af
     room = Room(world, 0)
     first, second = launched(world), launched(world)
     room.places, room.loses = None, {first}
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=1))
     third = launched(world)
     assert states(world, first, second, third) == ["waiting", "submitted", "submitted"]
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=1))
     assert places(world) == [], "while the lease lasts, the result is unknown and no run waits for it"
-    world.clock.advance(LEASE)
-    world.reconcile()
+    world.reconcile_after(LEASE)
     assert states(world, first) == ["submitted"]
     assert room.asked.count(first) == 3
     assert places(world) == []
@@ -137,18 +125,15 @@ def test_a_run_that_another_process_is_submitting_or_crashed_on_delays_no_other(
     first, second = launched(world), launched(world)
     room.places = None
     world.clock.advance(timedelta(minutes=1))
-    held = world.services().ledger.find(first)
-    assert held is not None
+    held = present(world.services().ledger.find(first))
     dead = taken_over(held.record, attempt="dead", now=world.clock.now(), lease=LEASE)
     world.services().ledger.replace(held, dead)
     world.reconcile()
     assert states(world, first, second) == ["waiting", "submitted"]
     assert places(world) == [first], "it may be submitting now"
-    world.clock.advance(SUBMIT_NEEDS)
-    world.reconcile()
+    world.reconcile_after(SUBMIT_NEEDS)
     assert places(world) == [], "no new run waits for it any more"
-    world.clock.advance(LEASE)
-    world.reconcile()
+    world.reconcile_after(LEASE)
     assert states(world, first) == ["submitted"]
 
 
@@ -172,14 +157,12 @@ def test_when_the_service_is_with_rate_limit_the_whole_region_pauses() -> None:
     room = Room(world, 0)
     cpu, gpu = launched(world), launched(world, **GPU)
     room.places, room.too_fast, room.asked = None, 1, []
-    world.clock.advance(timedelta(minutes=11))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=11))
     assert room.asked == [cpu]
     world.reconcile()
     new = launched(world, **GPU)
     assert room.asked == [cpu], "no run is submitted before the pause is over"
-    world.clock.advance(timedelta(seconds=31))
-    world.reconcile()
+    world.reconcile_after(timedelta(seconds=31))
     assert states(world, cpu, gpu, new) == ["submitted"] * 3
     assert world.record(cpu).submission.candidate == 0
 
@@ -191,14 +174,11 @@ def test_a_run_that_is_only_rate_limited_fails_after_a_week_with_the_services_me
     one = launched(world)
     assert states(world, one) == ["waiting"]
     for _ in range(7):
-        world.clock.advance(timedelta(days=1))
-        world.reconcile()
+        world.reconcile_after(timedelta(days=1))
     assert states(world, one) == ["waiting"]
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=1))
     assert states(world, one) == ["failed"]
-    error = world.record(one).failure
-    assert error is not None
+    error = present(world.record(one).failure)
     assert error.code == 429
     assert error.message.startswith(
         "the service kept asking for fewer requests during the 7 days since 2026-03-01"
@@ -212,8 +192,7 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_anot
     room = Room(world)
     room.too_fast = 1
     one = launched(world, fallbacks=[{"region": ELSEWHERE}])
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=1))
     (job,) = world.jobs.all()
     world.clock.advance(WAIT_IN_ALL + timedelta(days=1))  # it stays queued that long
     ended = world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
@@ -231,15 +210,13 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_after_a_wait_for_a_
     room = Room(world)
     room.too_fast = 1
     low, high = launched(world, priority=10), launched(world, priority=90)
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=1))
     assert states(world, low, high) == ["waiting", "submitted"]
     world.clock.advance(WAIT_IN_ALL + timedelta(days=1))
     room.too_fast = 1
     ends(world, high)
     assert states(world, low) == ["waiting"]
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=1))
     assert states(world, low) == ["submitted"]
 
 
@@ -256,20 +233,16 @@ def test_a_run_that_waited_for_a_limit_for_over_a_week_does_not_fail_at_its_firs
     room = Room(world)
     first, second = launched(world), launched(world)
     for _ in range(9):
-        world.clock.advance(timedelta(days=1))
-        world.reconcile()
+        world.reconcile_after(timedelta(days=1))
     assert room.asked == [first]
     room.places = 0
     ends(world, first)
     assert states(world, second) == ["waiting"]
-    world.clock.advance(WAIT_IN_ALL - timedelta(days=1))
-    world.reconcile()
+    world.reconcile_after(WAIT_IN_ALL - timedelta(days=1))
     assert states(world, second) == ["waiting"]
-    world.clock.advance(timedelta(days=1, hours=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(days=1, hours=1))
     assert states(world, second) == ["failed"]
-    error = world.record(second).failure
-    assert error is not None
+    error = present(world.record(second).failure)
     assert error.message.startswith("there was no capacity in the 7 days since 2026-03-10")
 
 
@@ -291,21 +264,8 @@ def test_a_run_whose_submissions_never_get_a_response_ends_and_releases_its_slot
     assert f"no answer to {UNANSWERED_MAX} submissions in a row" in record.failure.message
     assert "the connection broke" in record.failure.message
     assert (slots(world), len(room.asked)) == ([], UNANSWERED_MAX)
-    world.clock.advance(LEASE)
-    world.reconcile()  # checks once more for the job of a process that was only slow
+    world.reconcile_after(LEASE)  # checks once more for the job of a process that was only slow
     assert world.active() == []
-
-
-def test_a_response_resets_the_count_of_submissions_without_one() -> None:
-    world = World()
-    room = Room(world)
-    incoming = unanswered(world, room)
-    room.places = 0
-    world.clock.advance(LEASE)
-    world.reconcile()
-    record = world.record(incoming.run_id)
-    assert (record.state, record.submission.unanswered) == (RunState.WAITING, 0)
-    assert record.admission.refused_since == record.submission.tries[-1].at
 
 
 def test_a_waiting_run_ends_once_the_policy_no_longer_allows_it() -> None:
@@ -314,12 +274,10 @@ def test_a_waiting_run_ends_once_the_policy_no_longer_allows_it() -> None:
     run_id = launched(world, region=ELSEWHERE)
     world.request_rules = request_rules_with(admission=Admission(), regions=(REGION,))
     room.places, room.asked = None, []
-    world.clock.advance(timedelta(minutes=11))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=11))
     assert states(world, run_id) == ["failed"]
     record = world.record(run_id)
-    assert record.failure is not None
-    assert record.failure.message.startswith("the request is no longer allowed: $.region")
+    assert present(record.failure).message.startswith("the request is no longer allowed: $.region")
     assert (room.asked, places(world)) == ([], [])
 
 
@@ -343,8 +301,7 @@ def test_the_reconciler_gives_a_place_to_a_waiting_run_without_one() -> None:
     world.reconcile()
     assert places(world) == [run_id]
     room.places = None
-    world.clock.advance(timedelta(seconds=31))
-    world.reconcile()
+    world.reconcile_after(timedelta(seconds=31))
     assert states(world, run_id) == ["submitted"]
 
 
@@ -371,16 +328,3 @@ def test_a_damaged_record_at_the_head_of_the_queue_delays_no_run() -> None:
     told = world.reconcile()
     assert states(world, behind) == ["submitted"]
     assert "ERROR" in {each.severity for each in told}
-
-
-def test_the_end_of_a_cancelled_run_that_waited_leaves_no_place() -> None:
-    world = RuleWorld()
-    Room(world, 0)
-    world.drop_rule(rule(MANUAL, while_running="replace"))
-    for key in ("1", "2"):
-        world.order({"fire": {"rule": "cassava"}}, key)
-        world.wait(1)
-        world.tick()
-    replaced, second = (record.run_id for record in world.records())
-    assert states(world, replaced, second) == ["cancelled", "waiting"]
-    assert places(world) == [second]

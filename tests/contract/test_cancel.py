@@ -9,27 +9,24 @@ from tests.contract.boundaries import At, dies_after, dies_before, raising
 from tests.contract.rooms import (
     GPU,
     NO_CAPACITY,
-    RECORD,
     TWO_REGIONS,
     Answering,
     Room,
     drop,
     ends,
     full,
-    going,
     launched,
-    limited,
     places,
-    slots,
     states,
     stopped_before_submitting,
     unanswered,
 )
+from tests.contract.schemas import RECORD
 from tests.contract.simulation.scenarios import TUNED
 from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed
-from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -73,16 +70,6 @@ def test_a_cancelled_waiting_run_ends_at_once_and_the_next_is_admitted() -> None
     assert places(world) == []
 
 
-def test_a_run_that_waits_for_a_limit_ends_and_takes_no_slot() -> None:
-    world = limited(Limit(jobs=1))
-    Room(world)
-    first, second = launched(world), launched(world)
-    carried_out(world, order_to_end(world, second))
-    ends(world, first)
-    assert states(world, first, second) == ["succeeded", "cancelled"]
-    assert (places(world), slots(world), going(world)) == ([], [], [])
-
-
 def test_an_order_cancels_the_job_and_the_jobs_end_ends_the_run() -> None:
     world = World()
     run_id = launched(world)
@@ -110,12 +97,10 @@ def test_a_job_that_found_no_capacity_is_followed_by_none_once_its_run_was_to_en
     world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     carried_out(world, order_to_end(world, run_id))
     world.complete(world.hint(world.jobs.read(job.name)))
-    world.clock.advance(timedelta(hours=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(hours=1))
     assert states(world, run_id) == ["failed"]
     assert len(world.jobs.all()) == 1
-    error = world.record(run_id).failure
-    assert error is not None
+    error = present(world.record(run_id).failure)
     assert error.message == NO_CAPACITY.message
 
 
@@ -155,8 +140,7 @@ def test_a_cancelled_run_whose_submission_left_no_job_gets_none_from_any_process
     world.ended_attempts = EndedAttempts()  # of the next process
     with pytest.raises(LeaseHeld):
         carried_out(world, order)
-    world.clock.advance(LEASE + timedelta(seconds=1))
-    world.reconcile()
+    world.reconcile_after(LEASE + timedelta(seconds=1))
     assert states(world, run_id) == ["cancelled"]
     assert world.jobs.all() == []
 
@@ -170,8 +154,7 @@ def test_submissions_without_a_response_do_not_block_a_cancel_order() -> None:
     for _ in range(2):
         with pytest.raises(LeaseHeld):
             carried_out(world, order)
-    world.clock.advance(LEASE)
-    world.reconcile()
+    world.reconcile_after(LEASE)
     assert (states(world, incoming.run_id), room.asked) == (["cancelled"], [incoming.run_id])
     carried_out(world, order)
 
@@ -180,8 +163,9 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pa
     world = World()
     Room(world, 0)
     run_id = launched(world)
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()  # it was submitted without a response, so the reconciler must look for its job later
+    world.reconcile_after(
+        timedelta(minutes=1)
+    )  # it was submitted without a response, so the reconciler must look for its job later
     order = order_to_end(world, run_id)
     nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is down")))
     before = told(world, run_id)
@@ -203,10 +187,8 @@ def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over() ->
     room = Room(world, 0)
     ended, other = launched(world), launched(world, **GPU)
     for _ in range(5):
-        world.clock.advance(timedelta(minutes=11))
-        world.reconcile()
-    due = world.record(other).admission.waiting
-    assert due is not None
+        world.reconcile_after(timedelta(minutes=11))
+    due = present(world.record(other).admission.waiting)
     room.places = None
     carried_out(world, order_to_end(world, ended))
     world.clock.advance(LEASE)
@@ -250,8 +232,7 @@ def test_the_job_of_one_that_woke_before_a_waiting_run_was_ended_is_found() -> N
     wake()
     carried_out(world, order_to_end(world, incoming.run_id))
     assert (states(world, incoming.run_id), world.jobs.going()) == (["cancelled"], [])
-    world.clock.advance(LEASE)
-    world.reconcile()
+    world.reconcile_after(LEASE)
     assert world.active() == []
 
 
@@ -266,8 +247,7 @@ def test_every_reconcile_pass_cancels_a_job_again_until_it_ends() -> None:
     world.reconcile()
     world.reconcile()
     record = world.record(run_id)
-    assert record.job is not None
-    assert asked == [record.job.name] * 2
+    assert asked == [present(record.job).name] * 2
     world.jobs.cancel = end  # type: ignore[method-assign]
     world.reconcile()
     world.reconcile()

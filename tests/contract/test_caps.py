@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 from tests.contract.rooms import (
-    NOTICE,
     drop,
     launched,
     states,
 )
+from tests.contract.schemas import NOTICE
 from tests.contract.world import (
     LEDGER,
     Boundary,
@@ -73,9 +73,7 @@ def test_of_many_at_once_as_many_are_started_as_the_cap_allows() -> None:
 def test_marks_of_starts_are_removed_on_the_second_day() -> None:
     world = capped(runs_per_hour=5)
     launched(world)
-    world.clock.advance(timedelta(days=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(days=1))
     assert [each.name for each in world.objects.listing(LEDGER, "started/")] != []
-    world.clock.advance(timedelta(days=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(days=1))
     assert [each.name for each in world.objects.listing(LEDGER, "started/")] == []

@@ -11,6 +11,7 @@ import pytest
 from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.test_champions import champion, complete, order, run, told, trained, verdict
 from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, Boundary, Killed, World
+from tests.narrowing import present
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
@@ -58,8 +59,7 @@ def contents(world: World, uri: str) -> dict[str, bytes]:
 
 
 def own_uri(world: World, run_id: str) -> str:
-    model = world.record(run_id).model
-    assert model is not None
+    model = present(world.record(run_id).model)
     return model.uri
 
 
@@ -147,15 +147,13 @@ def test_a_manifest_that_is_replaced_while_it_is_read_does_not_count(world: Worl
 
 def test_every_file_and_document_that_counted_is_on_record_by_generation_and_checksum(world: World) -> None:
     incoming = trained(world, "a", 0.7)
-    job = world.record(incoming.run_id).job
-    assert job is not None
+    present(world.record(incoming.run_id).job)
     folder = f"{world.record(incoming.run_id).output_uri}/model/"
     bucket, prefix = split_object_uri(folder)
     world.objects.write(bucket, f"{prefix}metrics.json", b'{"accuracy": 0.75}', if_generation=None)
     live = {each.name.removeprefix(prefix): each for each in world.objects.listing(bucket, prefix)}
     complete(world, incoming)
-    model = world.record(incoming.run_id).model
-    assert model is not None
+    model = present(world.record(incoming.run_id).model)
     assert model.files is not None
     assert (model.manifest_generation, model.metrics_generation) == (
         live["export.json"].generation,
@@ -186,14 +184,14 @@ def test_a_manifest_with_hashes_of_zeros_is_a_problem_and_the_buckets_facts_are_
     world.objects.write(bucket, f"{prefix}export.json", json.dumps(manifest).encode(), if_generation=None)
     complete(world, incoming)
     record = world.record(incoming.run_id)
-    assert record.model is not None
-    assert record.model.files is not None
     assert any(
         "export.json was ignored: saved_model.pb has the MD5 hash " in problem
         and problem.endswith(f"not {zeros}")
         for problem in record.problems
     )
-    (file,) = world.document(split_object_uri(record.model.files.listing_uri or "")[1])["files"]
+    (file,) = world.document(split_object_uri(present(present(record.model).files).listing_uri or "")[1])[
+        "files"
+    ]
     assert file["md5"] == next(world.objects.listing(bucket, f"{prefix}saved_model.pb")).md5
     assert (
         verdict(world, incoming.run_id)["reason"]
@@ -248,8 +246,7 @@ def test_a_copy_that_takes_several_attempts_is_continued_and_only_a_whole_one_re
     current = champion(world)["current"]
     assert current["run_id"] == incoming.run_id
     assert contents(world, current["model_uri"]) == contents(world, own_uri(world, incoming.run_id))
-    completion = world.record(incoming.run_id).completion
-    assert completion is not None
+    completion = present(world.record(incoming.run_id).completion)
     assert completion.long_copy is None
     world.reconcile()
     assert world.active() == []

@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.index import index_rows
-from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, World, export_manifest, schema
 from tests.memory import MemoryNotices
+from tests.contract.schemas import CHAMPION, NOTICE
+from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, World, export_manifest
+from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice
@@ -21,8 +22,6 @@ from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import FlowResult
 from trainmaster.orchestrator.stores.champions import Champions
 
-CHAMPION = Draft202012Validator(schema("champion.v1"))
-NOTICE = Draft202012Validator(schema("notice.v1"))
 SOURCE = "//trainmaster/projects/my-project/locations/us-central1"
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer@sha256:" + "b" * 64
 REQUEST: dict[str, Any] = {
@@ -35,8 +34,7 @@ REQUEST: dict[str, Any] = {
 
 def trained(world: World, name: str, accuracy: float) -> IncomingDocument:
     """A run whose job has succeeded; its end is not reported yet."""
-    incoming = world.drop(json.dumps(REQUEST).encode(), f"requests/{name}.json")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(json.dumps(REQUEST).encode(), f"requests/{name}.json")
     record = world.record(incoming.run_id)
     prefix = f"{record.output_uri}/model/".removeprefix(f"gs://{MODELS}/")
     world.train(record)
@@ -46,8 +44,7 @@ def trained(world: World, name: str, accuracy: float) -> IncomingDocument:
 
 
 def complete(world: World, incoming: IncomingDocument, boundary: Boundary | None = None) -> FlowResult:
-    job = world.record(incoming.run_id).job
-    assert job is not None
+    job = present(world.record(incoming.run_id).job)
     return world.complete(world.hint(world.jobs.read(job.name)), boundary)
 
 
@@ -77,30 +74,23 @@ def order(
     return incoming, take(world.services(), incoming)
 
 
-def test_a_better_run_is_promoted_and_a_worse_or_equal_one_is_not() -> None:
+def verdict(world: World, run_id: str) -> Any:
+    return world.document(f"runs/{run_id}.json")["completion"].get("champion")
+
+
+def test_a_better_run_is_promoted_and_its_record_has_the_verdict_with_the_champion_before() -> None:
     world = World()
     first, second = run(world, "a", 0.7), run(world, "b", 0.8)
     worse, equal, close = run(world, "c", 0.6), run(world, "d", 0.8), run(world, "e", 0.805)
     found = champion(world)
     assert found["current"]["run_id"] == second
     assert [reign["run_id"] for reign in found["history"]] == [first, second]
-    assert [(each["run_id"], each["promoted"]) for each in found["considered"]] == [
-        (first, True), (second, True), (worse, False), (equal, False), (close, False),
-    ]  # fmt: skip
+    considered = [(each["run_id"], each["promoted"]) for each in found["considered"]]
+    assert considered == [(first, True), (second, True), (worse, False), (equal, False), (close, False)]
     assert told(world, "promoted") == ["champions/cassava-resnet50/1", "champions/cassava-resnet50/2"]
-
-
-def verdict(world: World, run_id: str) -> Any:
-    return world.document(f"runs/{run_id}.json")["completion"].get("champion")
-
-
-def test_the_record_has_the_verdict_with_its_reason_and_the_champion_before() -> None:
-    world = World()
-    first, second, worse = run(world, "a", 0.7), run(world, "b", 0.8), run(world, "c", 0.6)
     assert verdict(world, first) == {"promoted": True, "reason": "the first, with accuracy 0.7"}
-    assert verdict(world, second) == {
-        "promoted": True, "reason": "accuracy 0.8 beats 0.7", "compared_with": first,
-    }  # fmt: skip
+    beats = {"promoted": True, "reason": "accuracy 0.8 beats 0.7", "compared_with": first}
+    assert verdict(world, second) == beats
     assert verdict(world, worse) == {
         "promoted": False,
         "reason": "accuracy 0.6 is not better by 0.01 than the champion's 0.8",

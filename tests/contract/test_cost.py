@@ -3,16 +3,15 @@
 from decimal import Decimal
 from pathlib import Path
 
-from jsonschema import Draft202012Validator
-
 from tests.contract.index import index_rows
-from tests.contract.world import World, request_rules_with, schema
+from tests.contract.schemas import RECORD
+from tests.contract.world import World, request_rules_with
 from tests.core.admission_cases import PRICES
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.policy.admission import Admission
-from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -24,14 +23,12 @@ cluster:
   chief: {machine: n1-standard-4}
   workers: {machine: n1-standard-8, count: 2}
 """
-RECORD = Draft202012Validator(schema("run_record.v2"))
 ESTIMATED = request_rules_with(admission=Admission(estimates=True))
 
 
 def ended(world: World) -> RunRecord:
     """The record of a run that was launched, and whose job ran for ten minutes."""
-    incoming = world.drop(REQUEST)
-    world.launch(incoming)
+    incoming = world.drop_and_launch(REQUEST)
     world.train(world.record(incoming.run_id))
     world.reconcile()
     record = world.record(incoming.run_id)
@@ -43,9 +40,7 @@ def ended(world: World) -> RunRecord:
 def test_the_cost_of_a_run_stands_beside_its_estimate() -> None:
     world = World(ESTIMATED, lambda: PRICES)
     record = ended(world)
-    assert record.request is not None
-    assert record.request.estimate is not None
-    assert record.request.estimate.per_hour == Decimal("6.0")
+    assert present(present(record.request).estimate).per_hour == Decimal("6.0")
     assert record.completion is not None
     assert record.completion.cost is not None
     assert record.completion.cost.total == Decimal("1.0")
@@ -63,15 +58,13 @@ def test_a_run_without_an_estimate_has_no_cost_and_reads_no_prices() -> None:
     def never() -> Prices:
         raise AssertionError("the price table was read")
 
-    completion = ended(World(prices=never)).completion
-    assert completion is not None
+    completion = present(ended(World(prices=never)).completion)
     assert completion.cost is None
 
 
 def test_a_price_table_that_became_unusable_keeps_no_run_from_ending() -> None:
     world = World(ESTIMATED, lambda: PRICES)
-    incoming = world.drop(REQUEST)
-    world.launch(incoming)
+    incoming = world.drop_and_launch(REQUEST)
 
     def broken() -> Prices:
         raise PolicyInvalid(str(Path("prices.yaml")), ("it is no table",))
@@ -83,16 +76,3 @@ def test_a_price_table_that_became_unusable_keeps_no_run_from_ending() -> None:
     assert record.state is RunState.SUCCEEDED
     assert record.problems[-1].startswith("the cost of the run is unknown: ")
     assert world.active() == []
-
-
-def test_a_run_that_was_cancelled_before_its_job_ran_costs_nothing() -> None:
-    world = World(ESTIMATED, lambda: PRICES)
-    incoming = world.drop(REQUEST)
-    world.launch(incoming)
-    (job,) = world.jobs.all()
-    world.jobs.become(job.name, JobState.CANCELLED, ran=False)
-    world.reconcile()
-    completion = world.record(incoming.run_id).completion
-    assert completion is not None
-    assert completion.cost is not None
-    assert completion.cost.total == 0

@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 from tests.contract.index import index_violations
-from tests.contract.rooms import RECORD
+from tests.contract.schemas import RECORD
 from tests.contract.simulation.disruptions import PAUSES, DisruptedBoundary, Disruption, changes
 from tests.contract.simulation.guarantees import notice_ids
 from tests.contract.simulation.scenario_world import ScenarioWorld

@@ -2,12 +2,12 @@
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from tests.contract.rooms import Room, ends, launched, limited, slots, states
+from tests.contract.rooms import Room, ends, launched, limited, states
 from tests.contract.world import LEDGER, MODELS, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.completion.model import SHOWN_FILES
 from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.policy.admission import Limit
@@ -29,32 +29,6 @@ def damage(world: World, run_id: str) -> None:
     world.objects.write(LEDGER, f"runs/{run_id}.json", DAMAGE, if_generation=None)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"priority": 50.0},
-        {"scheduling": {"timeout_s": 7200.0}},
-        {
-            "cluster": {
-                "chief": {"machine": "n1-standard-4"},
-                "workers": {"count": 2.0, "machine": "n1-standard-4"},
-            }
-        },
-        {"cluster": {"chief": {"machine": "n1-standard-4", "disk": {"size_gb": 200.0}}}},
-    ],
-    ids=["priority", "timeout", "count", "disk"],
-)
-def test_a_run_whose_numbers_have_points_ends_and_leaves_nothing(changes: dict[str, Any]) -> None:
-    world = limited(Limit(jobs=1))
-    Room(world)
-    first, behind = launched(world, **changes), launched(world, **changes)
-    assert states(world, first, behind) == ["submitted", "waiting"]
-    ends(world, first)
-    assert states(world, first, behind) == ["succeeded", "submitted"]
-    ends(world, behind)
-    assert (world.active(), slots(world)) == ([], [])
-
-
 def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
     world = World()
     Room(world)
@@ -67,22 +41,10 @@ def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
     world.objects.write(MODELS, name, json.dumps(manifest).encode(), if_generation=None)
     world.complete(world.hint(job))
     assert states(world, run_id) == ["succeeded"]
-    model = world.record(run_id).model
-    assert model is not None
+    model = present(world.record(run_id).model)
     assert model.files is not None
     assert (model.files.size_bytes, type(model.files.size_bytes)) == (5, int)
     assert type(world.document(f"runs/{run_id}.json")["model"]["files"]["size_bytes"]) is int
-
-
-def test_a_record_that_was_written_with_a_point_before_goes_on() -> None:
-    world = limited(Limit(jobs=1))
-    Room(world)
-    run_id = launched(world)
-    written = world.document(f"runs/{run_id}.json")
-    written["submission"]["candidate"] = 0.0
-    world.objects.write(LEDGER, f"runs/{run_id}.json", json.dumps(written).encode(), if_generation=None)
-    ends(world, run_id)
-    assert (states(world, run_id), slots(world)) == (["succeeded"], [])
 
 
 def test_every_reconcile_pass_reports_a_damaged_record_with_its_repair() -> None:
@@ -98,8 +60,7 @@ def test_every_reconcile_pass_reports_a_damaged_record_with_its_repair() -> None
         assert "Restore an earlier generation" in told.message
     assert world.record(other).state is RunState.SUCCEEDED
     world.objects.delete(LEDGER, f"runs/{run_id}.json")
-    world.clock.advance(ORPHAN_AGE)
-    world.reconcile()
+    world.reconcile_after(ORPHAN_AGE)
     assert world.active() == [], "a deleted one is forgotten, as the message says"
 
 
@@ -110,12 +71,10 @@ def test_the_slot_of_a_damaged_record_is_kept_only_while_its_job_is_active() -> 
     (job,) = world.jobs.all()
     damage(world, damaged)
     waits = launched(world)
-    world.clock.advance(ORPHAN_AGE + timedelta(hours=1))
-    world.reconcile()
+    world.reconcile_after(ORPHAN_AGE + timedelta(hours=1))
     assert states(world, waits) == ["waiting"], "the job of the damaged record is still running"
     world.jobs.become(job.name, JobState.SUCCEEDED)
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=1))
     assert states(world, waits) == ["submitted"]
 
 
@@ -128,8 +87,7 @@ def test_the_slot_of_a_damaged_record_without_a_job_is_kept_as_long_as_its_event
     waits = launched(world)
     world.reconcile()
     assert states(world, waits) == ["waiting"]
-    world.clock.advance(ORPHAN_AGE + timedelta(hours=1))
-    world.reconcile()
+    world.reconcile_after(ORPHAN_AGE + timedelta(hours=1))
     assert states(world, waits) == ["submitted"]
 
 
@@ -178,8 +136,7 @@ def test_a_manifest_with_a_lone_surrogate_ends_its_run_with_a_readable_record(te
     record = world.record(run_id)
     assert (record.state, world.active()) == (RunState.SUCCEEDED, [])
     assert record.model is not None
-    assert record.model.dataset is not None
-    assert record.model.dataset.name == next(iter(record.model.metrics))
+    assert present(record.model.dataset).name == next(iter(record.model.metrics))
     str(record).encode()  # every command can print it
     assert [each.type for each in world.notices.published][-1] == "trainmaster.run.succeeded.v1"
 

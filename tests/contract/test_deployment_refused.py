@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.rooms import (
     GPU,
@@ -21,8 +20,10 @@ from tests.contract.rooms import (
     states,
     unanswered,
 )
+from tests.contract.schemas import STATUS
 from tests.contract.simulation.scenarios import TUNED
-from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
+from tests.contract.world import ELSEWHERE, LEASE, REGION, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import DeploymentRefused, SubmissionDeferred, SubmissionRefused
 from trainmaster.orchestrator.core.job_names import JobKind, location_region
@@ -32,7 +33,6 @@ from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.log_events import LogEvent
 
-STATUS = Draft202012Validator(schema("drop_status.v1"))
 MINUTE = timedelta(seconds=60)
 WITH_FALLBACK = {"fallbacks": [{"region": ELSEWHERE}]}
 
@@ -57,8 +57,7 @@ class Denied(Room):
 
 
 def tick(world: World) -> None:
-    world.clock.advance(MINUTE)
-    world.reconcile()
+    world.reconcile_after(MINUTE)
 
 
 def test_a_refused_deployment_fails_no_run_and_its_status_has_the_repair() -> None:
@@ -67,8 +66,7 @@ def test_a_refused_deployment_fails_no_run_and_its_status_has_the_repair() -> No
     incoming = drop(world)
     result = world.launch(incoming)
     assert states(world, incoming.run_id) == ["waiting"]
-    waiting = world.record(incoming.run_id).admission.waiting
-    assert waiting is not None
+    waiting = present(world.record(incoming.run_id).admission.waiting)
     assert (waiting.lacks, waiting.limit) == (f"deployment_{REGION}_customJobs", None)
     assert waiting.reason == f"Permission denied; {REPAIR}"
     status = world.document(f"status/{incoming.source.object_name}.json")
@@ -87,10 +85,8 @@ def test_one_run_asks_at_each_tick_and_the_others_do_not_whatever_their_machines
         assert room.asked == [first] * (number + 1)
     assert states(world, first, *others) == ["waiting"] * 3
     for run_id in others:
-        waiting = world.record(run_id).admission.waiting
-        assert waiting is not None
+        waiting = present(world.record(run_id).admission.waiting)
         assert REPAIR in waiting.reason
-    assert len(slots(world)) == 0
 
 
 def test_after_the_repair_all_go_at_the_next_tick_in_their_order() -> None:
@@ -159,8 +155,7 @@ def test_a_fallback_that_is_refused_leaves_the_run_in_the_line_of_its_machines()
     room = Denied(world, ELSEWHERE)
     room.then = full()
     run_id = launched(world, **WITH_FALLBACK)
-    waiting = world.record(run_id).admission.waiting
-    assert waiting is not None
+    waiting = present(world.record(run_id).admission.waiting)
     assert waiting.lacks is None
     assert room.asked == [run_id, run_id]
     room.then = None
@@ -183,8 +178,7 @@ def test_after_seven_days_the_runs_fail_one_by_one_with_the_repair() -> None:
     for _ in runs:
         tick(world)
     assert states(world, *runs) == ["failed"] * 3
-    failure = world.record(runs[-1]).failure
-    assert failure is not None
+    failure = present(world.record(runs[-1]).failure)
     assert failure.message.startswith("Vertex AI refused this deployment in the 7 days since 2026-03-01")
     assert REPAIR in failure.message
 
@@ -224,6 +218,5 @@ def test_a_run_whose_submission_got_no_answer_keeps_its_lease_while_the_deployme
     incoming = unanswered(world, Room(world))
     assert world.record(incoming.run_id).submission.lease is not None
     world.jobs.of_run = looks  # type: ignore[method-assign]  # see above
-    world.clock.advance(LEASE + MINUTE)
-    world.reconcile()
+    world.reconcile_after(LEASE + MINUTE)
     assert states(world, incoming.run_id) == ["submitted"]

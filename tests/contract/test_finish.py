@@ -5,11 +5,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At, raising
+from tests.contract.schemas import RECORD
 from tests.contract.test_complete import launched
-from tests.contract.world import World, schema
+from tests.contract.world import World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.completion.steps import (
     BUG_ATTEMPTS_MAX,
     END_STEPS,
@@ -33,8 +34,7 @@ def ended() -> tuple[World, Held]:
     world, incoming, job = launched()
     world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
-    held = world.ledger.find(incoming.run_id)
-    assert held is not None
+    held = present(world.ledger.find(incoming.run_id))
     return world, held
 
 
@@ -101,7 +101,6 @@ ERRORS = (
     RecursionError("deep"),
     KeyError("x"),
 )
-RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
 def failing(name: str, error: Exception) -> Mapping[str, Step]:
@@ -116,8 +115,7 @@ def failing(name: str, error: Exception) -> Mapping[str, Step]:
 def just_ended() -> tuple[World, Held]:
     """A run whose end is on record, and none of the steps after it."""
     world, held = ended()
-    completion = held.record.completion
-    assert completion is not None
+    completion = present(held.record.completion)
     left = replace(held.record, completion=replace(completion, steps_done=()))
     world.ledger.mark_active(left.run_id)
     return world, world.ledger.replace(held, left)
@@ -125,8 +123,7 @@ def just_ended() -> tuple[World, Held]:
 
 def attempt(world: World, run_id: str, steps: Mapping[str, Step]) -> bool:
     """A reconcile pass over the run; whether it ran any step."""
-    held = world.ledger.find(run_id)
-    assert held is not None
+    held = present(world.ledger.find(run_id))
     try:
         return finish_run(world.services(), held, steps).ran
     except (UnicodeEncodeError, RecursionError, KeyError):
@@ -146,9 +143,7 @@ def test_whatever_a_step_raises_the_others_are_done_and_it_is_repeated_and_then_
         attempts += attempt(world, run_id, steps)
         record = world.record(run_id)
         assert set(steps_done(record)) == set(STEPS) - {name}
-        assert record.completion is not None
-        assert record.completion.steps_failed is not None
-        next_at = record.completion.steps_failed[name].next_at or world.clock.now()
+        next_at = present(present(record.completion).steps_failed)[name].next_at or world.clock.now()
         world.clock.advance(next_at - world.clock.now())
     assert timedelta(hours=1) < world.clock.now() - began < timedelta(days=7)
     assert attempts == (OUTAGE_ATTEMPTS_MAX if error is DOWN else BUG_ATTEMPTS_MAX)
@@ -161,16 +156,14 @@ def test_a_step_that_succeeds_at_its_second_attempt_leaves_no_trace() -> None:
     world, held = just_ended()
     run_id = held.record.run_id
     attempt(world, run_id, failing("index", KeyError("x")))
-    failed = world.record(run_id).completion
-    assert failed is not None
+    failed = present(world.record(run_id).completion)
     assert failed.steps_failed is not None
     assert (failed.steps_failed["index"].attempts, failed.steps_failed["index"].error) == (
         1,
         "KeyError, see the log",
     )
     assert attempt(world, run_id, STEPS), "the first repetition waits for nothing"
-    done = world.record(run_id).completion
-    assert done is not None
+    done = present(world.record(run_id).completion)
     assert (done.steps_failed, world.active(), all_over(world.record(run_id))) == (None, [], True)
 
 
@@ -181,6 +174,5 @@ def test_the_reconciler_says_nothing_about_a_step_that_is_repeated_later() -> No
     before = world.record(held.record.run_id)
     assert [each for each in world.reconcile() if each.run_id == held.record.run_id] == []
     assert world.record(held.record.run_id) == before
-    world.clock.advance(timedelta(minutes=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=1))
     assert all_over(world.record(held.record.run_id))

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.contract.world import Boundary, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.events.self_test import MarkedEntry
@@ -24,17 +25,14 @@ def world() -> World:
 
 def running_run(world: World, name: str) -> str:
     """The id of a run whose job runs."""
-    incoming = world.drop(name=f"requests/{name}.yaml")
-    world.launch(incoming)
-    job = world.record(incoming.run_id).job
-    assert job is not None
+    incoming = world.drop_and_launch(name=f"requests/{name}.yaml")
+    job = present(world.record(incoming.run_id).job)
     world.jobs.become(job.name, JobState.RUNNING)
     return incoming.run_id
 
 
 def own_hint(world: World, run_id: str, *, tells_end: bool = True) -> JobHint:
-    job = world.record(run_id).job
-    assert job is not None
+    job = present(world.record(run_id).job)
     return world.hint(world.jobs.read(job.name), tells_end=tells_end)
 
 

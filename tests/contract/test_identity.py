@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.index import index_rows
 from tests.contract.world import INBOX, OBJECT, REQUEST, START, Boundary, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -21,8 +22,7 @@ def forged(
     world: World, incoming: IncomingDocument, created_at: datetime = FORGED, size_bytes: int = 9
 ) -> IncomingDocument:
     """Another event about the same generation."""
-    generation = incoming.source.generation
-    assert generation is not None
+    generation = present(incoming.source.generation)
     other = world.uploaded(OBJECT, generation, size_bytes, created_at)
     assert other.run_id != incoming.run_id
     return other
@@ -62,8 +62,7 @@ def test_of_many_events_with_different_times_at_once_one_starts_a_run() -> None:
 
 def test_a_forged_event_costs_three_reads_more_than_a_duplicate_and_no_download() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     boundary = Boundary()
     world.launch(forged(world, incoming), boundary)
     assert boundary.calls == ["read ledger", "describe inbox", "read ledger", "read ledger"]
@@ -71,8 +70,7 @@ def test_a_forged_event_costs_three_reads_more_than_a_duplicate_and_no_download(
 
 def test_a_forged_event_about_a_deleted_file_finds_the_run_by_its_status() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     world.objects.delete(INBOX, OBJECT)
     world.launch(forged(world, incoming))
     assert runs(world) == [incoming.run_id]
@@ -117,8 +115,7 @@ def test_a_forged_size_neither_refuses_a_request_nor_lets_a_huge_one_be_read() -
 )
 def test_no_other_field_or_form_of_an_event_leads_to_a_second_run(change: dict[str, object]) -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     generation = incoming.source.generation
     data = {"bucket": INBOX, "name": OBJECT, "generation": str(generation), "size": "9", **change}
     envelope = replace(world.envelope(data), id="other", subject=f"objects/{OBJECT}#{generation}")

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import pytest
 
-from tests.contract.boundaries import dies_before
 from tests.contract.index import index_rows, index_violations
 from tests.contract.world import LEDGER, Boundary, BoundaryObjects, Killed, World
 from tests.memory import MemoryJobs
@@ -50,8 +49,7 @@ def test_a_listing_shows_the_newest_run_first_and_reads_no_record() -> None:
 
 def test_the_row_shows_the_request_and_the_job() -> None:
     world = World()
-    incoming = world.drop(LABELLED)
-    world.launch(incoming)
+    incoming = world.drop_and_launch(LABELLED)
     (row,) = rows(world)
     (job,) = world.jobs.all()
     assert row.state is RunState.SUBMITTED
@@ -68,8 +66,7 @@ def test_the_row_shows_the_request_and_the_job() -> None:
 
 def test_a_rejected_run_has_a_row_with_its_first_fault() -> None:
     world = World()
-    incoming = world.drop(b"model_name: Bad Name\nimgae: x\n")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(b"model_name: Bad Name\nimgae: x\n")
     (row,) = rows(world)
     assert (row.state, row.model_name) == (RunState.REJECTED, None)
     assert row.reason == world.record(incoming.run_id).problems[0]
@@ -78,8 +75,7 @@ def test_a_rejected_run_has_a_row_with_its_first_fault() -> None:
 
 def test_the_row_follows_the_run_to_its_end() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     (job,) = world.jobs.all()
     world.jobs.become(job.name, JobState.RUNNING)
     world.complete(world.hint(job, tells_end=False))
@@ -94,8 +90,7 @@ def test_the_row_follows_the_run_to_its_end() -> None:
 
 def test_a_run_that_succeeded_and_left_no_model_says_so_in_its_row() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     (job,) = world.jobs.all()
     world.jobs.become(job.name, JobState.SUCCEEDED)
     world.complete(world.hint(job))
@@ -106,8 +101,7 @@ def test_a_run_that_succeeded_and_left_no_model_says_so_in_its_row() -> None:
 
 def test_a_late_writer_does_not_bring_an_older_state_back() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     earlier = world.ledger.present(incoming.run_id)
     world.train(earlier.record)
     world.reconcile()
@@ -142,59 +136,9 @@ def test_a_run_whose_submission_takes_long_is_listed_by_the_next_tick() -> None:
     assert mismatches(world, incoming.run_id) == []
 
 
-def test_a_run_is_written_to_the_index_once_when_it_is_launched() -> None:
-    """One write per second is the limit of an object's name."""
-    world = World()
-    boundary = Boundary()
-    world.launch(world.drop(), boundary)
-    assert boundary.calls.count("write index") == 1
-
-
-def test_a_repeated_event_costs_the_index_nothing() -> None:
-    world = World()
-    incoming = world.drop()
-    world.launch(incoming)
-    boundary = Boundary()
-    world.launch(incoming, boundary)
-    assert boundary.calls == ["read ledger", "read ledger"]
-
-
-def test_a_repeated_event_mends_the_row_that_a_crash_left_out() -> None:
-    world = World()
-    incoming = world.drop()
-    with pytest.raises(Killed):
-        world.launch(incoming, dies_before("write index"))
-    assert rows(world) == []
-    world.launch(incoming)
-    assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
-
-
-def test_a_repeated_log_entry_mends_the_row_that_a_crash_left_behind() -> None:
-    world = World()
-    incoming = world.drop()
-    world.launch(incoming)
-    (job,) = world.jobs.all()
-    world.jobs.become(job.name, JobState.RUNNING)
-    hint = world.hint(job, tells_end=False)
-    with pytest.raises(Killed):
-        world.complete(hint, dies_before("write index"))
-    assert world.record(incoming.run_id).state is RunState.RUNNING
-    assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
-    world.complete(hint)
-    assert [row.state for row in rows(world)] == [RunState.RUNNING]
-
-
-def test_an_object_that_is_no_row_is_left_out() -> None:
-    world = World()
-    world.launch(world.drop())
-    world.objects.write(LEDGER, f"{INDEX_PREFIX}readme.txt", b"", if_generation=None)
-    assert len(rows(world)) == 1
-
-
 def test_a_row_with_damaged_content_is_written_over() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     (listed,) = world.objects.listing(LEDGER, INDEX_PREFIX)
     world.objects.write(LEDGER, listed.name, b"\xff" * 30, if_generation=None)
     assert rows(world) == []
@@ -216,8 +160,7 @@ class RowFailsAndNothingFollowsTheStatus(Boundary):
 
 def test_a_row_that_failed_is_written_later_although_the_status_shows_the_end() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     (job,) = world.jobs.all()
     world.jobs.become(job.name, JobState.SUCCEEDED)
     with pytest.raises(Killed):
@@ -225,7 +168,6 @@ def test_a_row_that_failed_is_written_later_although_the_status_shows_the_end() 
     (status,) = [each.name for each in world.objects.listing(LEDGER, "status/")]
     assert world.document(status)["state"] == "succeeded"
     assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
-    world.clock.advance(timedelta(hours=1))
-    world.reconcile()
+    world.reconcile_after(timedelta(hours=1))
     assert mismatches(world, incoming.run_id) == []
     assert [row.state for row in rows(world)] == [RunState.SUCCEEDED]

@@ -2,10 +2,7 @@
 
 import json
 import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import httpx
 import pytest
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
@@ -27,7 +24,6 @@ from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name,
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.ports.services import TrainingJobs
-from trainstack import vertex as emulated
 
 
 @pytest.fixture(params=["memory", "vertex"])
@@ -38,52 +34,27 @@ def jobs(request: pytest.FixtureRequest) -> TrainingJobs:
     return adapter
 
 
-def emulator_tunes() -> bool:
-    """Whether the emulator has tuning jobs: it answers 501 for what it has not."""
-    with TemporaryDirectory() as folder:
-        service = emulated.Jobs(
-            dir=Path(folder) / "state",
-            buckets_dir=Path(folder) / "buckets",
-            images={},
-            write_log=lambda _: None,
-            project=PROJECT,
-            grace_s=1.0,
-        )
-        with emulated.serve(service) as url:
-            parent = f"{url}/v1/projects/{PROJECT}/locations/{REGION}"
-            answer = httpx.get(f"{parent}/hyperparameterTuningJobs", timeout=60)
-            return answer.status_code != httpx.codes.NOT_IMPLEMENTED
-
-
-@pytest.fixture(params=["memory", "vertex"] if emulator_tunes() else ["memory"])
-def tuning_jobs(request: pytest.FixtureRequest) -> TrainingJobs:
-    if request.param == "memory":
-        return MemoryJobs(ManualClock(START), project=PROJECT)
-    adapter: TrainingJobs = request.getfixturevalue("vertex")
-    return adapter
-
-
-def test_a_submitted_tuning_is_found_by_its_run_its_id_and_its_kind(tuning_jobs: TrainingJobs) -> None:
+def test_a_submitted_tuning_is_found_by_its_run_its_id_and_its_kind(jobs: TrainingJobs) -> None:
     asked = submission(tuning=TUNING)
-    job = tuning_jobs.submit(asked)
+    job = jobs.submit(asked)
     assert job_kind(job.name) is JobKind.TUNING
     assert job.display_name == asked.run_id
     assert job.labels == {"team": "vision", "trainmaster_run_id": asked.run_id, "trainmaster_model": "model"}
     assert job.output_uri == f"gs://models/model/{asked.run_id}"
-    assert [found.name for found in tuning_jobs.of_run(asked.run_id, JobKind.TUNING, [REGION])] == [job.name]
-    read = tuning_jobs.with_id(job.name.rpartition("/")[2])
+    assert [found.name for found in jobs.of_run(asked.run_id, JobKind.TUNING, [REGION])] == [job.name]
+    read = jobs.with_id(job.name.rpartition("/")[2])
     assert same_job(read.name, job.name)
 
 
-def test_an_id_of_no_kind_is_not_found(tuning_jobs: TrainingJobs) -> None:
+def test_an_id_of_no_kind_is_not_found(jobs: TrainingJobs) -> None:
     with pytest.raises(JobNotFound):
-        tuning_jobs.with_id("4711")
+        jobs.with_id("4711")
 
 
-def test_a_tuning_never_counts_as_a_custom_job_of_the_run(tuning_jobs: TrainingJobs) -> None:
+def test_a_tuning_never_counts_as_a_custom_job_of_the_run(jobs: TrainingJobs) -> None:
     asked = submission(tuning=TUNING)
-    study = tuning_jobs.submit(asked)
-    customs = tuning_jobs.of_run(asked.run_id, JobKind.CUSTOM, [REGION])
+    study = jobs.submit(asked)
+    customs = jobs.of_run(asked.run_id, JobKind.CUSTOM, [REGION])
     assert study.name not in [job.name for job in customs]
 
 
@@ -267,10 +238,10 @@ def test_a_cancelled_job_ends_so_and_may_be_cancelled_again(jobs: TrainingJobs) 
     assert jobs.read(job.name).state is JobState.CANCELLED
 
 
-def test_a_cancelled_tuning_ends_so(tuning_jobs: TrainingJobs) -> None:
-    job = tuning_jobs.submit(submission(tuning=TUNING, args=("sleep=60",)))
-    tuning_jobs.cancel(job.name)
-    assert ended(tuning_jobs, job.name) is JobState.CANCELLED
+def test_a_cancelled_tuning_ends_so(jobs: TrainingJobs) -> None:
+    job = jobs.submit(submission(tuning=TUNING, args=("sleep=60",)))
+    jobs.cancel(job.name)
+    assert ended(jobs, job.name) is JobState.CANCELLED
 
 
 def test_cancelling_a_job_that_is_none_changes_nothing(jobs: TrainingJobs) -> None:

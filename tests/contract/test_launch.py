@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
-from tests.contract.boundaries import At, dies_after, dies_before
+from tests.contract.boundaries import At, dies_after
 from tests.contract.rooms import Answering
-from tests.contract.world import LEASE, LEDGER, REGION, REQUEST, Boundary, Killed, World, labelled, schema
+from tests.contract.schemas import RECORD, STATUS, SUBMITTED
+from tests.contract.world import LEASE, LEDGER, REGION, REQUEST, Boundary, Killed, World
 from tests.core.legacy_jobs import custom
-from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (
     LeaseHeld,
@@ -30,21 +30,14 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.lifecycle.status import write_status
 
-RECORD = Draft202012Validator(schema("run_record.v2"))
-SUBMITTED = Draft202012Validator(schema("submitted_request.v1"))
-STATUS = Draft202012Validator(schema("drop_status.v1"))
-REPORT = Draft202012Validator(schema("rejection_report.v1"))
-
 
 def test_an_upload_becomes_a_labelled_job_and_a_submitted_record() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     (job,) = world.jobs.all()
     record = world.record(incoming.run_id)
     assert record.state is RunState.SUBMITTED
-    assert record.job is not None
-    assert record.job.name == job.name
+    assert present(record.job).name == job.name
     assert job.labels == {
         "team": "agronomy",
         "trainmaster_run_id": incoming.run_id,
@@ -52,15 +45,6 @@ def test_an_upload_becomes_a_labelled_job_and_a_submitted_record() -> None:
     }
     assert job.output_uri == f"gs://models/cassava-resnet50/{incoming.run_id}"
     RECORD.validate(encoded(record))
-
-
-def test_the_status_of_the_drop_says_where_its_run_stands() -> None:
-    world = World()
-    incoming = world.drop()
-    world.launch(incoming)
-    status = world.document("status/requests/cassava.yaml.json")
-    STATUS.validate(status)
-    assert (status["state"], status["run_id"]) == ("submitted", incoming.run_id)
 
 
 def test_a_first_delivery_costs_eleven_storage_operations_and_a_second_two() -> None:
@@ -101,10 +85,8 @@ def test_the_text_of_an_accepted_request_is_kept_with_the_line_of_each_path(
     name: str, content: bytes
 ) -> None:
     world = World()
-    incoming = world.drop(content, name)
-    world.launch(incoming)
-    request = world.record(incoming.run_id).request
-    assert request is not None
+    incoming = world.drop_and_launch(content, name)
+    request = present(world.record(incoming.run_id).request)
     kept = world.objects.read(
         LEDGER, request.original.uri.removeprefix(f"gs://{LEDGER}/"), max_bytes=MIB
     ).content
@@ -125,8 +107,7 @@ def test_the_text_is_kept_once_after_a_crash_before_the_record() -> None:
         world.launch(incoming, dies_after("write submitted"))
     world.launch(incoming)
     (kept,) = [each.name for each in world.objects.listing(LEDGER, "submitted/")]
-    request = world.record(incoming.run_id).request
-    assert request is not None
+    request = present(world.record(incoming.run_id).request)
     assert request.original.uri == f"gs://{LEDGER}/{kept}"
 
 
@@ -149,7 +130,7 @@ def test_ten_deliveries_at_once_give_one_job_and_one_record() -> None:
     assert world.active() == [incoming.run_id]
 
 
-def test_another_delivery_is_retried_while_the_lease_is_valid() -> None:
+def test_a_lease_keeps_other_deliveries_away_until_it_expires_and_then_the_job_found_is_adopted() -> None:
     world = World()
     incoming = world.drop()
     with pytest.raises(Killed):
@@ -158,34 +139,12 @@ def test_another_delivery_is_retried_while_the_lease_is_valid() -> None:
         world.launch(incoming)
     assert held.value.retryable
     assert world.reconcile() == []
-
-
-def test_an_expired_lease_is_taken_over_and_the_job_found_is_adopted() -> None:
-    world = World()
-    incoming = world.drop()
-    with pytest.raises(Killed):
-        world.launch(incoming, dies_after("submit"))
     (job,) = world.jobs.all()
     world.clock.advance(LEASE)
     boundary = Boundary()
     world.launch(incoming, boundary)
     assert "submit" not in boundary.calls
-    record = world.record(incoming.run_id)
-    assert record.job is not None
-    assert record.job.name == job.name
-
-
-def test_a_job_that_only_bears_the_label_is_not_adopted() -> None:
-    world = World()
-    incoming = world.drop()
-    stranger = world.jobs.submit(labelled(incoming.run_id))
-    with pytest.raises(Killed):
-        world.launch(incoming, dies_before("submit"))
-    world.clock.advance(LEASE)
-    world.launch(incoming)
-    record = world.record(incoming.run_id)
-    assert record.job is not None
-    assert record.job.name != stranger.name
+    assert present(world.record(incoming.run_id).job).name == job.name
 
 
 def test_a_lease_about_to_end_is_not_used_to_submit() -> None:
@@ -202,8 +161,7 @@ def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
     world.launch(incoming, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
     record = world.record(incoming.run_id)
     assert record.state is RunState.FAILED
-    assert record.failure is not None
-    assert "no such machine" in record.failure.message
+    assert "no such machine" in present(record.failure).message
     world.reconcile()
     told = [notice.id for notice in world.notices.published]
     assert told == [f"{incoming.run_id}/reserved", f"{incoming.run_id}/failed"]
@@ -223,12 +181,10 @@ def test_without_quota_the_run_waits_and_the_reconciler_submits_it_when_it_is_du
     world.launch(incoming, jobs=full)
     assert len(full.sent) == 1, "a waiting run is submitted from the queue"
     world.reconcile(jobs=full)
-    waiting = world.record(incoming.run_id).admission.waiting
-    assert waiting is not None
+    waiting = present(world.record(incoming.run_id).admission.waiting)
     assert (waiting.attempts, waiting.not_before - world.clock.now()) == (2, timedelta(seconds=60))
     RECORD.validate(encoded(world.record(incoming.run_id)))
-    world.clock.advance(timedelta(seconds=60))
-    world.reconcile()
+    world.reconcile_after(timedelta(seconds=60))
     record = world.record(incoming.run_id)
     assert [step.state for step in record.history] == ["reserved", "waiting", "submitted"]
     assert len(world.jobs.all()) == 1
@@ -255,10 +211,8 @@ def test_a_submission_that_may_have_succeeded_is_searched_for_before_it_is_repea
 
 def test_the_status_never_goes_back_to_an_older_generation() -> None:
     world = World()
-    older = world.drop()
-    world.launch(older)
-    newer = world.drop(REQUEST + b"# changed\n")
-    world.launch(newer)
+    older = world.drop_and_launch()
+    newer = world.drop_and_launch(REQUEST + b"# changed\n")
     (job,) = world.jobs.of_run(older.run_id, JobKind.CUSTOM, [REGION])
     world.jobs.become(job.name, JobState.SUCCEEDED)
     world.complete(world.hint(job))
@@ -272,27 +226,14 @@ def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_c
     incoming = world.drop()
     full = Answering(world, SubmissionDeferred(429, "no T4"), SubmissionDeferred(429, "no A100"))
     world.launch(incoming, jobs=full)
-    earlier = world.ledger.find(incoming.run_id)
-    assert earlier is not None
+    earlier = present(world.ledger.find(incoming.run_id))
     assert world.document("status/requests/cassava.yaml.json")["reason"] == "no T4"
-    world.clock.advance(timedelta(seconds=30))
-    world.reconcile(jobs=full)
+    world.reconcile_after(timedelta(seconds=30), jobs=full)
     later = world.document("status/requests/cassava.yaml.json")
     STATUS.validate(later)
     assert (later["state"], later["reason"]) == ("waiting", "no A100")
     write_status(world.services(), earlier)
     assert world.document("status/requests/cassava.yaml.json") == later
-
-
-def test_messages_with_one_key_meet_one_record_whenever_they_come() -> None:
-    world = World()
-    data = base64.b64encode(REQUEST).decode()
-    first = world.published({"data": data, "messageId": "1", "attributes": {"idempotency_key": "nightly"}})
-    world.clock.advance(timedelta(hours=5))
-    second = world.published({"data": data, "messageId": "2", "attributes": {"idempotency_key": "nightly"}})
-    world.launch(first)
-    world.launch(second)
-    assert len(world.jobs.all()) == 1
 
 
 def test_messages_without_a_key_are_told_apart_by_their_ids() -> None:
@@ -301,18 +242,3 @@ def test_messages_without_a_key_are_told_apart_by_their_ids() -> None:
     for message_id in ("1", "2", "1"):
         world.launch(world.published({"data": data, "messageId": message_id}))
     assert len(world.jobs.all()) == 2
-
-
-def test_a_run_without_quota_for_a_week_fails_and_says_so() -> None:
-    world = World()
-    incoming = world.drop()
-    full = Answering(world, *[SubmissionDeferred(429, "quota")] * 3)
-    world.launch(incoming, jobs=full)
-    for pause in (WAIT_IN_ALL, timedelta(hours=1)):
-        assert world.record(incoming.run_id).state is RunState.WAITING
-        world.clock.advance(pause)
-        world.reconcile(jobs=full)
-    record = world.record(incoming.run_id)
-    assert record.state is RunState.FAILED
-    assert record.failure is not None
-    assert "there was no capacity in the 7 days since 2026-03-01 12:00 UTC: quota" in record.failure.message

@@ -9,6 +9,7 @@ import yaml
 from tests.contract.boundaries import dies_after, dies_before
 from tests.contract.world import LEASE, REQUEST_RULES, Killed, World
 from tests.core.legacy_jobs import custom
+from tests.narrowing import present
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
 
@@ -23,8 +24,7 @@ def job(job_dir: str) -> bytes:
 
 def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_should_know() -> None:
     world = World()
-    incoming = world.drop(job("gs://elsewhere/jobs"), NAME)
-    world.launch(incoming)
+    incoming = world.drop_and_launch(job("gs://elsewhere/jobs"), NAME)
     record = world.record(incoming.run_id)
     assert record.state is RunState.SUBMITTED
     assert record.model_name == "census-2"
@@ -37,8 +37,7 @@ def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_shou
 def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: bool) -> None:
     world = World()
     incoming = world.drop(job("gs://elsewhere/jobs"), NAME)
-    policy = REQUEST_RULES.policy
-    assert policy is not None
+    policy = present(REQUEST_RULES.policy)
     wider = replace(REQUEST_RULES, policy=replace(policy, output_prefixes=("gs://elsewhere",)))
     boundary = dies_after("submit") if after else dies_before("submit")
     with pytest.raises(Killed):

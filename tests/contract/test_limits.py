@@ -20,6 +20,7 @@ from tests.contract.rooms import (
     states,
 )
 from tests.contract.world import ELSEWHERE, LEASE, Killed, request_rules_with
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from trainmaster.orchestrator.core.names import held_slot
@@ -41,8 +42,7 @@ def test_a_full_limit_delays_only_its_own_runs() -> None:
     assert states(world, first, second, other) == ["submitted", "waiting", "submitted"]
     (slot,) = world.services().slots.taken_slots("model.cassava")
     assert world.record(first).admission.slots == (held_slot("model.cassava/0", slot.version),)
-    waiting = world.record(second).admission.waiting
-    assert waiting is not None
+    waiting = present(world.record(second).admission.waiting)
     assert (waiting.limit, waiting.reason) == (
         "model.cassava",
         "the limit of the model cassava is reached: 1 running",
@@ -75,12 +75,10 @@ def test_a_slot_is_kept_while_another_pass_submits_the_run_that_waits_for_it(
     first = launched(world)
     low, high = launched(world, priority=10), launched(world, priority=90)
     complete_from_log(world.services(), world.hint(world.train(world.record(first))))
-    held = world.services().ledger.find(high)
-    assert held is not None
+    held = present(world.services().ledger.find(high))
     asked = taken_over(held.record, attempt="another walk", now=world.clock.now(), lease=LEASE)
     world.services().ledger.replace(held, asked)
-    world.clock.advance(since)
-    world.reconcile()
+    world.reconcile_after(since)
     assert going(world) == ([low] if since else [])
     assert (high in places(world)) is not bool(since)
 
@@ -121,8 +119,7 @@ def test_a_run_that_waits_for_room_holds_no_slot() -> None:
     launched(world)
     assert slots(world) == []
     room.places = None
-    world.clock.advance(timedelta(seconds=31))
-    world.reconcile()
+    world.reconcile_after(timedelta(seconds=31))
     assert len(slots(world)) == 1
 
 
@@ -144,8 +141,7 @@ def test_a_slot_without_a_holder_is_taken_over() -> None:
             assert states(world, run_id) == ["submitted"]
         else:
             assert states(world, run_id) == ["waiting"], "its event may still be redelivered"
-            world.clock.advance(timedelta(hours=25))
-            world.reconcile()
+            world.reconcile_after(timedelta(hours=25))
             assert states(world, run_id) == ["submitted"]
         ends(world, run_id)
 
@@ -163,8 +159,7 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
     world = limited(Limit(jobs=1))
     first = launched(world, fallbacks=[{"region": ELSEWHERE}])
     before = world.record(first)
-    assert before.job is not None
-    job = world.jobs.become(before.job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
+    job = world.jobs.become(present(before.job).name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     with pytest.raises(Killed):
         # It has recorded that the run waits, and is paused before it releases the slot.
         world.complete(world.hint(job), dies_before("delete slots"))
@@ -184,10 +179,8 @@ def test_slots_taken_before_a_full_limit_are_released_only_by_the_process_that_h
     with pytest.raises(Killed):
         world.launch(incoming, dies_before("submit"))
     late = world.services()
-    held = late.ledger.find(incoming.run_id)
-    assert held is not None
-    world.clock.advance(LEASE)
-    world.reconcile()
+    held = present(late.ledger.find(incoming.run_id))
+    world.reconcile_after(LEASE)
     assert states(world, incoming.run_id) == ["submitted"]
     there = slots(world)
     # The process that lost the run knows a policy with one more limit, which is full.
@@ -220,8 +213,7 @@ def test_a_run_of_higher_priority_gets_the_slot_first_even_in_another_quota_clas
     world.request_rules = limited(Limit(jobs=2)).request_rules
     low = launched(world, priority=0)
     assert states(world, first, high, low) == ["submitted", "waiting", "waiting"]
-    waiting = world.record(low).admission.waiting
-    assert waiting is not None
+    waiting = present(world.record(low).admission.waiting)
     assert (waiting.limit, waiting.reason) == (
         "all",
         f"{high} is ahead of it, waiting under the same limit",
@@ -266,8 +258,7 @@ def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_a_run_that_arrived_me
 def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
     world = limited(Limit(jobs=1, model="cass*"))
     launched(world)
-    waiting = world.record(launched(world)).admission.waiting
-    assert waiting is not None
+    waiting = present(world.record(launched(world)).admission.waiting)
     assert waiting.reason == "the limit of the models cass* is reached: 1 running"
 
 
@@ -301,8 +292,7 @@ def test_of_many_at_once_never_more_run_than_the_limit_allows_and_all_get_their_
     for _ in range(40):
         for run_id in going(world):
             ends(world, run_id)
-        world.clock.advance(timedelta(minutes=11))
-        world.reconcile()
+        world.reconcile_after(timedelta(minutes=11))
     assert room.most <= 3
     assert states(world, *(each.run_id for each in arrivals)) == ["succeeded"] * 16
     assert (slots(world), places(world), world.active()) == ([], [], [])

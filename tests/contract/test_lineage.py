@@ -4,9 +4,9 @@ import hashlib
 import json
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, REQUEST, World, schema
+from tests.contract.schemas import CHAMPION
+from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, REQUEST, World
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
 from trainmaster.orchestrator.core.sizes import MIB
@@ -32,13 +32,12 @@ def world(request: pytest.FixtureRequest) -> World:
 
 
 def test_a_champion_leads_back_to_what_was_dropped(world: World) -> None:
-    incoming = world.drop(CHALLENGE)
-    world.launch(incoming)
+    incoming = world.drop_and_launch(CHALLENGE)
     job = world.train(world.record(incoming.run_id))
     world.complete(world.hint(job))
 
     champion = world.document("champions/cassava-resnet50.json")
-    Draft202012Validator(schema("champion.v1")).validate(champion)
+    CHAMPION.validate(champion)
     reign = champion["current"]
     lineage = reign["lineage"]
 

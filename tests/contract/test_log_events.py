@@ -10,6 +10,7 @@ from tests.contract.candidates import drop, stock_out
 from tests.contract.hostile import HostileWorld, state_of
 from tests.contract.rooms import TWO_REGIONS, Room, launched, limited
 from tests.contract.world import LEDGER, REGION, ROOT, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
@@ -21,9 +22,8 @@ from trainmaster.orchestrator.log_events import LogEvent
 def job_reported_by_its_log(state: JobState) -> Sequence[FlowResult]:
     world = World()
     record = world.record(launched(world))
-    assert record.job is not None
     error = Failure(code=3, message="exit status 1") if state is not JobState.SUCCEEDED else None
-    return [world.complete(world.hint(world.jobs.become(record.job.name, state, error=error)))]
+    return [world.complete(world.hint(world.jobs.become(present(record.job).name, state, error=error)))]
 
 
 def job_found_by_the_reconciler() -> Sequence[FlowResult]:

@@ -66,8 +66,7 @@ def test_a_run_that_lost_its_place_among_the_head_of_a_long_queue_gets_it_back(
     runs = [launched(world) for _ in range(4)]
     lost = next(each.name for each in world.objects.listing(LEDGER, "waiting/") if runs[0] in each.name)
     world.objects.delete(LEDGER, lost)
-    world.clock.advance(timedelta(minutes=3))
-    world.reconcile()
+    world.reconcile_after(timedelta(minutes=3))
     assert places(world) == runs[:2]
 
 

@@ -245,15 +245,6 @@ def test_an_event_that_no_rule_can_use_is_acknowledged(
             assert [function.publish(message).status_code for message in (junk, other)] == [200, 200]
 
 
-def test_a_service_that_fails_asks_for_the_event_again(
-    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], environment: dict[str, str]
-) -> None:
-    event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", REQUEST.encode())
-    environment["TRAINMASTER_LEDGER_BUCKET"] = "never-made"
-    with start("on_request_uploaded") as function:
-        assert function.deliver(event).status_code == 500
-
-
 def test_an_incomplete_environment_names_every_missing_variable(
     start: Callable[[str], Any], environment: dict[str, str]
 ) -> None:
@@ -264,19 +255,6 @@ def test_an_incomplete_environment_names_every_missing_variable(
         output = function.output()
     assert "TRAINMASTER_REGION is not set" in output
     assert "TRAINMASTER_NOTICES_TOPIC is not set" in output
-
-
-def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
-    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], vertex: VertexJobs
-) -> None:
-    event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", REQUEST.encode())
-    with start("on_request_uploaded") as function, ThreadPoolExecutor(10) as pool:
-        answered = list(pool.map(lambda _: function.deliver(event).status_code, range(10)))
-        assert 200 in answered
-        assert set(answered) <= {200, 500}  # the delivery that found the lease is retried
-        assert function.deliver(event).status_code == 200
-    (record,) = documents(gcs._client, buckets["ledger"], "runs/")
-    assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
 
 
 def test_the_first_events_of_an_instance_may_all_come_at_once(

@@ -6,11 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from tests.contract.world import LEDGER, Boundary, World, request_rules_with, schema
+from tests.contract.schemas import CHAMPION, FILES, RECORD
+from tests.contract.world import LEDGER, Boundary, World, request_rules_with
 from tests.core.roles import TUNING
 from tests.memory import MemoryObjects
+from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import AccessDenied
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Trial, TrialState
@@ -19,9 +20,6 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.ledger import Ledger
 
-RECORD = Draft202012Validator(schema("run_record.v2"))
-FILES = Draft202012Validator(schema("model_files.v1"))
-CHAMPION = Draft202012Validator(schema("champion.v1"))
 REQUEST: dict[str, Any] = {
     "model_name": "own-model",
     "image": "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest",
@@ -42,8 +40,7 @@ def ended(
 
     A document is written as JSON; `RUN_ID` in a URI is the run's.
     """
-    incoming = world.drop(json.dumps(request).encode(), f"requests/{name}.json")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(json.dumps(request).encode(), f"requests/{name}.json")
     record = world.record(incoming.run_id)
     assert record.job is not None
     world.clock.advance(timedelta(seconds=60))
@@ -67,12 +64,9 @@ def put(world: World, uri: str, content: object) -> None:
 def test_a_pytorch_model_is_on_record_with_its_metrics_and_every_file() -> None:
     world = World()
     left = {"model.pt": b"weights", "metrics.json": {"val_accuracy": 0.93}}
-    model = ended(world, "torch", JobState.SUCCEEDED, left).model
-    assert model is not None
+    model = present(ended(world, "torch", JobState.SUCCEEDED, left).model)
     assert (model.format, model.metrics) == ("pytorch", {"val_accuracy": 0.93})
-    assert model.files is not None
-    assert model.files.listing_uri is not None
-    bucket, name = split_object_uri(model.files.listing_uri)
+    bucket, name = split_object_uri(present(present(model.files).listing_uri))
     assert bucket == LEDGER
     listing = world.document(name)
     FILES.validate(listing)
@@ -88,8 +82,7 @@ def test_a_failed_runs_files_are_on_record_and_never_champion() -> None:
         world, "failed", JobState.FAILED, {"last.ckpt": b"x", "metrics.json": {"val_accuracy": 0.99}}
     )
     assert record.state is RunState.FAILED
-    assert record.model is not None
-    assert record.model.format == "pytorch"
+    assert present(record.model).format == "pytorch"
     assert not [each for each in world.objects.listing(LEDGER, "champions/") if each.name]
 
 
@@ -153,8 +146,7 @@ def test_a_model_that_the_program_saves_elsewhere_is_on_record_with_the_metrics_
     assert record.model is not None
     assert record.model.uri == recorded.replace("RUN_ID", record.run_id)
     assert (record.model.metrics, record.problems) == ({"val_accuracy": 0.9}, ())
-    assert record.model.files is not None
-    assert record.model.files.count == 1
+    assert present(record.model.files).count == 1
 
 
 def test_files_of_an_earlier_run_at_a_fixed_path_are_no_model_of_this_one() -> None:
@@ -176,11 +168,9 @@ def test_files_of_an_earlier_run_at_a_fixed_path_are_no_model_of_this_one() -> N
 
 def begun(world: World, name: str, request: Mapping[str, Any]) -> RunRecord:
     """The record of a run whose job has begun to run, as the service's log line reports it."""
-    incoming = world.drop(json.dumps(request).encode(), f"requests/{name}.json")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(json.dumps(request).encode(), f"requests/{name}.json")
     world.clock.advance(timedelta(seconds=60))
-    job = world.record(incoming.run_id).job
-    assert job is not None
+    job = present(world.record(incoming.run_id).job)
     running = world.jobs.become(job.name, JobState.RUNNING)
     world.complete(world.hint(running, tells_end=False))
     return world.record(incoming.run_id)
@@ -210,8 +200,7 @@ def test_a_run_that_may_overwrite_an_earlier_runs_model_says_so_as_it_begins(
     assert problem.endswith(f"with ${{run_id}} in model_uri, for example {own}")
     assert world.document("status/requests/second.json.json")["problems"] == [problem]
     put(world, earlier, b"second")
-    assert second.job is not None
-    world.complete(world.hint(world.jobs.become(second.job.name, JobState.SUCCEEDED)))
+    world.complete(world.hint(world.jobs.become(present(second.job).name, JobState.SUCCEEDED)))
     ended_record = world.record(second.run_id)
     assert (ended_record.state, ended_record.problems) == (RunState.SUCCEEDED, (problem,))
 
@@ -234,8 +223,7 @@ def test_metrics_of_an_earlier_run_at_a_fixed_path_are_not_this_ones() -> None:
     record = ended(
         world, "own", JobState.SUCCEEDED, {}, elsewhere("gs://models/fixed"), {"gs://models/fixed/m.pt": b"x"}
     )
-    assert record.model is not None
-    assert record.model.metrics == {}
+    assert present(record.model).metrics == {}
 
 
 def test_the_directories_of_other_runs_below_a_fixed_path_are_skipped() -> None:
@@ -265,8 +253,7 @@ def test_where_nothing_was_found_each_place_is_told_with_what_it_holds_and_what_
 
 def test_a_model_in_the_usual_place_is_recorded_where_the_named_one_holds_none() -> None:
     record = ended(World(), "own", JobState.SUCCEEDED, {"m.pt": b"x"}, elsewhere("gs://models/nowhere"))
-    assert record.model is not None
-    assert record.model.uri == f"{record.output_uri}/model/"
+    assert present(record.model).uri == f"{record.output_uri}/model/"
     assert record.problems == ("gs://models/nowhere/ holds nothing: no model",)
 
 
@@ -303,34 +290,30 @@ def test_a_model_in_ai_platforms_job_dir_is_on_record_unless_there_is_one_in_the
 def test_the_best_trials_model_is_found_where_its_trial_saved_it() -> None:
     world = World()
     uri = "gs://models/tuned/${run_id}/${trial}"
-    incoming = world.drop(json.dumps(elsewhere(uri, tuning=TUNING)).encode(), "requests/tuned.json")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(
+        json.dumps(elsewhere(uri, tuning=TUNING)).encode(), "requests/tuned.json"
+    )
     record = world.record(incoming.run_id)
-    assert record.request is not None
-    assert record.request.model_uri == f"gs://models/tuned/{record.run_id}/${{trial}}"
+    assert present(record.request).model_uri == f"gs://models/tuned/{record.run_id}/${{trial}}"
     trials = [
         Trial(id=str(number), state=TrialState.SUCCEEDED, final=Measured(metrics={"accuracy": value}))
         for number, value in ((1, 0.5), (2, 0.8))
     ]
     for trial in trials:
         put(world, f"gs://models/tuned/{record.run_id}/{trial.id}/m.keras", b"x")
-    assert record.job is not None
-    job = world.jobs.become(record.job.name, JobState.SUCCEEDED, trials=trials)
+    job = world.jobs.become(present(record.job).name, JobState.SUCCEEDED, trials=trials)
     world.complete(world.hint(job))
     record = world.record(incoming.run_id)
     RECORD.validate(world.document(f"runs/{incoming.run_id}.json"))
     assert record.model is not None
-    assert record.tuning is not None
-    assert record.tuning.best_trial is not None
     best_uri = f"gs://models/tuned/{record.run_id}/2/"
-    assert record.model.uri == record.tuning.best_trial.model_uri == best_uri
+    assert record.model.uri == present(present(record.tuning).best_trial).model_uri == best_uri
     assert record.model.metrics == {"accuracy": 0.8}
 
 
 def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_changed() -> None:
     world = World(request_rules_with(**ANYWHERE))
-    incoming = world.drop(json.dumps(elsewhere("gs://codelab/m")).encode(), "requests/own.json")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(json.dumps(elsewhere("gs://codelab/m")).encode(), "requests/own.json")
     world.request_rules = request_rules_with(output_prefixes=())
     record = world.record(incoming.run_id)
     assert record.job is not None
@@ -338,8 +321,7 @@ def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_c
     world.jobs.become(record.job.name, JobState.RUNNING)
     put(world, "gs://codelab/m/model.onnx", b"x")
     world.complete(world.hint(world.jobs.become(record.job.name, JobState.SUCCEEDED)))
-    model = world.record(incoming.run_id).model
-    assert model is not None
+    model = present(world.record(incoming.run_id).model)
     assert model.format == "onnx"
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.world import World
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.core.completion.locations import ModelLocation
 from trainmaster.orchestrator.core.errors import (
@@ -107,8 +108,7 @@ def test_a_deleted_object_is_gone_and_may_be_deleted_again(objects: Objects, buc
 
 def test_a_copy_has_the_bytes_of_that_generation_and_replaces_nothing(objects: Objects, bucket: str) -> None:
     generation = objects.write(bucket, "a b/m.pt", b"weights", if_generation=None)
-    copied = objects.copy((bucket, "a b/m.pt", generation), bucket, "copies/m.pt")
-    assert isinstance(copied, Listed)
+    copied = instance_of(Listed, objects.copy((bucket, "a b/m.pt", generation), bucket, "copies/m.pt"))
     assert copied == objects.describe(bucket, "copies/m.pt")
     source = objects.describe(bucket, "a b/m.pt")
     assert (copied.size_bytes, copied.crc32c, copied.md5) == (7, source.crc32c, source.md5)
@@ -206,8 +206,7 @@ def test_an_object_is_described_as_a_listing_shows_it(objects: Objects, bucket: 
 
 def test_the_ledger_behaves_alike_over_every_store(objects: Objects, bucket: str) -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     record = world.record(incoming.run_id)
     ledger = Ledger(objects, bucket)
     assert ledger.find(record.run_id) is None
@@ -226,8 +225,7 @@ def test_a_write_whose_answer_was_lost_still_counts_as_ours(
 ) -> None:
     """The client repeats it, and is then refused by its own first write."""
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     record = world.record(incoming.run_id)
     ledger = Ledger(gcs, new_bucket())
     lost = ProxyFault(on="POST /upload/", lose_answer=True)

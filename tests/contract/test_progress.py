@@ -4,20 +4,17 @@ import json
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At, raising
+from tests.contract.schemas import RECORD, STATUS
 from tests.contract.test_tuning import REQUEST as TUNING
 from tests.contract.test_tuning import trial
-from tests.contract.world import LEDGER, MODELS, OBJECT, REQUEST, Boundary, World, schema
+from tests.contract.world import LEDGER, MODELS, OBJECT, REQUEST, Boundary, World
 from trainmaster.orchestrator.core.completion.outcome import ERROR_DELAY
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
 from trainmaster.orchestrator.core.runs.job import Job, JobState, TrialState
 from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES
-
-STATUS = Draft202012Validator(schema("drop_status.v1"))
-RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
 def running(request: bytes = REQUEST) -> tuple[World, Job]:
@@ -149,8 +146,7 @@ def test_a_failed_run_without_a_model_keeps_its_last_metrics() -> None:
     report(world, job, {"val_accuracy": 0.5})
     world.reconcile()
     world.jobs.become(job.name, JobState.FAILED)
-    world.clock.advance(ERROR_DELAY)
-    world.reconcile()
+    world.reconcile_after(ERROR_DELAY)
     shown = status(world)
     assert (shown["state"], shown["metrics"]) == ("failed", {"val_accuracy": 0.5})
 

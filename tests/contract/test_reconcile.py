@@ -23,8 +23,7 @@ def launched(world: World, runs: int) -> list[str]:
     """The runs, a second apart; their names fall while their ages rise."""
     made = []
     for number in range(runs):
-        incoming = world.drop(name=f"requests/{chr(ord('z') - number)}.yaml")
-        world.launch(incoming)
+        incoming = world.drop_and_launch(name=f"requests/{chr(ord('z') - number)}.yaml")
         world.clock.advance(timedelta(seconds=1))
         made.append(incoming.run_id)
     return made

@@ -12,6 +12,7 @@ from grpc import StatusCode
 from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.submissions import CREATE, submission
 from tests.contract.world import PROJECT, REGION
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.adapters.refusals import Called, submission_error
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.errors import (
@@ -120,8 +121,7 @@ def test_a_tuning_and_a_job_wait_for_rights_of_their_own() -> None:
         metadata={"permission": "aiplatform.hyperparameterTuningJobs.create", "resource": PLACE},
     )
     error = from_grpc_status(StatusCode.PERMISSION_DENIED, "no", details=[details], error_info=details)
-    found = submission_error(error, CALLED._replace(kind=JobKind.TUNING))
-    assert isinstance(found, DeploymentRefused)
+    found = instance_of(DeploymentRefused, submission_error(error, CALLED._replace(kind=JobKind.TUNING)))
     assert found.lacks == f"deployment_{REGION}_hyperparameterTuningJobs"
 
 

@@ -3,16 +3,13 @@
 from typing import TypeVar
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from tests.contract.world import REQUEST, Boundary, World, schema
+from tests.contract.schemas import RECORD, REPORT, STATUS
+from tests.contract.world import REQUEST, Boundary, World
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.runs.states import RunState
 
 Answer = TypeVar("Answer")
-RECORD = Draft202012Validator(schema("run_record.v2"))
-STATUS = Draft202012Validator(schema("drop_status.v1"))
-REPORT = Draft202012Validator(schema("rejection_report.v1"))
 
 
 def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing() -> None:
@@ -33,8 +30,7 @@ def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing() 
 
 def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
     world = World()
-    incoming = world.drop(b"model_name: Bad Name\nimgae: x\n")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(b"model_name: Bad Name\nimgae: x\n")
     report = world.document(f"rejected/{incoming.run_id}.json")
     REPORT.validate(report)
     assert [fault["path"] for fault in report["faults"]] == [
@@ -53,8 +49,7 @@ def test_the_report_and_the_status_show_where_each_fault_is_but_no_secret() -> N
     world = World()
     key = "AIza" + "Sy0123456789_abcdefghijklmnopqrstuv"
     text = b"env: {MAPS: %s, modle: 1}\n%s" % (key.encode(), REQUEST)
-    incoming = world.drop(text + b"imgae: x\n")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(text + b"imgae: x\n")
     report = world.document(f"rejected/{incoming.run_id}.json")
     REPORT.validate(report)
     faults = {fault["path"]: fault for fault in report["faults"]}
@@ -82,16 +77,14 @@ def test_the_line_of_a_broken_text_is_shown_unless_it_may_hold_a_secret(
     text: bytes, place: tuple[int, str | None]
 ) -> None:
     world = World()
-    incoming = world.drop(text)
-    world.launch(incoming)
+    incoming = world.drop_and_launch(text)
     (fault,) = world.document(f"rejected/{incoming.run_id}.json")["faults"]
     assert (fault["line"], fault.get("text")) == place
 
 
 def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass() -> None:
     world = World()
-    incoming = world.drop(b"[]")
-    world.launch(incoming)
+    incoming = world.drop_and_launch(b"[]")
     assert world.notices.published == []
     world.reconcile()
     world.reconcile()

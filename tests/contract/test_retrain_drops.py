@@ -5,18 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At, raising
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
-from tests.contract.world import INBOX, LEDGER, schema
 from tests.memory import MemoryObjects
+from tests.contract.schemas import REPORT, RULE_STATUS
+from tests.contract.world import INBOX, LEDGER
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.inbox import LISTED_MAX, Inbox
-
-STATUS = Draft202012Validator(schema("rule_status.v1"))
-REPORT = Draft202012Validator(schema("rejection_report.v1"))
 
 
 @pytest.fixture
@@ -45,7 +42,7 @@ def test_a_faulty_rule_is_answered_at_once_with_every_fault(
     result = world.drop_rule(document)
     assert result.severity == "WARNING"
     told = world.rule_status()
-    STATUS.validate(told)
+    RULE_STATUS.validate(told)
     assert told["state"] == "refused"
     report = world.document(told["report_uri"].removeprefix(f"gs://{LEDGER}/"))
     REPORT.validate(report)
@@ -127,8 +124,7 @@ def test_data_of_a_disabled_rule_is_not_counted(world: RuleWorld) -> None:
     world.drop_rule(rule(enabled=False))
     assert world.rule_status()["state"] == "disabled"
     world.arrive(5)
-    world.wait(61)
-    world.tick()
+    world.tick_after(61)
     assert world.records() == []
     assert world.batches() == []
 

@@ -8,6 +8,7 @@ import pytest
 from tests.contract.data_stream import MeteredWorld, Simulation
 from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
 from tests.contract.world import LEDGER, World
+from tests.narrowing import present
 
 STREAM = {"new_data": {"objects": f"gs://{DATA}/stream/**", "min_objects": 1000, "quiet_s": 60}}
 COUNTING = {**SMALL, "args": ["--seen=${data.count}"]}
@@ -21,8 +22,7 @@ def test_a_thousand_events_a_second_write_no_name_more_than_once_a_second(instan
     simulation = Simulation(world=world, events_per_s=1000, seconds=30, instances=instances)
     simulation.run()
     (record,) = world.records()
-    assert record.request is not None
-    assert record.request.document["args"] == [f"--seen={simulation.events}"]
+    assert present(record.request).document["args"] == [f"--seen={simulation.events}"]
     assert world.meter.most_writes_in_a_second == 1
     assert all(count == 1 for (name, _), count in world.meter.writes.items() if name.startswith("arrivals/"))
     # 20 groups a second from each instance: each is written, read and deleted once; the rest is the tick's.
@@ -90,11 +90,9 @@ def test_more_batches_than_one_round_counts_are_counted_in_one_tick_and_start_on
     world.arrive(MOST_BATCHES)
     world.wait(30)
     world.arrive(10, first=MOST_BATCHES)
-    world.wait(1)
-    world.tick()
+    world.tick_after(1)
     (record,) = world.records()
-    assert record.request is not None
-    assert record.request.document["args"] == [f"--seen={MOST_BATCHES + 10}"]
+    assert present(record.request).document["args"] == [f"--seen={MOST_BATCHES + 10}"]
     assert world.batches() == []
 
 

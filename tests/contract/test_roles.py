@@ -1,22 +1,15 @@
 """A request with roles becomes the same job whichever process submits it, and its warnings stay on record."""
 
-import json
-from typing import Any
-
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import dies_before
 from tests.contract.rooms import Answering
-from tests.contract.world import LEASE, LEDGER, ROOT, Killed, World, schema
+from tests.contract.schemas import RECORD, STATUS
+from tests.contract.world import LEASE, ROOT, Killed, World
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import SubmissionDeferred
-from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.core.sizes import MIB
 
-RECORD = Draft202012Validator(schema("run_record.v2"))
-STATUS = Draft202012Validator(schema("drop_status.v1"))
 ROLES = (ROOT / "examples" / "roles.yaml").read_bytes()
 DOUBTFUL = b"""
 model_name: doubtful
@@ -48,21 +41,6 @@ workerPoolSpecs:
 DROP = "requests/cassava.yaml"
 
 
-def pools(submission: Submission) -> list[dict[str, Any]]:
-    body: Any = submission.body
-    found: list[dict[str, Any]] = body["jobSpec"]["workerPoolSpecs"]
-    return found
-
-
-def test_each_role_of_a_drop_is_a_pool_of_the_job() -> None:
-    world = World()
-    watched = Answering(world)
-    world.launch(world.drop(ROLES), jobs=watched)
-    (sent,) = watched.sent
-    assert [pool["replicaCount"] for pool in pools(sent)] == ["1", "2", "1", "1"]
-    assert pools(sent)[3]["containerSpec"]["env"] == [{"name": "TF_CPP_MIN_LOG_LEVEL", "value": "0"}]
-
-
 @pytest.mark.parametrize("content", [ROLES, DOUBTFUL, TUNING, NAMELESS])
 def test_a_process_that_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
     world = World()
@@ -87,29 +65,9 @@ def test_a_run_that_waited_for_quota_submits_the_same_job() -> None:
     incoming = world.drop(ROLES)
     world.launch(incoming, jobs=watched)
     assert world.record(incoming.run_id).state is RunState.WAITING
-    world.clock.advance(LEASE)
-    world.reconcile(jobs=watched)
+    world.reconcile_after(LEASE, jobs=watched)
     first, second = watched.sent
     assert first == second
-
-
-@pytest.mark.parametrize("content", [ROLES, TUNING, NAMELESS])
-def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(content: bytes) -> None:
-    world = World()
-    incoming = world.drop(content)
-    with pytest.raises(Killed):
-        world.launch(incoming, dies_before("write status"))
-    name = f"runs/{incoming.run_id}.json"
-    stored = world.objects.read(LEDGER, name, max_bytes=MIB)
-    record = json.loads(stored.content)
-    assert record["problems"] == []
-    assert record["request"]["document"]["model_name"] == record["request"]["model_name"]
-    world.clock.advance(LEASE)
-    world.reconcile()
-    (job,) = world.jobs.all()
-    assert job.output_uri == record["request"]["output_uri"]
-    assert job.output_uri.split("/")[-2] == record["request"]["model_name"]
-    assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
 def test_the_warnings_about_a_request_are_logged_and_kept() -> None:
@@ -130,8 +88,7 @@ def test_the_warnings_about_a_request_are_logged_and_kept() -> None:
 
 def test_a_warning_outlives_repetition_and_the_end_of_the_run() -> None:
     world = World()
-    incoming = world.drop(DOUBTFUL)
-    world.launch(incoming)
+    incoming = world.drop_and_launch(DOUBTFUL)
     world.launch(incoming)
     kept = world.record(incoming.run_id).problems
     assert len(kept) == 1
@@ -160,13 +117,3 @@ def test_a_request_without_warnings_has_no_problems_and_an_ordinary_line() -> No
     assert world.launch(incoming).severity == "INFO"
     assert world.record(incoming.run_id).problems == ()
     assert world.document(f"status/{DROP}.json").get("problems", []) == []
-
-
-def test_the_faults_of_a_refused_request_are_in_its_report_and_in_its_status() -> None:
-    world = World()
-    incoming = world.drop(ROLES.replace(b"chief: {machine", b"chief: {count: 2, machine"))
-    world.launch(incoming)
-    report = world.document(f"rejected/{incoming.run_id}.json")
-    assert [fault["path"] for fault in report["faults"]] == ["$.cluster.chief.count"]
-    (problem,) = world.document(f"status/{DROP}.json")["problems"]
-    assert problem.startswith("$.cluster.chief.count: ")

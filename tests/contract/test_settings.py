@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import PolicyInvalid, SettingsIncomplete
 from trainmaster.orchestrator.settings import REQUIRED, settings_from
 from trainmaster.orchestrator.wiring import Wiring
@@ -75,8 +76,7 @@ def policy(tmp_path: Path) -> Callable[[str], Wiring]:
 
 
 def test_the_shipped_policy_is_filled_with_the_deployments_names() -> None:
-    policy = Wiring(settings_from(WHOLE)).services().request_rules().policy
-    assert policy is not None
+    policy = present(Wiring(settings_from(WHOLE)).services().request_rules().policy)
     assert policy.regions == ("us-central1",)
     assert policy.output_prefixes == ("gs://models",)
 

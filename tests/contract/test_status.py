@@ -8,19 +8,16 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At, dies_after, raising
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import Answering
-from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, ROOT, Boundary, Killed, World, schema
+from tests.contract.schemas import RULE_STATUS, STATUS
+from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, ROOT, Boundary, Killed, World
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed, SubmissionUnknown
 from trainmaster.orchestrator.core.runs.drop_status import DELIVERIES_MAX
-from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.flows.intake import take_and_admit, take_message, take_upload
 
-STATUS = Draft202012Validator(schema("drop_status.v1"))
-RULE_STATUS = Draft202012Validator(schema("rule_status.v1"))
 NO_READ = ServiceFailed("Cloud Storage", "read gs://inbox/requests/cassava.yaml", "Forbidden: 403")
 
 
@@ -69,8 +66,7 @@ def test_a_job_is_submitted_also_where_the_first_status_cannot_be_written() -> N
 
 def test_the_status_names_job_log_model_and_metrics() -> None:
     world = World()
-    incoming = world.drop()
-    world.launch(incoming)
+    incoming = world.drop_and_launch()
     job = world.train(world.record(incoming.run_id))
     job_id = job.name.rpartition("/")[2]
     logs = {
@@ -85,15 +81,6 @@ def test_the_status_names_job_log_model_and_metrics() -> None:
     assert (status["state"], status["job_name"], status["logs"]) == ("succeeded", job.name, logs)
     assert (status["model_uri"], status["model_format"]) == (f"{job.output_uri}/model/", "saved_model")
     assert status["metrics"] == {"accuracy": 0.75, "loss": 1}
-
-
-def test_the_service_saying_that_a_job_runs_makes_its_status_running() -> None:
-    world = World()
-    incoming = world.drop()
-    world.launch(incoming)
-    (job,) = world.jobs.all()
-    world.complete(world.hint(world.jobs.become(job.name, JobState.RUNNING), tells_end=False))
-    assert told(world)["state"] == "running"
 
 
 def test_the_status_of_a_refused_request_has_its_faults_and_how_many_more_there_are() -> None:
@@ -114,23 +101,19 @@ def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before() -
     world.launch(second)
     world.launch(first)
     assert (told(world)["run_id"], "previous_run_id" in told(world)) == (second.run_id, False)
-    third = world.drop()
-    world.launch(third)
+    third = world.drop_and_launch()
     assert (told(world)["run_id"], told(world)["previous_run_id"]) == (third.run_id, second.run_id)
     world.complete(world.hint(world.train(world.record(third.run_id))))
     assert (told(world)["state"], told(world)["previous_run_id"]) == ("succeeded", second.run_id)
 
 
-def test_a_first_failed_delivery_is_said_to_have_failed_once() -> None:
-    world = World()
-    failing(world, world.drop(), At("read inbox", before=raising(NO_READ)), times=1)
-    assert told(world)["reason"].startswith("delivery failed once because Cloud Storage could not read")
-
-
 def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeeds() -> None:
     world = World()
     incoming = world.drop()
-    failing(world, incoming, At("read inbox", before=raising(NO_READ)), times=2)
+    fails = At("read inbox", before=raising(NO_READ))
+    failing(world, incoming, fails)
+    assert told(world)["reason"].startswith("delivery failed once because Cloud Storage could not read")
+    failing(world, incoming, fails)
     status = told(world)
     assert (status["state"], status["failed_deliveries"]) == ("retrying", 2)
     assert "failed 2 times, most recently because Cloud Storage could not read" in status["reason"]
@@ -164,8 +147,7 @@ def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> 
     status = told(world)
     assert (status["state"], status["run_id"]) == ("reserved", incoming.run_id)
     assert "it is unknown whether the job was created: 503" in status["reason"]
-    world.clock.advance(LEASE)
-    world.reconcile()
+    world.reconcile_after(LEASE)
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
 
 
@@ -231,8 +213,7 @@ def test_an_order_to_fire_a_rule_that_is_held_says_so_and_why() -> None:
     order = json.dumps({"fire": {"rule": "cassava"}}).encode()
     for number, state in ((1, "succeeded"), (2, "held")):
         name = f"requests/fire{number}.json"
-        incoming = world.drop(order, name)
-        world.launch(incoming)
+        incoming = world.drop_and_launch(order, name)
         world.launch(incoming)
         assert told(world, name)["state"] == state
     status = told(world, "requests/fire2.json")

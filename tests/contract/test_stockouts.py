@@ -3,13 +3,12 @@
 import json
 from datetime import timedelta
 
-import pytest
-from jsonschema import Draft202012Validator
-
 from tests.contract.boundaries import At
 from tests.contract.candidates import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, launched
-from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
+from tests.contract.schemas import STATUS
+from tests.contract.world import LEASE, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
@@ -17,26 +16,13 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.queue_pass import admit
 
-STATUS = Draft202012Validator(schema("drop_status.v1"))
 
-
-@pytest.mark.parametrize(
-    "problem",
-    [
-        NO_CAPACITY,
-        Failure(code=8, message="words of some other kind"),
-        Failure(code=14, message="The zone does not answer."),
-        Failure(code=13, message="ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"),
-        Failure(code=9, message="The following quota metrics exceed quota limits: nvidia_t4_gpus"),
-    ],
-    ids=lambda problem: problem.message[:20],
-)
-def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken(problem: Failure) -> None:
+def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken() -> None:
     world = World(TWO_REGIONS)
     incoming = drop(world)
     sent = Refusing(world)
     world.launch(incoming)
-    first = stock_out(world, world.record(incoming.run_id), problem)
+    first = stock_out(world, world.record(incoming.run_id))
     world.complete(world.hint(first))
     record = kept(world, incoming.run_id)
     assert record.state is RunState.SUBMITTED
@@ -44,8 +30,7 @@ def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken(prob
     assert record.submission.abandoned_jobs[0].job == first.name
     assert [one.candidate for one in record.submission.tries] == [0]
     assert sent.machines == ["n1-standard-4", "n1-standard-8"]
-    assert record.job is not None
-    assert record.job.name != first.name
+    assert present(record.job).name != first.name
 
 
 L4 = {"cluster": {"chief": {"machine": "g2-standard-4", "accelerator": {"type": "NVIDIA_L4", "count": 1}}}}
@@ -59,17 +44,15 @@ def waited_in_vain(**changes: object) -> tuple[World, str, str]:
     """A run whose flexible start has waited as long as it may, and the name of its job."""
     world = World(TWO_REGIONS)
     run_id = launched(world, **{**FLEXIBLE, **changes})
-    job = world.record(run_id).job
-    assert job is not None
+    job = present(world.record(run_id).job)
     world.clock.advance(timedelta(seconds=600))
     return world, run_id, job.name
 
 
-@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED])
-def test_after_a_flexible_start_that_waited_in_vain_the_next_candidate_is_taken(state: JobState) -> None:
+def test_after_a_flexible_start_that_waited_in_vain_the_next_candidate_is_taken() -> None:
     world, run_id, name = waited_in_vain()
     late = Failure(code=4, message="words of some other kind")
-    world.complete(world.hint(world.jobs.become(name, state, error=late, ran=False)))
+    world.complete(world.hint(world.jobs.become(name, JobState.EXPIRED, error=late, ran=False)))
     record = kept(world, run_id)
     assert (record.state, record.submission.candidate) == (RunState.SUBMITTED, 1)
     assert record.submission.abandoned_jobs[0].reason == late.message
@@ -81,44 +64,6 @@ def test_a_flexible_start_that_its_user_cancelled_ends_the_run() -> None:
     take(world.services(), incoming)
     world.complete(world.hint(world.jobs.become(name, JobState.CANCELLED, ran=False)))
     assert world.record(run_id).state is RunState.CANCELLED
-
-
-def test_a_job_that_ran_ends_its_run_whatever_its_words_are() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    world.launch(incoming)
-    record = world.record(incoming.run_id)
-    assert record.job is not None
-    world.jobs.become(record.job.name, JobState.RUNNING)
-    world.complete(world.hint(world.jobs.become(record.job.name, JobState.FAILED, error=NO_CAPACITY)))
-    assert world.record(incoming.run_id).state is RunState.FAILED
-
-
-def test_a_job_that_never_ran_and_failed_for_another_reason_ends_its_run() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    world.launch(incoming)
-    job = stock_out(
-        world, world.record(incoming.run_id), Failure(code=3, message="The image does not exist.")
-    )
-    world.complete(world.hint(job))
-    assert world.record(incoming.run_id).state is RunState.FAILED
-
-
-def test_after_stockouts_of_every_candidate_the_first_is_tried_again_after_a_pause() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    sent = Refusing(world)
-    world.launch(incoming)
-    for _ in range(3):
-        world.complete(world.hint(stock_out(world, world.record(incoming.run_id))))
-    world.reconcile()
-    record = kept(world, incoming.run_id)
-    assert (record.state, record.submission.candidate, record.round) == (RunState.WAITING, 0, 3)
-    assert sent.regions == [REGION, REGION, ELSEWHERE]
-    world.clock.advance(timedelta(seconds=31))
-    world.reconcile()
-    assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
 def test_the_states_that_users_see_only_move_forward_by_rounds() -> None:
@@ -188,8 +133,7 @@ def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lea
     assert kept(world, incoming.run_id).submission.lease is not None
     list(admit(world.services(), room_freed=False))
     assert len(world.jobs.all()) == 1
-    world.clock.advance(LEASE)
-    world.reconcile()
+    world.reconcile_after(LEASE)
     assert world.record(incoming.run_id).state is RunState.SUBMITTED
     assert len(world.jobs.all()) == 2
 

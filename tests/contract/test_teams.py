@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.index import index_rows
 from tests.contract.retraining import SMALL
+from tests.contract.schemas import NOTICE, RECORD, STATUS
 from tests.contract.teams import (
     DATA,
     HASH,
@@ -26,7 +26,7 @@ from tests.contract.teams import (
     trained,
     world_of_teams,
 )
-from tests.contract.world import MODELS, PROJECT, schema
+from tests.contract.world import MODELS, PROJECT
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import PolicyInvalid
@@ -35,10 +35,6 @@ from trainmaster.orchestrator.core.policy.policy import Team
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.states import RunState
-
-RECORD = Draft202012Validator(schema("run_record.v2"))
-STATUS = Draft202012Validator(schema("drop_status.v1"))
-NOTICE = Draft202012Validator(schema("notice.v1"))
 
 
 def test_a_teams_run_writes_into_its_folder_as_its_account_and_says_so_everywhere() -> None:

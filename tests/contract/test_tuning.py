@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from google.cloud.aiplatform_v1.types import Trial as ServiceTrial
-from jsonschema import Draft202012Validator
 
-from tests.contract.world import START, World, labelled, schema
+from tests.contract.schemas import RECORD
+from tests.contract.world import START, World, labelled
+from tests.narrowing import present
 from trainmaster.orchestrator.core.completion.outcome import ERROR_DELAY
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
@@ -20,13 +21,11 @@ from trainmaster.orchestrator.core.runs.states import END_OF
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = (ROOT / "examples" / "tuning.yaml").read_bytes()
 END_WAIT = ERROR_DELAY
-RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
 def launched(request: bytes = REQUEST) -> tuple[World, IncomingDocument, Job]:
     world = World()
-    incoming = world.drop(request)
-    world.launch(incoming)
+    incoming = world.drop_and_launch(request)
     (job,) = world.jobs.all()
     return world, incoming, job
 
@@ -70,13 +69,11 @@ def test_every_end_keeps_its_trials_and_the_best_of_them(state: JobState) -> Non
     world, incoming, _job = launched()
     trials = [trial(1, 0.6), trial(2, None, TrialState.INFEASIBLE)]
     world.try_out(world.record(incoming.run_id), state, trials)
-    world.clock.advance(END_WAIT)
-    world.reconcile()
+    world.reconcile_after(END_WAIT)
     record = world.record(incoming.run_id)
     assert record.state is END_OF[state]
     assert record.tuning is not None
-    assert record.tuning.best_trial is not None
-    assert record.tuning.best_trial.model_uri == f"{record.output_uri}/1/model/"
+    assert present(record.tuning.best_trial).model_uri == f"{record.output_uri}/1/model/"
     assert len(record.tuning.trials) == 2
 
 
@@ -89,9 +86,7 @@ def test_only_succeeded_trials_are_best_and_of_equal_ones_the_first() -> None:
         trial(6, float("nan")),
     ]
     record = ended(JobState.SUCCEEDED, trials)
-    assert record.tuning is not None
-    assert record.tuning.best_trial is not None
-    assert record.tuning.best_trial.id == "3"
+    assert present(present(record.tuning).best_trial).id == "3"
 
 
 def test_the_goal_decides_what_is_best() -> None:
@@ -112,9 +107,7 @@ def test_the_selected_measurement_counts_where_the_service_names_no_final_one(
 
     request = REQUEST.replace(b"measurement: best", b"measurement: " + measurement)
     record = ended(JobState.SUCCEEDED, [measured(1, 0.9, 0.1), measured(2, 0.5)], request)
-    assert record.tuning is not None
-    assert record.tuning.best_trial is not None
-    assert record.tuning.best_trial.id == best
+    assert present(present(record.tuning).best_trial).id == best
 
 
 @pytest.mark.parametrize(
@@ -130,8 +123,7 @@ def test_the_selected_measurement_counts_where_the_service_names_no_final_one(
 )
 def test_a_study_without_a_best_trial_says_why(trials: list[Trial], words: str) -> None:
     record = ended(JobState.SUCCEEDED, trials)
-    assert record.tuning is not None
-    assert (record.tuning.best_trial, record.model) == (None, None)
+    assert (present(record.tuning).best_trial, record.model) == (None, None)
     assert words in record.problems[0]
 
 
@@ -165,9 +157,8 @@ def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None
         world.reconcile()
         world.complete(world.hint(job))
         record = world.record(incoming.run_id)
-        assert record.model is not None
         # Every world has its own generations.
-        model = replace(record.model, files=None, manifest_generation=None, metrics_generation=None)
+        model = replace(present(record.model), files=None, manifest_generation=None, metrics_generation=None)
         ends.append((record.tuning, model, record.history))
         assert [notice.id.rpartition("/")[2] for notice in world.notices.published] == [
             "reserved", "submitted", "running", "succeeded",

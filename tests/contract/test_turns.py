@@ -5,19 +5,18 @@ from datetime import timedelta
 from random import Random
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.hostile import TIMEOUT, HostileWorld, state_of
 from tests.contract.retraining import MANUAL, rule
+from tests.contract.schemas import RULE_BOOK, RULE_STATUS
 from tests.contract.test_reconcile import ended, launched
-from tests.contract.world import INBOX, LEDGER, schema
+from tests.contract.world import INBOX, LEDGER
+from tests.narrowing import present
 from trainmaster.orchestrator.core.names import record_object
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Traces
 
-STATUS = Draft202012Validator(schema("rule_status.v1"))
-BOOK = Draft202012Validator(schema("rule_book.v1"))
 SKIP_NOTHING = {"while_running": "replace", "max_per_day": 1000}
 """An honest rule fires at every tick, even while its last run is active."""
 
@@ -42,7 +41,7 @@ def test_a_drop_that_harms_the_tick_keeps_no_rule_from_firing(world: HostileWorl
         world.minute()
         assert world.firings("honest") == minute
     status = world.rule_status(name)
-    STATUS.validate(status)
+    RULE_STATUS.validate(status)
     assert status["state"] == ("accepted" if harm == "computes" else "quarantined")
 
 
@@ -80,12 +79,11 @@ def test_a_rule_that_harms_the_tick_costs_each_other_rule_one_turn_at_most(
         assert min(map(world.firings, honest)) >= minute - lost
     assert world.ticks_that_died == (ATTEMPTS_MAX + 1 if harm == "kills" else 0)
     status = world.rule_status(f"rules/{place}.json")
-    STATUS.validate(status)
+    RULE_STATUS.validate(status)
     assert status["state"] == "quarantined"
-    held = world.services().rule_book.read().book.find(place)
-    assert held is not None
+    held = present(world.services().rule_book.read().book.find(place))
     assert not held.enabled
-    BOOK.validate(world.document("rules/book.json"))
+    RULE_BOOK.validate(world.document("rules/book.json"))
     notices = [
         notice for notice in world.notices.published if notice.type == "trainmaster.rule.quarantined.v1"
     ]

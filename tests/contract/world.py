@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.memory import (
+from tests.core.shipped import schema
+from tests.narrowing import instance_of, present
     ManualClock,
     MemoryJobLogs,
     MemoryJobs,
@@ -72,11 +74,6 @@ OBJECT = "requests/cassava.yaml"
 _Answer = TypeVar("_Answer")
 
 
-def schema(schema_id: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((ROOT / "schemas" / f"{schema_id}.schema.json").read_text())
-    return document
-
-
 def shipped_request_rules() -> RequestRules:
     """The policy and schemas as they are deployed."""
     read = parse_document((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
@@ -93,8 +90,9 @@ def shipped_request_rules() -> RequestRules:
 def request_rules_with(**changes: Any) -> RequestRules:
     """The shipped request rules, the policy changed so, and allowing a second region."""
     shipped = shipped_request_rules()
-    assert shipped.policy is not None
-    return replace(shipped, policy=replace(shipped.policy, **{"regions": (REGION, ELSEWHERE), **changes}))
+    return replace(
+        shipped, policy=replace(present(shipped.policy), **{"regions": (REGION, ELSEWHERE), **changes})
+    )
 
 
 REQUEST_RULES = request_rules_with(regions=(REGION,), admission=Admission())
@@ -252,24 +250,30 @@ class World:
         created_at = self.objects.describe(INBOX, name, generation).created_at
         return self.uploaded(name, generation, len(content), created_at)
 
+    def drop_and_launch(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:
+        incoming = self.drop(content, name)
+        self.launch(incoming)
+        return incoming
+
     def uploaded(
         self, name: str, generation: int, size_bytes: int, created_at: datetime | None = None
     ) -> IncomingDocument:
         """What came in by the event about that generation, which says this size and time; by default, now."""
-        incoming = parse_upload(
-            self.envelope(
-                {
-                    "bucket": INBOX,
-                    "name": name,
-                    "generation": str(generation),
-                    "size": str(size_bytes),
-                    "timeCreated": (created_at or self.clock.now()).isoformat(),
-                }
+        return instance_of(
+            IncomingDocument,
+            parse_upload(
+                self.envelope(
+                    {
+                        "bucket": INBOX,
+                        "name": name,
+                        "generation": str(generation),
+                        "size": str(size_bytes),
+                        "timeCreated": (created_at or self.clock.now()).isoformat(),
+                    }
+                ),
+                INBOX,
             ),
-            INBOX,
         )
-        assert isinstance(incoming, IncomingDocument)
-        return incoming
 
     def published(self, message: Mapping[str, object]) -> IncomingDocument:
         return parse_message(self.envelope({"message": message}))
@@ -303,9 +307,12 @@ class World:
         turns.end()
         return done
 
+    def reconcile_after(self, pause: timedelta, jobs: TrainingJobs | None = None) -> list[FlowResult]:
+        self.clock.advance(pause)
+        return self.reconcile(jobs=jobs)
+
     def record(self, run_id: str) -> RunRecord:
-        held = self.ledger.find(run_id)
-        assert held is not None
+        held = present(self.ledger.find(run_id))
         return held.record
 
     def document(self, name: str) -> dict[str, Any]:
@@ -316,8 +323,7 @@ class World:
         return [marker.run_id for marker in self.ledger.active().markers]
 
     def train(self, record: RunRecord, *, manifest: bool = True) -> Job:
-        assert record.job is not None
-        return self.train_job(self.jobs.read(record.job.name), manifest=manifest)
+        return self.train_job(self.jobs.read(present(record.job).name), manifest=manifest)
 
     def try_out(self, record: RunRecord, state: JobState, trials: Sequence[Trial]) -> Job:
         """End the tuning in that state, with a model in the directory of each succeeded trial."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, deployed_policy_document
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
@@ -85,8 +86,7 @@ def answer(
 
 def faults(written: Mapping[str, Any], *, under: Policy | None = None) -> dict[str, str]:
     """Each fault by its path."""
-    found = answer(written, under=under)
-    assert isinstance(found, Refused), found
+    found = instance_of(Refused, answer(written, under=under))
     return {fault.path: str(fault) for fault in found.faults}
 
 

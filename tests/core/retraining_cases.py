@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from tests.core.shipped import REQUEST_RULES, schema
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
@@ -61,9 +62,7 @@ def document(*when: dict[str, Any], request: dict[str, Any] | None = None, **res
 
 def rule(*when: dict[str, Any], name: str = "rules/watch.yaml", generation: int = 1, **rest: Any) -> Rule:
     """A sound rule with these conditions."""
-    sound = dropped(document(*when, **rest), name=name, generation=generation)
-    assert isinstance(sound, Rule), sound
-    return sound
+    return instance_of(Rule, dropped(document(*when, **rest), name=name, generation=generation))
 
 
 def faults(refused: Rule | Refused) -> dict[str, Fault]:

@@ -1,12 +1,12 @@
 """Requests with roles, and what comes of them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.core.parsed import parse_request
+from tests.core.parsed import answer_to
 from tests.core.shipped import NAMES, REQUEST_RULES, deployed_policy_document
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.request import Request
@@ -48,7 +48,7 @@ def cluster(**roles: Any) -> dict[str, Any]:
 def answer(document: Mapping[str, Any], **policy: Any) -> Request | Refused:
     """The result of parsing the request; `policy` overrides fields of the shipped policy."""
     request_rules = replace(REQUEST_RULES, policy=replace(POLICY, **policy))
-    return parse_request(json.dumps(document).encode(), as_json=True, request_rules=request_rules)
+    return answer_to(document, request_rules=request_rules)
 
 
 def accepted(document: Mapping[str, Any], **policy: Any) -> Request:
@@ -59,8 +59,7 @@ def accepted(document: Mapping[str, Any], **policy: Any) -> Request:
 
 def told(document: Mapping[str, Any], **policy: Any) -> dict[str, Fault]:
     """Each fault by its path."""
-    refused = answer(document, **policy)
-    assert isinstance(refused, Refused), refused
+    refused = instance_of(Refused, answer(document, **policy))
     return {fault.path: fault for fault in refused.faults}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.faults import PathPart, Refused, json_path
 from trainmaster.orchestrator.core.requests.reading import dialect_of
 from trainmaster.orchestrator.core.requests.request import Request
@@ -133,8 +134,7 @@ def sound(document: object, *, name: str | None = None) -> Request:
 
 def told(document: object, *, name: str | None = None) -> dict[str, str]:
     """Each fault by its path."""
-    answer = answered(document, name=name)
-    assert isinstance(answer, Refused)
+    answer = instance_of(Refused, answered(document, name=name))
     return {fault.path: str(fault) for fault in answer.faults}
 
 

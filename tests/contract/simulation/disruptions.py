@@ -13,7 +13,6 @@ _Answer = TypeVar("_Answer")
 SUBMIT = "submit"
 WRITES = ("write ", "delete ", "publish", SUBMIT, "cancel")
 """Prefixes of the names of calls that change something."""
-READS_OF_JOBS = ("find jobs", "read job")
 
 
 class Disruption(StrEnum):

@@ -22,6 +22,7 @@ from tests.contract.simulation.pausable import Pausable
 from tests.contract.simulation.service import RecordedNotices, UnreliableJobs
 from tests.contract.simulation.tally import Tally
 from tests.contract.world import LEASE, Killed
+from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import Notice
@@ -213,8 +214,7 @@ class Delivery:
 
     def _advance(self) -> None:
         """Run the delivery until its next pause or its end."""
-        paused = self._paused
-        assert paused is not None
+        paused = present(self._paused)
         crash = Killed("at the function's timeout") if self._times_out else None
         try:
             ended = paused.resume(crash)

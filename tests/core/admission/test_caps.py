@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.core.admission_cases import answer, document, policy, shipped_prices
 from tests.core.shipped import REQUEST_RULES
 from tests.memory import ManualClock, MemoryObjects
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import currency_problem
 from trainmaster.orchestrator.core.admission.prices import prices_from
@@ -33,8 +34,7 @@ TWO = Caps(runs_per_hour=2)
 
 def test_a_cap_of_one_run_is_written_in_the_singular() -> None:
     runs = [run("a"), run("b", 1)]
-    reached = over_cap(Caps(runs_per_hour=1), runs, runs[1])
-    assert reached is not None
+    reached = present(over_cap(Caps(runs_per_hour=1), runs, runs[1]))
     assert reached.text.startswith("1 run was started in the hour")
     assert reached.fault.allowed == "1 run an hour"
 
@@ -42,8 +42,7 @@ def test_a_cap_of_one_run_is_written_in_the_singular() -> None:
 def test_as_many_as_the_cap_go_and_the_next_is_told_when_to_come_again() -> None:
     runs = [run("a"), run("b", 1), run("c", 2)]
     assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]
-    reached = over_cap(TWO, runs, runs[2])
-    assert reached is not None
+    reached = present(over_cap(TWO, runs, runs[2]))
     assert reached.window == "runs_per_hour/2026-11-21T12"
     assert "2 runs were started in the hour from 12:00 UTC" in reached.text
     assert "after 13:00 UTC" in reached.fault.repair
@@ -56,8 +55,7 @@ def test_the_next_hour_has_room_again() -> None:
 
 def test_the_last_hour_of_a_day_ends_at_midnight() -> None:
     late = [run(name, 11 * 60) for name in "abc"]
-    reached = over_cap(TWO, late, late[2])
-    assert reached is not None
+    reached = present(over_cap(TWO, late, late[2]))
     assert "after 00:00 UTC" in reached.fault.repair
 
 
@@ -70,8 +68,7 @@ def test_own_counts_once_whether_its_mark_is_listed_or_not() -> None:
 def test_with_more_marks_than_are_counted_no_run_starts() -> None:
     marks = [run("a")] * COUNTED_MAX
     assert over_cap(Caps(runs_per_hour=2), marks, run("b")) is None
-    reached = over_cap(Caps(runs_per_hour=2), [*marks, run("a")], run("b"))
-    assert reached is not None
+    reached = present(over_cap(Caps(runs_per_hour=2), [*marks, run("a")], run("b")))
     assert (reached.window, reached.fault.found) == ("runs_counted/2026-11-21", "one more, after 50,000")
 
 
@@ -100,8 +97,7 @@ def test_hours_are_utcs_whatever_the_clocks_zone() -> None:
     there = CountedStart(
         run_id="z", created_at=NOON.astimezone(timezone(timedelta(hours=5, minutes=45))), cost=None
     )
-    reached = over_cap(TWO, [run("a", -1), run("b", -1)], there)
-    assert reached is not None
+    reached = present(over_cap(TWO, [run("a", -1), run("b", -1)], there))
     assert reached.window == "runs_per_hour/2026-11-21T12"
 
 
@@ -111,8 +107,7 @@ TEN_A_DAY = Caps(cost_per_day=Decimal(10))
 def test_the_runs_of_a_day_cost_together_at_most_the_cap() -> None:
     runs = [run("a", -600, "6"), run("b", 0, "4.01"), run("c", 1, "4")]
     assert [over_cap(TEN_A_DAY, runs, each) is None for each in runs] == [True, False, True]
-    reached = over_cap(TEN_A_DAY, runs, runs[1])
-    assert reached is not None
+    reached = present(over_cap(TEN_A_DAY, runs, runs[1]))
     assert reached.window == "cost_per_day/2026-11-21"
     assert "6.00 USD already" in reached.text
     assert reached.fault.found == "at most 4.01 USD for this run"
@@ -182,8 +177,7 @@ def test_the_policys_terms_are_read_with_exact_amounts() -> None:
 
 
 def test_the_shipped_policy_caps_runs_per_hour_and_cost_and_estimates_every_run() -> None:
-    assert REQUEST_RULES.policy is not None
-    shipped = REQUEST_RULES.policy.admission
+    shipped = present(REQUEST_RULES.policy).admission
     assert shipped.caps == Caps(runs_per_hour=100, cost_per_run=Decimal(1000), cost_per_day=Decimal(10_000))
     assert (shipped.limits, shipped.estimates) == ((), True)
     assert currency_problem(shipped.caps, prices_from(shipped_prices())) is None
@@ -201,8 +195,7 @@ def test_the_shipped_caps_allow_eight_a100_for_a_day_but_not_four_such_machines(
     allowed, refused = shipped(0), shipped(3)
     assert isinstance(allowed, Request)
     assert allowed.warnings == ()
-    assert allowed.estimate is not None
-    assert Decimal(800) < (allowed.estimate.at_most or 0) < Decimal(1000)
+    assert Decimal(800) < (present(allowed.estimate).at_most or 0) < Decimal(1000)
     assert isinstance(refused, Refused)
     assert [fault.path for fault in refused.faults] == ["$.scheduling.timeout_s"]
 

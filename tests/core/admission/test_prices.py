@@ -21,11 +21,11 @@ from tests.core.admission_cases import (
     sound,
 )
 from tests.core.shipped import ROOT, policy_document, schema
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.cost import currency_problem, estimate, estimate_of
 from trainmaster.orchestrator.core.admission.prices import prices_from, series_of
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.admission import Caps
-from trainmaster.orchestrator.settings import settings_from
 
 PRICES_TEXT = (ROOT / "functions" / "prices.yaml").read_text()
 REGIONS = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "regions.yaml").read_text())["training"]
@@ -86,8 +86,7 @@ def test_a_run_without_a_timeout_ends_after_a_day_or_when_the_policy_says(
     found = sound(written, under=policy({"estimates": True}, **changes))
     assert found.document["scheduling"] == {"timeout_s": timeout_s}
     assert found.spec.scheduling.timeout_s == timeout_s
-    assert found.estimate is not None
-    assert found.estimate.at_most == Decimal("1.8") * timeout_s / 3600
+    assert present(found.estimate).at_most == Decimal("1.8") * timeout_s / 3600
 
 
 def test_every_trial_of_a_tuning_counts_and_as_many_at_once_as_may_run() -> None:
@@ -283,8 +282,7 @@ def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_faul
         "$.cluster",
         "its cost is unknown: no price for e2-standard-4 in us-central1",
     )
-    assert found.estimate is not None
-    assert found.estimate.at_most is None
+    assert present(found.estimate).at_most is None
     refuses = policy({"caps": {**CAPPED["caps"], "unknown_prices": "refuse"}})
     assert "prices.yaml" in faults(unknown, under=refuses)["$.cluster"]
 
@@ -292,30 +290,14 @@ def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_faul
 def test_an_estimate_is_made_where_the_policy_asks_for_one_and_prices_are_read_only_then() -> None:
     assert sound(document()).estimate is None
     found = sound(document(scheduling=HOUR), under=policy({"estimates": True}))
-    assert found.estimate is not None
-    assert (found.estimate.at_most, found.warnings) == (Decimal("1.8"), ())
+    assert (present(found.estimate).at_most, found.warnings) == (Decimal("1.8"), ())
 
 
 def test_caps_in_another_currency_than_the_prices_are_a_problem_that_names_both() -> None:
     assert currency_problem(Caps(currency="EUR"), PRICES) is None
-    problem = currency_problem(Caps(currency="EUR", cost_per_run=Decimal(1)), PRICES)
-    assert problem is not None
+    problem = present(currency_problem(Caps(currency="EUR", cost_per_run=Decimal(1)), PRICES))
     assert "USD" in problem
     assert "EUR" in problem
-
-
-def test_the_price_table_lies_beside_the_policy_of_the_source() -> None:
-    environment = {
-        "GOOGLE_CLOUD_PROJECT": "p",
-        "TRAINMASTER_REGION": "us-central1",
-        "TRAINMASTER_INBOX_BUCKET": "i",
-        "TRAINMASTER_LEDGER_BUCKET": "l",
-        "TRAINMASTER_MODELS_BUCKET": "m",
-        "TRAINMASTER_CHAMPIONS_BUCKET": "c",
-        "TRAINMASTER_NOTICES_TOPIC": "t",
-        "TRAINMASTER_FUNCTION_TIMEOUT_S": "60",
-    }
-    assert settings_from(environment).prices_path == ROOT / "functions" / "prices.yaml"
 
 
 def test_the_example_of_a_price_table_is_read() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.core.admission_cases import document
 from tests.core.runs.test_record import NOW, record
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.candidates import is_rate_limit, parse_candidates
 from trainmaster.orchestrator.core.admission.waiting import (
     ROUNDS_MAX,
@@ -116,8 +117,12 @@ def test_a_stockout_makes_the_next_candidate_due_at_once_and_after_the_last_the_
         return stocked_out(before, job, "no machines", now=NOW, attempt="b")
 
     first = without_capacity(replace(record(), request=REQUEST), 1)
-    assert first.admission.waiting is not None
-    assert (first.state, first.submission.candidate, first.admission.waiting.not_before, first.job) == (
+    assert (
+        first.state,
+        first.submission.candidate,
+        present(first.admission.waiting).not_before,
+        first.job,
+    ) == (
         RunState.WAITING,
         1,
         NOW,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.champions.champion import (
     KEPT_REIGNS,
     KEPT_VERDICTS,
@@ -77,8 +78,7 @@ def verdict(champion: Champion) -> tuple[bool, str]:
 
 
 def run_of(champion: Champion) -> str:
-    assert champion.current is not None
-    return champion.current.run_id
+    return present(champion.current).run_id
 
 
 def test_the_first_challenger_is_champion_without_a_comparison() -> None:
@@ -157,8 +157,7 @@ def test_in_any_order_the_best_ends_as_champion_and_the_history_only_rises(value
     for number, value in enumerate(values):
         champion = judged(champion, challenger(f"run-{number}", value), START)
     assert champion is not None
-    assert champion.current is not None
-    assert champion.current.value == 0.9
+    assert present(champion.current).value == 0.9
     reigns = [reign.value for reign in champion.history]
     assert reigns == sorted(set(reigns))
     assert [reign.number for reign in champion.history] == list(range(1, len(reigns) + 1))
@@ -166,8 +165,7 @@ def test_in_any_order_the_best_ends_as_champion_and_the_history_only_rises(value
 
 def test_a_rollback_brings_the_one_before_back_and_keeps_the_history() -> None:
     champion = judged(reigning(), challenger("second", 0.9), START)
-    back = after_rollback(champion, None, order_id="order", now=START)
-    assert isinstance(back, Champion)
+    back = instance_of(Champion, after_rollback(champion, None, order_id="order", now=START))
     assert run_of(back) == "first"
     assert [(reign.number, reign.run_id, reign.cause) for reign in back.history] == [
         (1, "first", Cause.PROMOTION),
@@ -179,8 +177,7 @@ def test_a_rollback_brings_the_one_before_back_and_keeps_the_history() -> None:
 
 def test_after_a_rollback_a_challenger_is_compared_with_the_champion_that_came_back() -> None:
     champion = judged(reigning(0.8), challenger("second", 0.9), START)
-    back = after_rollback(champion, "first", order_id="order", now=START)
-    assert isinstance(back, Champion)
+    back = instance_of(Champion, after_rollback(champion, "first", order_id="order", now=START))
     assert run_of(judged(back, challenger("third", 0.85), START)) == "third"
 
 
@@ -189,8 +186,7 @@ def test_after_a_rollback_a_challenger_is_compared_with_the_champion_that_came_b
     [(None, "no champion before it"), ("first", "is already the champion"), ("x", "x was never champion")],
 )
 def test_a_rollback_to_nothing_says_why(to_run: str | None, said: str) -> None:
-    refused = after_rollback(reigning(), to_run, order_id="order", now=START)
-    assert isinstance(refused, str)
+    refused = instance_of(str, after_rollback(reigning(), to_run, order_id="order", now=START))
     assert said in refused
 
 
@@ -207,7 +203,6 @@ def test_the_document_stays_bounded_and_comes_back_from_json() -> None:
 
 def test_the_lineage_names_what_is_known() -> None:
     champion = reigning()
-    assert champion.current is not None
-    lineage = champion.current.lineage
+    lineage = present(champion.current).lineage
     assert lineage.image_digest == "sha256:" + "a" * 64
     assert (lineage.dataset, lineage.dataset_version) == ("cassava", "0.1.0")

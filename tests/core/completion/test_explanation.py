@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.narrowing import present
 from trainmaster.orchestrator.core.completion.error_repair import as_sentence
 from trainmaster.orchestrator.core.completion.explanation import (
     LAST_LINES,
@@ -48,9 +49,7 @@ def exited(replica: str, status: int) -> str:
 
 
 def found(entries: Sequence[LogEntry], words: str = "") -> Failure:
-    failure = first_failure(entries, words)
-    assert failure is not None
-    return failure
+    return present(first_failure(entries, words))
 
 
 def test_the_end_of_a_traceback_is_the_reason() -> None:
@@ -97,8 +96,7 @@ def test_a_module_that_a_script_lacks_is_reported_with_the_requirement_to_add(
     module: str, repair: str
 ) -> None:
     text = f"ModuleNotFoundError: No module named '{module}'"
-    failure = first_failure(wrote(CHIEF, raised(text)), exited(CHIEF, 1), runs_script=True)
-    assert failure is not None
+    failure = present(first_failure(wrote(CHIEF, raised(text)), exited(CHIEF, 1), runs_script=True))
     assert failure.message == f"{text}. It is not installed: {repair}"
 
 
@@ -281,8 +279,7 @@ def test_a_traceback_in_one_entry_and_entries_with_progress_bars_are_read_as_lin
 def test_control_characters_and_colours_are_removed() -> None:
     failure = found(wrote(CHIEF, raised("\x1b[31mValueError\x1b[0m: a\x00\x07\u202eb")), exited(CHIEF, 1))
     assert failure.message == "ValueError: a   b"
-    assert failure.last_lines is not None
-    assert all(line.isprintable() for line in failure.last_lines)
+    assert all(line.isprintable() for line in present(failure.last_lines))
 
 
 def test_huge_lines_and_many_lines_are_cut() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core.shipped import schema
+from tests.narrowing import present
 from trainmaster.orchestrator.core.completion.model import (
     MAX_METRICS,
     FoundModel,
@@ -67,8 +68,7 @@ def test_metrics_come_from_metrics_json_then_the_manifest_then_the_service() -> 
         manifest={"metrics": {"accuracy": 0.8, "loss": 1}},
         measured={"accuracy": 0.7, "loss": 2.0, "speed": 3.0},
     )
-    assert it.model is not None
-    assert it.model.metrics == {"accuracy": 0.9, "loss": 1.0, "speed": 3.0}
+    assert present(it.model).metrics == {"accuracy": 0.9, "loss": 1.0, "speed": 3.0}
     assert it.problems == ()
 
 
@@ -82,17 +82,14 @@ def test_the_manifest_names_metrics_of_a_training_that_diverged() -> None:
         "the metrics loss, val_loss are nan: the training diverged",
         "the metric mae is inf: the training diverged",
     )
-    better = found("m.keras", manifest={"not_finite": {"loss": "nan"}}, metrics={"loss": 1.0}).model
-    assert better is not None
+    better = present(found("m.keras", manifest={"not_finite": {"loss": "nan"}}, metrics={"loss": 1.0}).model)
     assert (better.metrics, better.not_finite) == ({"loss": 1.0}, None)
 
 
 def test_a_manifest_needs_no_field() -> None:
     it = found("m.onnx", manifest={})
-    assert it.model is not None
-    assert (it.model.dataset, it.problems) == (None, ())
-    named = found("m.onnx", manifest={"dataset": {"name": "iris"}}).model
-    assert named is not None
+    assert (present(it.model).dataset, it.problems) == (None, ())
+    named = present(found("m.onnx", manifest={"dataset": {"name": "iris"}}).model)
     assert named.dataset is not None
     assert (named.dataset.name, named.dataset.version) == ("iris", None)
 
@@ -125,8 +122,7 @@ def test_a_file_of_one_byte_is_reported_in_the_singular() -> None:
 def test_metrics_that_cannot_be_read_are_told_and_lose_no_model(content: bytes, problem: str) -> None:
     files = (ModelFile(path="m.pt", size_bytes=1, generation=1),)
     it = find_model(ModelDirectory(uri=URI, files=files, metrics=content), EXPORT_SCHEMA)
-    assert it.model is not None
-    assert set(it.model.metrics) <= {"ok"}
+    assert set(present(it.model).metrics) <= {"ok"}
     assert it.problems[0].startswith(problem)
 
 
@@ -146,9 +142,8 @@ def test_a_manifest_whose_hashes_the_bucket_contradicts_is_ignored(
     manifest = json.dumps({"files": [claim], "metrics": {"accuracy": 1.0}}).encode()
     files = (ModelFile(path="m.pt", size_bytes=3, generation=7, md5=listed),)
     it = find_model(ModelDirectory(uri=URI, files=files, manifest=manifest), EXPORT_SCHEMA)
-    assert it.model is not None
     assert len(it.problems) == problems
-    assert it.model.metrics == ({} if problems else {"accuracy": 1.0})
+    assert present(it.model).metrics == ({} if problems else {"accuracy": 1.0})
 
 
 @pytest.mark.parametrize("key", ["metrics", "frameworks"])
@@ -159,17 +154,15 @@ def test_a_manifest_with_more_properties_than_its_schema_allows_is_ignored_and_t
     sound = found("m.pt", manifest={key: {f"m{number:04}": value for number in range(1000)}})
     assert not any("was ignored" in problem for problem in sound.problems)
     it = found("m.pt", manifest={key: {f"m{number:04}": value for number in range(1001)}})
-    assert it.model is not None
     (problem,) = it.problems
     assert problem.startswith(f"export.json was ignored: $.{key}: too many entries; found 1001 entries")
     assert "at most 1000 entries" in problem
-    assert it.model.metrics == {}
+    assert present(it.model).metrics == {}
 
 
 def test_metrics_are_bounded_in_number_and_size() -> None:
     it = found("m.pt", metrics={f"m{number:04}": number for number in range(MAX_METRICS + 50)})
-    assert it.model is not None
-    assert len(it.model.metrics) == MAX_METRICS
+    assert len(present(it.model).metrics) == MAX_METRICS
     assert it.problems == (
         f"metrics.json: {MAX_METRICS + 50} metrics; the first {MAX_METRICS} by name are recorded",
     )

@@ -27,9 +27,16 @@ def test_some_codes_say_it_whatever_the_words(code: int) -> None:
     assert stockout_of(failed(code, "no")) == "no"
 
 
-@pytest.mark.parametrize("code", [0, 2, 9, 13])
-def test_words_say_it_where_the_code_says_nothing(code: int) -> None:
-    assert stockout_of(failed(code, INSUFFICIENT)) == INSUFFICIENT
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        *((code, INSUFFICIENT) for code in (0, 2, 9, 13)),
+        (13, "ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"),
+        (9, "The following quota metrics exceed quota limits: nvidia_t4_gpus"),
+    ],
+)
+def test_where_the_code_is_inconclusive_the_message_names_a_stockout(code: int, message: str) -> None:
+    assert stockout_of(failed(code, message)) == message
     assert stockout_of(failed(code, "the image us-docker.pkg.dev/p/r/stockout-forecast failed")) is None
 
 

@@ -163,17 +163,6 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     assert parse_document(b"\xef\xbb\xbfa: 1", as_json=False).value == {"a": 1}
 
 
-@given(st.binary(max_size=300), st.booleans())
-def test_no_bytes_raise_an_error(content: bytes, as_json: bool) -> None:
-    document = parse_document(content, as_json=as_json)
-    assert all(fault.path.startswith("$") and fault.problem for fault in document.faults)
-
-
-@given(st.text(alphabet="ab:-[]{}&*!|>'\"# \n\t?,%@`0.~<", max_size=120))
-def test_no_yaml_like_text_raises_an_error(text: str) -> None:
-    parse_document(text.encode(), as_json=False)
-
-
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), include_characters="\t\n\r")
 VALUES = st.recursive(
     st.none()

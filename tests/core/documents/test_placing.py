@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path
 from trainmaster.orchestrator.core.documents.places import TEXT_MAX_CHARS, Place
@@ -39,11 +40,9 @@ JSON = """\
 def marked(read: Document, path: str, *, is_key: bool = False) -> tuple[int, str]:
     """The line of the fault at the path, and the text that is marked on it."""
     (fault,) = placed([Fault(path=path, problem="wrong", is_key=is_key)], read)
-    place = fault.place
-    assert place is not None
-    assert place.text is not None
+    place = present(fault.place)
     start = place.column - place.text_column
-    return place.line, place.text[start : start + place.length]
+    return place.line, present(place.text)[start : start + place.length]
 
 
 @pytest.mark.parametrize(

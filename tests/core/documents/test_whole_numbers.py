@@ -16,6 +16,7 @@ from tests.core import vertex_files
 from tests.core.requests.test_generated_requests import accepted, requests
 from tests.core.roles import MACHINE, TARGET, answer, request
 from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, policy_document, schema
+from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
@@ -93,12 +94,10 @@ def test_a_sound_request_with_points_makes_the_same_record_and_job(
             return [sprinkled(part) for part in value]
         return with_points(value) if data.draw(st.booleans()) else value
 
-    found = answer(sprinkled(plain.document))
-    assert isinstance(found, Request), found
+    found = instance_of(Request, answer(sprinkled(plain.document)))
     record = record_of(found)
     assert text(decoded(RunRecord, json.loads(text(record)))) == text(record)
-    assert record.request is not None
-    again = spec_from(record.request.document)
+    again = spec_from(present(record.request).document)
     assert again == found.spec == plain.spec
     assert message_of(submission_of("run-1", again, TARGET)) == message_of(
         submission_of("run-1", plain.spec, TARGET)
@@ -200,8 +199,7 @@ def test_a_rule_with_points_is_the_rule() -> None:
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "yaml"])
 def test_the_text_may_be_json_or_yaml(as_json: bool) -> None:
     read = parse_document(json.dumps(request(priority=50.0)).encode(), as_json=as_json)
-    found = checked_request(read, REQUEST_RULES)
-    assert isinstance(found, Request)
+    found = instance_of(Request, checked_request(read, REQUEST_RULES))
     assert type(found.spec.priority) is int
 
 

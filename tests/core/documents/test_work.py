@@ -8,7 +8,8 @@ import pytest
 
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import BUCKETS, REQUEST_RULES
-from tests.core.parsed import parse_request
+from tests.core.parsed import answer_to
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
 from trainmaster.orchestrator.core.documents.values import MAX_KEY_CHARS, MAX_VALUES, Document, Work, units
@@ -27,8 +28,7 @@ UNTIL_S = 60
 
 
 def faults_of(document: object) -> tuple[Fault, ...]:
-    read = parse_request(json.dumps(document).encode(), as_json=True, request_rules=REQUEST_RULES)
-    assert isinstance(read, Refused)
+    read = instance_of(Refused, answer_to(document, request_rules=REQUEST_RULES))
     return read.faults
 
 
@@ -79,18 +79,19 @@ def test_a_key_that_would_make_long_paths_is_refused(as_json: bool) -> None:
 @pytest.mark.timeout(UNTIL_S)
 def test_a_rule_with_a_large_template_is_refused_before_it_is_checked_for_each_condition() -> None:
     values = list(range(26_000))
-    rule = rule_of(
-        {**OWN, "tuning": tuning({"x": {"type": "discrete", "values": values}}), "fallbacks": FALLBACKS}
+    rule = instance_of(
+        Refused,
+        rule_of(
+            {**OWN, "tuning": tuning({"x": {"type": "discrete", "values": values}}), "fallbacks": FALLBACKS}
+        ),
     )
-    assert isinstance(rule, Refused)
     (fault,) = rule.faults
     assert f"more than {MAX_VALUES} values" in fault.problem
 
 
 def test_the_conditions_of_a_rule_share_one_budget_with_its_template() -> None:
     args = ["--data=${data.newest_uri}", "--run=${champion.run_id:-none}", *(["--x=1"] * 2000)]
-    rule = rule_of({**OWN, "args": args})
-    assert isinstance(rule, Refused)
+    rule = instance_of(Refused, rule_of({**OWN, "args": args}))
     (fault,) = rule.faults
     assert fault.path == "$.request_uri"
     assert TOO_MUCH in fault.problem

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trainmaster.orchestrator.core.events.envelope import (
     REPLAYED_ID,
@@ -74,10 +72,3 @@ def test_an_object_is_known_by_its_generation() -> None:
     first = {"bucket": "inbox", "name": "requests/a.yaml", "generation": "1", "size": "8"}
     assert event_key(envelope(first)) == event_key(envelope({**first, "size": "9"}, "other delivery"))
     assert event_key(envelope(first)) != event_key(envelope({**first, "generation": "2"}))
-
-
-@pytest.mark.slow
-@given(st.recursive(st.none() | st.text() | st.integers(), lambda inner: st.dictionaries(st.text(), inner)))
-def test_whatever_came_has_a_key_or_none(data: object) -> None:
-    for each in (data, {"message": data}, {"message": {"data": data, "attributes": data}}):
-        assert len(event_key(envelope(each))) in (0, 32)

@@ -9,7 +9,8 @@ import pytest
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import BUCKETS, NOON, REQUEST_RULES, RuleFile, feed_request, feed_rule
 from tests.core.fuzz.verdicts import Verdict
-from tests.core.parsed import parse_request
+from tests.core.parsed import answer_to, parse_request
+from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Refused
@@ -51,17 +52,14 @@ def test_a_tag_cannot_break_the_line_of_its_fault() -> None:
 
 def test_values_nested_too_deep_to_walk_are_only_refused() -> None:
     deep = b'{"labels": ' + b"[" * 900 + b"]" * 900 + b"}"
-    read = parse_request(deep, as_json=True, request_rules=REQUEST_RULES)
-    assert isinstance(read, Refused)
+    read = instance_of(Refused, parse_request(deep, as_json=True, request_rules=REQUEST_RULES))
     assert "nested deeper than 32 levels" in str(read.faults[0])
 
 
 def test_an_accelerator_of_a_legacy_job_may_be_no_word() -> None:
     config = {"imageUri": "gcr.io/my-project/a:1", "acceleratorConfig": {"type": ["K80"], "count": 1}}
     job = {"trainingInput": {"scaleTier": "CUSTOM", "masterType": "n1-standard-8", "masterConfig": config}}
-    assert isinstance(
-        parse_request(json.dumps(job).encode(), as_json=True, request_rules=REQUEST_RULES), Refused
-    )
+    assert isinstance(answer_to(job, request_rules=REQUEST_RULES), Refused)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +82,7 @@ def test_a_scale_tier_cannot_break_the_line_of_its_faults() -> None:
         "acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": "1"},
     }
     job = {"trainingInput": {"scaleTier": "CUSTOM\n/x", "masterConfig": config, "workerConfig": config}}
-    read = parse_request(json.dumps(job).encode(), as_json=True, request_rules=REQUEST_RULES)
-    assert isinstance(read, Refused)
+    read = instance_of(Refused, answer_to(job, request_rules=REQUEST_RULES))
     assert any("sets its own machines" in str(fault) for fault in read.faults)
     assert all(str(fault).isprintable() for fault in read.faults)
 
@@ -107,10 +104,10 @@ def test_a_notice_whose_state_is_no_word_is_malformed(state: object) -> None:
 
 def test_the_values_of_a_notice_stay_in_one_line() -> None:
     data = {"run_id": "r\n-2", "state": "succeeded", "model_name": "m\x1b[31m"}
-    heard = parse_notice(message({"id": "i", "type": "trainmaster.run.succeeded.v1", "data": data}))
-    assert isinstance(heard, ParsedNotice)
-    assert heard.signal is not None
-    assert all(text.isprintable() for text in heard.signal.values.values())
+    heard = instance_of(
+        ParsedNotice, parse_notice(message({"id": "i", "type": "trainmaster.run.succeeded.v1", "data": data}))
+    )
+    assert all(text.isprintable() for text in present(heard.signal).values.values())
 
 
 def test_the_keys_of_what_is_no_alert_stay_in_one_line() -> None:
@@ -166,8 +163,7 @@ def test_the_paths_of_a_manifest_stay_in_one_line() -> None:
 
 def test_a_request_that_is_all_faults_has_a_report_that_can_be_read() -> None:
     content = json.dumps({"model_name": "m", "args": [1] * 1000}).encode()
-    read = parse_request(content, as_json=True, request_rules=REQUEST_RULES)
-    assert isinstance(read, Refused)
+    read = instance_of(Refused, parse_request(content, as_json=True, request_rules=REQUEST_RULES))
     assert len(read.faults) == 201
     # The args, and the image and the cluster that are missing.
     assert str(read.faults[-1]) == "$: 802 more faults are not listed; fix these first"

@@ -7,6 +7,7 @@ import yaml
 
 from tests.core.retraining_cases import NOON, REQUEST
 from tests.core.shipped import ROOT, schema
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.orders.order import (
@@ -84,8 +85,7 @@ def test_whatever_else_comes_is_left_to_the_requests(text: str) -> None:
     ],
 )
 def test_a_faulty_order_is_refused_with_every_fault(document: Any, paths: set[str]) -> None:
-    refused = read(document)
-    assert isinstance(refused, Refused)
+    refused = instance_of(Refused, read(document))
     assert {fault.path for fault in refused.faults} == paths
 
 

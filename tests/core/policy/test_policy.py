@@ -13,7 +13,7 @@ from tests.core.admission_cases import document, faults, policy, sound
 from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, accepted, cluster, request, told
 from tests.core.shipped import NAMES, policy_document, schema
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.policy.policy import glob_matches, policy_from
+from trainmaster.orchestrator.core.policy.policy import policy_from
 
 POLICY = policy_from(policy_document(), NAMES)
 
@@ -37,21 +37,6 @@ def test_an_unknown_name_in_a_pattern_is_refused() -> None:
         ValueError, match=r"\$\{tenant\}.*allowed: inbox_bucket, models_bucket, project, region"
     ):
         policy_from({**policy_document(), "images": ["${tenant}/**"]}, NAMES)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text", "meant"),
-    [
-        ("*-docker.pkg.dev/**", "us-docker.pkg.dev/my-project/r/i", True),
-        ("*-docker.pkg.dev/**", "evil.com/x-docker.pkg.dev/p", False),
-        ("gcr.io/*", "gcr.io/a/b", False),
-        ("gcr.io/*", "gcrxio/a", False),
-        ("a", "a\n", False),
-        ("AIP_*", "AIP_", True),
-    ],
-)
-def test_patterns_match_whole_texts(pattern: str, text: str, meant: bool) -> None:
-    assert glob_matches(pattern, text) is meant
 
 
 KEYS = "projects/my-project/locations/us-central1/keyRings"

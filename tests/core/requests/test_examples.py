@@ -10,8 +10,9 @@ from string import Template
 import pytest
 import yaml
 
-from tests.core.parsed import parse_request
+from tests.core.parsed import sound_request
 from tests.core.retraining_cases import RULE_REQUIREMENTS
+from tests.narrowing import instance_of
 from trainer.task import command_from
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Request
@@ -65,19 +66,20 @@ def arguments_of(text: str) -> Sequence[str]:
     """The program's arguments in a sound request or rule."""
     document = yaml.safe_load(text)
     if "when" in document:
-        rule = parse_rule(
-            text.encode(),
-            dropped_name="rules/example.yaml",
-            generation=1,
-            requirements=replace(RULE_REQUIREMENTS, buckets=BUCKETS),
-            book=Book(),
-            template=None,
+        instance_of(
+            Rule,
+            parse_rule(
+                text.encode(),
+                dropped_name="rules/example.yaml",
+                generation=1,
+                requirements=replace(RULE_REQUIREMENTS, buckets=BUCKETS),
+                book=Book(),
+                template=None,
+            ),
         )
-        assert isinstance(rule, Rule), rule
         arguments: list[str] = document["request"]["args"]
         return arguments
-    request = parse_request(text.encode(), as_json=False, request_rules=RULE_REQUIREMENTS.requests)
-    assert isinstance(request, Request), request
+    request = sound_request(text)
     return [*request.spec.cluster.chief.program.args, *tuned(request)]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.core.admission_cases import CHIEF, candidates, document, faults, policy, sound
 from tests.core.shipped import REQUEST_RULES
+from tests.narrowing import instance_of
 from trainmaster.client.machines import shipped_machines
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.requests.gpus import (
@@ -54,8 +55,7 @@ def test_every_gpu_of_the_shipped_policy_has_a_short_name_and_every_count_a_mach
     assert known.keys() == NAMES.keys()
     for name, counts in known.items():
         for count in counts:
-            chosen = choose_machine(f"{name}:{count}", MACHINES)
-            assert isinstance(chosen, GpuMachine)
+            chosen = instance_of(GpuMachine, choose_machine(f"{name}:{count}", MACHINES))
             row = next(row for row in MACHINES if chosen.machine in row.types)
             assert count in (row.accelerators or {})[NAMES[name]]
 

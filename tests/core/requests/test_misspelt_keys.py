@@ -1,23 +1,17 @@
 """A misspelt key is one fault, which names the key that was meant; every other fault stays."""
 
-import json
-
 import pytest
 
-from tests.core.parsed import parse_request
-from tests.core.shipped import REQUEST_RULES
-from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN, Refused
+from tests.core.parsed import faults_of
+from tests.narrowing import present
+from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN
 
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:1"
 MACHINE = {"machine": "n1-standard-4"}
 
 
 def faults(document: object) -> list[str]:
-    refused = parse_request(
-        json.dumps(document).encode(), as_json=True, request_rules=REQUEST_RULES, name="small"
-    )
-    assert isinstance(refused, Refused)
-    return [str(fault) for fault in refused.faults]
+    return [str(fault) for fault in faults_of(document, name="small").values()]
 
 
 def own(**changes: object) -> dict[str, object]:
@@ -176,9 +170,8 @@ def test_the_gpu_below_a_misspelt_role_is_checked_at_its_own_place(gpu: str) -> 
 
 def test_a_fault_below_a_misspelt_role_has_its_line() -> None:
     text = f"model_name: m\nimage: {IMAGE}\ncluster:\n  cheif:\n    machine: n1-standrd-4\n"
-    refused = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
-    assert isinstance(refused, Refused)
-    assert [fault.place and (fault.place.line, fault.place.column) for fault in refused.faults] == [
+    found = [present(fault.place) for fault in faults_of(text).values()]
+    assert [(place.line, place.column) for place in found] == [
         (4, 3),
         (5, 14),
     ]
@@ -213,10 +206,9 @@ def test_keys_below_an_empty_mapping_are_to_be_indented_and_are_checked_as_if_th
     text: str, places: list[str]
 ) -> None:
     content = f"model_name: m\nimage: {IMAGE}\n{text}"
-    refused = parse_request(content.encode(), as_json=False, request_rules=REQUEST_RULES)
-    assert isinstance(refused, Refused)
-    assert [fault.path for fault in refused.faults] == [f"$.{place}" for place in places]
-    assert refused.faults[0].repair.startswith("indent it: it belongs below ")
+    found = faults_of(content)
+    assert list(found) == [f"$.{place}" for place in places]
+    assert next(iter(found.values())).repair.startswith("indent it: it belongs below ")
 
 
 def test_a_key_that_no_empty_mapping_may_have_is_only_unknown() -> None:

@@ -8,12 +8,10 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from tests.core.parsed import parse_request
-from tests.core.shipped import REQUEST_RULES
+from tests.core.parsed import faults_of, sound_request
+from tests.core.vertex_files import snake
 from trainmaster.orchestrator.adapters.job_messages import message_of
-from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, MEASUREMENTS, SCALES
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 
@@ -76,15 +74,11 @@ API: dict[str, Any] = json.loads(json.dumps(_WRITTEN))
 
 
 def submitted(text: str) -> Submission:
-    request = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
-    assert isinstance(request, Request), request
-    return submission_of("run-1", request.spec, TARGET)
+    return submission_of("run-1", sound_request(text).spec, TARGET)
 
 
 def told(text: str) -> dict[str, str]:
-    refused = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
-    assert isinstance(refused, Refused)
-    return {fault.path: str(fault) for fault in refused.faults}
+    return {path: str(fault) for path, fault in faults_of(text).items()}
 
 
 def own(parameters: str = "", **tuning: Any) -> str:
@@ -135,15 +129,6 @@ def test_the_apis_own_form_reaches_the_service_as_it_was_written() -> None:
         "maxFailedTrialCount": 1,
     }
     assert body["labels"]["trainmaster_model"] == "horses"
-
-
-def snake(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            "".join(f"_{c.lower()}" if c.isupper() else c for c in key): snake(each)
-            for key, each in value.items()
-        }
-    return [snake(each) for each in value] if isinstance(value, list) else value
 
 
 def test_snake_case_means_the_same() -> None:
@@ -288,13 +273,3 @@ def test_faults_in_the_apis_form_have_the_paths_of_the_text() -> None:
         "$.trialJobSpec.workerPoolSpecs[1].machineSpec.machineType",
     } <= set(faults)
     assert "did you mean 'algorithm'?" in faults["$.studySpec.algoritm"]
-
-
-@pytest.mark.parametrize("junk", [None, 1, "x", [], [1], {"x": 1}, [{"parameterId": 1}]])
-@pytest.mark.parametrize(
-    "key", ["metrics", "parameters", "studyStoppingConfig", "medianAutomatedStoppingSpec"]
-)
-def test_junk_in_the_apis_form_is_a_fault_and_never_an_error(key: str, junk: object) -> None:
-    text = yaml.safe_dump({**API, "studySpec": {**API["studySpec"], key: junk}})
-    answer = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
-    assert isinstance(answer, Request) or all(fault.path.startswith("$") for fault in answer.faults)

@@ -20,6 +20,7 @@ from tests.core.retraining_cases import (
     pictures,
     rule,
 )
+from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import is_run_id
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
@@ -166,8 +167,7 @@ class TestSignals:
         assert isinstance(call(one, fresh(one), NOON), NothingDue)
         other = ordered("o1", "another", NOON)
         two = rule(MANUAL)
-        decision = decide_on_signal(two, other, fresh(two), Facts(now=NOON))
-        assert isinstance(decision, NothingDue)
+        instance_of(NothingDue, decide_on_signal(two, other, fresh(two), Facts(now=NOON)))
 
     def test_an_image_fires_by_its_digest_and_only_when_it_is_another(self) -> None:
         one = rule({"new_image": {"repository": IMAGE, "tag": "*"}}, request={"image": "${image.uri}"})
@@ -203,8 +203,7 @@ class TestSignals:
         reason = held(call(one, fresh(one), NOON)).reason
         assert reason.startswith("${champion.model_uri} has no value now")
         signal = ordered("o1", one.rule_id, NOON)
-        decision = decide_on_signal(one, signal, fresh(one), Facts(now=NOON, champion=CHAMPION))
-        assert isinstance(decision, Fire)
+        instance_of(Fire, decide_on_signal(one, signal, fresh(one), Facts(now=NOON, champion=CHAMPION)))
 
 
 class TestWhileRunning:
@@ -214,8 +213,7 @@ class TestWhileRunning:
         one = rule(MANUAL)
         hold = held(call(one, replace(fresh(one), current_run="watch-1"), NOON, ended=False))
         assert hold.state.queued is None
-        assert hold.state.held is not None
-        assert hold.state.held.reason == "its run watch-1 is still running"
+        assert present(hold.state.held).reason == "its run watch-1 is still running"
         assert tick(one, hold.state, NOON + HOUR) == NothingDue()
 
     def test_queue_one_keeps_the_newest_and_fires_it_once_the_run_has_ended(self) -> None:
@@ -234,8 +232,10 @@ class TestWhileRunning:
         fire = fired(tick(one, state, NOON + HOUR))
         assert fire.firing.values["image.digest"] == digests[-1]
         assert fire.state.queued is None
-        again = decide_on_signal(one, pushed(digests[-1], "2"), launched(fire.state), Facts(now=NOON + HOUR))
-        assert isinstance(again, NothingDue)
+        instance_of(
+            NothingDue,
+            decide_on_signal(one, pushed(digests[-1], "2"), launched(fire.state), Facts(now=NOON + HOUR)),
+        )
 
     def test_queue_one_waits_for_the_cooldown_too(self) -> None:
         one = rule(MANUAL, while_running="queue_one", cooldown_s=3600)

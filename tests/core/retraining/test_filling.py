@@ -12,6 +12,7 @@ from tests.core.parsed import parse_request
 from tests.core.retraining_cases import NOON, REQUEST, document, dropped, rule
 from tests.core.shipped import NAMES as SHIPPED_NAMES
 from tests.core.shipped import REQUEST_RULES
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.requests import placeholders
 from trainmaster.orchestrator.core.requests.request import Request
@@ -102,10 +103,10 @@ def test_a_value_is_never_read_as_anything_else(value: str) -> None:
     text = yaml.safe_dump(
         document({"alert": {"policy": "*"}}, request={"args": ["--why=${alert.summary}", "${rule.id}"]})
     )
-    sound = dropped(text)
-    assert isinstance(sound, Rule)
-    content = request_of_firing(sound, firing(alert__summary=value, rule__id="watch"), None, {})
-    assert isinstance(content, bytes)
+    sound = instance_of(Rule, dropped(text))
+    content = instance_of(
+        bytes, request_of_firing(sound, firing(alert__summary=value, rule__id="watch"), None, {})
+    )
     args = json.loads(content)["args"]
     assert json.loads(content) == {**REQUEST, "args": args}
     # As the program is given them.
@@ -114,39 +115,42 @@ def test_a_value_is_never_read_as_anything_else(value: str) -> None:
 
 @given(value=st.lists(st.sampled_from(["${project}", "$${region}", "$", "a", "${"])).map("".join))
 def test_no_value_becomes_a_placeholder_of_the_deployment(value: str) -> None:
-    sound = dropped(
-        yaml.safe_dump(
-            document(
-                {"alert": {"policy": "*"}}, request={"env": {"A": "${alert.summary}", "B": "$${project}"}}
+    sound = instance_of(
+        Rule,
+        dropped(
+            yaml.safe_dump(
+                document(
+                    {"alert": {"policy": "*"}}, request={"env": {"A": "${alert.summary}", "B": "$${project}"}}
+                )
             )
-        )
+        ),
     )
-    assert isinstance(sound, Rule)
-    content = request_of_firing(sound, firing(alert__summary=value), None, SHIPPED_NAMES)
-    assert isinstance(content, bytes)
-    request = parse_request(content, as_json=True, request_rules=REQUEST_RULES)
-    assert isinstance(request, Request)
+    content = instance_of(bytes, request_of_firing(sound, firing(alert__summary=value), None, SHIPPED_NAMES))
+    request = instance_of(Request, parse_request(content, as_json=True, request_rules=REQUEST_RULES))
     assert request.document["env"] == {"A": value, "B": "${project}"}
 
 
 def test_the_deployments_placeholders_are_filled_in_all_of_a_rule_and_in_its_template() -> None:
     image = "${region}-docker.pkg.dev/${project}/other/image:v1"
     data = {"new_data": {"objects": "gs://${project}-data/**"}}
-    sound = dropped(
-        yaml.safe_dump(document(data, request={"image": image, "args": ["${project}", "$${project}"]}))
+    sound = instance_of(
+        Rule,
+        dropped(
+            yaml.safe_dump(document(data, request={"image": image, "args": ["${project}", "$${project}"]}))
+        ),
     )
-    assert isinstance(sound, Rule)
     assert sound.new_data[0].objects == "gs://my-project-data/**"
     assert sound.document["request"]["image"] == "us-central1-docker.pkg.dev/my-project/other/image:v1"
     assert sound.document["request"]["args"] == ["my-project", "$${project}"]
     template = yaml.safe_dump({**REQUEST, "image": image}).encode()
-    by_name = dropped(
-        yaml.safe_dump({"when": [{"manual": {}}], "request_uri": "gs://${inbox_bucket}/t.yaml"}),
-        template=template,
+    by_name = instance_of(
+        Rule,
+        dropped(
+            yaml.safe_dump({"when": [{"manual": {}}], "request_uri": "gs://${inbox_bucket}/t.yaml"}),
+            template=template,
+        ),
     )
-    assert isinstance(by_name, Rule), by_name
-    content = request_of_firing(by_name, firing(), template, SHIPPED_NAMES)
-    assert isinstance(content, bytes)
+    content = instance_of(bytes, request_of_firing(by_name, firing(), template, SHIPPED_NAMES))
     assert json.loads(content)["image"] == "us-central1-docker.pkg.dev/my-project/other/image:v1"
 
 
@@ -219,18 +223,19 @@ def test_places_are_found_at_any_depth_and_never_in_keys() -> None:
 
 def test_the_same_firing_gives_the_same_bytes() -> None:
     sound = rule({"manual": {}}, request={"args": ["${rule.id}"]})
-    one = request_of_firing(sound, firing(rule__id="watch"), None, {})
-    assert isinstance(one, bytes)
+    one = instance_of(bytes, request_of_firing(sound, firing(rule__id="watch"), None, {}))
     assert one == request_of_firing(sound, firing(rule__id="watch"), None, {})
 
 
 def test_a_template_is_filled_as_it_is_when_the_rule_fires() -> None:
     uri = "gs://inbox/templates/t.yaml"
-    sound = dropped(
-        {"when": [{"manual": {}}], "request_uri": uri},
-        template=yaml.safe_dump({**REQUEST, "args": []}).encode(),
+    sound = instance_of(
+        Rule,
+        dropped(
+            {"when": [{"manual": {}}], "request_uri": uri},
+            template=yaml.safe_dump({**REQUEST, "args": []}).encode(),
+        ),
     )
-    assert isinstance(sound, Rule)
     changed = b"model_name: cassava\nargs: ['${rule.id}']\n"
     assert (
         request_of_firing(sound, firing(rule__id="watch"), changed, {})
@@ -244,6 +249,5 @@ def test_a_template_is_filled_as_it_is_when_the_rule_fires() -> None:
         (b"model_name: cassava\noutput: {prefix_uri: gs://models/x}", "no longer names the model, output"),
         (b"model_name: cassava\nchampion: {}", "champion"),
     ):
-        refused = request_of_firing(sound, firing(), template, {})
-        assert isinstance(refused, Refused)
+        refused = instance_of(Refused, request_of_firing(sound, firing(), template, {}))
         assert says in refused.faults[0].problem

@@ -1,6 +1,5 @@
 """Rules that would start each other forever are refused, and the loop is named."""
 
-import fnmatch
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.retraining_cases import document, dropped, faults
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.retraining.book import Book, loops_of, may_hold
@@ -81,8 +81,7 @@ def test_a_loop_is_told_beside_other_faults_under_the_number_that_the_file_has()
 
 
 def test_only_runs_that_may_become_champions_are_promoted() -> None:
-    waiting = training("a", after("a", "promoted"))
-    assert isinstance(waiting, Rule)
+    waiting = instance_of(Rule, training("a", after("a", "promoted")))
     ((step,),) = loops_of((), replace(waiting, makes=replace(waiting.makes, promotes=True)))
     assert str(step) == "a -> a: a waits for a to be promoted, which a trains"
 
@@ -140,15 +139,6 @@ def _names_below(pattern: str) -> set[str]:
     """Every end of the pattern, its wildcards as nothing or as one letter: enough to meet it."""
     ends = {pattern[start:] for start in range(len(pattern) + 1)}
     return {end.replace("*", "") for end in ends} | {end.replace("**", "b").replace("*", "b") for end in ends}
-
-
-def test_the_walk_agrees_with_a_plain_matcher_on_a_whole_name() -> None:
-    assert may_hold("gs://models/**", "gs://models/a/")
-    assert may_hold("gs://models/*/x", "gs://models/a/")
-    assert not may_hold("gs://models/*", "gs://models/a/")
-    assert not may_hold("gs://models/b*/**", "gs://models/a/")
-    assert not may_hold("gs://other/**", "gs://models/a/")
-    assert fnmatch.fnmatchcase("gs://models/a/x", "gs://models/*/x")
 
 
 def test_a_rule_that_watches_where_its_own_runs_save_their_models_is_refused() -> None:

@@ -19,6 +19,7 @@ from tests.core.retraining_cases import (
     rule,
 )
 from tests.core.shipped import ROOT
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, parse_book
@@ -60,8 +61,7 @@ max_per_day: 6
 
 
 def test_a_rule_is_read_with_all_that_it_says() -> None:
-    read = dropped(EVERYTHING, name="rules/Vision/Cassava.yaml", generation=7)
-    assert isinstance(read, Rule), read
+    read = instance_of(Rule, dropped(EVERYTHING, name="rules/Vision/Cassava.yaml", generation=7))
     assert (read.rule_id, read.generation, read.model_name) == ("vision.cassava", 7, "cassava")
     assert read.conditions == (
         NewData(
@@ -307,14 +307,12 @@ class TestTemplate:
         return dropped({"when": [{"manual": {}}], "request_uri": uri}, template=template)
 
     def test_it_is_checked_when_the_rule_is_dropped(self) -> None:
-        read = self.drop(yaml.safe_dump(REQUEST | {"args": ["${rule.id}"]}).encode())
-        assert isinstance(read, Rule)
+        read = instance_of(Rule, self.drop(yaml.safe_dump(REQUEST | {"args": ["${rule.id}"]}).encode()))
         assert (read.request, read.request_uri, read.model_name) == (None, self.URI, "cassava")
         assert [str(placeholder) for placeholder in read.placeholders] == ["${rule.id}"]
 
     def test_its_faults_are_at_its_name_and_tell_the_place_within(self) -> None:
-        refused = self.drop(b"model_name: cassava\nimage: x/y:z\nclutser: {}\n")
-        assert isinstance(refused, Refused)
+        refused = instance_of(Refused, self.drop(b"model_name: cassava\nimage: x/y:z\nclutser: {}\n"))
         assert {fault.path for fault in refused.faults} == {"$.request_uri"}
         told = [fault.problem for fault in refused.faults]
         assert f"{self.URI} at $.clutser: unknown key 'clutser'" in told
@@ -347,8 +345,7 @@ def test_a_rule_has_one_request() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "when: [", "a: &b 1\nc: *b", "\x00", "just words"])
 def test_what_is_no_mapping_is_refused_in_plain_words(text: str) -> None:
-    refused = dropped(text)
-    assert isinstance(refused, Refused)
+    refused = instance_of(Refused, dropped(text))
     assert refused.faults
 
 
@@ -360,8 +357,7 @@ def test_a_full_book_takes_no_more_rules() -> None:
     one = rule({"manual": {}})
     book = Book(rules=tuple(_renamed(one, f"rule-{number}") for number in range(MAX_RULES)))
     assert "too many rules" in faults(dropped(document({"manual": {}}), book=book))["$"].problem
-    again = dropped(document({"manual": {}}), name="rules/rule-7.yaml", book=book)
-    assert isinstance(again, Rule)
+    instance_of(Rule, dropped(document({"manual": {}}), name="rules/rule-7.yaml", book=book))
 
 
 def test_a_book_that_would_grow_too_large_takes_no_more_rules() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.narrowing import present
 from trainmaster.orchestrator.core.retraining.condition import Schedule
 from trainmaster.orchestrator.core.retraining.schedule import schedule_faults, time_zones
 
@@ -96,8 +97,7 @@ def test_the_29th_of_february_was_due_years_ago() -> None:
 def test_the_last_due_time_is_the_latest_that_the_clocks_showed(
     minute: str, hour: str, zone: str, until: datetime
 ) -> None:
-    due = Schedule(cron=f"{minute} {hour} * * *", time_zone=zone).last_due(until)
-    assert due is not None
+    due = present(Schedule(cron=f"{minute} {hour} * * *", time_zone=zone).last_due(until))
     assert due <= until
     # Looked for by hand: the latest minute whose first showing on the clocks is named by the expression.
     clock = ZoneInfo(zone)

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from tests.core.retraining_cases import DAY, NOON, SECOND, arrived, batch, fresh, pictures, rule
 from tests.core.shipped import schema
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
@@ -122,8 +123,7 @@ def test_a_batch_is_counted_once_however_many_objects_came_since() -> None:
 def test_a_new_generation_of_an_object_is_new_data() -> None:
     items = [arrived("cassava/a.jpg", generation=1), arrived("cassava/a.jpg", generation=2)]
     state = folded(fresh(WATCHING), WATCHING, [batch("x", items)])
-    assert state.arrived is not None
-    assert state.arrived.count == 2
+    assert present(state.arrived).count == 2
 
 
 def test_batches_read_back_what_was_written() -> None:
@@ -179,8 +179,9 @@ def worst() -> RuleState:
         WATCHING,
         [batch(f"{n}", [arrived(f"cassava/{n}.jpg")]) for n in range(KEPT_IDENTITIES + 9)],
     )
-    assert counted.arrived is not None
-    whole = replace(counted.arrived, newest_uri=uri, objects="x" * 1024, count=10**15, size_bytes=10**18)
+    whole = replace(
+        present(counted.arrived), newest_uri=uri, objects="x" * 1024, count=10**15, size_bytes=10**18
+    )
     values = {f"place.{n}": "ü" * 500 for n in range(6)} | {
         "data.newest_uri": uri,
         "data.newest_dir_uri": uri,
@@ -264,8 +265,7 @@ def test_a_new_generation_keeps_what_it_still_watches_and_what_fired_today() -> 
 
 def test_a_launched_firing_is_the_last_one_and_the_rule_is_free() -> None:
     state = worst()
-    firing = state.firing
-    assert firing is not None
+    firing = present(state.firing)
     free = launched(state)
     assert (free.firing, free.current_run) == (None, firing.run_id)
     assert free.last == Fired(
@@ -278,7 +278,6 @@ def test_a_firing_that_is_given_up_says_why() -> None:
     state = worst()
     free = given_up(state, "the template is gone", NOON)
     assert free.firing is None
-    assert free.held is not None
-    assert free.held.reason == "the template is gone"
+    assert present(free.held).reason == "the template is gone"
     assert free.last == state.last
     assert given_up(free, "again", NOON) is free

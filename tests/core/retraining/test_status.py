@@ -6,6 +6,7 @@ from jsonschema import Draft202012Validator
 from tests.core.deciding import ordered
 from tests.core.retraining_cases import HOUR, MINUTE, NOON, fresh, rule
 from tests.core.shipped import schema
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.retraining.decision import Facts, Fire, Hold, decide_on_signal
 from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -52,9 +53,7 @@ def test_a_status_says_where_the_rule_stands(
 def test_a_status_tells_the_last_firing_and_why_the_next_was_held_back() -> None:
     status = status_of(ONE, after_a_firing_and_a_hold(), NOON + MINUTE)
     assert status.firings == 1
-    assert status.last_firing is not None
-    assert status.held is not None
-    assert status.held.reason == f"its run {status.last_firing.run_id} is still running"
+    assert present(status.held).reason == f"its run {present(status.last_firing).run_id} is still running"
 
 
 @pytest.mark.parametrize("standing", [RuleStanding.REFUSED, RuleStanding.RETIRED])

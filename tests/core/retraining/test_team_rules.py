@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.core.retraining_cases import BUCKETS, IMAGE, RULE_REQUIREMENTS, faults
+from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import Team
 from trainmaster.orchestrator.core.policy.teams import policy_of
@@ -17,8 +18,7 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 def requirements() -> RuleRequirements:
     """Those of the team `vision`."""
     requests = RULE_REQUIREMENTS.requests
-    assert requests.policy is not None
-    shipped = replace(requests.policy, teams={"vision": Team(), "speech": Team()})
+    shipped = replace(present(requests.policy), teams={"vision": Team(), "speech": Team()})
     own = replace(requests, policy=policy_of(shipped, "vision"))
     return RuleRequirements(requests=own, buckets=BUCKETS)
 
@@ -38,8 +38,7 @@ REQUEST = f"request: {{model_name: cassava, image: '{IMAGE}:latest', cluster: {{
 
 
 def test_a_rule_of_a_team_writes_into_the_teams_folder() -> None:
-    found = dropped("{manual: {}}", REQUEST)
-    assert isinstance(found, Rule), found
+    found = instance_of(Rule, dropped("{manual: {}}", REQUEST))
     assert (found.rule_id, found.team) == ("vision.again", "vision")
     assert found.writes_uri == "gs://models/vision/cassava/"
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.core.shipped import schema
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, encoded_time
 from trainmaster.orchestrator.core.runs.end import (
     ChampionVerdict,
@@ -194,8 +195,7 @@ def test_a_record_with_every_field_fits_its_schema_and_is_read_back_as_it_was() 
 
 
 def test_a_newer_writers_keys_are_passed_over() -> None:
-    document = encoded(record())
-    assert isinstance(document, dict)
+    document = instance_of(dict, encoded(record()))
     assert decoded(RunRecord, {**document, "champion": True}) == record()
 
 
@@ -210,8 +210,7 @@ def test_a_newer_writers_keys_are_passed_over() -> None:
     ],
 )
 def test_a_damaged_record_names_the_place(change: dict[str, object], words: str) -> None:
-    document = encoded(record())
-    assert isinstance(document, dict)
+    document = instance_of(dict, encoded(record()))
     with pytest.raises(ValueError, match=words):
         decoded(RunRecord, {**document, **change})
 

@@ -5,11 +5,11 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.core.legacy_jobs import package, pool, with_packages
-from tests.core.parsed import parse_request
+from tests.core.parsed import answer_to
 from tests.core.shipped import REQUEST_RULES
+from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
 from trainmaster.orchestrator.core.requests.checks.programs import CONTAINERS, READ_ON, container_of
@@ -31,9 +31,10 @@ VERTEX = {"workerPoolSpecs": [pool("n1-standard-4", 1, package(IMAGE))]}
 def answer(
     document: dict[str, Any], today: date, retired: RetiredImages = RetiredImages.REFUSE
 ) -> Request | Refused:
-    assert REQUEST_RULES.policy is not None
-    rules = replace(REQUEST_RULES, today=today, policy=replace(REQUEST_RULES.policy, retired_images=retired))
-    return parse_request(yaml.safe_dump(document).encode(), as_json=False, request_rules=rules, name="census")
+    rules = replace(
+        REQUEST_RULES, today=today, policy=replace(present(REQUEST_RULES.policy), retired_images=retired)
+    )
+    return answer_to(document, request_rules=rules, name="census")
 
 
 CASES = pytest.mark.parametrize(
@@ -51,8 +52,7 @@ CASES = pytest.mark.parametrize(
 def test_after_its_end_the_container_is_refused_at_its_place_with_the_repair(
     document: dict[str, Any], path: str
 ) -> None:
-    refused = answer(document, END + DAY)
-    assert isinstance(refused, Refused)
+    refused = instance_of(Refused, answer(document, END + DAY))
     (fault,) = refused.faults
     assert fault.path == path
     assert fault.problem == (
@@ -66,23 +66,20 @@ def test_in_the_90_days_before_its_end_the_container_is_warned_about(
     document: dict[str, Any], path: str
 ) -> None:
     for today, is_warned in ((END - 91 * DAY, False), (END - 90 * DAY, True), (END, True)):
-        request = answer(document, today)
-        assert isinstance(request, Request), request
+        request = instance_of(Request, answer(document, today))
         warnings = [each for each in request.warnings if "is available only until 2026-07-11" in each.problem]
         assert [each.path for each in warnings] == [path] * is_warned
 
 
 def test_a_policy_may_let_ended_containers_through_with_a_warning() -> None:
-    request = answer(OURS, END + DAY, RetiredImages.WARN)
-    assert isinstance(request, Request)
+    request = instance_of(Request, answer(OURS, END + DAY, RetiredImages.WARN))
     (warning,) = request.warnings
     assert "unavailable since 2026-07-11" in warning.problem
 
 
 def test_a_request_without_a_policy_is_held_against_the_dates_too() -> None:
     rules = replace(REQUEST_RULES, policy=None, today=END + DAY)
-    refused = parse_request(yaml.safe_dump(OURS).encode(), as_json=False, request_rules=rules)
-    assert isinstance(refused, Refused)
+    instance_of(Refused, answer_to(OURS, request_rules=rules))
 
 
 @pytest.mark.parametrize(
@@ -105,8 +102,7 @@ def test_a_container_is_known_by_its_name_whatever_its_region_and_tag(image: str
 
 
 def test_legacy_packages_are_given_the_container_with_tensorflow_that_ended_last() -> None:
-    container = container_of(EXECUTOR.format(kind="cpu"))
-    assert container is not None
+    container = present(container_of(EXECUTOR.format(kind="cpu")))
     assert container is container_of(EXECUTOR.format(kind="gpu"))
     with_tensorflow = [row for row in CONTAINERS if row.names.startswith("tf-")]
     assert container.available_until == max(row.available_until for row in with_tensorflow)

@@ -15,13 +15,11 @@ from tests.core.roles import (
     TUNING,
     WORKERS,
     accepted,
-    answer,
     cluster,
     pools,
     request,
     told,
 )
-from trainmaster.orchestrator.core.requests.request import Request
 
 
 @pytest.mark.parametrize(
@@ -185,42 +183,6 @@ def test_what_is_doubtful_is_accepted_with_a_warning(
 )
 def test_what_is_sure_is_accepted_without_a_warning(changes: Mapping[str, Any]) -> None:
     assert accepted(request(**changes)).warnings == ()
-
-
-@pytest.mark.parametrize("junk", [None, 1, "x", [], [1], {}, {"x": 1}, True])
-@pytest.mark.parametrize(
-    "path",
-    [
-        "image",
-        "python_package",
-        "env",
-        "args",
-        "scheduling",
-        "reserved_ip_ranges",
-        "cluster",
-        "cluster.chief",
-        "cluster.workers",
-        "cluster.parameter_servers.image",
-        "cluster.evaluators.env",
-        "cluster.chief.nfs_mounts",
-        "cluster.chief.accelerator",
-        "cluster.chief.count",
-        "cluster.workers.python_package",
-        "cluster.workers.command",
-    ],
-)
-def test_junk_in_a_role_is_a_fault_and_never_an_error(path: str, junk: object) -> None:
-    document: dict[str, Any] = request(cluster=cluster(**SERVED, evaluators=dict(ONE)))
-    document["cluster"] = {role: dict(value) for role, value in document["cluster"].items()}
-    *above, last = path.split(".")
-    place: Any = document
-    for key in above:
-        place = place[key]
-    place[last] = junk
-    found = answer(document)
-    assert isinstance(found, Request) or all(
-        fault.path.startswith("$") and fault.problem for fault in found.faults
-    )
 
 
 H200 = {"machine": "a3-ultragpu-8g", "accelerator": {"type": "NVIDIA_H200_141GB", "count": 8}}

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.core.parsed import parse_request
+from tests.core.parsed import answer_to
 from tests.core.roles import MACHINE, OTHER, accepted, answer, request, told
 from tests.core.shipped import REQUEST_RULES
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.documents.values import Document
@@ -174,11 +175,9 @@ def test_args_that_are_not_a_list_are_searched_as_well() -> None:
 )
 def test_no_report_quotes_the_value_on_a_line_that_it_hides(text: str) -> None:
     text = f"model_name: m\nimage: {OTHER}\ncluster: {{chief: {{machine: n1-standard-4}}}}\n{text}\n"
-    found = parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES)
-    assert isinstance(found, Refused)
+    found = instance_of(Refused, answer_to(text))
     read = parse_document(text.encode(), as_json=False)
-    placed = with_places(found, read, REQUEST_RULES.policy)
-    assert isinstance(placed, Refused)
+    placed = instance_of(Refused, with_places(found, read, REQUEST_RULES.policy))
     report = json.dumps([fault.document for fault in placed.faults])
     assert placed.faults
     assert "31337" not in report
@@ -194,8 +193,7 @@ def test_a_long_value_under_a_name_of_secrets_is_read_in_linear_time(value: str)
 def test_a_secret_in_a_file_for_gcloud_is_found_at_its_own_place() -> None:
     container = {"imageUri": OTHER, "env": [{"name": "API_KEY", "value": "hunter2"}]}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
-    found = answer({"displayName": "m", "jobSpec": {"workerPoolSpecs": [pool]}})
-    assert isinstance(found, Refused)
+    found = instance_of(Refused, answer({"displayName": "m", "jobSpec": {"workerPoolSpecs": [pool]}}))
     report = json.dumps([fault.document for fault in found.faults])
     assert "hunter2" not in report
     assert "containerSpec.env[0]" in report

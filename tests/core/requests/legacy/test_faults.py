@@ -1,31 +1,16 @@
 """All faults of an AI Platform Training job are reported, each at its path, with the repair."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.core.legacy_jobs import IMAGE, custom, with_image, with_packages
-from tests.core.parsed import parse_request
-from tests.core.shipped import REQUEST_RULES
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused
+from tests.core.parsed import faults_of, sound_request
 from trainmaster.orchestrator.core.requests.legacy.job import MASTER
 from trainmaster.orchestrator.core.requests.legacy.machines import MACHINES, RETIRED_ACCELERATORS, TIERS
 from trainmaster.orchestrator.core.requests.legacy.programs import PYTHONS, RUNTIMES
-from trainmaster.orchestrator.core.requests.request import Request
 
 HERE = "$.trainingInput"
-
-
-def faults_of(document: Mapping[str, Any], *, name: str | None = None) -> dict[str, Fault]:
-    """By path; no place has two."""
-    text = yaml.safe_dump(dict(document)).encode()
-    refused = parse_request(text, as_json=False, request_rules=REQUEST_RULES, name=name)
-    assert isinstance(refused, Refused), refused
-    faults = {fault.path: fault for fault in refused.faults}
-    assert len(faults) == len(refused.faults)
-    return faults
 
 
 def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
@@ -193,8 +178,7 @@ def test_basic_gpu_names_the_lines_to_write() -> None:
         masterType="n1-standard-8",
         masterConfig={"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 1}},
     )
-    text = yaml.safe_dump(mended).encode()
-    assert isinstance(parse_request(text, as_json=False, request_rules=REQUEST_RULES), Request)
+    sound_request(mended)
 
 
 @pytest.mark.parametrize("name", [name for name, row in MACHINES.items() if row.retired])

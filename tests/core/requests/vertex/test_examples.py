@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.core.parsed import parse_request
-from tests.core.shipped import REQUEST_RULES
+from tests.core.parsed import sound_request
 from tests.judges.jobs import job_faults
 from trainer.task import command_from
 from trainmaster.orchestrator.core.job_names import JobKind
@@ -18,9 +17,7 @@ FILES = sorted((ROOT / "examples" / "vertex").glob("*.yaml"))
 
 
 def read(path: Path, name: str | None = None) -> Request:
-    request = parse_request(path.read_bytes(), as_json=False, request_rules=REQUEST_RULES, name=name)
-    assert isinstance(request, Request), request
-    return request
+    return sound_request(path.read_text(), name=name)
 
 
 def test_there_is_a_file_of_each_kind() -> None:

@@ -1,9 +1,12 @@
-"""Boundaries that run a function at the calls of one name."""
+"""Boundaries that run a function at the calls of one name, and buckets that count what they list."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tests.contract.world import Boundary, Killed
+from trainmaster.orchestrator.adapters.memory import MemoryObjects
+from trainmaster.orchestrator.ports.objects import Listed
 
 _Answer = TypeVar("_Answer")
 
@@ -45,3 +48,20 @@ def dies_before(name: str) -> Boundary:
 
 def dies_after(name: str) -> Boundary:
     return At(name, after=raising(Killed(f"after {name}")))
+
+
+def only_at(nth: int, act: Callable[[], object]) -> Callable[[], object]:
+    """`act`, but only at the nth call."""
+    calls = itertools.count(1)
+    return lambda: act() if next(calls) == nth else None
+
+
+class CountedObjects(MemoryObjects):
+    """Counts the objects that listings gave."""
+
+    listed = 0
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        for each in super().listing(bucket, prefix):
+            self.listed += 1
+            yield each

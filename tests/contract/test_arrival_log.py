@@ -1,7 +1,6 @@
 """Arrivals are durable before they are acknowledged, in as few objects as the load allows."""
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,15 +10,14 @@ from tests.contract.world import LEDGER, START
 from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
-from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
 
 
-class Gate:
+class Gate(MemoryObjects):
     """A store whose writes block until they are released, and may fail."""
 
-    def __init__(self, inner: MemoryObjects) -> None:
-        self._inner = inner
+    def __init__(self) -> None:
+        super().__init__(ManualClock(START))
         self.entered = threading.Semaphore(0)
         self.let = threading.Semaphore(0)
         self.failures: list[BaseException] = []
@@ -29,24 +27,7 @@ class Gate:
         assert self.let.acquire(timeout=60)
         if self.failures:
             raise self.failures.pop(0)
-        return self._inner.write(bucket, name, content, **options)
-
-    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
-        return self._inner.read(bucket, name, generation, max_bytes=max_bytes)
-
-    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
-        return self._inner.describe(bucket, name, generation)
-
-    def copy(
-        self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
-    ) -> Listed | Unfinished:
-        return self._inner.copy(source, bucket, name, token=token)
-
-    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
-        self._inner.delete(bucket, name, if_generation=if_generation)
-
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        return self._inner.listing(bucket, prefix)
+        return super().write(bucket, name, content, **options)
 
 
 def arrival(number: int) -> ArrivedObject:
@@ -59,8 +40,8 @@ def objects() -> MemoryObjects:
 
 
 @pytest.fixture
-def gate(objects: MemoryObjects) -> Gate:
-    return Gate(objects)
+def gate() -> Gate:
+    return Gate()
 
 
 @pytest.fixture
@@ -94,19 +75,15 @@ def while_one_is_written(gate: Gate, log: ArrivalLog, pool: ThreadPoolExecutor, 
     return [each.result(timeout=60) for each in (first, *rest)]
 
 
-def test_arrivals_during_a_write_become_one_batch(
-    gate: Gate, log: ArrivalLog, objects: MemoryObjects
-) -> None:
+def test_arrivals_during_a_write_become_one_batch(gate: Gate, log: ArrivalLog) -> None:
     with ThreadPoolExecutor(10) as pool:
         written = while_one_is_written(gate, log, pool, 9)
-    assert sorted(map(len, batches(objects))) == [1, 9]
+    assert sorted(map(len, batches(gate))) == [1, 9]
     assert written[0] == 1
     assert sorted(written[1:], key=str) == [0] * 8 + [9]  # one of them wrote for all
 
 
-def test_no_arrival_is_reported_durable_when_its_batch_failed(
-    gate: Gate, log: ArrivalLog, objects: MemoryObjects
-) -> None:
+def test_no_arrival_is_reported_durable_when_its_batch_failed(gate: Gate, log: ArrivalLog) -> None:
     class Stopped(BaseException):
         """The instance is shut down."""
 
@@ -117,19 +94,17 @@ def test_no_arrival_is_reported_durable_when_its_batch_failed(
     with ThreadPoolExecutor(4) as pool:
         outcomes = while_one_is_written(gate, log, pool, 3)
     assert all(isinstance(each, ServiceFailed) and each.retryable for each in outcomes)
-    assert batches(objects) == []
+    assert batches(gate) == []
     gate.failures = [Stopped()]
     gate.let.release()
     with pytest.raises(Stopped):
         log.append(arrival(1))
     gate.let.release()
     assert log.append(arrival(1)) == 1  # and the next one is not kept waiting
-    assert batches(objects) == [["1.jpg"]]
+    assert batches(gate) == [["1.jpg"]]
 
 
-def test_a_write_whose_answer_was_lost_counts_as_ours(
-    gate: Gate, log: ArrivalLog, objects: MemoryObjects
-) -> None:
+def test_a_write_whose_answer_was_lost_counts_as_ours(gate: Gate, log: ArrivalLog) -> None:
     gate.failures = [GenerationMoved("gs://ledger/arrivals/x", 0)]
     gate.let.release()
     assert log.append(arrival(1)) == 1

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.contract.boundaries import At, dies_after, dies_before, raising
+from tests.contract.boundaries import At, dies_after, dies_before, only_at, raising
 from tests.contract.rooms import (
     GPU,
     NO_CAPACITY,
@@ -23,7 +23,7 @@ from tests.contract.rooms import (
 )
 from tests.contract.schemas import RECORD
 from tests.contract.simulation.scenarios import TUNED
-from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World
+from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Killed, World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed
@@ -135,8 +135,9 @@ def test_a_cancelled_run_whose_submission_left_no_job_gets_none_from_any_process
     run_id = killed_around_the_submission(world, after=False)
     world.clock.advance(LEASE + timedelta(seconds=1))
     order = order_to_end(world, run_id)
+    down = At("find jobs", before=raising(ServiceFailed("Vertex AI", "list", "it is down")))
     with pytest.raises(ServiceFailed):
-        list(take_and_admit(world.services(dies_of_a_listing()), order))
+        list(take_and_admit(world.services(down), order))
     world.ended_attempts = EndedAttempts()  # of the next process
     with pytest.raises(LeaseHeld):
         carried_out(world, order)
@@ -197,23 +198,15 @@ def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over() ->
     assert (states(world, ended, other), world.active()) == (["cancelled", "waiting"], [other])
 
 
-def dies_of_a_listing() -> Boundary:
-    return At("find jobs", before=raising(ServiceFailed("Vertex AI", "list", "it is down")))
-
-
-def test_the_job_of_one_that_wakes_between_look_and_end_is_found() -> None:
+def test_the_job_of_a_process_that_wakes_between_the_search_and_the_end_is_found() -> None:
     world = World()
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE + timedelta(seconds=1))
     woken = list[Job]()
-
-    def once() -> None:
-        if not woken:
-            woken.append(wake())
-
     order = order_to_end(world, incoming.run_id)
-    list(take_and_admit(world.services(At("find jobs", after=once)), order))
+    wakes_once = only_at(1, lambda: woken.append(wake()))
+    list(take_and_admit(world.services(At("find jobs", after=wakes_once)), order))
     record = world.record(incoming.run_id)
     assert (record.state, world.jobs.going()) == (RunState.CANCELLED, [])
     assert record.problems == (

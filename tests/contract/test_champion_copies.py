@@ -4,17 +4,16 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
+from tests.contract.boundaries import At, only_at, raising
 from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.test_champions import champion, complete, order, run, told, trained, verdict
 from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, Boundary, Killed, World
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.core.names import split_object_uri
-from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.completion import copying
 from trainmaster.orchestrator.stores.ledger import Ledger
@@ -95,23 +94,11 @@ def test_a_rollback_restores_the_copy_that_no_job_can_change(world: World) -> No
     assert world.document("status/requests/order.json.json")["model_uri"] == current["model_uri"]
 
 
-class RewrittenBeforeTheCopy(Boundary):
-    """Another job rewrites the model between the end of the run and its promotion."""
-
-    def __init__(self, world: World, incoming: IncomingDocument) -> None:
-        super().__init__()
-        self.world, self.incoming, self.rewritten = world, incoming, False
-
-    def cross(self, name: str, call: Any) -> Any:
-        if name == f"list {CHAMPIONS}" and not self.rewritten:
-            self.rewritten = True
-            rewrite(self.world, own_uri(self.world, self.incoming.run_id))
-        return super().cross(name, call)
-
-
 def test_a_model_that_is_rewritten_before_its_promotion_is_never_champion(world: World) -> None:
+    """Another job rewrites the model between the end of the run and its promotion."""
     first, incoming = run(world, "a", 0.7), trained(world, "b", 0.9)
-    complete(world, incoming, RewrittenBeforeTheCopy(world, incoming))
+    hostile = only_at(1, lambda: rewrite(world, own_uri(world, incoming.run_id)))
+    complete(world, incoming, At(f"list {CHAMPIONS}", before=hostile))
     assert champion(world)["current"]["run_id"] == first
     found = verdict(world, incoming.run_id)
     uri = own_uri(world, incoming.run_id)
@@ -126,28 +113,20 @@ def test_a_model_that_is_rewritten_before_its_promotion_is_never_champion(world:
 
 
 def test_a_manifest_that_is_replaced_while_it_is_read_does_not_count(world: World) -> None:
-    class Replaced(Boundary):
-        replaced = False
-
-        def cross(self, name: str, call: Any) -> Any:
-            if name == f"read {MODELS}" and not self.replaced:
-                self.replaced = True
-                place = split_object_uri(f"{world.record(incoming.run_id).output_uri}/model/export.json")
-                world.objects.write(*place, b'{"metrics": {"accuracy": 1.0}}', if_generation=None)
-            return super().cross(name, call)
-
     incoming = trained(world, "a", 0.7)
-    complete(world, incoming, Replaced())
+    place = split_object_uri(f"{world.record(incoming.run_id).output_uri}/model/export.json")
+    other = b'{"metrics": {"accuracy": 1.0}}'
+    replaced = only_at(1, lambda: world.objects.write(*place, other, if_generation=None))
+    complete(world, incoming, At(f"read {MODELS}", before=replaced))
     record = world.record(incoming.run_id)
     assert "export.json was ignored: it was replaced while it was read" in record.problems
-    assert record.model is not None
-    assert (record.model.metrics, record.model.manifest_uri) == ({}, None)
+    model = present(record.model)
+    assert (model.metrics, model.manifest_uri) == ({}, None)
     assert verdict(world, incoming.run_id)["promoted"] is False
 
 
 def test_every_file_and_document_that_counted_is_on_record_by_generation_and_checksum(world: World) -> None:
     incoming = trained(world, "a", 0.7)
-    present(world.record(incoming.run_id).job)
     folder = f"{world.record(incoming.run_id).output_uri}/model/"
     bucket, prefix = split_object_uri(folder)
     world.objects.write(bucket, f"{prefix}metrics.json", b'{"accuracy": 0.75}', if_generation=None)
@@ -263,37 +242,17 @@ def run_whole(world: World, name: str, accuracy: float) -> str:
 def test_a_challenger_that_is_overtaken_while_its_model_is_copied_is_not_promoted() -> None:
     world = World()
     slow, fast = trained(world, "slow", 0.8), trained(world, "fast", 0.9)
-
-    class Overtaken(Boundary):
-        overtaken = False
-
-        def cross(self, name: str, call: Any) -> Any:
-            if name == f"copy to {CHAMPIONS}" and not self.overtaken:
-                self.overtaken = True
-                complete(world, fast)
-            return super().cross(name, call)
-
-    complete(world, slow, Overtaken())
+    overtakes = only_at(1, lambda: complete(world, fast))
+    complete(world, slow, At(f"copy to {CHAMPIONS}", before=overtakes))
     assert [each["run_id"] for each in champion(world)["history"]] == [fast.run_id]
-    assert (
-        verdict(world, slow.run_id)["reason"] == "accuracy 0.8 is not better by 0.01 than the champion's 0.9"
-    )
+    assert verdict(world, slow.run_id)["compared_with"] == fast.run_id
 
 
 def test_a_crash_between_two_copies_is_continued_by_the_reconciler() -> None:
-    class Dies(Boundary):
-        copies = 0
-
-        def cross(self, name: str, call: Any) -> Any:
-            self.copies += name == f"copy to {CHAMPIONS}"
-            if self.copies > 1:
-                raise Killed
-            return super().cross(name, call)
-
     world = World()
     incoming = trained(world, "a", 0.7)
     with pytest.raises(Killed):
-        complete(world, incoming, Dies())
+        complete(world, incoming, At(f"copy to {CHAMPIONS}", before=only_at(2, raising(Killed("copying")))))
     assert not [*world.objects.listing(LEDGER, "champions/")]
     again = Boundary()
     world.reconcile(again)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.contract.boundaries import At, only_at, raising
 from tests.contract.index import index_rows
 from tests.memory import MemoryNotices
 from tests.contract.schemas import CHAMPION, NOTICE
-from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, World, export_manifest
+from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, Killed, World, export_manifest
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
@@ -103,24 +104,12 @@ def test_a_verdict_that_a_crash_kept_from_the_record_is_recorded_by_the_repeated
     accuracy: float, promoted: bool
 ) -> None:
     """The crash is before the write that records the finished steps; another run becomes champion meanwhile."""
-
-    class Killed(Exception):
-        pass
-
-    class KilledAfterVerdict(Boundary):
-        decided = False
-
-        def cross(self, name: str, call: Any) -> Any:
-            if self.decided and name == "write runs":
-                raise Killed
-            self.decided = self.decided or name == "write champions"
-            return super().cross(name, call)
-
     world = World()
     first, incoming = run(world, "a", 0.7), trained(world, "b", accuracy)
     with pytest.raises(Killed):
-        complete(world, incoming, KilledAfterVerdict())
+        complete(world, incoming, At("write runs", before=only_at(2, raising(Killed("after the verdict")))))
     assert verdict(world, incoming.run_id) is None
+    assert champion(world)["considered"][-1]["run_id"] == incoming.run_id
     world.clock.advance(timedelta(minutes=10))
     run(world, "c", 0.9)
     world.reconcile()
@@ -148,19 +137,7 @@ def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> 
     world = World()
     run(world, "a", 0.5)
     slow, fast = trained(world, "slow", 0.7), trained(world, "fast", 0.9)
-    inner = world.objects
-
-    class Overtaken(Boundary):
-        overtaken = False
-
-        def cross(self, name: str, call: Any) -> Any:
-            if name == "write champions" and not self.overtaken:
-                self.overtaken = True
-                complete(world, fast)
-            return super().cross(name, call)
-
-    complete(world, slow, Overtaken())
-    assert inner is world.objects
+    complete(world, slow, At("write champions", before=only_at(1, lambda: complete(world, fast))))
     found = champion(world)
     assert found["current"]["run_id"] == fast.run_id
     assert [each["run_id"] for each in found["considered"]][1:] == [fast.run_id, slow.run_id]

@@ -1,15 +1,14 @@
 """The end of a job ends its run, whichever event reports it, in any order and any number of times."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.contract.boundaries import At, only_at, raising
 from tests.contract.schemas import RECORD
 from tests.contract.world import (
     LEASE,
@@ -126,16 +125,8 @@ def test_an_entry_that_reports_an_end_which_the_job_never_confirms_is_acknowledg
 def test_an_end_that_the_job_confirms_seconds_after_its_log_ends_the_run_at_once(reads: int) -> None:
     world, incoming, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
-
-    class Late(Boundary):
-        """The job has ended once its log has been acted on for some seconds."""
-
-        def cross(self, name: str, call: Callable[[], Any]) -> Any:
-            if name == "read job" and self.calls.count("read job") == reads:
-                world.train_job(job)
-            return super().cross(name, call)
-
-    world.complete(world.hint(job), Late())
+    late = only_at(reads + 1, lambda: world.train_job(job))
+    world.complete(world.hint(job), At("read job", before=late))
     assert world.record(incoming.run_id).state is RunState.SUCCEEDED
 
 
@@ -279,21 +270,13 @@ def test_any_order_of_events_with_a_crash_among_them_ends_in_the_same_record(
 
 
 def test_a_bug_with_one_run_keeps_the_reconciler_from_no_other() -> None:
+    """The first job that is read has a kind that this program does not know."""
     world, incoming, _ = launched()
     second = world.drop_and_launch(name="requests/second.yaml")
     for each in (incoming, second):
         world.train(world.record(each.run_id))
-
-    class Broken(Boundary):
-        """The first job that is read has a kind that this program does not know."""
-
-        def cross(self, name: str, call: Callable[[], Any]) -> Any:
-            if name == "read job" and "read job" not in self.calls:
-                super().cross(name, call)
-                raise AttributeError("'int' object has no attribute 'name'")
-            return super().cross(name, call)
-
-    told = world.reconcile(Broken())
+    bug = raising(AttributeError("'int' object has no attribute 'name'"))
+    told = world.reconcile(At("read job", after=only_at(1, bug)))
     assert sorted(each.severity for each in told) == ["CRITICAL", "INFO"]
     states = {world.record(each.run_id).state for each in (incoming, second)}
     assert states == {RunState.SUBMITTED, RunState.SUCCEEDED}

@@ -73,19 +73,6 @@ def test_a_slow_step_is_repeated_until_it_is_done() -> None:
     assert world.active() == []
 
 
-def test_a_bug_in_one_step_is_raised_after_the_others_are_on_record() -> None:
-    world, held = ended()
-    world.ledger.mark_active(held.record.run_id)
-
-    def mistaken(_: End) -> None:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        finish_run(world.services(), held, steps={"first": mistaken, "second": lambda _: None})
-    assert steps_done(world.record(held.record.run_id))[-1] == "second"
-    assert world.active() == [held.record.run_id]
-
-
 def test_steps_are_recorded_beside_what_another_attempt_wrote_meanwhile() -> None:
     world, held = ended()
     first = finish_run(world.services(), held, steps={"first": lambda _: None}).held

@@ -10,6 +10,7 @@ from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.submissions import CREATE, TUNING, submission
 from tests.contract.world import PROJECT, REGION, START
 from tests.memory import ManualClock, MemoryJobs
+from tests.narrowing import present
 from trainmaster.orchestrator.adapters.job_messages import job_from
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.errors import (
@@ -21,6 +22,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
 )
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, same_job
+from trainmaster.orchestrator.core.requests.spec import Tuning
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.ports.services import TrainingJobs
@@ -34,21 +36,33 @@ def jobs(request: pytest.FixtureRequest) -> TrainingJobs:
     return adapter
 
 
-def test_a_submitted_tuning_is_found_by_its_run_its_id_and_its_kind(jobs: TrainingJobs) -> None:
-    asked = submission(tuning=TUNING)
+KINDS = pytest.mark.parametrize(
+    ("tuning", "kind"), [(None, JobKind.CUSTOM), (TUNING, JobKind.TUNING)], ids=["custom", "tuning"]
+)
+
+
+@KINDS
+def test_a_submitted_job_has_its_runs_words_and_is_found_by_its_run_its_id_and_its_kind(
+    jobs: TrainingJobs, tuning: Tuning | None, kind: JobKind
+) -> None:
+    asked = submission(tuning=tuning)
     job = jobs.submit(asked)
-    assert job_kind(job.name) is JobKind.TUNING
+    assert job_kind(job.name) is kind
     assert job.display_name == asked.run_id
     assert job.labels == {"team": "vision", "trainmaster_run_id": asked.run_id, "trainmaster_model": "model"}
     assert job.output_uri == f"gs://models/model/{asked.run_id}"
-    assert [found.name for found in jobs.of_run(asked.run_id, JobKind.TUNING, [REGION])] == [job.name]
+    assert present(job.create_time).tzinfo is not None
+    assert [found.name for found in jobs.of_run(asked.run_id, kind, [REGION])] == [job.name]
     read = jobs.with_id(job.name.rpartition("/")[2])
     assert same_job(read.name, job.name)
+    assert read.display_name == job.display_name
 
 
-def test_an_id_of_no_kind_is_not_found(jobs: TrainingJobs) -> None:
+def test_a_job_that_does_not_exist_is_not_found(jobs: TrainingJobs) -> None:
     with pytest.raises(JobNotFound):
         jobs.with_id("4711")
+    with pytest.raises(JobNotFound):
+        jobs.read(job_name(PROJECT, REGION, JobKind.CUSTOM, "4711"))
 
 
 def test_a_tuning_never_counts_as_a_custom_job_of_the_run(jobs: TrainingJobs) -> None:
@@ -92,16 +106,6 @@ def test_a_tuning_is_read_with_its_trials_parameters_and_measurements() -> None:
     assert (first.state, first.final, first.infeasible_reason) == (TrialState.INFEASIBLE, None, "no metric")
 
 
-def test_a_submitted_job_has_the_runs_name_labels_and_directory(jobs: TrainingJobs) -> None:
-    asked = submission()
-    job = jobs.submit(asked)
-    assert job.display_name == asked.run_id
-    assert job.labels == {"team": "vision", "trainmaster_run_id": asked.run_id, "trainmaster_model": "model"}
-    assert job.output_uri == f"gs://models/model/{asked.run_id}"
-    assert job.create_time is not None
-    assert job.create_time.tzinfo is not None
-
-
 def test_a_job_is_found_by_its_run_and_by_no_other(jobs: TrainingJobs) -> None:
     asked = submission()
     job = jobs.submit(asked)
@@ -114,18 +118,6 @@ def test_two_jobs_of_one_run_are_found_oldest_first(jobs: TrainingJobs) -> None:
     first = submission()
     names = [jobs.submit(first).name, jobs.submit(first).name]
     assert [job.name for job in jobs.of_run(first.run_id, JobKind.CUSTOM, [REGION])] == names
-
-
-def test_a_job_is_found_by_its_id_alone(jobs: TrainingJobs) -> None:
-    job = jobs.submit(submission())
-    read = jobs.with_id(job.name.rpartition("/")[2])
-    assert same_job(read.name, job.name)
-    assert read.display_name == job.display_name
-
-
-def test_an_unknown_job_is_not_found(jobs: TrainingJobs) -> None:
-    with pytest.raises(JobNotFound):
-        jobs.read(job_name(PROJECT, REGION, JobKind.CUSTOM, "4711"))
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
@@ -229,22 +221,19 @@ def ended(jobs: TrainingJobs, name: str) -> JobState:
     return state
 
 
-def test_a_cancelled_job_ends_so_and_may_be_cancelled_again(jobs: TrainingJobs) -> None:
-    job = jobs.submit(submission(args=("sleep=60",)))
-    jobs.cancel(job.name)
-    jobs.cancel(job.name)
+@KINDS
+def test_a_cancelled_job_ends_as_cancelled_and_may_be_cancelled_again(
+    jobs: TrainingJobs, tuning: Tuning | None, kind: JobKind
+) -> None:
+    job = jobs.submit(submission(tuning=tuning, args=("sleep=60",)))
+    for _ in range(2):
+        jobs.cancel(job.name)
     assert ended(jobs, job.name) is JobState.CANCELLED
     jobs.cancel(job.name)
     assert jobs.read(job.name).state is JobState.CANCELLED
 
 
-def test_a_cancelled_tuning_ends_so(jobs: TrainingJobs) -> None:
-    job = jobs.submit(submission(tuning=TUNING, args=("sleep=60",)))
-    jobs.cancel(job.name)
-    assert ended(jobs, job.name) is JobState.CANCELLED
-
-
-def test_cancelling_a_job_that_is_none_changes_nothing(jobs: TrainingJobs) -> None:
+def test_cancelling_a_job_that_does_not_exist_changes_nothing(jobs: TrainingJobs) -> None:
     jobs.cancel(job_name(PROJECT, REGION, JobKind.CUSTOM, "404"))
 
 

@@ -56,16 +56,6 @@ def test_a_full_limit_delays_only_its_own_runs() -> None:
     assert slots(world) == []
 
 
-def test_a_run_of_more_priority_that_waits_for_a_limit_gets_the_slot_first() -> None:
-    world = limited(Limit(jobs=1))
-    first = launched(world)
-    low, high = launched(world, priority=10), launched(world, priority=90)
-    ends(world, first)
-    assert going(world) == [high]
-    ends(world, high)
-    assert going(world) == [low]
-
-
 @pytest.mark.parametrize("since", [timedelta(0), SUBMIT_NEEDS])
 def test_a_slot_is_kept_while_another_pass_submits_the_run_that_waits_for_it(
     since: timedelta,
@@ -144,15 +134,6 @@ def test_a_slot_without_a_holder_is_taken_over() -> None:
             world.reconcile_after(timedelta(hours=25))
             assert states(world, run_id) == ["submitted"]
         ends(world, run_id)
-
-
-def test_a_slot_that_another_run_holds_by_now_is_not_given_back() -> None:
-    world = limited(Limit(jobs=1))
-    first, second = launched(world), launched(world)
-    ends(world, first)
-    world.services().slots.free(world.record(first).admission.slots[0])
-    assert going(world) == [second]
-    assert slots(world) == ["slots/all/0"]
 
 
 def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:

@@ -1,16 +1,17 @@
 """Listings of the ledger and of jobs end at a limit: what lies beyond it is continued, reported or refused, never lost."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 
+from tests.contract.boundaries import CountedObjects
 from tests.contract.rooms import Room, ends, going, launched, places, states
 from tests.contract.submissions import submission
 from tests.contract.test_caps import capped
 from tests.contract.world import LEDGER, REGION, START, World
 from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.adapters import vertex as vertex_adapter
+from trainmaster.orchestrator.adapters.memory import ManualClock
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.admission import caps
 from trainmaster.orchestrator.core.errors import ServiceFailed
@@ -19,19 +20,7 @@ from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import marker_object
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.log_events import LogEvent
-from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores import admission, ledger, self_tests
-
-
-class CountedObjects(MemoryObjects):
-    """Counts the objects that listings gave."""
-
-    listed = 0
-
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        for each in super().listing(bucket, prefix):
-            self.listed += 1
-            yield each
 
 
 def test_of_a_long_queue_a_pass_knows_the_head_and_the_others_move_up(

@@ -1,18 +1,16 @@
 """Rules are dropped, refused, changed and deleted."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.contract.boundaries import At, raising
+from tests.contract.boundaries import At, CountedObjects, raising
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.memory import MemoryObjects
 from tests.contract.schemas import REPORT, RULE_STATUS
 from tests.contract.world import INBOX, LEDGER
 from trainmaster.orchestrator.core.errors import ServiceFailed
-from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.inbox import LISTED_MAX, Inbox
 
 
@@ -127,17 +125,6 @@ def test_data_of_a_disabled_rule_is_not_counted(world: RuleWorld) -> None:
     world.tick_after(61)
     assert world.records() == []
     assert world.batches() == []
-
-
-class CountedObjects(MemoryObjects):
-    """Counts the objects that listings gave."""
-
-    listed = 0
-
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        for each in super().listing(bucket, prefix):
-            self.listed += 1
-            yield each
 
 
 def test_files_that_are_no_rules_neither_lengthen_the_listing_nor_retire_a_rule(world: RuleWorld) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.contract.boundaries import At, dies_after, raising
+from tests.contract.boundaries import At, dies_after, only_at, raising
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import Answering
 from tests.contract.schemas import RULE_STATUS, STATUS
@@ -52,15 +52,10 @@ def test_the_status_of_a_drop_is_accepted_before_its_job_is_submitted() -> None:
     assert [(status["state"], status["run_id"]) for status in seen] == [("reserved", incoming.run_id)]
 
 
-def test_a_job_is_submitted_also_where_the_first_status_cannot_be_written() -> None:
+def test_a_job_is_submitted_even_if_the_first_status_cannot_be_written() -> None:
     world = World()
-    failures = [ServiceFailed("Cloud Storage", "write", "503")]
-
-    def fail_once() -> None:
-        if failures:
-            raise failures.pop()
-
-    world.launch(world.drop(), At("write status", before=fail_once))
+    fails_once = only_at(1, raising(ServiceFailed("Cloud Storage", "write", "503")))
+    world.launch(world.drop(), At("write status", before=fails_once))
     assert told(world)["state"] == "submitted"
 
 

@@ -19,10 +19,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 WITH_FALLBACKS: dict[str, Any] = {
     **SMALL,
-    "fallbacks": [
-        {"cluster": {"chief": {"machine": "n1-standard-8"}}},
-        {"region": ELSEWHERE},
-    ],
+    "fallbacks": [{"cluster": {"chief": {"machine": "n1-standard-8"}}}, {"region": ELSEWHERE}],
 }
 
 

@@ -17,15 +17,7 @@ from tests.contract.rooms import (
     slots,
     states,
 )
-from tests.contract.world import (
-    ELSEWHERE,
-    LEASE,
-    LEDGER,
-    REGION,
-    Boundary,
-    World,
-    request_rules_with,
-)
+from tests.contract.world import ELSEWHERE, LEASE, LEDGER, REGION, Boundary, World, request_rules_with
 from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX, WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown

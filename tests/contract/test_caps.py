@@ -5,18 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
-from tests.contract.rooms import (
-    drop,
-    launched,
-    states,
-)
+from tests.contract.rooms import drop, launched, states
 from tests.contract.schemas import NOTICE
-from tests.contract.world import (
-    LEDGER,
-    Boundary,
-    World,
-    request_rules_with,
-)
+from tests.contract.world import LEDGER, Boundary, World, request_rules_with
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
 from trainmaster.orchestrator.core.runs.states import RunState

@@ -10,15 +10,7 @@ from hypothesis import strategies as st
 
 from tests.contract.boundaries import At, only_at, raising
 from tests.contract.schemas import RECORD
-from tests.contract.world import (
-    LEASE,
-    MODELS,
-    REGION,
-    Boundary,
-    Killed,
-    World,
-    labelled,
-)
+from tests.contract.world import LEASE, MODELS, REGION, Boundary, Killed, World, labelled
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ReasonPending, TrainmasterError

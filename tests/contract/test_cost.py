@@ -46,12 +46,7 @@ def test_the_cost_of_a_run_stands_beside_its_estimate() -> None:
     assert record.completion.cost.total == Decimal("1.0")
     assert record.completion.cost.roles == {"chief": Decimal("0.3"), "workers": Decimal("0.7")}
     (row,) = index_rows(world.objects)
-    assert (row.per_hour, row.at_most, row.cost, row.currency) == (
-        Decimal(6),
-        Decimal(6),
-        Decimal(1),
-        "USD",
-    )
+    assert (row.per_hour, row.at_most, row.cost, row.currency) == (Decimal(6), Decimal(6), Decimal(1), "USD")
 
 
 def test_a_run_without_an_estimate_has_no_cost_and_reads_no_prices() -> None:

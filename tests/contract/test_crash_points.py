@@ -311,10 +311,7 @@ def test_a_second_job_and_an_end_without_a_notice_are_reported() -> None:
     name = "an upload whose job starts and succeeds"
     calls, _ = run_undisturbed(name)
     replay = Replay(
-        name=name,
-        point=calls.index("submit"),
-        disruption=Disruption.KILLED_AFTER,
-        reconcile_first=False,
+        name=name, point=calls.index("submit"), disruption=Disruption.KILLED_AFTER, reconcile_first=False
     )
     replay.world.jobs.of_run = lambda *_: ()  # type: ignore[method-assign]  # as a working listing never is
     replay.world.notices = RecordedNotices(lambda _: None)

@@ -57,9 +57,7 @@ def test_a_full_limit_delays_only_its_own_runs() -> None:
 
 
 @pytest.mark.parametrize("since", [timedelta(0), SUBMIT_NEEDS])
-def test_a_slot_is_kept_while_another_pass_submits_the_run_that_waits_for_it(
-    since: timedelta,
-) -> None:
+def test_a_slot_is_kept_while_another_pass_submits_the_run_that_waits_for_it(since: timedelta) -> None:
     """The other pass has claimed the run and not taken the slot yet, or crashed before it did."""
     world = limited(Limit(jobs=1))
     first = launched(world)
@@ -166,9 +164,7 @@ def test_slots_taken_before_a_full_limit_are_released_only_by_the_process_that_h
     there = slots(world)
     # The process that lost the run knows a policy with one more limit, which is full.
     world.request_rules = limited(
-        Limit(jobs=5, per_model=True),
-        Limit(jobs=5, labels={"team": "blue"}),
-        Limit(jobs=1, model="cass*"),
+        Limit(jobs=5, per_model=True), Limit(jobs=5, labels={"team": "blue"}), Limit(jobs=1, model="cass*")
     ).request_rules
     for limit in limits_for(late, candidates_of(held.record)[0].spec, None):
         if limit.name.startswith("models."):
@@ -195,10 +191,7 @@ def test_a_run_of_higher_priority_gets_the_slot_first_even_in_another_quota_clas
     low = launched(world, priority=0)
     assert states(world, first, high, low) == ["submitted", "waiting", "waiting"]
     waiting = present(world.record(low).admission.waiting)
-    assert (waiting.limit, waiting.reason) == (
-        "all",
-        f"{high} is ahead of it, waiting under the same limit",
-    )
+    assert (waiting.limit, waiting.reason) == ("all", f"{high} is ahead of it, waiting under the same limit")
     world.reconcile()
     assert states(world, high, low) == ["submitted", "waiting"]
     ends(world, first)

@@ -107,15 +107,7 @@ def test_what_has_not_changed_is_not_written_again_and_costs_one_read_at_most(re
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"",
-        b"{",
-        b"[1]",
-        b'{"loss": NaN}',
-        b"\xff",
-        b"[" * 10_000,
-        b'{"loss": 1}' + b" " * MAX_METRICS_BYTES,
-    ],
+    [b"", b"{", b"[1]", b'{"loss": NaN}', b"\xff", b"[" * 10_000, b'{"loss": 1}' + b" " * MAX_METRICS_BYTES],
 )
 def test_a_broken_metrics_file_keeps_the_last_values_and_writes_nothing(content: bytes) -> None:
     world, job = running()

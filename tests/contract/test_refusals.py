@@ -15,11 +15,7 @@ from tests.contract.world import PROJECT, REGION
 from tests.narrowing import instance_of
 from trainmaster.orchestrator.adapters.refusals import Called, submission_error
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.errors import (
-    ActAsDenied,
-    DeploymentRefused,
-    SubmissionRefused,
-)
+from trainmaster.orchestrator.core.errors import ActAsDenied, DeploymentRefused, SubmissionRefused
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainstack.injections.answers import ANSWERS, NUMBER
 

@@ -33,11 +33,7 @@ def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
     incoming = world.drop_and_launch(b"model_name: Bad Name\nimgae: x\n")
     report = world.document(f"rejected/{incoming.run_id}.json")
     REPORT.validate(report)
-    assert [fault["path"] for fault in report["faults"]] == [
-        "$.cluster",
-        "$.imgae",
-        "$.model_name",
-    ]
+    assert [fault["path"] for fault in report["faults"]] == ["$.cluster", "$.imgae", "$.model_name"]
     status = world.document("status/requests/cassava.yaml.json")
     STATUS.validate(status)
     assert status["report_uri"] == f"gs://ledger/rejected/{incoming.run_id}.json"

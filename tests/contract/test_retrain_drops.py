@@ -65,10 +65,7 @@ def test_two_rules_dropped_at_once_that_make_a_loop_are_not_both_accepted(world:
             request={**SMALL, "model_name": model_name},
         )
 
-    events = [
-        world.put_rule(on("a", "b"), "rules/a.json"),
-        world.put_rule(on("b", "a"), "rules/b.json"),
-    ]
+    events = [world.put_rule(on("a", "b"), "rules/a.json"), world.put_rule(on("b", "a"), "rules/b.json")]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(world.deliver_rule, events))
     states = [world.rule_status(f"rules/{name}.json")["state"] for name in ("a", "b")]

@@ -40,11 +40,7 @@ def test_every_missing_variable_is_named_at_once() -> None:
 def test_unusable_values_are_named_with_their_repair() -> None:
     with pytest.raises(SettingsIncomplete) as incomplete:
         settings_from(
-            {
-                **WHOLE,
-                "TRAINMASTER_INBOX_BUCKET": "gs://inbox",
-                "TRAINMASTER_FUNCTION_TIMEOUT_S": "2m",
-            }
+            {**WHOLE, "TRAINMASTER_INBOX_BUCKET": "gs://inbox", "TRAINMASTER_FUNCTION_TIMEOUT_S": "2m"}
         )
     assert incomplete.value.problems == (
         "TRAINMASTER_INBOX_BUCKET is 'gs://inbox': leave out gs://",

@@ -16,9 +16,7 @@ from trainmaster.orchestrator.adapters import vertex as vertex_adapter
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.errors import (
-    SubmissionUnknown,
-)
+from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 
 

@@ -147,8 +147,7 @@ class BoundaryObjects:
 
     def write(self, bucket: str, name: str, content: bytes, **options: Any) -> int:  # Any: the port's
         return self.boundary.cross(
-            f"write {name.partition('/')[0]}",
-            lambda: self.inner.write(bucket, name, content, **options),
+            f"write {name.partition('/')[0]}", lambda: self.inner.write(bucket, name, content, **options)
         )
 
     def copy(

@@ -45,12 +45,7 @@ TABLE: dict[str, Any] = {
             "disks": {"pd-ssd": 7.3},  # 100 GB are 1 an hour, 1.5 with the fee
         },
         {**ROW, "spot": True, "machines": {"n1-standard-4": 0.1}},
-        {
-            **ROW,
-            "as_of": "2025-01-01",
-            "with_accelerators": True,
-            "machines": {"a2-highgpu-1g": 4},
-        },
+        {**ROW, "as_of": "2025-01-01", "with_accelerators": True, "machines": {"a2-highgpu-1g": 4}},
     ],
 }
 PRICES = prices_from(TABLE)

@@ -22,12 +22,7 @@ MANUAL: dict[str, Any] = {"manual": {}}
 
 
 def tick(
-    one: Rule,
-    state: RuleState,
-    now: datetime,
-    *,
-    champion: ChampionFacts | None = None,
-    ended: bool = True,
+    one: Rule, state: RuleState, now: datetime, *, champion: ChampionFacts | None = None, ended: bool = True
 ) -> Decision:
     return decide_on_tick(one, state, Facts(now=now, champion=champion, current_ended=ended))
 

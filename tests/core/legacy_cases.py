@@ -25,12 +25,7 @@ CASES = (
         becomes=spec(ONE),
         told=(TIER,),
     ),
-    Case(
-        name="without a tier it is BASIC",
-        written=with_image(),
-        becomes=spec(ONE),
-        told=(TIER,),
-    ),
+    Case(name="without a tier it is BASIC", written=with_image(), becomes=spec(ONE), told=(TIER,)),
     Case(
         name="STANDARD_1 has workers and parameter servers",
         written=with_packages(scaleTier="STANDARD_1"),
@@ -180,11 +175,7 @@ CASES = (
             ),
             pool("n1-standard-4", 2, package(args=["--epochs=3"])),
         ),
-        told=(
-            "$.trainingInput.masterType",
-            RUNTIME,
-            "$.trainingInput.workerType",
-        ),
+        told=("$.trainingInput.masterType", RUNTIME, "$.trainingInput.workerType"),
     ),
     Case(
         name="jobDir follows the arguments of every role",

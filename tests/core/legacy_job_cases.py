@@ -29,8 +29,7 @@ JOB_CASES = (
             }
         ),
         becomes=spec(
-            ONE,
-            scheduling={"timeout": "7200s", "restartJobOnWorkerRestart": True, "strategy": "SPOT"},
+            ONE, scheduling={"timeout": "7200s", "restartJobOnWorkerRestart": True, "strategy": "SPOT"}
         ),
         told=(
             "$.trainingInput.scheduling.maxWaitTime",

@@ -28,12 +28,7 @@ def deployed_policy_document() -> dict[str, Any]:
     return {**policy_document(), "networks": ["projects/*/global/networks/*"]}
 
 
-NAMES = {
-    "project": "my-project",
-    "region": "us-central1",
-    "inbox_bucket": "inbox",
-    "models_bucket": "models",
-}
+NAMES = {"project": "my-project", "region": "us-central1", "inbox_bucket": "inbox", "models_bucket": "models"}
 REQUEST_RULES = RequestRules(
     schemas={"training_request.v1": schema("training_request.v1")},
     policy=policy_from(deployed_policy_document(), NAMES),

@@ -77,14 +77,9 @@ def test_a_name_gives_its_stem_and_a_marker_its_run() -> None:
 
 
 ODD = (
-    "requests/../runs/a.yaml",
-    "requests/./a.yaml",
-    "requests//a.yaml",
-    "requests/\x1b[31m\x00.yaml",
-    "requests/a\u202elmay.b.yaml",
-    "requests/a\u2028b.yaml",
-    "requests/\ufeffa.yaml",
-)
+    "requests/../runs/a.yaml", "requests/./a.yaml", "requests//a.yaml", "requests/\x1b[31m\x00.yaml",
+    "requests/a\u202elmay.b.yaml", "requests/a\u2028b.yaml", "requests/\ufeffa.yaml",
+)  # fmt: skip
 LOOK_ALIKES = ("requests/a.yaml", "requests/\u0430.yaml", "requests/\uff41.yaml", "requests/a\u0301.yaml")
 
 

@@ -85,7 +85,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             *finished(0),
             logged(0),
             TICK,
-        ),
+        )
     ),
     "a message with a key, and an end without a log entry": Scenario(
         steps=(published("k"), trained(0), TICK, published("k"))
@@ -161,14 +161,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         jobs=2,
     ),
     "a stockout, and the next candidate": Scenario(
-        steps=(
-            uploaded("a", WITH_FALLBACK),
-            stocked_out(0),
-            logged(0),
-            logged(0),
-            *finished(1),
-            TICK,
-        ),
+        steps=(uploaded("a", WITH_FALLBACK), stocked_out(0), logged(0), logged(0), *finished(1), TICK),
         jobs=2,
         request_rules=TWO_REGIONS,
     ),
@@ -193,15 +186,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         steps=(too_fast(1), uploaded("a"), waited(31), TICK, *finished(0))
     ),
     "one job of a model at a time, the second started by the end of the first": Scenario(
-        steps=(
-            uploaded("a"),
-            uploaded("b"),
-            uploaded("b"),
-            *finished(0),
-            TICK,
-            *finished(1),
-            TICK,
-        ),
+        steps=(uploaded("a"), uploaded("b"), uploaded("b"), *finished(0), TICK, *finished(1), TICK),
         ends=ENDED * 2,
         jobs=2,
         request_rules=LIMITED,

@@ -60,11 +60,7 @@ def test_runs_that_asked_too_fast_come_back_at_different_times_within_half_a_min
         (429, "Quota exceeded: Resource management requests per minute per region", True),
         (429, "RATE_LIMIT_EXCEEDED", True),
         (429, "aiplatform.googleapis.com/resource_management_requests", True),
-        (
-            429,
-            "The following quota metrics exceed quota limits: custom_model_training_cpus",
-            False,
-        ),
+        (429, "The following quota metrics exceed quota limits: custom_model_training_cpus", False),
         (503, "insufficient capacity; too many requests per minute", False),
     ],
 )
@@ -122,22 +118,13 @@ def test_a_stockout_makes_the_next_candidate_due_at_once_and_after_the_last_the_
         first.submission.candidate,
         present(first.admission.waiting).not_before,
         first.job,
-    ) == (
-        RunState.WAITING,
-        1,
-        NOW,
-        None,
-    )
+    ) == (RunState.WAITING, 1, NOW, None)
     last = without_capacity(first, 2)
     assert last.admission.waiting is not None
     assert (
         last.submission.candidate,
         last.admission.waiting.attempts,
         last.admission.waiting.not_before,
-    ) == (
-        0,
-        1,
-        NOW + back_off(1),
-    )
+    ) == (0, 1, NOW + back_off(1))
     assert [each.candidate for each in last.submission.abandoned_jobs] == [0, 1]
     assert all(gave_up(last, f"projects/9/locations/us-central1/customJobs/{number}") for number in (1, 2))

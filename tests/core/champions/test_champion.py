@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.narrowing import instance_of, present
-from trainmaster.orchestrator.core.champions.champion import (
-    KEPT_REIGNS,
-    KEPT_VERDICTS,
-    Cause,
-    Champion,
-)
+from trainmaster.orchestrator.core.champions.champion import KEPT_REIGNS, KEPT_VERDICTS, Cause, Champion
 from trainmaster.orchestrator.core.champions.copy import ModelCopy
 from trainmaster.orchestrator.core.champions.promotion import (
     Challenger,

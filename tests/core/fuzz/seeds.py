@@ -112,7 +112,7 @@ MESSAGES: list[dict[str, Any]] = [
             },
             "messageId": "1234568",
             "publishTime": "2026-03-02T11:00:00.123Z",
-        },
+        }
     },
 ]
 LOG_ENTRIES: list[dict[str, Any]] = [

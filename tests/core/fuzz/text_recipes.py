@@ -10,27 +10,9 @@ from tests.core.fuzz.recipes import COUNTS, MOST_BYTES, NUMBER
 TEXT_COUNTS = (1, 3, 20, 120, 500, 1800, *COUNTS)
 """Around the limits on texts, too."""
 COMMON = (
-    "a",
-    "a{n}",
-    " ",
-    "\n",
-    "\t",
-    "/",
-    ".",
-    "-",
-    "=",
-    "\\",
-    '"',
-    "'",
-    "(",
-    "[",
-    "{",
-    "*",
-    "?",
-    "é",
-    "1",
+    "a", "a{n}", " ", "\n", "\t", "/", ".", "-", "=", "\\", '"', "'", "(", "[", "{", "*", "?", "é", "1",
     ",",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,8 +86,7 @@ def test_a_reference_that_registries_accept_passes_the_schema_and_has_its_reposi
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
-    [(True, ("**",)), (False, ()), (["a/${project}/**"], ("a/my-project/**",))],
+    ("written", "meant"), [(True, ("**",)), (False, ()), (["a/${project}/**"], ("a/my-project/**",))]
 )
 def test_digests_are_required_of_all_images_of_none_or_of_some(written: object, meant: object) -> None:
     document = {**policy_document(), "require_digest": written}

@@ -60,15 +60,10 @@ def test_code_credentials_and_connections_of_a_program_are_not_for_requests_to_s
 @pytest.mark.parametrize(
     "name",
     [
-        "PYTHONPATH",
-        "PYTHONUNBUFFERED",
-        "PYTHONWARNINGS",
-        "OMP_NUM_THREADS",
-        "NCCL_DEBUG",
-        "XLA_FLAGS",
+        "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONWARNINGS", "OMP_NUM_THREADS", "NCCL_DEBUG", "XLA_FLAGS",
         "HOME",
     ],
-)
+)  # fmt: skip
 def test_variables_with_honest_uses_are_accepted(name: str) -> None:
     accepted(request(env={name: "x"}))
 

@@ -53,10 +53,7 @@ NO_PLACE = "this key is not allowed in a request; found"
             {"displayName": "small", "workerPoolSpec": vertex({"imageUri": IMAGE}, {})["workerPoolSpecs"]},
             f"$.workerPoolSpec: {NO_PLACE} 'workerPoolSpec'; did you mean 'workerPoolSpecs'?; allowed: ",
         ),
-        (
-            own(jobIds="small"),
-            "$.jobIds: unknown key 'jobIds'; allowed: args, ",
-        ),
+        (own(jobIds="small"), "$.jobIds: unknown key 'jobIds'; allowed: args, "),
         (
             {
                 "jobId": "small",
@@ -171,10 +168,7 @@ def test_the_gpu_below_a_misspelt_role_is_checked_at_its_own_place(gpu: str) -> 
 def test_a_fault_below_a_misspelt_role_has_its_line() -> None:
     text = f"model_name: m\nimage: {IMAGE}\ncluster:\n  cheif:\n    machine: n1-standrd-4\n"
     found = [present(fault.place) for fault in faults_of(text).values()]
-    assert [(place.line, place.column) for place in found] == [
-        (4, 3),
-        (5, 14),
-    ]
+    assert [(place.line, place.column) for place in found] == [(4, 3), (5, 14)]
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,7 @@ def with_change(**changes: Any) -> str:
 
 
 def test_the_example_becomes_the_job_it_describes() -> None:
-    machine = {
-        "machineType": "n1-standard-8",
-        "acceleratorType": "NVIDIA_TESLA_T4",
-        "acceleratorCount": 1,
-    }
+    machine = {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
     container = {
         "imageUri": "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest",
         "args": ["--dataset=cassava", "--epochs=2"],

@@ -166,12 +166,7 @@ def test_each_role_has_its_own_machine_accelerator_and_disk() -> None:
         {"machineType": "n1-highmem-8"},
         {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2},
     ]
-    assert [pool.get("diskSpec") for pool in found] == [
-        None,
-        {"bootDiskSizeGb": 300},
-        None,
-        None,
-    ]
+    assert [pool.get("diskSpec") for pool in found] == [None, {"bootDiskSizeGb": 300}, None, None]
 
 
 def test_reduction_servers_stand_where_parameter_servers_do() -> None:

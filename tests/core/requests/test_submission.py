@@ -112,11 +112,7 @@ def message_of(submission: Submission) -> Any:
             7,
         ),
         ({"network": NETWORK}, "job_spec.network", NETWORK),
-        (
-            {"network": NETWORK, "reserved_ip_ranges": ["r"]},
-            "job_spec.reserved_ip_ranges[0]",
-            "r",
-        ),
+        ({"network": NETWORK, "reserved_ip_ranges": ["r"]}, "job_spec.reserved_ip_ranges[0]", "r"),
         ({"experiment": EXPERIMENT}, "job_spec.experiment", EXPERIMENT),
         ({"experiment": EXPERIMENT, "experiment_run": "r"}, "job_spec.experiment_run", f"{EXPERIMENT}-r"),
         ({"encryption_key": KEY}, "encryption_spec.kms_key_name", KEY),

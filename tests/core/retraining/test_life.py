@@ -43,9 +43,7 @@ class Life:
 
 events = st.lists(
     st.tuples(
-        st.sampled_from(["tick", "call", "again", "data", "end"]),
-        st.integers(0, 4 * 3600),
-        st.booleans(),
+        st.sampled_from(["tick", "call", "again", "data", "end"]), st.integers(0, 4 * 3600), st.booleans()
     ),
     max_size=60,
 )

@@ -65,11 +65,7 @@ def test_a_rule_is_read_with_all_that_it_says() -> None:
     assert (read.rule_id, read.generation, read.model_name) == ("vision.cassava", 7, "cassava")
     assert read.conditions == (
         NewData(
-            objects="gs://data-1/cassava/**",
-            min_objects=100,
-            min_bytes=1000,
-            quiet_s=300,
-            max_wait_s=7200,
+            objects="gs://data-1/cassava/**", min_objects=100, min_bytes=1000, quiet_s=300, max_wait_s=7200
         ),
         Schedule(cron="0 3 * * 1", time_zone="Europe/Amsterdam"),
         NewImage(repository=IMAGE, tag="latest"),

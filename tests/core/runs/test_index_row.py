@@ -26,12 +26,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ROW = IndexRow(
-    run_id="run-1",
-    created_at=NOW,
-    state=RunState.RESERVED,
-    source="upload",
-    generation=1,
-    updated_at=NOW,
+    run_id="run-1", created_at=NOW, state=RunState.RESERVED, source="upload", generation=1, updated_at=NOW
 )
 
 _LABEL = st.from_regex(r"[a-z][a-z0-9_-]{0,62}", fullmatch=True)

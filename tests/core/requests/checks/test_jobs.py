@@ -82,11 +82,7 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
             "$.args",
             "cluster.chief.args",
         ),
-        (
-            {"args": ["x" * 60_000, "y" * 60_000]},
-            "$.args",
-            "at most 100000 characters",
-        ),
+        ({"args": ["x" * 60_000, "y" * 60_000]}, "$.args", "at most 100000 characters"),
         (
             {
                 "env": {f"A{number}": "" for number in range(60)},
@@ -127,10 +123,7 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
             "cannot use TPUs",
         ),
         (
-            {
-                "tuning": TUNING,
-                "cluster": {"chief": {**MACHINE, "args": ["--learning_rate=1"]}},
-            },
+            {"tuning": TUNING, "cluster": {"chief": {**MACHINE, "args": ["--learning_rate=1"]}}},
             "$.tuning.parameters.learning_rate",
             "remove --learning_rate from $.cluster.chief.args",
         ),

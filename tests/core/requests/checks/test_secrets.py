@@ -152,8 +152,7 @@ def test_a_value_that_is_filled_in_later_is_no_secret(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    ["$ecret", "$", "$$", "$tr0ng!", "$TOKEN!x", "$USERhunter2", "${TOKEN:-hunter2}", "${}"],
+    "value", ["$ecret", "$", "$$", "$tr0ng!", "$TOKEN!x", "$USERhunter2", "${TOKEN:-hunter2}", "${}"]
 )
 def test_a_secret_that_begins_like_a_variable_is_refused(value: str) -> None:
     assert list(told(request(env={"PASSWORD": value}))) == ["$.env.PASSWORD"]

@@ -63,11 +63,7 @@ def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
             "workerType",
             "masterType: n1-standard-4",
         ),
-        (
-            custom(workerType="standard", workerCount=1),
-            "workerType",
-            "write workerType: n1-standard-4",
-        ),
+        (custom(workerType="standard", workerCount=1), "workerType", "write workerType: n1-standard-4"),
         (custom(masterType="standrd_p100"), "masterType", "did you mean 'standard_p100'?"),
         (
             custom(
@@ -260,11 +256,7 @@ def test_faults_of_a_study_have_the_places_of_the_text() -> None:
     ("changes", "key", "repair"),
     [
         ({"runtimeVersion": 2.1}, "runtimeVersion", "quote it: '2.1' or '2.10'"),
-        (
-            {"runtimeVersion": 1.15},
-            "runtimeVersion",
-            "build an image and write masterConfig: {imageUri: …}",
-        ),
+        ({"runtimeVersion": 1.15}, "runtimeVersion", "build an image and write masterConfig: {imageUri: …}"),
         ({"runtimeVersion": "2.11", "pythonVersion": 3.1}, "pythonVersion", "write one of these, in quotes"),
         (
             {"runtimeVersion": "2.11", "pythonVersion": 2.7},

@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 import pytest
 from google.api_core.exceptions import AlreadyExists
-from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from google.cloud.storage import Client
 
 from tests.contract.conftest import PROGRAM
@@ -158,34 +157,6 @@ def test_a_message_is_a_request_and_junk_for_a_log_entry_is_acknowledged(
         assert function.publish({"messageId": "3"}).status_code == 200
 
 
-def test_a_tick_publishes_pending_notices(
-    start: Callable[[str], Any],
-    gcs: GcsObjects,
-    buckets: dict[str, str],
-    environment: dict[str, str],
-    pubsub_host: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_host)
-    topic, subscription = f"projects/{PROJECT}/topics/ends", f"projects/{PROJECT}/subscriptions/ends"
-    environment["TRAINMASTER_NOTICES_TOPIC"] = "ends"
-    with start("on_request_uploaded") as function:
-        event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", b"model_nam: x")
-        assert function.deliver(event).status_code == 200
-    (record,) = documents(gcs._client, buckets["ledger"], "runs/")
-    with PublisherClient() as admin, SubscriberClient() as subscriber:
-        admin.create_topic(name=topic)
-        subscriber.create_subscription(name=subscription, topic=topic)
-        with start("on_tick") as function:
-            assert function.publish({"messageId": "1", "data": ""}).status_code == 200
-        (received,) = subscriber.pull(
-            subscription=subscription, max_messages=9, timeout=120
-        ).received_messages
-        admin.transport.close()
-    assert json.loads(received.message.data)["id"] == f"{record['run_id']}/rejected"
-    assert list(gcs.listing(buckets["ledger"], "active/")) == []
-
-
 def test_a_line_that_metrics_count_is_printed_with_its_name(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str]
 ) -> None:
@@ -243,36 +214,6 @@ def test_an_event_that_no_rule_can_use_is_acknowledged(
     for entry_point in ("on_image_pushed", "on_alert", "on_notice"):
         with start(entry_point) as function:
             assert [function.publish(message).status_code for message in (junk, other)] == [200, 200]
-
-
-def test_an_incomplete_environment_names_every_missing_variable(
-    start: Callable[[str], Any], environment: dict[str, str]
-) -> None:
-    for name in ("TRAINMASTER_REGION", "TRAINMASTER_NOTICES_TOPIC"):
-        del environment[name]
-    with start("on_tick") as function:
-        assert function.publish({"messageId": "1"}).status_code == 500
-        output = function.output()
-    assert "TRAINMASTER_REGION is not set" in output
-    assert "TRAINMASTER_NOTICES_TOPIC is not set" in output
-
-
-def test_the_first_events_of_an_instance_may_all_come_at_once(
-    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str]
-) -> None:
-    """Each thread is the first to need a library, and none may see one half loaded."""
-    sound = [
-        dropped(gcs._client, buckets["inbox"], f"requests/{number}.yaml", REQUEST.encode())
-        for number in range(8)
-    ]
-    gone = [{**event, "generation": "1", "name": f"requests/gone{event['name'][-6:]}"} for event in sound]
-    events = [event for pair in zip(sound, gone, strict=True) for event in pair]
-    with start("on_request_uploaded") as function, ThreadPoolExecutor(len(events)) as pool:
-        answered = list(pool.map(lambda event: function.deliver(event).status_code, events))
-        assert answered == [200] * len(events), function.output()
-    records = documents(gcs._client, buckets["ledger"], "runs/")
-    states = [record["state"] for record in records]
-    assert (states.count("submitted"), states.count("rejected")) == (len(sound), len(gone))
 
 
 def test_a_function_killed_between_job_and_record_leaves_one_job(

@@ -66,45 +66,39 @@ def test_a_syntax_error_of_the_program_itself_keeps_its_file_line_and_caret() ->
     assert failure.last_lines == tuple(shown.split("\n"))
 
 
+MISSING = "ModuleNotFoundError: No module named '{}'"
+NO_FILE = "FileNotFoundError: [Errno 2] No such file or directory: '{}'"
+IN_THE_IMAGE = ". The image lacks it: "
+BESIDE_THE_SCRIPT = ". It is not installed: add "
+AS_A_PATH = ". Functions for plain files need the path with /gcs/ in place of gs://, and make no folders"
+
+
 @pytest.mark.parametrize(
-    ("error", "repair"),
+    ("text", "runs_script", "repair"),
     [
-        ("No module named 'sklearn.svm'", ". The image lacks it: add `RUN pip install scikit-learn` to the Dockerfile"),
+        (MISSING.format("sklearn.svm"), False, f"{IN_THE_IMAGE}add `RUN pip install scikit-learn` to the Dockerfile"),
         (
-            "No module named 'tqdm'",
-            ". The image lacks it: install its package with RUN, or COPY it if it is your own, in the Dockerfile",
+            MISSING.format("tqdm"),
+            False,
+            f"{IN_THE_IMAGE}install its package with RUN, or COPY it if it is your own, in the Dockerfile",
         ),
-        (f"No module named '{'x' * 150}'", ""),
+        (MISSING.format("x" * 150), False, ""),
+        (MISSING.format("sklearn.svm"), True, f"{BESIDE_THE_SCRIPT}`scikit-learn` to requirements.txt beside the script"),
+        (
+            MISSING.format("tqdm"),
+            True,
+            f"{BESIDE_THE_SCRIPT}its package to requirements.txt beside the script, or put the module there if it is your own",
+        ),
+        (NO_FILE.format("gs://models/m/model.pkl"), False, AS_A_PATH),
+        (NO_FILE.format("gs:/models/m/model.pkl"), False, AS_A_PATH),
     ],
 )  # fmt: skip
-def test_a_missing_module_is_reported_with_the_line_that_installs_it(error: str, repair: str) -> None:
-    text = f"ModuleNotFoundError: {error}"
-    assert found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message == text + repair
-
-
-@pytest.mark.parametrize(
-    ("module", "repair"),
-    [
-        ("sklearn.svm", "add `scikit-learn` to requirements.txt beside the script"),
-        (
-            "tqdm",
-            "add its package to requirements.txt beside the script, or put the module there if it is your own",
-        ),
-    ],
-)
-def test_a_module_that_a_script_lacks_is_reported_with_the_requirement_to_add(
-    module: str, repair: str
+def test_an_error_with_a_known_cause_is_reported_with_its_repair(
+    text: str, runs_script: bool, repair: str
 ) -> None:
-    text = f"ModuleNotFoundError: No module named '{module}'"
-    failure = present(first_failure(wrote(CHIEF, raised(text)), exited(CHIEF, 1), runs_script=True))
-    assert failure.message == f"{text}. It is not installed: {repair}"
-
-
-@pytest.mark.parametrize("path", ["gs://models/m/model.pkl", "gs:/models/m/model.pkl"])
-def test_a_uri_that_was_opened_as_a_plain_file_is_reported_with_the_path_to_use(path: str) -> None:
-    text = f"FileNotFoundError: [Errno 2] No such file or directory: '{path}'"
-    repair = "Functions for plain files need the path with /gcs/ in place of gs://, and make no folders"
-    assert found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message == f"{text}. {repair}"
+    entries = wrote(CHIEF, raised(text))
+    failure = present(first_failure(entries, exited(CHIEF, 1), runs_script=runs_script))
+    assert failure.message == text + repair
 
 
 @pytest.mark.parametrize(
@@ -190,21 +184,68 @@ def test_the_signal_that_ended_a_replica_is_named_though_it_wrote_nothing(status
     assert first_failure([], words) is None
 
 
-def test_the_last_word_of_a_crashed_interpreter_says_more_than_the_signal() -> None:
-    entries = wrote(CHIEF, "Fatal Python error: Segmentation fault")
-    assert found(entries, exited(CHIEF, 139)).message == "Fatal Python error: Segmentation fault"
+LATER_S = (OF_ONE_END + timedelta(minutes=1)).total_seconds()
+NATIVE = "failed call to cuInit: INTERNAL: CUDA error: x\nThe model does not fit the data"
+IGNORED = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeError: 'NoneType'")
 
 
-def test_an_error_of_an_earlier_start_of_the_job_is_not_the_reason() -> None:
-    later_s = (OF_ONE_END + timedelta(minutes=1)).total_seconds()
-    entries = wrote(WORKER, raised("OSError: a")) + wrote(CHIEF, raised("ValueError: b"), after_s=later_s)
-    assert found(entries, exited(CHIEF, 1)).message == "ValueError: b"
-
-
-def test_an_error_that_the_replica_survived_is_not_the_reason() -> None:
-    later_s = (OF_ONE_END + timedelta(minutes=1)).total_seconds()
-    entries = wrote(CHIEF, raised("TimeoutError: once more")) + wrote(CHIEF, "no data", after_s=later_s)
-    assert found(entries, exited(CHIEF, 1)).message == "its last line was: 'no data'"
+@pytest.mark.parametrize(
+    ("entries", "words", "message"),
+    [
+        pytest.param(
+            wrote(CHIEF, "Fatal Python error: Segmentation fault"),
+            exited(CHIEF, 139),
+            "Fatal Python error: Segmentation fault",
+            id="the last words of a crashed interpreter say more than the signal",
+        ),
+        pytest.param(
+            wrote(WORKER, raised("OSError: a")) + wrote(CHIEF, raised("ValueError: b"), after_s=LATER_S),
+            exited(CHIEF, 1),
+            "ValueError: b",
+            id="an error of an earlier start of the job is not the reason",
+        ),
+        pytest.param(
+            wrote(CHIEF, raised("TimeoutError: once more")) + wrote(CHIEF, "no data", after_s=LATER_S),
+            exited(CHIEF, 1),
+            "its last line was: 'no data'",
+            id="an error that the replica survived is not the reason",
+        ),
+        pytest.param(
+            wrote(CHIEF, f"{USAGE}\n{raised('ValueError: a')}"),
+            "",
+            "ValueError: a",
+            id="usage before a traceback is not the reason",
+        ),
+        *(
+            pytest.param(
+                wrote(CHIEF, f"{prefix} cuda_platform.cc:52] {NATIVE}"),
+                exited(CHIEF, 2),
+                "its last line was: 'The model does not fit the data'",
+                id="an error that native code logs is not the reason",
+            )
+            for prefix in (
+                "E0000 00:00:1795485741.331835   21101",
+                "2026-03-01 12:00:00.331835: E external/xla/",
+            )
+        ),
+        pytest.param(
+            wrote(CHIEF, "one\ntwo") + wrote("service", exited(CHIEF, 3), after_s=1),
+            "",
+            "its last line was: 'two'",
+            id="the service's own line names the replica where the job has no error",
+        ),
+        pytest.param(
+            wrote(CHIEF, f"{raised('ValueError: a')}\n{IGNORED}"),
+            "",
+            "ValueError: a",
+            id="an exception that Python ignored after the error is not the reason",
+        ),
+    ],
+)
+def test_the_reason_is_the_error_that_ended_the_replica(
+    entries: Sequence[LogEntry], words: str, message: str
+) -> None:
+    assert found(entries, words).message == message
 
 
 @pytest.mark.parametrize(
@@ -226,10 +267,6 @@ def test_a_program_that_refuses_its_arguments_is_told_as_that(text: str, reason:
         assert failure.last_lines == tuple(line for line in text.split("\n") if line)
 
 
-def test_usage_before_a_traceback_is_not_the_reason() -> None:
-    assert found(wrote(CHIEF, f"{USAGE}\n{raised('ValueError: a')}")).message == "ValueError: a"
-
-
 def test_without_an_error_the_last_lines_of_the_named_replica_are_given() -> None:
     entries = wrote(CHIEF, "one\ntwo") + wrote(WORKER, "three", after_s=1)
     assert found(entries, exited(CHIEF, 3)) == Failure(
@@ -237,32 +274,10 @@ def test_without_an_error_the_last_lines_of_the_named_replica_are_given() -> Non
     )
 
 
-@pytest.mark.parametrize(
-    "log",
-    [
-        "E0000 00:00:1795485741.331835   21101 cuda_platform.cc:52] failed call to cuInit: INTERNAL: CUDA error: x",
-        "2026-03-01 12:00:00.331835: E external/xla/cuda_platform.cc:51] failed call to cuInit: CUDA error: x",
-    ],
-)
-def test_an_error_that_native_code_logs_is_not_the_reason(log: str) -> None:
-    failure = found(wrote(CHIEF, f"{log}\nThe model does not fit the data"), exited(CHIEF, 2))
-    assert failure.message == "its last line was: 'The model does not fit the data'"
-
-
-def test_the_services_own_line_names_the_replica_where_the_job_has_no_error() -> None:
-    entries = wrote(CHIEF, "one\ntwo") + wrote("service", exited(CHIEF, 3), after_s=1)
-    assert found(entries).message == "its last line was: 'two'"
-
-
 def test_lines_that_name_no_end_are_not_taken_for_one() -> None:
     """Everything on standard error is logged as an error, for example what a runtime says at its start."""
     assert first_failure(wrote(CHIEF, "E0000 cuda_dnn.cc:8310] error: no factory registered"), "") is None
     assert first_failure([], exited(CHIEF, 1)) is None
-
-
-def test_an_exception_that_python_ignored_behind_the_error_is_not_the_reason() -> None:
-    ignored = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeError: 'NoneType'")
-    assert found(wrote(CHIEF, f"{raised('ValueError: a')}\n{ignored}")).message == "ValueError: a"
 
 
 def test_a_traceback_in_one_entry_and_entries_with_progress_bars_are_read_as_lines() -> None:

@@ -144,7 +144,7 @@ def test_a_new_run_that_must_queue_admits_the_runs_ahead_of_it() -> None:
     assert places(world) == [later.run_id]
 
 
-def test_when_the_service_is_with_rate_limit_the_whole_region_pauses() -> None:
+def test_a_rate_limit_pauses_the_whole_region() -> None:
     world = World()
     room = Room(world, 0)
     cpu, gpu = launched(world), launched(world, **GPU)

@@ -89,7 +89,7 @@ def test_an_order_cancels_the_job_and_the_jobs_end_ends_the_run() -> None:
     assert world.record(run_id).cancel_requested_at == asked_at
 
 
-def test_a_job_that_found_no_capacity_is_followed_by_none_once_its_run_was_to_end() -> None:
+def test_a_cancelled_run_gets_no_other_job_after_a_stockout() -> None:
     """Its end was in flight when the order arrived."""
     world = World(TWO_REGIONS)
     run_id = launched(world, fallbacks=[{"region": ELSEWHERE}])
@@ -215,7 +215,7 @@ def test_the_job_of_a_process_that_wakes_between_the_search_and_the_end_is_found
     RECORD.validate(encoded(record))
 
 
-def test_the_job_of_one_that_woke_before_a_waiting_run_was_ended_is_found() -> None:
+def test_the_job_of_a_process_that_woke_before_its_waiting_run_was_cancelled_is_found() -> None:
     world = World()
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
@@ -247,7 +247,7 @@ def test_every_reconcile_pass_cancels_a_job_again_until_it_ends() -> None:
     assert states(world, run_id) == ["cancelled"]
 
 
-def test_the_study_of_a_run_is_asked_to_end_and_not_its_trials() -> None:
+def test_cancelling_a_tuning_run_cancels_the_study() -> None:
     world = World()
     run_id = launched(world, tuning=TUNED["tuning"])
     carried_out(world, order_to_end(world, run_id))

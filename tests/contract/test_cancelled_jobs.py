@@ -17,9 +17,7 @@ from trainmaster.orchestrator.flows.submission.resume import cancel
         (False, "CANCELED", "its job was cancelled outside Trainmaster"),
     ],
 )
-def test_a_cancelled_run_says_who_cancelled_it_where_the_service_names_only_the_state(
-    is_ordered: bool, words: str, reason: str
-) -> None:
+def test_a_cancelled_run_says_who_cancelled_it(is_ordered: bool, words: str, reason: str) -> None:
     world, incoming, job = launched()
     if is_ordered:
         cancel(world.services(), world.ledger.present(incoming.run_id))

@@ -152,7 +152,7 @@ def test_every_file_and_document_that_counted_is_on_record_by_generation_and_che
     )
 
 
-def test_a_manifest_with_hashes_of_zeros_is_a_problem_and_the_buckets_facts_are_recorded(
+def test_a_manifest_with_zero_hashes_is_ignored_for_what_the_bucket_says(
     world: World,
 ) -> None:
     incoming = trained(world, "a", 0.99)
@@ -204,7 +204,7 @@ def test_an_object_in_the_place_of_a_copy_is_neither_replaced_nor_served(world: 
 
 @pytest.mark.parametrize("files_at_once", [1, 200])
 @pytest.mark.parametrize("copied_at_once", [None, 3])
-def test_a_copy_that_takes_several_attempts_is_continued_and_only_a_whole_one_reigns(
+def test_only_a_complete_copy_is_promoted(
     files_at_once: int, copied_at_once: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file may take several calls, and a model several attempts; each attempt continues the one before."""

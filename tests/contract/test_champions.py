@@ -100,9 +100,7 @@ def test_a_better_run_is_promoted_and_its_record_has_the_verdict_with_the_champi
 
 
 @pytest.mark.parametrize(("accuracy", "promoted"), [(0.8, True), (0.6, False)])
-def test_a_verdict_that_a_crash_kept_from_the_record_is_recorded_by_the_repeated_step(
-    accuracy: float, promoted: bool
-) -> None:
+def test_a_verdict_lost_in_a_crash_is_recorded_by_the_next_attempt(accuracy: float, promoted: bool) -> None:
     """The crash is before the write that records the finished steps; another run becomes champion meanwhile."""
     world = World()
     first, incoming = run(world, "a", 0.7), trained(world, "b", accuracy)
@@ -121,7 +119,7 @@ def test_a_verdict_that_a_crash_kept_from_the_record_is_recorded_by_the_repeated
 
 
 @pytest.mark.parametrize("order_of_ends", list(itertools.permutations(range(3))))
-def test_runs_that_end_together_leave_the_best_one_whatever_their_order(
+def test_runs_that_end_together_leave_the_best_one_in_any_order(
     order_of_ends: tuple[int, ...],
 ) -> None:
     world = World()
@@ -181,7 +179,7 @@ def test_a_rollback_may_come_as_a_message() -> None:
         ),
     ],
 )
-def test_an_impossible_rollback_is_refused_with_a_report(
+def test_impossible_rollback_is_refused(
     rollback: dict[str, str], path: str, problem: str, allowed: str | None
 ) -> None:
     world = World()

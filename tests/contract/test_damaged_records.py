@@ -113,7 +113,7 @@ def test_a_record_that_is_too_large_is_damaged_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("content", [DEEP, bytes(MAX_STATUS_BYTES + 1)], ids=["deep", "large"])
-def test_a_status_that_nobody_can_read_is_replaced(content: bytes) -> None:
+def test_an_unreadable_status_is_replaced(content: bytes) -> None:
     world = World()
     Room(world)
     run_id = launched(world)

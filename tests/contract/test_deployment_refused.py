@@ -116,7 +116,7 @@ def test_a_new_run_after_the_repair_overtakes_none_that_waits() -> None:
 
 
 @pytest.mark.parametrize("then", [full(), SubmissionRefused(400, "machine type is not supported")])
-def test_any_other_answer_to_the_one_that_asks_shows_that_the_repair_was_made(
+def test_any_other_answer_shows_that_access_was_repaired(
     then: SubmissionDeferred | SubmissionRefused,
 ) -> None:
     world = World()
@@ -127,7 +127,7 @@ def test_any_other_answer_to_the_one_that_asks_shows_that_the_repair_was_made(
     assert room.asked == [first, second]
 
 
-def test_other_kinds_of_jobs_and_other_regions_go_on() -> None:
+def test_other_kinds_of_jobs_and_other_regions_are_still_submitted() -> None:
     world = World(TWO_REGIONS)
     room = Denied(world)
     refused, elsewhere = launched(world), launched(world, region=ELSEWHERE)
@@ -206,9 +206,7 @@ def test_a_deployment_that_may_not_even_look_for_its_jobs_waits_the_same_way() -
     assert states(world, first, second) == ["submitted", "submitted"]
 
 
-def test_a_run_whose_submission_got_no_answer_keeps_its_lease_while_the_deployment_may_not_look_for_the_job() -> (
-    None
-):
+def test_a_lease_is_kept_while_the_deployment_may_not_search_for_the_job() -> None:
     world = World()
 
     def denied(run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:

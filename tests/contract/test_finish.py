@@ -120,9 +120,7 @@ def attempt(world: World, run_id: str, steps: Mapping[str, Step]) -> bool:
 @pytest.mark.parametrize(
     ("name", "error"), [*((name, ERRORS[1]) for name in STEPS), *(("notices", error) for error in ERRORS)]
 )
-def test_whatever_a_step_raises_the_others_are_done_and_it_is_repeated_and_then_given_up(
-    name: str, error: Exception
-) -> None:
+def test_a_failing_step_is_retried_then_given_up_and_blocks_no_other(name: str, error: Exception) -> None:
     world, held = just_ended()
     run_id, steps, began = held.record.run_id, failing(name, error), world.clock.now()
     attempts = 0

@@ -127,9 +127,7 @@ def test_a_log_that_is_late_is_empty(reader_and_writer: tuple[JobLogs, Writer], 
     assert list(logs.read(LogQuery(job_id=job_id))) == []
 
 
-def test_the_services_lines_are_read_whatever_their_severity_and_others_by_theirs(
-    logging_url: str, job_id: str
-) -> None:
+def test_all_lines_of_the_service_are_read_others_by_severity(logging_url: str, job_id: str) -> None:
     now = datetime.now(UTC)
     texts = {"service": "Job failed.", "workerpool0-0": "epoch 1"}
     Written(logging_url).post(

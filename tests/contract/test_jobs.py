@@ -121,9 +121,7 @@ def test_two_jobs_of_one_run_are_found_oldest_first(jobs: TrainingJobs) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
-def test_a_refusal_for_good_carries_the_services_words(
-    vertex: VertexJobs, jobs_proxy: Proxy, status: int
-) -> None:
+def test_a_final_refusal_has_the_services_message(vertex: VertexJobs, jobs_proxy: Proxy, status: int) -> None:
     jobs_proxy.faults.append(ProxyFault(on=CREATE, status=status, message="machine type is not supported"))
     with pytest.raises(SubmissionRefused) as refusal:
         vertex.submit(submission())
@@ -194,7 +192,7 @@ def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
     assert len(vertex.of_run(asked.run_id, JobKind.CUSTOM, [REGION])) == (1 if fault.lose_answer else 0)
 
 
-def test_rejected_credentials_are_no_fault_of_the_request(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
+def test_rejected_credentials_are_not_the_requests_fault(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
     jobs_proxy.faults.append(ProxyFault(on=CREATE, status=401))
     with pytest.raises(ServiceFailed) as failure:
         vertex.submit(submission())
@@ -202,7 +200,7 @@ def test_rejected_credentials_are_no_fault_of_the_request(vertex: VertexJobs, jo
 
 
 @pytest.mark.parametrize("status", [400, 403, 500])
-def test_a_failed_reading_is_a_failure_of_the_service(
+def test_a_failed_read_is_a_failure_of_the_service(
     vertex: VertexJobs, jobs_proxy: Proxy, status: int
 ) -> None:
     jobs_proxy.faults.append(ProxyFault(on="GET ", status=status))
@@ -222,9 +220,7 @@ def ended(jobs: TrainingJobs, name: str) -> JobState:
 
 
 @KINDS
-def test_a_cancelled_job_ends_as_cancelled_and_may_be_cancelled_again(
-    jobs: TrainingJobs, tuning: Tuning | None, kind: JobKind
-) -> None:
+def test_a_cancelled_job_ends_as_cancelled(jobs: TrainingJobs, tuning: Tuning | None, kind: JobKind) -> None:
     job = jobs.submit(submission(tuning=tuning, args=("sleep=60",)))
     for _ in range(2):
         jobs.cancel(job.name)

@@ -81,9 +81,7 @@ def test_a_first_delivery_costs_eleven_storage_operations_and_a_second_two() -> 
         ("requests/Census 2.yaml", yaml.safe_dump(custom()).encode()),
     ],
 )
-def test_the_text_of_an_accepted_request_is_kept_with_the_line_of_each_path(
-    name: str, content: bytes
-) -> None:
+def test_an_accepted_request_is_kept_as_text_with_the_line_of_each_path(name: str, content: bytes) -> None:
     world = World()
     incoming = world.drop_and_launch(content, name)
     request = present(world.record(incoming.run_id).request)
@@ -236,7 +234,7 @@ def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_c
     assert world.document("status/requests/cassava.yaml.json") == later
 
 
-def test_messages_without_a_key_are_told_apart_by_their_ids() -> None:
+def test_messages_without_a_key_are_distinguished_by_their_ids() -> None:
     world = World()
     data = base64.b64encode(REQUEST).decode()
     for message_id in ("1", "2", "1"):

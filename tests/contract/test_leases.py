@@ -47,9 +47,7 @@ class FullDisk(Boundary):
 
 @pytest.mark.parametrize("point", range(RECORD, SUBMISSION))
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-def test_after_a_failure_before_the_submission_the_redelivery_submits_at_once(
-    point: int, is_after: bool
-) -> None:
+def test_after_a_failure_before_submission_a_redelivery_submits_at_once(point: int, is_after: bool) -> None:
     world = World()
     incoming = world.drop()
     failing = Boundary(die_at=point, die_after_the_call=is_after, death=lambda _: NO_ROOM)

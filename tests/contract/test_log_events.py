@@ -113,7 +113,7 @@ SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
 
 
 @pytest.mark.parametrize(("event", "scene"), SCENES)
-def test_a_flow_names_the_line_that_a_metric_counts(
+def test_flows_name_lines_that_metrics_count(
     event: LogEvent, scene: Callable[[], Sequence[FlowResult]]
 ) -> None:
     assert [each.event for each in scene() if each.event is not None] == [event]
@@ -123,7 +123,7 @@ def test_the_flows_write_every_name() -> None:
     assert {event for event, _ in SCENES} == set(LogEvent)
 
 
-def test_a_refusal_and_a_job_that_goes_on_have_no_name() -> None:
+def test_a_refusal_and_a_running_job_have_no_event_name() -> None:
     world = World()
     assert world.launch(world.drop()).event is None
     assert {each.event for each in world.reconcile()} == {None}

@@ -23,7 +23,7 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores import admission, ledger, self_tests
 
 
-def test_of_a_long_queue_a_pass_knows_the_head_and_the_others_move_up(
+def test_a_pass_knows_the_head_of_a_long_queue_and_others_move_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(admission, "PLACES_MAX", 2)
@@ -46,7 +46,7 @@ def test_of_a_long_queue_a_pass_knows_the_head_and_the_others_move_up(
     assert going(world) == runs[4:]
 
 
-def test_a_run_that_lost_its_place_among_the_head_of_a_long_queue_gets_it_back(
+def test_a_lost_place_at_the_head_of_a_long_queue_is_restored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(admission, "PLACES_MAX", 2)
@@ -59,7 +59,7 @@ def test_a_run_that_lost_its_place_among_the_head_of_a_long_queue_gets_it_back(
     assert places(world) == runs[:2]
 
 
-def test_a_tick_knows_the_first_active_runs_and_reports_that_there_are_more(
+def test_a_tick_takes_the_first_active_runs_and_reports_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ledger, "ACTIVE_MAX", 3)
@@ -96,7 +96,7 @@ def test_an_answer_to_a_self_test_lists_a_bounded_number_of_older_ones() -> None
     assert objects.listed == self_tests.LISTED_MAX + 1
 
 
-def test_more_jobs_with_a_runs_label_than_a_run_can_have_are_an_error_and_never_cut(
+def test_too_many_jobs_with_a_runs_label_are_an_error(
     vertex: VertexJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vertex_adapter, "JOBS_OF_RUN_MAX", 2)

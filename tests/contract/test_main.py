@@ -196,7 +196,7 @@ def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_obje
     assert sorted(kept) == sorted(f"{number}.jpg" for number in range(64))
 
 
-def test_a_data_event_that_could_not_be_stored_is_redelivered(
+def test_an_unstored_data_event_is_redelivered(
     start: Callable[[str], Any], environment: dict[str, str]
 ) -> None:
     environment["TRAINMASTER_LEDGER_BUCKET"] = "never-made"
@@ -206,9 +206,7 @@ def test_a_data_event_that_could_not_be_stored_is_redelivered(
         assert function.deliver({"bucket": "data"}).status_code == 200  # no redelivery can fix this one
 
 
-def test_an_event_that_no_rule_can_use_is_acknowledged(
-    start: Callable[[str], Any], buckets: dict[str, str]
-) -> None:
+def test_an_event_for_no_rule_is_acknowledged(start: Callable[[str], Any], buckets: dict[str, str]) -> None:
     junk = {"messageId": "1", "data": base64.b64encode(b"junk").decode()}
     other = {"messageId": "2", "data": base64.b64encode(b'{"action": "DELETE", "tag": "a/b:c"}').decode()}
     for entry_point in ("on_image_pushed", "on_alert", "on_notice"):

@@ -136,7 +136,7 @@ ANYWHERE = {"output_prefixes": ("gs://codelab",)}
         ("gs://codelab/m.pb", "gs://codelab/m.pb", "gs://codelab/m.pb"),
     ],
 )
-def test_a_model_that_the_program_saves_elsewhere_is_on_record_with_the_metrics_beside_it(
+def test_a_model_saved_elsewhere_is_recorded_with_metrics_beside_it(
     uri: str, saved: str, recorded: str
 ) -> None:
     world = World(request_rules_with(**ANYWHERE))
@@ -187,9 +187,7 @@ def begun(world: World, name: str, request: Mapping[str, Any]) -> RunRecord:
         ),
     ],
 )
-def test_a_run_that_may_overwrite_an_earlier_runs_model_says_so_as_it_begins(
-    model_uri: str, earlier: str, own: str
-) -> None:
+def test_a_run_warns_that_it_may_overwrite_an_earlier_model(model_uri: str, earlier: str, own: str) -> None:
     world = World()
     request = {key: value for key, value in REQUEST.items() if key != "champion"} | {"model_uri": model_uri}
     assert begun(world, "first", request).problems == ()
@@ -234,7 +232,7 @@ def test_the_directories_of_other_runs_below_a_fixed_path_are_skipped() -> None:
     assert record.model is None
 
 
-def test_where_nothing_was_found_each_place_is_told_with_what_it_holds_and_what_to_write() -> None:
+def test_if_no_model_is_found_each_place_is_listed_with_a_suggestion() -> None:
     args = ["--epochs=2", "--job-dir", "gs://models/jobs/${run_id}"]
     left = {"gs://models/jobs/RUN_ID/model.keras": b"x"}
     request = elsewhere("gs://models/export/${run_id}", args=args)
@@ -270,7 +268,7 @@ LEGACY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("own_directory", [False, True])
-def test_a_model_in_ai_platforms_job_dir_is_on_record_unless_there_is_one_in_the_usual_place(
+def test_a_model_in_the_usual_place_comes_before_one_in_the_job_dir(
     own_directory: bool,
 ) -> None:
     world = World()

@@ -57,9 +57,7 @@ def test_a_notice_arrives_as_a_cloud_event_with_its_stable_id(notices: PubsubNot
     }
 
 
-def test_an_unknown_topic_is_a_failure_of_the_service(
-    pubsub_host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_topic_is_a_service_failure(pubsub_host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_host)
     notices = PubsubNotices(project="my-project", topic="never-made", source="//trainmaster/here")
     with pytest.raises(ServiceFailed) as failure:

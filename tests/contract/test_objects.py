@@ -61,9 +61,7 @@ def test_an_object_of_at_most_the_limit_is_read(objects: Objects, bucket: str, c
     assert (stored.content, stored.generation) == (content, generation)
 
 
-def test_an_object_beyond_the_limit_is_not_read_but_named_with_the_limit(
-    objects: Objects, bucket: str
-) -> None:
+def test_an_object_beyond_the_limit_is_not_read_and_is_named(objects: Objects, bucket: str) -> None:
     generation = objects.write(bucket, "name", b"12345", if_generation=None)
     for wanted in (None, generation):
         with pytest.raises(ObjectTooLarge, match=f"gs://{bucket}/name has more than 4 bytes"):
@@ -150,7 +148,7 @@ class LongRewrites(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_copy_of_several_calls_is_continued_with_the_services_token(
+def test_a_long_copy_is_continued_with_the_services_token(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     LongRewrites.queries.clear()
@@ -175,7 +173,7 @@ def test_a_copy_of_several_calls_is_continued_with_the_services_token(
     assert [query.get("rewriteToken") for query in LongRewrites.queries] == [None, ["to-be-continued"]]
 
 
-def test_a_copy_to_a_bucket_that_does_not_exist_is_a_failure_of_the_service(
+def test_a_copy_to_a_missing_bucket_is_a_service_failure(
     gcs: GcsObjects, new_bucket: Callable[[], str]
 ) -> None:
     bucket = new_bucket()
@@ -235,7 +233,7 @@ def test_a_write_whose_answer_was_lost_still_counts_as_ours(
     assert ledger.find(record.run_id) == held
 
 
-def test_an_error_that_passes_is_repeated_by_the_client(
+def test_the_client_retries_transient_errors(
     gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy
 ) -> None:
     bucket = new_bucket()

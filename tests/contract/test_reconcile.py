@@ -47,7 +47,7 @@ def test_a_reconcile_pass_without_time_for_all_takes_the_oldest_and_says_how_man
     assert world.active() == []
 
 
-def test_runs_that_go_on_keep_no_other_from_its_turn() -> None:
+def test_runs_that_keep_running_block_no_other() -> None:
     world = World()
     runs = launched(world, 7)
     world.train(world.record(runs[-1]))
@@ -57,7 +57,7 @@ def test_runs_that_go_on_keep_no_other_from_its_turn() -> None:
     assert ended(world, runs)[-1] is True
 
 
-def test_a_reconcile_pass_that_came_to_the_end_begins_with_the_oldest_again() -> None:
+def test_a_complete_reconcile_pass_is_followed_by_one_from_the_oldest_run() -> None:
     world = World()
     runs = launched(world, 6)
     world.reconcile(slow_reads(world))

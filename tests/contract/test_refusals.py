@@ -44,7 +44,7 @@ def test_every_answer_of_the_stack_is_tried() -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_refusal_of_the_deployment_makes_the_run_wait_and_names_the_repair(
+def test_a_refused_deployment_is_an_error_with_its_repair(
     vertex: VertexJobs, jobs_url: str, name: str
 ) -> None:
     asked = submission()
@@ -88,7 +88,7 @@ def info(reason: str, **metadata: str) -> Mapping[str, object]:
 
 
 @pytest.mark.parametrize("resource", [PLACE, f"projects/{NUMBER}/locations/{REGION}", f"projects/{PROJECT}"])
-def test_a_missing_permission_to_create_jobs_stops_all_of_the_kind(
+def test_no_permission_to_create_jobs_stops_them(
     vertex: VertexJobs, jobs_proxy: Proxy, resource: str
 ) -> None:
     jobs_proxy.faults.append(denied("aiplatform.customJobs.create", resource))
@@ -99,7 +99,7 @@ def test_a_missing_permission_to_create_jobs_stops_all_of_the_kind(
     assert f"--role=projects/{PROJECT}/roles/trainmaster_jobs" in refused.value.reason
 
 
-def test_another_missing_permission_on_the_project_stops_only_runs_that_need_it(
+def test_another_missing_permission_stops_only_runs_with_that_need(
     vertex: VertexJobs, jobs_proxy: Proxy
 ) -> None:
     jobs_proxy.faults.append(denied("aiplatform.contexts.create", PLACE))
@@ -126,7 +126,7 @@ def test_a_tuning_and_a_job_wait_for_rights_of_their_own() -> None:
     [(), (info("IAM_PERMISSION_DENIED", permission="iam.serviceAccounts.actAs", resource=ACCOUNT),)],
     ids=["text", "ErrorInfo"],
 )
-def test_a_missing_right_to_act_as_the_jobs_account_is_told_from_all_others(
+def test_no_right_to_act_as_the_jobs_account_is_an_error_of_its_own(
     vertex: VertexJobs, jobs_proxy: Proxy, details: tuple[Mapping[str, object], ...]
 ) -> None:
     message = (
@@ -164,7 +164,7 @@ ELSEWHERE = f"projects/another-project/locations/{REGION}/repositories/images"
     ],
     ids=["tensorboard", "network", "project", "repository", "key", "custom constraint", "bucket"],
 )  # fmt: skip
-def test_a_refused_resource_that_the_request_names_is_the_requests_fault(
+def test_a_refused_resource_is_the_requests_fault(
     vertex: VertexJobs, jobs_proxy: Proxy, fault: ProxyFault
 ) -> None:
     jobs_proxy.faults.append(fault)
@@ -173,7 +173,7 @@ def test_a_refused_resource_that_the_request_names_is_the_requests_fault(
     assert refused.value.reason.startswith(fault.message.rstrip(" ."))
 
 
-def test_a_repository_of_another_project_is_refused_with_the_grant_that_it_needs(
+def test_a_foreign_repository_is_refused_with_the_grant_to_give(
     vertex: VertexJobs, jobs_proxy: Proxy
 ) -> None:
     message = f"Vertex AI Service Agent {AGENT} does not have permission to access Artifact Registry repository {ELSEWHERE}."
@@ -200,9 +200,7 @@ def test_a_disabled_service_beside_vertex_ai_stops_only_runs_that_need_it(
     assert refused.value.lacks == lacks
 
 
-def test_a_deployment_that_may_not_even_look_for_jobs_is_refused_too(
-    vertex: VertexJobs, jobs_proxy: Proxy
-) -> None:
+def test_a_deployment_that_may_not_list_jobs_is_refused_too(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
     fault = replace(denied("aiplatform.customJobs.list", PLACE), on="GET ")
     jobs_proxy.faults.append(fault)
     with pytest.raises(DeploymentRefused) as refused:

@@ -69,7 +69,7 @@ def test_the_report_and_the_status_show_where_each_fault_is_but_no_secret() -> N
         (b"image: [x\ncert: -----BEGIN PRIVATE " + b"KEY-----\n  MIIE", (2, None)),
     ],
 )
-def test_the_line_of_a_broken_text_is_shown_unless_it_may_hold_a_secret(
+def test_a_broken_line_is_shown_unless_it_may_hold_a_secret(
     text: bytes, place: tuple[int, str | None]
 ) -> None:
     world = World()

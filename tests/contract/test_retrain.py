@@ -75,7 +75,7 @@ def put_template(world: RuleWorld, **changes: object) -> int:
     [{"args": ["--epochs=2"]}, {"model_name": "other"}, {"output": {"prefix_uri": "gs://elsewhere/x"}}],
     ids=["args", "model name", "output"],
 )
-def test_a_rule_fires_with_the_template_that_was_accepted_until_it_is_dropped_again(
+def test_a_rule_fires_with_the_template_that_was_accepted(
     world: RuleWorld, swapped: dict[str, object]
 ) -> None:
     generation = put_template(world, args=["--epochs=1"])
@@ -118,9 +118,7 @@ def test_a_template_that_is_deleted_after_its_rule_was_accepted_still_fires(worl
 
 
 @pytest.mark.parametrize("content", [None, b"model_name: other"], ids=["gone", "changed"])
-def test_a_firing_whose_copy_of_the_template_is_not_the_accepted_one_is_abandoned_and_reported(
-    world: RuleWorld, content: bytes | None
-) -> None:
+def test_a_firing_without_the_accepted_template_is_abandoned(world: RuleWorld, content: bytes | None) -> None:
     put_template(world)
     world.drop_rule({"when": [MANUAL], "request_uri": URI})
     (copy,) = [each.name for each in world.objects.listing(LEDGER, "templates/")]
@@ -174,9 +172,7 @@ def test_an_order_for_no_rule_is_rejected_with_the_nearest_name(world: RuleWorld
 
 
 @pytest.mark.parametrize("is_used_up", [False, True], ids=["may fire", "max_per_day is used up"])
-def test_an_order_for_a_removed_rule_that_is_not_retired_yet_is_refused(
-    world: RuleWorld, is_used_up: bool
-) -> None:
+def test_an_order_for_a_removed_rule_not_yet_retired_is_refused(world: RuleWorld, is_used_up: bool) -> None:
     world.drop_rule(rule(MANUAL, max_per_day=1))
     if is_used_up:
         world.order({"fire": {"rule": "cassava"}}, "1")
@@ -189,7 +185,7 @@ def test_an_order_for_a_removed_rule_that_is_not_retired_yet_is_refused(
     assert world.state().number == int(is_used_up)
 
 
-def test_an_order_that_fired_a_rule_before_its_removal_is_not_refused_when_it_is_redelivered(
+def test_an_order_redelivered_after_its_rule_was_removed_is_not_refused(
     world: RuleWorld,
 ) -> None:
     world.drop_rule(rule(MANUAL))
@@ -261,7 +257,7 @@ def test_the_same_signal_eight_times_at_once_fires_once(world: RuleWorld) -> Non
     assert len(world.records()) == len(world.jobs.all()) == 1
 
 
-def test_a_signal_is_redelivered_for_the_rule_that_could_not_decide_and_fires_the_others_once(
+def test_a_signal_is_redelivered_for_a_rule_that_could_not_decide(
     world: RuleWorld,
 ) -> None:
     heard = {"alert": {"policy": "drift"}}

@@ -34,9 +34,7 @@ def world() -> RuleWorld:
         (b" " * 100_000, "$"),
     ],
 )
-def test_a_faulty_rule_is_answered_at_once_with_every_fault(
-    world: RuleWorld, document: object, path: str
-) -> None:
+def test_a_faulty_rule_is_refused_with_every_fault(world: RuleWorld, document: object, path: str) -> None:
     result = world.drop_rule(document)
     assert result.severity == "WARNING"
     told = world.rule_status()
@@ -47,7 +45,7 @@ def test_a_faulty_rule_is_answered_at_once_with_every_fault(
     assert path in [fault["path"] for fault in report["faults"]]
 
 
-def test_a_refused_writing_leaves_the_older_one_in_force(world: RuleWorld) -> None:
+def test_a_refused_version_leaves_the_older_one_in_force(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     world.wait(1)
     world.drop_rule(b"when: nonsense")
@@ -91,7 +89,7 @@ def test_a_rule_whose_file_was_deleted_is_retired_and_fires_no_more(world: RuleW
 
 
 @pytest.mark.parametrize(("pauses", "fired"), [(False, ["submitted"]), (True, [])])
-def test_a_signal_fires_a_deleted_rule_until_the_tick_unless_it_was_paused(
+def test_a_signal_fires_a_deleted_rule_until_the_tick(
     world: RuleWorld, pauses: bool, fired: list[str]
 ) -> None:
     alert = {"alert": {"policy": "Drift*"}}

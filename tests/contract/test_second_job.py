@@ -64,7 +64,7 @@ def test_a_process_that_wakes_and_gets_no_response_also_cancels_its_own_job() ->
     one_job_stays(world, incoming)
 
 
-def test_one_that_wakes_and_dies_is_found_by_the_reconcilers_second_look_which_is_one() -> None:
+def test_the_job_of_a_process_that_wakes_and_dies_is_found_by_one_later_search() -> None:
     world = World()
     incoming = world.drop()
     with pytest.raises(Killed):
@@ -188,7 +188,7 @@ def test_a_second_job_of_a_run_that_ends_without_one_is_found(*, shown: bool) ->
     assert (world.active(), record.submission.second_job_check_at) == ([], None)
 
 
-def test_one_that_dies_after_its_run_ended_without_a_job_is_found_when_its_job_shows_in_the_log() -> None:
+def test_a_second_job_of_an_ended_run_without_a_job_is_found_by_its_log_entry() -> None:
     world = World()
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)

@@ -27,6 +27,7 @@ def test_a_whole_environment_is_enough() -> None:
     settings = settings_from(WHOLE)
     assert settings.lease == timedelta(seconds=180)
     assert settings.policy_path.name == "policy.yaml"
+    assert settings.prices_path == settings.policy_path.with_name("prices.yaml")
     assert settings.vertex_endpoint is None
 
 

@@ -117,7 +117,7 @@ def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeed
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
 
 
-def test_an_event_that_failed_too_often_is_told_to_be_a_dead_letter_and_a_replay_to_be_retried() -> None:
+def test_an_event_that_failed_too_often_is_a_dead_letter_and_a_replay_is_retried() -> None:
     world = World()
     incoming = world.drop()
     fails = At("read inbox", before=raising(NO_READ))
@@ -196,7 +196,7 @@ def test_the_status_of_an_ignored_file_says_why(name: str, words: str) -> None:
         "notes.tmp",
     ],
 )
-def test_what_no_user_means_has_no_status(name: str) -> None:
+def test_files_of_tools_have_no_status(name: str) -> None:
     world = World()
     deliver(world, name)
     assert list(world.objects.listing(LEDGER, "")) == []

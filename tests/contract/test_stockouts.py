@@ -119,7 +119,7 @@ def test_a_stockout_reported_before_its_submission_is_recorded_does_not_wait_for
     assert len(world.jobs.all()) == 2
 
 
-def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lease() -> None:
+def test_a_stockout_reported_while_the_submissions_answer_is_lost_leaves_the_lease() -> None:
     """The job that was found may not be the one submitted, which may be listed only later."""
     world = World(TWO_REGIONS)
     incoming = drop(world)

@@ -67,9 +67,7 @@ def test_a_slot_has_one_holder_however_many_want_it(objects: Objects, bucket: st
     assert slots.taken_slots("all") == []
 
 
-def test_the_slots_of_a_limit_are_not_those_of_one_whose_name_begins_alike(
-    objects: Objects, bucket: str
-) -> None:
+def test_limits_whose_names_begin_alike_have_separate_slots(objects: Objects, bucket: str) -> None:
     slots = Slots(objects, bucket)
     slots.take("model.a", 10, "run-1")
     slots.take("model.a", 9, "run-2")

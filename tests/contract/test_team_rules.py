@@ -111,7 +111,7 @@ def test_a_rules_template_is_in_its_teams_folder(template: str, accepted: bool) 
         assert f"gs://{INBOX}/templates/vision/" in status["reason"]
 
 
-def test_a_loop_through_another_teams_model_of_the_same_name_is_none() -> None:
+def test_a_cycle_through_another_teams_model_of_the_same_name_is_not_a_loop() -> None:
     world = world_of_teams()
     for team, own, other in ((VISION, "a", "b"), (SPEECH, "b", "a")):
         upstream = {"upstream": {"model_name": other, "event": "succeeded"}}

@@ -45,7 +45,7 @@ def test_a_drop_that_harms_the_tick_keeps_no_rule_from_firing(world: HostileWorl
     assert status["state"] == ("accepted" if harm == "computes" else "quarantined")
 
 
-def test_a_drop_in_quarantine_says_why_and_is_checked_again_once_it_is_dropped_again(
+def test_a_drop_in_quarantine_says_why_and_may_be_dropped_again(
     world: HostileWorld,
 ) -> None:
     name = drop_unanswered(world)
@@ -67,9 +67,7 @@ def test_a_drop_in_quarantine_says_why_and_is_checked_again_once_it_is_dropped_a
 
 @pytest.mark.parametrize("harm", ["kills", "raises", "computes"])
 @pytest.mark.parametrize("place", ["a-first", "m-middle", "z-last"])
-def test_a_rule_that_harms_the_tick_costs_each_other_rule_one_turn_at_most(
-    world: HostileWorld, harm: str, place: str
-) -> None:
+def test_a_harmful_rule_costs_others_one_turn_at_most(world: HostileWorld, harm: str, place: str) -> None:
     honest = ["b", "c", "n", "o"]
     world.accept_copies(*honest, place, **SKIP_NOTHING)
     getattr(world.hostility, harm).add(state_of(place))
@@ -91,7 +89,7 @@ def test_a_rule_that_harms_the_tick_costs_each_other_rule_one_turn_at_most(
     assert world.services().attempts.read() == Traces()
 
 
-def test_a_rule_in_quarantine_refuses_orders_and_fires_again_once_it_is_dropped_again(
+def test_a_rule_in_quarantine_refuses_orders_until_it_is_dropped_again(
     world: HostileWorld,
 ) -> None:
     world.drop_rule(rule(MANUAL))
@@ -109,7 +107,7 @@ def test_a_rule_in_quarantine_refuses_orders_and_fires_again_once_it_is_dropped_
     assert sorted(record.state for record in world.records()) == ["rejected", "submitted"]
 
 
-def test_a_rule_in_quarantine_is_retired_with_its_file_although_its_state_still_raises(
+def test_a_rule_in_quarantine_is_retired_with_its_file(
     world: HostileWorld,
 ) -> None:
     world.drop_rule(rule(MANUAL))

@@ -30,7 +30,7 @@ def entry_of(capsys: pytest.CaptureFixture[str], severity: str, message: str, **
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_leaves_its_place(capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_no_text_breaks_out_of_its_field(capsys: pytest.CaptureFixture[str], text: str) -> None:
     entry = entry_of(capsys, "INFO", f"a request: {text}", run_id=text, error=None)
     assert set(entry) == {"severity", "message", "run_id"}
     assert entry["severity"] == "INFO"
@@ -40,9 +40,7 @@ def test_no_text_leaves_its_place(capsys: pytest.CaptureFixture[str], text: str)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(text=st.text())
-def test_what_a_reader_decodes_is_printable_and_its_lines_go_on_indented(
-    capsys: pytest.CaptureFixture[str], text: str
-) -> None:
+def test_decoded_messages_are_printable_and_indented(capsys: pytest.CaptureFixture[str], text: str) -> None:
     entry = entry_of(capsys, "INFO", f"a request: {text}", event_id=f"id {text}")
     first, *more = entry["message"].split("\n")
     assert all(line.startswith("  ") for line in more)

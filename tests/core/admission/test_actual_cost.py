@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.core.admission_cases import CHIEF, PRICES, document, sound
-from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.actual_cost import cost_of
 from trainmaster.orchestrator.core.job_names import JobKind, job_name
 from trainmaster.orchestrator.core.runs.end import Cost
@@ -101,20 +100,28 @@ UNPRICED = {"machine": "n1-highmem-2", "count": 2}
 
 
 @pytest.mark.parametrize(
-    ("written", "ended", "unknown"),
+    ("written", "ended", "unknown", "priced"),
     [
-        (record(cluster={"chief": CHIEF, "workers": UNPRICED}), job(), "n1-highmem-2 in us-central1"),
-        (record(), job(region="europe-west4"), "n1-standard-4 in europe-west4"),
-        (record(), job(end_time=None), "the end of the job"),
+        pytest.param(
+            record(cluster={"chief": CHIEF, "workers": UNPRICED}),
+            job(),
+            "n1-highmem-2 in us-central1",
+            {"chief": Decimal("3.6")},
+            id="a machine",
+        ),
+        pytest.param(
+            record(), job(region="europe-west4"), "n1-standard-4 in europe-west4", {}, id="a region"
+        ),
+        pytest.param(record(), job(end_time=None), "the end of the job", None, id="an end"),
     ],
 )
-def test_without_a_price_or_an_end_there_is_no_total_and_what_is_missing_is_named(
-    written: RunRecord, ended: Job, unknown: str
+def test_a_missing_price_or_end_leaves_no_total(
+    written: RunRecord, ended: Job, unknown: str, priced: dict[str, Decimal] | None
 ) -> None:
     found = cost(written, ended)
     assert (found.total, found.unknown[0]) == (None, unknown)
-    if "workers" in present(written.request).document["cluster"]:
-        assert (found.roles, found.ran_s) == ({"chief": Decimal("3.6")}, 7200)
+    if priced is not None:
+        assert (found.roles, found.ran_s) == (priced, 7200)
 
 
 @pytest.mark.parametrize("changes", [{}, {"machine": "n1-highmem-2"}])

@@ -39,7 +39,7 @@ def test_a_cap_of_one_run_is_written_in_the_singular() -> None:
     assert reached.fault.allowed == "1 run an hour"
 
 
-def test_as_many_as_the_cap_go_and_the_next_is_told_when_to_come_again() -> None:
+def test_runs_up_to_the_cap_start_and_the_next_is_told_when_to_retry() -> None:
     runs = [run("a"), run("b", 1), run("c", 2)]
     assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]
     reached = present(over_cap(TWO, runs, runs[2]))
@@ -59,7 +59,7 @@ def test_the_last_hour_of_a_day_ends_at_midnight() -> None:
     assert "after 00:00 UTC" in reached.fault.repair
 
 
-def test_own_counts_once_whether_its_mark_is_listed_or_not() -> None:
+def test_a_run_counts_itself_once_whether_its_mark_is_listed_or_not() -> None:
     assert over_cap(TWO, [run("a"), run("b")], run("b")) is None
     assert over_cap(TWO, [run("a")], run("b")) is None
     assert over_cap(TWO, [run("a"), run("b")], run("c", 1)) is not None
@@ -123,7 +123,7 @@ def test_the_runs_of_yesterday_do_not_count() -> None:
     assert over_cap(TEN_A_DAY, [run("a", -13 * 60, "10")], run("b", 0, "10")) is None
 
 
-def test_without_caps_everything_goes() -> None:
+def test_without_caps_any_number_of_runs_start() -> None:
     assert over_cap(Caps(), [run(str(each)) for each in range(50)], run("own", 0, "1000000")) is None
 
 
@@ -140,9 +140,7 @@ CAPS = st.builds(
 
 
 @given(CAPS, RUNS)
-def test_every_observer_has_the_same_answer_and_refused_runs_may_go_away_at_any_moment(
-    caps: Caps, runs: list[CountedStart]
-) -> None:
+def test_every_observer_of_the_marks_reaches_the_same_answer(caps: Caps, runs: list[CountedStart]) -> None:
     answers = {each.run_id: over_cap(caps, runs, each) for each in runs}
     accepted = [each for each in runs if answers[each.run_id] is None]
     for order in (runs[::-1], *(runs[first:] + runs[:first] for first in range(len(runs)))):

@@ -66,9 +66,7 @@ LABELS = st.dictionaries(
 
 @pytest.mark.slow
 @given(LABELS, LABELS)
-def test_names_are_one_path_component_and_different_for_different_labels(
-    one: dict[str, str], other: dict[str, str]
-) -> None:
+def test_names_are_one_path_component_and_unique(one: dict[str, str], other: dict[str, str]) -> None:
     (first,), (second,) = ([*names([{"jobs": 1, "label": labels}], labels=labels)] for labels in (one, other))
     assert re.fullmatch(r"[A-Za-z0-9._-]+", first)
     assert first not in (".", "..")
@@ -106,9 +104,7 @@ def test_names_are_one_path_component_and_different_for_different_labels(
         ),
     ],
 )
-def test_a_quota_class_is_the_region_the_scarcest_kind_and_the_terms(
-    changes: dict[str, Any], name: str
-) -> None:
+def test_a_quota_class_is_region_scarcest_kind_and_terms(changes: dict[str, Any], name: str) -> None:
     (candidate,) = candidates(**changes)
     assert quota_class(candidate) == name
 

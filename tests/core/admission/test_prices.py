@@ -54,9 +54,7 @@ def cost(**changes: Any) -> tuple[Decimal | None, Decimal | None]:
         ({"cluster": {"chief": CHIEF, "workers": {**CHIEF, "machine": "n1-standard-8", "count": 3}}}, "8.1"),
     ],
 )
-def test_an_hour_costs_what_machines_accelerators_and_disks_of_all_replicas_do(
-    changes: dict[str, Any], per_hour: str
-) -> None:
+def test_an_hour_costs_the_sum_of_all_replicas(changes: dict[str, Any], per_hour: str) -> None:
     assert cost(**changes, scheduling=HOUR) == (Decimal(per_hour), Decimal(per_hour))
 
 
@@ -222,9 +220,7 @@ def test_the_fee_of_a_spot_machine_is_the_fee_of_the_standard_one() -> None:
         ("ct5lp-hightpu-8t", "2x4", 1, 8),
     ],
 )
-def test_tpus_cost_what_all_chips_of_their_topology_do(
-    machine: str, topology: str, replicas: int, chips: int
-) -> None:
+def test_tpus_are_priced_by_their_chips(machine: str, topology: str, replicas: int, chips: int) -> None:
     row = {**ROW, "machines": {"ct5lp-hightpu-*t": 2}, "disks": {"pd-ssd": 0}}
     chief = {"machine": machine, "tpu_topology": topology}
     (candidate,) = candidates(cluster={"chief": {**chief, "count": replicas}})

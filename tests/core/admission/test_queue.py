@@ -46,7 +46,7 @@ def test_a_pass_that_finds_no_room_costs_what_the_length_of_the_queue_does(limit
     assert Watched.asked < 5 * length
 
 
-def test_who_joins_late_is_seen_by_those_behind_it() -> None:
+def test_a_run_that_joins_late_is_seen_by_those_behind_it() -> None:
     queue_pass = QueuePass(places=[place(3, ("all",))], began_at=START)
     queue_pass.add(place(1, ("all",), blocked_on_limit="all"))
     first, last = queue_pass.places

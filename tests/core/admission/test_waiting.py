@@ -64,9 +64,7 @@ def test_runs_that_asked_too_fast_come_back_at_different_times_within_half_a_min
         (503, "insufficient capacity; too many requests per minute", False),
     ],
 )
-def test_a_refusal_for_the_rate_of_requests_is_told_from_one_for_want_of_room(
-    code: int, reason: str, meant: bool
-) -> None:
+def test_a_rate_limit_is_distinguished_from_lack_of_quota(code: int, reason: str, meant: bool) -> None:
     assert is_rate_limit(code, reason) is meant
 
 
@@ -80,7 +78,7 @@ def test_seven_days_count_from_the_first_refusal() -> None:
     assert may_wait(record(), NOW + timedelta(days=100)), "it was never refused"
 
 
-def test_so_many_jobs_without_capacity_are_enough() -> None:
+def test_after_too_many_jobs_without_capacity_the_run_gives_up() -> None:
     gone = AbandonedJob(job="projects/p/locations/l/customJobs/1", candidate=0, reason="no capacity", at=NOW)
 
     def after(jobs: int) -> RunRecord:
@@ -100,7 +98,7 @@ def test_the_last_tries_are_kept_and_their_reasons_cut() -> None:
     assert (tried.submission.tries[0].candidate, tried.submission.tries[0].text) == (0, FIRST.text)
 
 
-def test_a_refusal_is_an_answer() -> None:
+def test_a_refusal_resets_the_count_of_unanswered_submissions() -> None:
     silent = unanswered(unanswered(record(), FIRST, "lost", NOW), FIRST, "lost", NOW)
     assert (silent.submission.unanswered, silent.admission.refused_since) == (2, None)
     assert refused(silent, FIRST, "no room", NOW).submission.unanswered == 0

@@ -99,7 +99,7 @@ def test_the_first_challenger_is_champion_without_a_comparison() -> None:
         (None, Goal.MAXIMIZE, 0.0, False),
     ],
 )
-def test_only_what_is_better_by_the_margin_is_promoted(
+def test_only_a_better_run_is_promoted(
     value: float | None, goal: Goal, margin: float, promoted: bool
 ) -> None:
     terms = ChampionTerms(metric="val_accuracy", goal=goal, margin=margin)
@@ -120,7 +120,7 @@ def test_only_what_is_better_by_the_margin_is_promoted(
         (challenger("x", 0.9, data=None), "an unnamed data set"),
     ],
 )  # fmt: skip
-def test_what_was_measured_otherwise_keeps_the_champion_and_says_why(other: Challenger, said: str) -> None:
+def test_an_incomparable_run_leaves_the_champion_and_says_why(other: Challenger, said: str) -> None:
     after = judged(reigning(), other, START)
     assert run_of(after) == "first"
     assert said in after.considered[-1].reason
@@ -158,7 +158,7 @@ def test_in_any_order_the_best_ends_as_champion_and_the_history_only_rises(value
     assert [reign.number for reign in champion.history] == list(range(1, len(reigns) + 1))
 
 
-def test_a_rollback_brings_the_one_before_back_and_keeps_the_history() -> None:
+def test_a_rollback_restores_the_previous_champion_and_keeps_the_history() -> None:
     champion = judged(reigning(), challenger("second", 0.9), START)
     back = instance_of(Champion, after_rollback(champion, None, order_id="order", now=START))
     assert run_of(back) == "first"

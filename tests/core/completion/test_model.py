@@ -47,7 +47,7 @@ def test_metrics_markers_and_other_replicas_folders_are_no_part_of_a_model() -> 
     assert [file.path for file in it.files] == ["saved_model.pb"]
 
 
-def test_an_empty_directory_is_told_with_its_place() -> None:
+def test_an_empty_directory_is_reported_with_its_uri() -> None:
     it = found()
     assert it.model is None
     (problem,) = it.problems
@@ -55,7 +55,7 @@ def test_an_empty_directory_is_told_with_its_place() -> None:
     assert "functions for plain files need its path with /gcs/ in place of gs://" in problem
 
 
-def test_what_lies_there_instead_of_a_model_is_told() -> None:
+def test_files_other_than_a_model_are_named() -> None:
     it = found("metrics.json", "workertemp_1/saved_model.pb", metrics={"accuracy": 1})
     assert it.model is None
     assert "only metrics.json, workertemp_1/saved_model.pb" in it.problems[0]
@@ -119,7 +119,7 @@ def test_a_file_of_one_byte_is_reported_in_the_singular() -> None:
         (b'{"a": NaN}', "the metric a is nan: the training diverged"),
     ],
 )  # fmt: skip
-def test_metrics_that_cannot_be_read_are_told_and_lose_no_model(content: bytes, problem: str) -> None:
+def test_unreadable_metrics_are_reported_and_lose_no_model(content: bytes, problem: str) -> None:
     files = (ModelFile(path="m.pt", size_bytes=1, generation=1),)
     it = find_model(ModelDirectory(uri=URI, files=files, metrics=content), EXPORT_SCHEMA)
     assert set(present(it.model).metrics) <= {"ok"}
@@ -135,7 +135,7 @@ def test_metrics_that_cannot_be_read_are_told_and_lose_no_model(content: bytes, 
         (None, "1B2M2Y8AsgTpgAmY7PhCfg==", 0),
     ],
 )
-def test_a_manifest_whose_hashes_the_bucket_contradicts_is_ignored(
+def test_a_manifest_with_wrong_hashes_is_ignored(
     claimed: str | None, listed: str | None, problems: int
 ) -> None:
     claim = {"path": "m.pt", "size_bytes": 3} | ({"md5": claimed} if claimed is not None else {})
@@ -147,7 +147,7 @@ def test_a_manifest_whose_hashes_the_bucket_contradicts_is_ignored(
 
 
 @pytest.mark.parametrize("key", ["metrics", "frameworks"])
-def test_a_manifest_with_more_properties_than_its_schema_allows_is_ignored_and_the_model_stays(
+def test_a_manifest_with_too_many_properties_is_ignored(
     key: str,
 ) -> None:
     value = 1.0 if key == "metrics" else "2.17"
@@ -174,7 +174,7 @@ def test_metrics_are_bounded_in_number_and_size() -> None:
     ]
 
 
-def test_a_place_with_too_many_files_of_others_is_not_told_to_be_empty() -> None:
+def test_a_directory_with_too_many_foreign_files_is_not_called_empty() -> None:
     full = ModelDirectory(uri=URI, has_more=True, is_named=True)
     (problem,) = find_first_model([full], EXPORT_SCHEMA).problems
     assert f"{URI} holds more than 20000 files; only the first were examined" in problem

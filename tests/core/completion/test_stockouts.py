@@ -23,7 +23,7 @@ def failed(code: int, message: str) -> Job:
 
 
 @pytest.mark.parametrize("code", [8, 14])
-def test_some_codes_say_it_whatever_the_words(code: int) -> None:
+def test_some_codes_mean_a_stockout_whatever_the_message(code: int) -> None:
     assert stockout_of(failed(code, "no")) == "no"
 
 
@@ -42,7 +42,7 @@ def test_where_the_code_is_inconclusive_the_message_names_a_stockout(code: int, 
 
 @pytest.mark.parametrize("code", [3, 5, 7])
 @pytest.mark.parametrize("message", [INSUFFICIENT, "image stockout-forecast not found"])
-def test_a_code_about_the_request_is_no_want_of_capacity(code: int, message: str) -> None:
+def test_a_code_about_the_request_is_not_a_stockout(code: int, message: str) -> None:
     assert stockout_of(failed(code, message)) is None
 
 
@@ -61,9 +61,7 @@ def ended_after(seconds: float, state: JobState = JobState.FAILED, error: Failur
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED])
 @pytest.mark.parametrize("error", [None, *(Failure(code=code, message="late") for code in (1, 4, 10, 13))])
-def test_a_flexible_start_that_ended_after_its_longest_wait_found_no_capacity(
-    state: JobState, error: Failure | None
-) -> None:
+def test_a_flexible_start_that_waited_in_vain_is_a_stockout(state: JobState, error: Failure | None) -> None:
     job = ended_after(3600, state, error)
     assert stockout_of(job, FLEXIBLE) == (
         error.message if error else "it did not start within its max_wait_s"
@@ -79,9 +77,7 @@ def test_a_flexible_start_that_ended_for_its_requests_fault_did_not_lack_capacit
 
 
 @pytest.mark.parametrize(("max_wait_s", "after_s"), [(None, 24 * 3600), (0, None)])
-def test_a_flexible_start_waits_a_day_unless_the_request_says_it_and_0_is_for_ever(
-    max_wait_s: int | None, after_s: int | None
-) -> None:
+def test_a_flexible_start_waits_a_day_by_default(max_wait_s: int | None, after_s: int | None) -> None:
     scheduling = Scheduling(flex_start=True, max_wait_s=max_wait_s)
     assert stockout_of(ended_after(24 * 3600 - 1), scheduling) is None
     assert (stockout_of(ended_after(30 * 24 * 3600), scheduling) is not None) is (after_s is not None)

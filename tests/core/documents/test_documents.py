@@ -46,9 +46,7 @@ def test_the_spelling_of_a_boolean_is_kept() -> None:
         ('{"a": {"b": 3.10, "c": [1.5, 1e3, 7]}}', True, {"$.a.b": "3.10", "$.a.c[1]": "1e3"}),
     ],
 )
-def test_the_spelling_of_a_number_is_kept_if_its_value_is_written_otherwise(
-    text: str, as_json: bool, spelled: dict[str, str]
-) -> None:
+def test_the_spelling_of_a_number_is_kept(text: str, as_json: bool, spelled: dict[str, str]) -> None:
     assert parse_document(text.encode(), as_json=as_json).spelled == spelled
 
 
@@ -75,7 +73,7 @@ def test_json_without_finite_numbers_is_refused(constant: str) -> None:
     assert "not a finite number" in told(f'{{"a": {constant}}}', as_json=True)
 
 
-def test_a_key_that_stands_twice_is_refused_in_both() -> None:
+def test_a_duplicate_key_is_refused_in_both() -> None:
     assert "$.a.b: duplicate key" in told("a:\n  b: 1\n  b: 2")
     assert "$.a.b: duplicate key" in told('{"a": {"b": 1, "b": 2}}', as_json=True)
 
@@ -119,9 +117,7 @@ def test_deep_json_is_refused(text: str) -> None:
         ("a: gs://x\n b: 2\n", 2, 3, "mapping values are not allowed"),
     ],
 )
-def test_a_common_slip_is_placed_where_it_is_and_not_where_the_reader_stopped(
-    text: str, line: int, column: int, words: str
-) -> None:
+def test_a_common_mistake_is_marked_where_it_is(text: str, line: int, column: int, words: str) -> None:
     (fault,) = parse_document(text.encode(), as_json=False).faults
     assert fault.place is not None
     assert (fault.place.line, fault.place.column) == (line, column)
@@ -193,7 +189,7 @@ def test_what_json_writes_is_read_back(value: object) -> None:
         ('{"a\\u0007": 1}', True, "$['a\\x07']"),
     ],
 )
-def test_what_no_service_takes_for_text_is_a_fault(text: str, as_json: bool, path: str) -> None:
+def test_characters_that_no_service_accepts_are_a_fault(text: str, as_json: bool, path: str) -> None:
     (fault,) = parse_document(text.encode(), as_json=as_json).faults
     assert fault.problem.startswith("a character that is not allowed, U+")
     assert fault.path == path or as_json
@@ -207,7 +203,7 @@ def test_tabs_and_line_ends_are_text() -> None:
     ("content", "is_it"),
     [(b'{"a": 1}', True), (b' {"a": 1}', True), (b"{a: 1}", False), (b"a: 1", False), (b"{", False)],
 )
-def test_json_is_told_from_yaml_by_its_braces_and_quotes(content: bytes, is_it: bool) -> None:
+def test_json_is_distinguished_from_yaml_by_its_braces_and_quotes(content: bytes, is_it: bool) -> None:
     assert is_json(content) is is_it
 
 

@@ -63,9 +63,7 @@ def marked(read: Document, path: str, *, is_key: bool = False) -> tuple[int, str
         ("$.absent", False, 2, "m"),
     ],
 )
-def test_yaml_is_marked_at_the_value_or_at_the_key_above_what_is_missing(
-    path: str, is_key: bool, line: int, text: str
-) -> None:
+def test_yaml_is_marked_at_the_value_or_the_key_above(path: str, is_key: bool, line: int, text: str) -> None:
     read = parse_document(YAML.encode(), as_json=False)
     assert marked(read, path, is_key=is_key) == (line, text)
 
@@ -104,9 +102,7 @@ def scalars(value: object, path: tuple[str | int, ...] = ()) -> Sequence[tuple[s
 
 
 @given(st.dictionaries(TEXT, DOCUMENTS, max_size=3), st.sampled_from([None, 2]))
-def test_what_is_marked_in_json_is_the_value_at_the_path(
-    document: dict[str, object], indent: int | None
-) -> None:
+def test_the_mark_in_json_is_at_the_paths_value(document: dict[str, object], indent: int | None) -> None:
     read = parse_document(json.dumps(document, indent=indent).encode(), as_json=True)
     for path, value in scalars(document) if not read.faults else ():
         if path != "$" and len(json.dumps(value)) < TEXT_MAX_CHARS // 2:
@@ -129,9 +125,7 @@ def test_what_is_marked_in_json_is_the_value_at_the_path(
         (b"? [a]\n: 1\nb: !x 1\n", False, (3, 4)),
     ],
 )
-def test_a_fault_of_the_text_itself_has_its_place(
-    content: bytes, as_json: bool, place: tuple[int, int]
-) -> None:
+def test_a_fault_of_the_text_has_its_place(content: bytes, as_json: bool, place: tuple[int, int]) -> None:
     read = parse_document(content, as_json=as_json)
     found = [fault.place for fault in placed(read.faults, read)]
     assert place in [(each.line, each.column) for each in found if each is not None]
@@ -229,6 +223,6 @@ def test_a_path_through_a_key_as_long_as_the_text_is_marked_at_the_key_above() -
     assert marked(read, json_path(("env", key, "c"))) == (1, '"env"')
 
 
-def test_a_placeholder_that_breaks_yaml_is_to_be_quoted() -> None:
+def test_the_repair_of_a_placeholder_that_breaks_yaml_is_to_quote_it() -> None:
     (fault,) = parse_document(b"env: {A: x/${project}/y}", as_json=False).faults
     assert fault.repair == "between brackets, put a value with ${\u2026} in quotes"

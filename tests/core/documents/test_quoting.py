@@ -81,7 +81,5 @@ def test_a_large_value_is_cut(value: object) -> None:
     ],
     ids=json.dumps,
 )
-def test_a_limit_says_what_was_found_and_what_is_allowed(
-    schema: dict[str, Any], value: object, text: str
-) -> None:
+def test_a_limit_says_what_is_found_and_allowed(schema: dict[str, Any], value: object, text: str) -> None:
     assert [str(fault) for fault in schema_faults(schema, value)] == [text]

@@ -82,9 +82,7 @@ def body(found: Request) -> Mapping[str, object]:
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(document=requests(), data=st.data())
-def test_a_sound_request_with_points_makes_the_same_record_and_job(
-    document: dict[str, Any], data: st.DataObject
-) -> None:
+def test_decimal_points_change_neither_record_nor_job(document: dict[str, Any], data: st.DataObject) -> None:
     plain = accepted(document)
 
     def sprinkled(value: Any) -> Any:
@@ -121,7 +119,7 @@ def test_a_sound_request_with_points_makes_the_same_record_and_job(
     ],
     ids=lambda document: "-".join(sorted(document))[:40],
 )
-def test_every_dialect_makes_the_same_job_of_it_at_first_and_from_its_record(
+def test_decimal_points_make_the_same_job_in_every_dialect(
     document: dict[str, Any],
 ) -> None:
     def read(written: dict[str, Any]) -> Request:
@@ -141,7 +139,7 @@ def test_every_dialect_makes_the_same_job_of_it_at_first_and_from_its_record(
     assert again == plain.spec
 
 
-def test_where_a_number_is_wanted_a_point_stays() -> None:
+def test_a_number_keeps_its_decimal_point() -> None:
     document = request(champion={"metric": "accuracy", "goal": "maximize", "margin": 1.0}, priority=7.0)
     assert schema_faults(SCHEMA, document) == []
     assert (document["priority"], type(document["priority"])) == (7, int)
@@ -151,7 +149,7 @@ def test_where_a_number_is_wanted_a_point_stays() -> None:
 
 
 @pytest.mark.parametrize("value", [50.5, 1e300, True, "50"])
-def test_what_is_no_whole_number_is_a_fault_and_stays_as_it_is(value: object) -> None:
+def test_a_value_that_is_not_an_integer_is_a_fault_and_stays_as_it_is(value: object) -> None:
     document = request(priority=value)
     (fault,) = [fault for fault in schema_faults(SCHEMA, document) if "expected" in fault.problem]
     assert (fault.path, fault.problem) == ("$.priority", "expected an integer")

@@ -56,7 +56,7 @@ def test_values_nested_too_deep_to_walk_are_only_refused() -> None:
     assert "nested deeper than 32 levels" in str(read.faults[0])
 
 
-def test_an_accelerator_of_a_legacy_job_may_be_no_word() -> None:
+def test_an_accelerator_of_a_legacy_job_may_be_a_list() -> None:
     config = {"imageUri": "gcr.io/my-project/a:1", "acceleratorConfig": {"type": ["K80"], "count": 1}}
     job = {"trainingInput": {"scaleTier": "CUSTOM", "masterType": "n1-standard-8", "masterConfig": config}}
     assert isinstance(answer_to(job, request_rules=REQUEST_RULES), Refused)
@@ -94,7 +94,7 @@ def test_the_name_of_a_template_cannot_break_the_line_of_a_rules_faults() -> Non
 
 
 @pytest.mark.parametrize("state", [{}, [], None, 3])
-def test_a_notice_whose_state_is_no_word_is_malformed(state: object) -> None:
+def test_a_notice_whose_state_is_not_a_string_is_malformed(state: object) -> None:
     (notice, *_) = seeds.NOTICES
     with pytest.raises(EventMalformed):
         parse_notice(
@@ -128,7 +128,7 @@ def test_an_event_about_an_object_that_cannot_be_is_malformed(name: str) -> None
     assert parse_arrived_object(fine).name == "requests/../\x1b[31m\u202e.yaml"
 
 
-def test_a_dry_run_with_an_id_that_is_no_text_has_an_id_of_its_own() -> None:
+def test_a_dry_run_with_an_unusable_id_gets_its_own() -> None:
     asked = replace(message({}), attributes={"dry_run": "true"})
     tried = [parse_dry_run(replace(asked, message_id=message_id)) for message_id in ("\ud800", "\ud801")]
     assert len({each.self_test_id for each in tried if each is not None}) == 2

@@ -14,7 +14,7 @@ SEED = 6
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
-def test_every_input_is_taken_passed_over_or_refused_with_a_reason(parser: Parser) -> None:
+def test_every_input_is_accepted_ignored_or_refused_with_a_reason(parser: Parser) -> None:
     answers = [fed(parser, SEED, number) for number in range(INPUTS)]
     assert [answer for answer in answers if isinstance(answer, Finding)] == []
     # Inputs that are all refused, or all taken, would test nothing.

@@ -62,7 +62,7 @@ def test_an_order_is_read(document: Any, order: Order) -> None:
         (ROOT / "examples" / "cassava.yaml").read_text(),
     ],
 )
-def test_whatever_else_comes_is_left_to_the_requests(text: str) -> None:
+def test_any_other_document_is_left_to_the_requests(text: str) -> None:
     assert read(text) is None
 
 

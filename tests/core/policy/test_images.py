@@ -78,9 +78,7 @@ def test_a_malformed_image_is_refused_at_its_place_in_every_role_fallback_and_di
         (f"{OTHER}{DIGEST}", OTHER.rpartition(":")[0]),
     ],
 )
-def test_a_reference_that_registries_accept_passes_the_schema_and_has_its_repository(
-    image: str, name: str
-) -> None:
+def test_a_valid_image_reference_passes_the_schema_and_has_its_repository(image: str, name: str) -> None:
     assert re.search(schema("training_request.v1")["$defs"]["image"]["pattern"], image)
     assert repository(image) == name
 

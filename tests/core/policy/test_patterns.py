@@ -40,7 +40,7 @@ def test_no_pattern_takes_time_without_end(pattern: str) -> None:
 
 
 @pytest.mark.timeout(20)
-def test_what_is_longer_than_any_name_matches_nothing() -> None:
+def test_a_text_longer_than_any_name_matches_nothing() -> None:
     """The time grows with the square of the text's length: a request may have texts of 1 MiB."""
     assert not glob_matches("a**b*c", "ab" * 500_000)
     assert not glob_matches("**", "a" * 4097)

@@ -176,7 +176,7 @@ KEYS = "projects/my-project/locations/us-central1/keyRings"
         ),
     ],
 )
-def test_what_the_policy_does_not_give_is_refused_in_every_role(
+def test_what_the_policy_forbids_is_refused_in_all_roles(
     changes: Mapping[str, Any], path: str, words: str
 ) -> None:
     faults = told(request(**changes))
@@ -255,7 +255,7 @@ def test_an_older_policy_file_takes_the_images_of_containers_for_executors() -> 
     accepted(request(image=None, python_package=package), executor_images=None)
 
 
-def test_a_network_of_servers_that_is_none_is_no_policy() -> None:
+def test_a_policy_with_an_invalid_network_of_servers_is_refused() -> None:
     with pytest.raises(ValueError, match=r"10\.0\.0\.0/99"):
         policy_from({**policy_document(), "nfs_servers": ["10.0.0.0/99"]}, NAMES)
 

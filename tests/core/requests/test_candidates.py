@@ -161,7 +161,7 @@ def test_a_fallback_with_an_unknown_key_is_not_also_a_repetition() -> None:
     assert list(found) == ["$.fallbacks[0].machine"]
 
 
-def test_what_the_request_has_wrong_is_told_once_and_its_fallbacks_faults_with_it() -> None:
+def test_faults_of_the_request_and_its_fallbacks_are_reported_once() -> None:
     written = document(image="evil.example/x", fallbacks=[{"region": "europe-west4"}, {"region": "mars"}])
     assert list(faults(written)) == ["$.fallbacks[1].region", "$.image"]
 
@@ -203,7 +203,7 @@ def test_a_resource_of_another_region_is_a_fault_also_where_the_request_leaves_i
     sound(document(**board, region="europe-west4", fallbacks=[{"scheduling": {"spot": True}}]))
 
 
-def test_the_regions_fault_of_a_request_is_at_its_region() -> None:
+def test_a_disallowed_region_is_a_fault_at_its_key() -> None:
     assert "allowed: us-central1, europe-west4" in faults(document(region="europe-west9"))["$.region"]
 
 
@@ -213,7 +213,7 @@ def test_the_priority_is_fifty_unless_the_request_says_otherwise(written: dict[s
 
 
 @pytest.mark.parametrize("priority", [-1, 101, "high", 1.5, True])
-def test_a_priority_that_is_none_is_a_fault(priority: object) -> None:
+def test_a_value_that_is_not_a_priority_is_a_fault(priority: object) -> None:
     assert list(faults(document(priority=priority))) == ["$.priority"]
 
 
@@ -253,9 +253,7 @@ RFC_7396 = [
 
 
 @pytest.mark.parametrize(("target", "patch", "result"), RFC_7396)
-def test_a_patch_is_laid_over_a_document_as_the_standard_says(
-    target: object, patch: object, result: object
-) -> None:
+def test_a_patch_is_applied_as_the_standard_says(target: object, patch: object, result: object) -> None:
     before = json.dumps(target)
     assert merged(target, patch) == result
     assert json.dumps(target) == before

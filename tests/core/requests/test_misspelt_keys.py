@@ -67,9 +67,7 @@ NO_PLACE = "this key is not allowed in a request; found"
         ),
     ],
 )
-def test_a_misspelt_key_is_one_fault_with_the_key_that_was_meant_before_the_others(
-    document: object, words: str
-) -> None:
+def test_a_misspelt_key_is_one_fault_that_suggests_the_right_key(document: object, words: str) -> None:
     (fault,) = faults(document)
     assert fault.startswith(words)
     assert fault.rpartition("allowed: ")[2].count(",") <= KEYS_SHOWN
@@ -142,9 +140,7 @@ FAULTY = {"machine": "n1-standrd-4", "disk": {"size_gb": "x"}, "env": {"TOKEN": 
         (own(cluster={"chief": MACHINE, "worker": {**FAULTY, "count": 2}}), "cluster", "worker"),
     ],
 )
-def test_what_is_below_a_misspelt_role_is_checked_as_that_role(
-    document: dict[str, object], cluster: str, role: str
-) -> None:
+def test_below_a_misspelt_role_is_still_checked(document: dict[str, object], cluster: str, role: str) -> None:
     if cluster != "cluster":
         document.pop("cluster")
     here = f"$.{cluster}.{role}"
@@ -196,7 +192,7 @@ def test_a_key_that_may_mean_several_things_or_nothing_is_not_guessed(cluster: d
         ),
     ],
 )
-def test_keys_below_an_empty_mapping_are_to_be_indented_and_are_checked_as_if_they_were(
+def test_keys_to_indent_below_an_empty_mapping_are_checked_as_if_they_were(
     text: str, places: list[str]
 ) -> None:
     content = f"model_name: m\nimage: {IMAGE}\n{text}"

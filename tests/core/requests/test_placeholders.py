@@ -92,9 +92,7 @@ def test_a_file_of_googles_tools_has_no_placeholders() -> None:
         ({"model_uri": "gs://models/../ledger/m"}, "$.model_uri", "the policy does not allow it"),
     ],
 )  # fmt: skip
-def test_what_has_no_value_and_what_is_no_place_for_a_model_is_refused(
-    changes: dict[str, Any], path: str, problem: str
-) -> None:
+def test_placeholders_without_a_value_are_refused(changes: dict[str, Any], path: str, problem: str) -> None:
     faults = told(request(**changes))
     assert set(faults) == {path}
     assert problem in str(faults[path])
@@ -111,7 +109,7 @@ def test_what_has_no_value_and_what_is_no_place_for_a_model_is_refused(
         ({"model_uri": "gs://models/${run_id}/${trial}", "tuning": TUNING, "champion": CHAMPION}, {}, "gs://models/run-1/${trial}"),
     ],
 )  # fmt: skip
-def test_a_place_that_the_policy_allows_is_named_with_the_runs_id(
+def test_an_allowed_model_uri_has_the_runs_id(
     changes: dict[str, Any], policy: dict[str, Any], uri: str
 ) -> None:
     assert accepted(request(**changes), **policy).spec.model_uri_of("run-1") == uri

@@ -172,12 +172,12 @@ def test_each_fault_names_its_place_and_its_repair(text: str, path: str, words: 
 
 
 @pytest.mark.parametrize("text", ["- a", "text", "12", "null"])
-def test_a_document_that_is_no_mapping_is_refused(text: str) -> None:
+def test_a_document_that_is_not_a_mapping_is_refused(text: str) -> None:
     assert "a request must be a mapping" in told(text)["$"]
 
 
 @pytest.mark.parametrize("rule", sorted((ROOT / "examples" / "rules").iterdir()), ids=lambda rule: rule.stem)
-def test_a_rule_is_no_request_and_the_fault_says_where_rules_go(rule: Path) -> None:
+def test_a_rule_is_not_a_request_and_the_fault_says_where_rules_go(rule: Path) -> None:
     assert told(rule.read_text()) == {
         "$": "$: this is a retraining rule, not a request; copy it to rules/ in the inbox bucket"
     }
@@ -203,6 +203,6 @@ def test_workers_up_to_the_policys_limit_are_taken(count: int) -> None:
     ("key", "value"),
     [("model_name", "tiny\n"), ("output", {"prefix_uri": "gs://models/x\n"}), ("labels", {"a\n": "b"})],
 )
-def test_a_line_end_after_a_name_is_no_part_of_it(key: str, value: object) -> None:
+def test_a_line_end_after_a_name_is_refused(key: str, value: object) -> None:
     document = {**yaml.safe_load(CASSAVA), key: value}
     assert next(iter(faults_of(document))).startswith(f"$.{key}")

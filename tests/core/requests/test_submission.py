@@ -121,7 +121,7 @@ def message_of(submission: Submission) -> Any:
         ({"tuning": TUNING, "encryption_key": KEY}, "encryption_spec.kms_key_name", KEY),
     ],
 )
-def test_each_word_of_a_request_is_a_field_of_the_service(
+def test_each_key_reaches_a_field_of_the_service(
     changes: Mapping[str, Any], field: str, value: object
 ) -> None:
     found: Any = message_of(submitted(request(**changes)))
@@ -141,7 +141,7 @@ def test_each_word_of_a_request_is_a_field_of_the_service(
         ({"persistent_resource": "r"}, {"persistent_resources": ("*",)}, "persistent_resource_id"),
     ],
 )
-def test_what_only_another_policy_gives_reaches_the_service_too(
+def test_what_another_policy_allows_is_sent(
     changes: Mapping[str, Any], policy: Mapping[str, Any], field: str
 ) -> None:
     (value,) = changes.values()
@@ -172,9 +172,7 @@ def test_a_wait_without_end_is_said_and_not_left_out() -> None:
         ),
     ],
 )
-def test_each_role_has_its_own_pool_and_an_absent_one_keeps_its_place(
-    roles: Mapping[str, Any], counts: list[int]
-) -> None:
+def test_each_role_has_a_pool_even_an_absent_one(roles: Mapping[str, Any], counts: list[int]) -> None:
     document = request(cluster=cluster(**roles))
     assert [pool == {} for pool in pools(document)] == [count == 0 for count in counts]
     specs = message_of(submitted(document)).job_spec.worker_pool_specs

@@ -80,7 +80,7 @@ class TestNewData:
         state = folded(fresh(one), one, [batch("x", pictures(2))])
         assert tick(one, state, NOON + 10 * DAY) == NothingDue()
 
-    def test_the_firing_tells_of_the_newest(self) -> None:
+    def test_the_firing_names_the_newest_object(self) -> None:
         one = rule(DATA)
         late = [*pictures(3), arrived("cassava/z/newest.jpg", at=NOON + SECOND)]
         values = fired(tick(one, folded(fresh(one), one, [batch("x", late)]), NOON + HOUR)).firing.values
@@ -89,7 +89,7 @@ class TestNewData:
         assert values["data.watermark"] == "2026-03-04T12:00:01.000000Z"
         assert values["data.bytes"] == "40"
 
-    def test_what_comes_while_a_run_goes_fires_once_it_has_ended(self) -> None:
+    def test_data_that_arrives_during_a_run_fires_once_it_has_ended(self) -> None:
         one = rule(DATA)
         state = replace(folded(fresh(one), one, [batch("x", pictures(3))]), current_run="watch-1")
         hold = held(tick(one, state, NOON + HOUR, ended=False))
@@ -115,7 +115,7 @@ class TestSchedule:
         assert tick(one, launched(fire.state), NOON + 5 * DAY + 2 * MINUTE) == NothingDue()
         assert isinstance(tick(one, launched(fire.state), NOON + 5 * DAY + HOUR), Fire)
 
-    def test_what_was_due_before_the_rule_came_is_nothing_to_it(self) -> None:
+    def test_times_before_the_rule_was_dropped_do_not_fire_it(self) -> None:
         one = rule(HOURLY)
         assert tick(one, fresh(one), NOON + 59 * MINUTE) == NothingDue()
 
@@ -261,7 +261,7 @@ class TestWhileRunning:
 class TestLimits:
     """Cooldown, daily cap and storms."""
 
-    def test_a_cooldown_is_kept_and_told(self) -> None:
+    def test_a_cooldown_is_kept_and_is_the_reason(self) -> None:
         one = rule(MANUAL, cooldown_s=3600)
         state = launched(fired(call(one, fresh(one), NOON)).state)
         assert held(call(one, state, NOON + HOUR - SECOND)).reason.startswith(
@@ -351,7 +351,7 @@ def test_run_ids_differ_by_firing_and_generation_and_are_legal() -> None:
     assert all(is_run_id(run_id) for run_id in ids)
 
 
-def test_what_cannot_fire_does_not_stand_in_the_way_of_what_can() -> None:
+def test_a_condition_that_cannot_fire_does_not_block_the_others() -> None:
     one = rule(DATA, HOURLY, request={"args": ["${data.watermark}"]})
     hold = held(tick(one, fresh(one), NOON + HOUR))
     assert "data.watermark" in hold.reason

@@ -163,7 +163,7 @@ def test_the_placeholders_of_a_run_are_no_places_anywhere_else(document: dict[st
 
 
 @given(value=plain)
-def test_whatever_a_value_holds_it_stays_inside_its_string(value: str) -> None:
+def test_any_value_stays_inside_its_string(value: str) -> None:
     before = {
         "a": ["<${alert.summary}>", {"b": "${alert.summary}"}],
         "${alert.summary}": 1,
@@ -198,7 +198,7 @@ def test_the_longest_value_is_fit() -> None:
     assert filled("${rule.id}", {"rule.id": "x" * VALUE_MAX_CHARS}) == "x" * VALUE_MAX_CHARS
 
 
-def test_a_missing_value_without_a_default_is_told_with_the_repair() -> None:
+def test_a_missing_value_without_a_default_has_a_repair() -> None:
     reason = unfilled((Placeholder(name="champion.model_uri"),), {})
     assert reason.endswith("${champion.model_uri:-none}")
 

@@ -56,7 +56,7 @@ events = st.lists(
     cooldown_s=st.sampled_from([0, 60, 7200]),
     while_running=st.sampled_from(["skip", "queue_one", "replace"]),
 )
-def test_whatever_happens_no_limit_is_broken_and_no_signal_fires_twice(
+def test_no_limit_is_broken_and_no_signal_fires_twice(
     story: Sequence[tuple[str, int, bool]], cap: int, cooldown_s: int, while_running: str
 ) -> None:
     one = rule(MANUAL, HOURLY, DATA, max_per_day=cap, cooldown_s=cooldown_s, while_running=while_running)

@@ -75,7 +75,7 @@ def test_every_condition_that_closes_a_loop_is_a_fault() -> None:
     assert sorted(found) == ["$.when[0]", "$.when[2]", "$.when[3]"]
 
 
-def test_a_loop_is_told_beside_other_faults_under_the_number_that_the_file_has() -> None:
+def test_a_loop_is_reported_beside_other_faults_at_its_condition() -> None:
     found = faults(training("a", {"schedule": {"cron": "x"}}, after("a"), image="evil.example/a/b:c"))
     assert sorted(found) == ["$.request.image", "$.when[0].schedule.cron", "$.when[1]"]
 
@@ -122,7 +122,7 @@ patterns = st.lists(st.sampled_from(["a", "b", "/", "*", "**"]), max_size=6).map
 
 
 @given(pattern=patterns, directory=names.map(lambda name: f"{name}/"), below=names)
-def test_a_pattern_that_takes_an_object_of_a_directory_may_hold_it(
+def test_a_pattern_that_matches_an_object_may_hold_its_directory(
     pattern: str, directory: str, below: str
 ) -> None:
     if glob_matches(pattern, directory + below):

@@ -82,7 +82,7 @@ def test_a_rule_is_read_with_all_that_it_says() -> None:
     }
 
 
-def test_a_rule_of_defaults_says_so_little() -> None:
+def test_a_rule_may_leave_out_everything_with_a_default() -> None:
     read = rule({"manual": {}})
     assert (read.while_running, read.max_per_day, read.enabled) == (WhileRunning.SKIP, 24, True)
     assert not read.cooldown
@@ -126,7 +126,7 @@ def test_two_files_never_share_a_rule_id() -> None:
     assert isinstance(dropped(document({"manual": {}}), name="rules/a/b.yaml", generation=2, book=book), Rule)
 
 
-def test_every_fault_is_told_at_once_and_in_the_rules_own_text() -> None:
+def test_every_fault_is_reported_at_once_at_its_place_in_the_rule() -> None:
     found = faults(
         dropped(
             document(
@@ -275,7 +275,7 @@ def test_a_place_that_only_some_conditions_fill_needs_a_default() -> None:
     assert isinstance(dropped(document(*two, request={"args": ["${upstream.run_id:-}"]})), Rule)
 
 
-def test_booleans_that_yaml_made_of_words_are_told_in_the_writers_words() -> None:
+def test_a_boolean_that_yaml_made_of_a_word_is_quoted_as_written() -> None:
     text = yaml.safe_dump(document({"manual": {}})).replace("request:", "request:\n  args: [no]")
     assert faults(dropped(text))["$.request.args[0]"].found == "no"
 
@@ -315,7 +315,7 @@ class TestTemplate:
         assert f"{self.URI} at $.image: the policy does not allow it" in told
 
     @pytest.mark.parametrize("template", [None, b"", b"[]", b"a: [", b"x" * 300_000])
-    def test_what_is_no_request_is_told(self, template: bytes | None) -> None:
+    def test_a_template_that_is_not_a_request_is_refused(self, template: bytes | None) -> None:
         assert set(faults(self.drop(template))) == {"$.request_uri"}
 
     @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_a_rule_has_one_request() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "when: [", "a: &b 1\nc: *b", "\x00", "just words"])
-def test_what_is_no_mapping_is_refused_in_plain_words(text: str) -> None:
+def test_a_rule_that_is_not_a_mapping_is_refused(text: str) -> None:
     refused = instance_of(Refused, dropped(text))
     assert refused.faults
 

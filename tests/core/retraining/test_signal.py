@@ -63,9 +63,7 @@ class TestImages:
             (f"{IMAGE}-gpu", "latest", False),
         ],
     )
-    def test_it_fires_rules_of_that_repository_and_tag(
-        self, repository: str, tag: str, matched: bool
-    ) -> None:
+    def test_it_fires_rules_of_its_repository_tag(self, repository: str, tag: str, matched: bool) -> None:
         one = rule({"new_image": {"repository": repository, "tag": tag}}, request={"image": "${image.uri}"})
         assert matches(one, signal_of(parse_image_push(message(PUSH)))) is matched
 

@@ -67,9 +67,7 @@ def counts(state: RuleState) -> Any:
 
 @settings(max_examples=200)
 @given(items=st.lists(objects, max_size=12, unique_by=lambda each: each.identity), seed=st.integers(0, 1000))
-def test_the_same_objects_count_the_same_in_any_order_and_any_number(
-    items: list[ArrivedObject], seed: int
-) -> None:
+def test_objects_count_the_same_in_any_order_and_number(items: list[ArrivedObject], seed: int) -> None:
     plain = folded(fresh(WATCHING), WATCHING, [batch("all", items)])
     dice = random.Random(seed)
     delivered = items + [dice.choice(items) for _ in range(dice.randint(0, 8)) if items]
@@ -153,7 +151,7 @@ def finalized(**fields: Any) -> Envelope:
     )
 
 
-def test_an_object_event_tells_what_arrived() -> None:
+def test_an_object_event_names_what_arrived() -> None:
     event = finalized(
         bucket="data-1", name="cassava/1.jpg", generation="7", size="10", timeCreated="2026-03-04T12:00:01Z"
     )

@@ -40,9 +40,7 @@ def after_a_firing_and_a_hold() -> RuleState:
         (rule({"manual": {}}, enabled=False), None, RuleStanding.DISABLED),
     ],
 )
-def test_a_status_says_where_the_rule_stands(
-    one: Rule, state: RuleState | None, standing: RuleStanding
-) -> None:
+def test_a_status_says_how_a_rule_stands(one: Rule, state: RuleState | None, standing: RuleStanding) -> None:
     status = status_of(one, state, NOON + HOUR)
     assert status.state is standing
     document = encoded(status)

@@ -43,11 +43,27 @@ def test_a_rule_of_a_team_writes_into_the_teams_folder() -> None:
     assert found.writes_uri == "gs://models/vision/cassava/"
 
 
-@pytest.mark.parametrize("objects", ["gs://data/speech/**", "gs://data/**", "gs://data/vision*/**"])
+@pytest.mark.parametrize("objects", ["gs://data/vision/**", "gs://data/vision/day-*/x.csv"])
+def test_a_rule_of_a_team_watches_the_data_of_the_team(objects: str) -> None:
+    assert isinstance(dropped(f"{{new_data: {{objects: '{objects}'}}}}", REQUEST), Rule)
+
+
+OTHER_DATA = (
+    "gs://data/speech/**",
+    "gs://data/**",
+    "gs://data/vision*/**",
+    "gs://data/*/x.csv",
+    "gs://data/vision",
+    "gs://models/speech/**",
+)
+
+
+@pytest.mark.parametrize("objects", OTHER_DATA)
 def test_a_rule_of_a_team_cannot_watch_other_data(objects: str) -> None:
     fault = faults(dropped(f"{{new_data: {{objects: '{objects}'}}}}", REQUEST))["$.when[0].new_data.objects"]
     assert fault.problem == "rules of the team vision may watch only the team's own data"
-    assert fault.allowed == "gs://data/vision/…"
+    bucket = objects.removeprefix("gs://").split("/")[0]
+    assert fault.allowed == f"gs://{bucket}/vision/…"
 
 
 @pytest.mark.parametrize("name", ["templates/speech/a.yaml", "templates/a.yaml", "templates/vision-2/a.yaml"])

@@ -128,7 +128,7 @@ def test_runs_of_the_same_moment_have_different_names() -> None:
         "251648085599999999-run",
     ],
 )
-def test_another_object_is_no_row(name: str) -> None:
+def test_another_object_is_not_a_row(name: str) -> None:
     assert parse_row(name, row_metadata(ROW)) is None
     with pytest.raises(ValueError, match="is not an index row"):
         index_parts(name)

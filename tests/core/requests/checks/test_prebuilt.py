@@ -49,9 +49,7 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
-def test_after_its_end_the_container_is_refused_at_its_place_with_the_repair(
-    document: dict[str, Any], path: str
-) -> None:
+def test_a_container_past_its_end_is_refused_with_the_repair(document: dict[str, Any], path: str) -> None:
     refused = instance_of(Refused, answer(document, END + DAY))
     (fault,) = refused.faults
     assert fault.path == path
@@ -62,9 +60,7 @@ def test_after_its_end_the_container_is_refused_at_its_place_with_the_repair(
 
 
 @CASES
-def test_in_the_90_days_before_its_end_the_container_is_warned_about(
-    document: dict[str, Any], path: str
-) -> None:
+def test_a_container_within_90_days_of_its_end_is_warned_about(document: dict[str, Any], path: str) -> None:
     for today, is_warned in ((END - 91 * DAY, False), (END - 90 * DAY, True), (END, True)):
         request = instance_of(Request, answer(document, today))
         warnings = [each for each in request.warnings if "is available only until 2026-07-11" in each.problem]

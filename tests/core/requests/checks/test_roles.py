@@ -48,7 +48,7 @@ def test_parameter_servers_without_workers_are_refused(image: str) -> None:
 
 
 @pytest.mark.parametrize("role", ["workers", "evaluators"])
-def test_a_reduction_server_is_no_trainer(role: str) -> None:
+def test_a_reduction_server_is_not_a_trainer(role: str) -> None:
     document = request(cluster=cluster(**{role: {**ONE, "image": REDUCTION_SERVER}}))
     assert "does not train" in told(document)[f"$.cluster.{role}.image"].problem
 
@@ -71,7 +71,7 @@ SERVED = {"workers": WORKERS, "parameter_servers": ONE}
         ({}, ["--strategy", "--epochs=1"], "every replica would exit with status 2"),
     ],
 )
-def test_a_strategy_that_the_cluster_contradicts_is_refused(
+def test_a_strategy_unfit_for_the_cluster_is_refused(
     roles: Mapping[str, Any], args: list[str], words: str
 ) -> None:
     faults = told(request(image=TRAINER, args=["--epochs=1", *args], cluster=cluster(**roles)))
@@ -96,21 +96,19 @@ def test_a_strategy_that_fits_the_cluster_is_taken(roles: Mapping[str, Any], arg
     accepted(request(image=TRAINER, args=args, cluster=cluster(**roles)))
 
 
-def test_a_role_that_is_told_another_strategy_is_found_at_its_own_arguments() -> None:
+def test_a_strategy_in_a_roles_arguments_is_a_fault_at_its_own_path() -> None:
     servers = {**ONE, "args": ["--strategy=mirrored"]}
     faults = told(request(image=TRAINER, cluster=cluster(workers=WORKERS, parameter_servers=servers)))
     assert list(faults) == ["$.cluster.parameter_servers.args[0]"]
 
 
-def test_what_other_programs_mean_by_a_strategy_is_not_judged() -> None:
+def test_the_strategy_argument_of_other_programs_is_not_checked() -> None:
     accepted(request(image=OTHER, args=["--strategy=mirrored"], cluster=cluster(**SERVED)))
 
 
 @pytest.mark.parametrize("tuning", [None, TUNING])
 @pytest.mark.parametrize("role", ["chief", "evaluators"])
-def test_evaluators_without_the_runs_checkpoint_directory_are_refused(
-    role: str, tuning: Mapping[str, Any] | None
-) -> None:
+def test_evaluators_need_the_runs_checkpoint_directory(role: str, tuning: Mapping[str, Any] | None) -> None:
     roles = cluster(evaluators=ONE)
     roles[role] = {**roles[role], "env": {"AIP_CHECKPOINT_DIR": ""}}
     fault = told(request(cluster=roles, tuning=tuning))[f"$.cluster.{role}.env.AIP_CHECKPOINT_DIR"]
@@ -118,7 +116,7 @@ def test_evaluators_without_the_runs_checkpoint_directory_are_refused(
     assert ("shared by all trials" in fault.problem) is (tuning is not None)
 
 
-def test_everything_that_is_wrong_with_the_roles_is_told_at_once_with_everything_else() -> None:
+def test_all_faults_of_roles_and_request_are_reported_at_once() -> None:
     document = request(
         model_name="Bad Name",
         image=TRAINER,
@@ -161,7 +159,7 @@ def test_everything_that_is_wrong_with_the_roles_is_told_at_once_with_everything
         ),
     ],
 )
-def test_what_is_doubtful_is_accepted_with_a_warning(
+def test_a_doubtful_request_is_accepted_with_a_warning(
     changes: Mapping[str, Any], path: str, words: str
 ) -> None:
     (warning,) = accepted(request(**changes)).warnings
@@ -181,7 +179,7 @@ def test_what_is_doubtful_is_accepted_with_a_warning(
         {"cluster": {"chief": {"machine": "ct6e-standard-4t", "tpu_topology": "2x2"}}},
     ],
 )
-def test_what_is_sure_is_accepted_without_a_warning(changes: Mapping[str, Any]) -> None:
+def test_a_sound_request_is_accepted_without_a_warning(changes: Mapping[str, Any]) -> None:
     assert accepted(request(**changes)).warnings == ()
 
 
@@ -212,7 +210,7 @@ def test_a_disk_of_a_size_alone_leaves_its_type_to_the_service(pool: Mapping[str
         (MACHINE, "hyperdisk-balanced", "pd-ssd, pd-standard"),
     ],
 )
-def test_a_disk_that_the_machine_cannot_boot_from_is_refused(
+def test_a_disk_unfit_for_the_machine_is_refused(
     pool: Mapping[str, Any], disk_type: str, allowed: str
 ) -> None:
     fault = told(with_disk(pool, type=disk_type))["$.cluster.chief.disk.type"]

@@ -41,9 +41,7 @@ PEM = "-----BEGIN PRIVATE " + "KEY-----\nMIIE\n-----END PRIVATE " + "KEY-----\n"
         ({"network": f"projects/p/{KEY}"}, "$.network", KEY),
     ],
 )
-def test_what_looks_like_a_secret_is_refused_and_not_quoted(
-    changes: dict[str, Any], path: str, secret: str
-) -> None:
+def test_an_apparent_secret_is_refused_unquoted(changes: dict[str, Any], path: str, secret: str) -> None:
     faults = told(request(**changes))
     assert list(faults) == [path]
     assert "projects/PROJECT/secrets/NAME" in faults[path].allowed

@@ -70,9 +70,7 @@ def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
         ({"command": ["x" * 100_001]}, "$.command", "at most 100000 characters"),
     ],
 )
-def test_what_the_service_refuses_is_refused_at_the_drop(
-    changes: dict[str, Any], path: str, words: str
-) -> None:
+def test_limits_of_the_service_hold_at_the_drop(changes: dict[str, Any], path: str, words: str) -> None:
     assert words in str(told(request(**changes))[path])
 
 

@@ -37,7 +37,7 @@ def body_of(document: Mapping[str, Any], *, name: str | None = None) -> Mapping[
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_legacy_job_becomes_its_vertex_ai_job_with_its_warnings_and_is_read_back_from_its_record(
+def test_a_legacy_job_becomes_its_vertex_ai_job_with_its_warnings_and_is_read_back(
     case: Case,
 ) -> None:
     request = sound_request(case.written)
@@ -74,9 +74,7 @@ def test_a_legacy_job_is_known_by_its_training_input_or_its_id() -> None:
         ({}, "file", "file"),
     ],
 )
-def test_the_model_is_named_by_label_then_job_id_then_file(
-    job: dict[str, Any], dropped: str | None, name: str
-) -> None:
+def test_label_job_id_or_file_names_the_model(job: dict[str, Any], dropped: str | None, name: str) -> None:
     document = {"trainingInput": custom()["trainingInput"], **job}
     assert sound_request(document, name=dropped).spec.model_name == name
 
@@ -176,7 +174,7 @@ def test_a_role_with_gpus_beside_one_without_has_a_container_of_its_own() -> Non
     assert "tf-gpu" in present(cluster.workers).program.image
 
 
-def test_a_label_that_is_missing_is_missed_beside_the_training_input() -> None:
+def test_a_missing_label_is_reported_beside_the_training_input() -> None:
     assert LEGACY.in_own(with_image(), "census").written_path("$.labels.team") == "$.labels.team"
 
 
@@ -187,7 +185,7 @@ def test_a_policy_that_allows_no_job_dir_leaves_the_record_where_it_is() -> None
     assert sound_request(custom(jobDir="gs://models/jobs")).spec.output_prefix_uri == "gs://models/jobs"
 
 
-def test_an_image_of_the_policys_no_place_is_refused_at_its_place_in_the_text() -> None:
+def test_a_disallowed_image_is_refused_at_its_place_in_the_text() -> None:
     document = custom(masterConfig={"imageUri": IMAGE.replace("gcr.io", "docker.io")})
     assert list(faults_of(document)) == ["$.trainingInput.masterConfig.imageUri"]
 

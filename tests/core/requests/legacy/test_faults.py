@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.requests.legacy.programs import PYTHONS, RUNT
 HERE = "$.trainingInput"
 
 
-def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
+def test_all_faults_of_a_file_that_mixes_tier_and_machines_are_reported() -> None:
     document = with_image(
         scaleTier="BASIC",
         masterType="n1-standard-4",
@@ -112,9 +112,7 @@ def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
         (custom(encryptionConfig={"kmsKeyName": "key"}), "encryptionConfig.kmsKeyName", None),
     ],
 )
-def test_the_fault_is_at_its_place_and_names_the_repair(
-    document: dict[str, Any], path: str, repair: str | None
-) -> None:
+def test_a_fault_has_its_place_and_repair(document: dict[str, Any], path: str, repair: str | None) -> None:
     faults = faults_of(document)
     found = [fault for at, fault in faults.items() if at.startswith(f"{HERE}.{path}")]
     assert found, faults
@@ -147,7 +145,7 @@ def test_a_message_without_a_name_says_how_to_name_the_model() -> None:
     assert "labels: {model_name: census}" in faults["$.jobId"].repair
 
 
-def test_a_prediction_job_is_no_request() -> None:
+def test_a_prediction_job_is_not_a_request() -> None:
     assert list(faults_of({"jobId": "a", "predictionInput": {}}, name="a"))[:2] == [
         "$.predictionInput",
         "$.trainingInput",
@@ -155,7 +153,7 @@ def test_a_prediction_job_is_no_request() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, tier in TIERS.items() if tier[MASTER][1].retired])
-def test_a_tier_that_is_gone_names_todays_nearest(name: str) -> None:
+def test_a_retired_tier_names_todays_nearest(name: str) -> None:
     faults = faults_of(with_image(scaleTier=name))
     fault = faults[f"{HERE}.scaleTier"]
     assert "no longer offered" in fault.problem
@@ -178,14 +176,14 @@ def test_basic_gpu_names_the_lines_to_write() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, row in MACHINES.items() if row.retired])
-def test_a_machine_that_is_gone_names_todays_nearest(name: str) -> None:
+def test_a_retired_machine_names_todays_nearest(name: str) -> None:
     fault = faults_of(custom(workerType=name, workerCount=1))[f"{HERE}.workerType"]
     assert "no longer offered" in fault.problem
     assert MACHINES[name].machine in fault.repair
 
 
 @pytest.mark.parametrize("name", RETIRED_ACCELERATORS)
-def test_an_accelerator_that_is_gone_names_todays_nearest(name: str) -> None:
+def test_a_retired_accelerator_names_todays_nearest(name: str) -> None:
     config = {"acceleratorConfig": {"type": name, "count": 1}}
     (fault,) = faults_of(custom(masterConfig=config)).values()
     assert fault.path == f"{HERE}.masterConfig.acceleratorConfig.type"
@@ -193,14 +191,14 @@ def test_an_accelerator_that_is_gone_names_todays_nearest(name: str) -> None:
 
 
 @pytest.mark.parametrize("runtime", [version for version, row in RUNTIMES.items() if row.is_gone])
-def test_a_runtime_that_is_gone_names_an_image_of_ones_own(runtime: str) -> None:
+def test_a_retired_runtime_suggests_your_own_image(runtime: str) -> None:
     (fault,) = faults_of(with_packages(scaleTier="BASIC", runtimeVersion=runtime)).values()
     assert "TensorFlow 1" in fault.problem
     assert "packages-in-your-own-image" in fault.repair
 
 
 @pytest.mark.parametrize("python", [version for version, row in PYTHONS.items() if row.is_gone])
-def test_a_python_that_is_gone_names_an_image_of_ones_own(python: str) -> None:
+def test_a_retired_python_suggests_your_own_image(python: str) -> None:
     (fault,) = faults_of(with_packages(scaleTier="BASIC", pythonVersion=python)).values()
     assert fault.path == f"{HERE}.pythonVersion"
     assert "packages-in-your-own-image" in fault.repair
@@ -213,7 +211,7 @@ def test_a_python_that_is_gone_names_an_image_of_ones_own(python: str) -> None:
         ("resumePreviousJobId", "census_1", "narrow the ranges"),
     ],
 )
-def test_a_study_asks_for_nothing_that_vertex_ai_has_not(key: str, value: str, nearest: str) -> None:
+def test_settings_that_vertex_ai_lacks_are_refused_in_a_study(key: str, value: str, nearest: str) -> None:
     params = [{"parameterName": "lr", "type": "DOUBLE", "minValue": 0.1, "maxValue": 1.0}]
     (fault,) = faults_of(custom(hyperparameters={"params": params, key: value})).values()
     assert fault.path == f"{HERE}.hyperparameters.{key}"
@@ -265,9 +263,7 @@ def test_faults_of_a_study_have_the_places_of_the_text() -> None:
         ),
     ],
 )
-def test_a_version_without_quotes_is_told_what_is_taken(
-    changes: dict[str, object], key: str, repair: str
-) -> None:
+def test_an_unquoted_version_has_a_repair(changes: dict[str, object], key: str, repair: str) -> None:
     document = with_packages()
     document["trainingInput"] |= changes
     assert faults_of(document)[f"{HERE}.{key}"].repair.startswith(repair)

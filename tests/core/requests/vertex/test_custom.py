@@ -137,7 +137,7 @@ def test_a_deprecated_strategy_is_taken_with_a_warning() -> None:
         ),
     ],
 )
-def test_what_the_service_passes_over_is_passed_over_with_a_warning(
+def test_what_the_service_ignores_is_warned_about(
     scheduling: dict[str, Any], submitted: dict[str, Any], warned: str
 ) -> None:
     document = plain(scheduling=scheduling)
@@ -160,7 +160,7 @@ def test_what_the_service_passes_over_is_passed_over_with_a_warning(
         ({"displayName": None, "labels": {"model_name": ""}}, "by-file", "by-file"),
     ],
 )
-def test_the_label_the_display_name_or_the_files_name_names_the_model(
+def test_label_display_name_or_file_names_the_model(
     written: dict[str, Any], name: str | None, expected: str
 ) -> None:
     bare = {**{key: value for key, value in plain().items() if key != "displayName"}, **written}
@@ -169,14 +169,14 @@ def test_the_label_the_display_name_or_the_files_name_names_the_model(
     assert sound(whole, name=name).spec.model_name == expected
 
 
-def test_a_job_that_nothing_names_is_told_how_to_name_it() -> None:
+def test_a_nameless_job_is_refused_with_ways_to_name_it() -> None:
     nameless = {key: value for key, value in plain().items() if key != "displayName"}
     (fault,) = told(nameless).items()
     assert fault[0] == "$.displayName"
     assert "displayName, or the label model_name; a dropped file is a name" in fault[1]
 
 
-def test_a_display_name_that_is_no_model_name_is_told_what_it_became() -> None:
+def test_a_display_name_that_is_not_a_model_name_is_changed_with_a_warning() -> None:
     (warning,) = sound({**plain(), "displayName": "My flowers"}).warnings
     assert "the model is called my-flowers" in str(warning)
 

@@ -176,13 +176,13 @@ def test_what_the_policy_refuses_has_the_path_of_the_text(index: int, path: Path
     assert_told_at({"displayName": "flowers", **job_spec()}, whole, value)
 
 
-def test_a_variable_that_the_policy_keeps_is_told_at_its_name() -> None:
+def test_a_reserved_variable_is_a_fault_at_its_name() -> None:
     path: Path = ("workerPoolSpecs", 0, "containerSpec", "env", 0, "name")
     faulty = changed({"displayName": "flowers", **job_spec()}, path, "AIP_MODEL_DIR")
     assert "Vertex AI or this service sets it" in told(faulty)[json_path(path)]
 
 
-def test_a_boolean_that_yaml_made_of_a_word_is_told_as_it_was_written() -> None:
+def test_a_boolean_in_place_of_a_string_is_to_be_quoted() -> None:
     faulty = plain()
     faulty["workerPoolSpecs"][0]["containerSpec"]["env"] = [{"name": "DEBUG", "value": False}]
     assert 'quote it: "false"' in told(faulty)["$.workerPoolSpecs[0].containerSpec.env[0].value"]
@@ -222,13 +222,13 @@ def test_all_faults_come_at_once() -> None:
         ([{"machineSpec": {"machineType": "n1-standard-4"}}], "$.workerPoolSpecs[0]", "nothing to run"),
     ],
 )
-def test_a_pool_that_cannot_run_is_told(pools: list[Any], path: str, words: str) -> None:
+def test_a_pool_that_cannot_run_is_a_fault(pools: list[Any], path: str, words: str) -> None:
     small = plain()["workerPoolSpecs"][0]
     written = [small if each == "pool" else each for each in pools]
     assert words in told(plain(workerPoolSpecs=written))[path]
 
 
-def test_a_key_in_both_spellings_is_told() -> None:
+def test_a_key_in_both_spellings_is_a_fault() -> None:
     both = plain(worker_pool_specs=[])
     assert "two spellings" in told(both)["$.worker_pool_specs"]
 

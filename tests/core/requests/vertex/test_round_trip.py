@@ -170,9 +170,7 @@ def test_the_job_spec_of_a_submission_is_the_same_job_again(document: dict[str, 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, st.sampled_from([copy.deepcopy, snake]))
-def test_a_submission_as_it_is_described_is_the_same_job_again(
-    document: dict[str, Any], spelling: Any
-) -> None:
+def test_a_described_submission_is_the_same_job_again(document: dict[str, Any], spelling: Any) -> None:
     spec = spec_from(document)
     body = {**submission_of("run-1", spec, TARGET).body, "name": "n", "state": "JOB_STATE_FAILED"}
     labels = body.pop("labels")  # its keys are words of the user's

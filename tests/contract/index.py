@@ -1,4 +1,4 @@
-"""What the index must show once nothing is in flight: every run once, as its record says."""
+"""The contents that the index must have once nothing is in flight: every run once, as its record says."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Why a run was cancelled, where the service names only its job's state: by an order, at its timeout, or by someone else."""
+"""The cause of a cancellation, where the service names only its job's state: an order, the timeout, or someone else."""
 
 from datetime import timedelta
 

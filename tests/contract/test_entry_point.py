@@ -1,4 +1,4 @@
-"""What an entry point answers and logs when its flow fails, in the framework's application."""
+"""The answer and the log of an entry point whose flow fails, in the framework's application."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What retraining costs in storage operations, at any rate of events and length of history."""
+"""The cost of retraining in storage operations, at any rate of events and length of history."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is checked whenever a job is created: limits, the queue's order, and that the run has no other job."""
+"""Checks at the creation of every job: limits, the queue's order, and that the run has no other job."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What every simulation is checked for once it is idle: the guarantees of docs/explanation/guarantees.md."""
+"""Checks of every simulation once it is idle: the guarantees of docs/explanation/guarantees.md."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How often each event occurs, and which disruptions a delivery meets."""
+"""The odds of each event, and the disruptions that a delivery meets."""
 
 from dataclasses import dataclass
 from random import Random

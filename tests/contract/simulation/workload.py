@@ -1,4 +1,4 @@
-"""What acts on a deployment from outside: users, training jobs, and forged jobs and log entries."""
+"""The outside of a deployment: users, training jobs, and forged jobs and log entries."""
 
 import base64
 import json

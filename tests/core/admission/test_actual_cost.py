@@ -1,4 +1,4 @@
-"""What an ended job cost: its time by the service, at the prices of the machines that ran."""
+"""The cost of an ended job: its time by the service, at the prices of the machines that ran."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

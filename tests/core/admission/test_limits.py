@@ -1,4 +1,4 @@
-"""Which limits a run falls under, and what a quota refusal is about."""
+"""The limits that a run falls under, and the subject of a quota refusal."""
 
 import re
 from typing import Any

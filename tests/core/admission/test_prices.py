@@ -1,4 +1,4 @@
-"""What a job costs: by the hour, at most, and unknown where a price is."""
+"""The cost of a job: by the hour, at most, and unknown where a price is."""
 
 import re
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""When a run that found no room is tried again, and when it is given up: docs/reference/admission.md."""
+"""A run that found no room is tried again, and given up in the end: docs/reference/admission.md."""
 
 from dataclasses import replace
 from datetime import timedelta

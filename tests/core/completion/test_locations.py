@@ -1,4 +1,4 @@
-"""Where to look for a model, and what a program's own arguments suggest."""
+"""The places to look for a model, and those that a program's own arguments suggest."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

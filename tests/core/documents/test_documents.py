@@ -1,4 +1,4 @@
-"""What a user wrote is read as written, and every way to spoil it has an answer."""
+"""A user's document is read as written, and every way to spoil it has an answer."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a report holds of a fault."""
+"""The entry of a fault in a report."""
 
 from jsonschema import Draft202012Validator
 

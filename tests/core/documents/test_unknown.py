@@ -1,4 +1,4 @@
-"""What a newer release wrote survives a write by this one."""
+"""Fields of a newer release survive a write by this one."""
 
 from typing import Any
 

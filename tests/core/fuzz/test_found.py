@@ -1,4 +1,4 @@
-"""What fuzzing found once: each input broke something, and is refused or read in plain words now."""
+"""Findings of fuzzing: each input broke something once, and is refused or read in plain words now."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What every input of a parser must meet, and the record of one that does not."""
+"""The demands on every answer of a parser, and the record of an input that does not meet them."""
 
 import re
 from collections.abc import Callable, Iterable

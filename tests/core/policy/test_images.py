@@ -1,4 +1,4 @@
-"""Which images the policy knows for well-formed ones, and what each is called."""
+"""The images that the policy knows for well-formed ones, and the name of each."""
 
 import re
 from dataclasses import replace

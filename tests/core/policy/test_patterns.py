@@ -1,4 +1,4 @@
-"""What `*` and `**` mean, against a second reading of them, and what a hostile pattern may cost."""
+"""The meaning of `*` and `**`, against a second reading of them, and the cost of a hostile pattern."""
 
 import pytest
 from hypothesis import example, given, settings

@@ -1,4 +1,4 @@
-"""What a request says reaches the service, in messages that the service's own types take without a word unknown."""
+"""A request reaches the service whole, in messages that the service's own types take without a word unknown."""
 
 from collections.abc import Mapping
 from dataclasses import replace

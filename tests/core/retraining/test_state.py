@@ -1,4 +1,4 @@
-"""What a rule remembers: every matching object is counted once, and the state stays small whatever comes."""
+"""The memory of a rule: every matching object is counted once, and the state stays small whatever comes."""
 
 import json
 import random

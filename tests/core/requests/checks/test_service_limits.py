@@ -1,4 +1,4 @@
-"""What the service refuses, though it is written as it must be, is refused at the drop, at its place in the file."""
+"""A well-formed request that the service would refuse is refused at the drop, at its place in the file."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What we submit, dropped again as a file for gcloud, is the same job; so is what gcloud itself once sent."""
+"""A submission, dropped again as a file for gcloud, is the same job; so is one that gcloud itself once sent."""
 
 import copy
 import json

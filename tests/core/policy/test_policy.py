@@ -42,6 +42,22 @@ def test_an_unknown_name_in_a_pattern_is_refused() -> None:
 KEYS = "projects/my-project/locations/us-central1/keyRings"
 
 
+def package(*uris: str) -> Mapping[str, Any]:
+    return {"image": None, "python_package": {**PACKAGE, "uris": list(uris)}}
+
+
+def chief(machine: str, **more: Any) -> Mapping[str, Any]:
+    return {"cluster": {"chief": {"machine": machine, **more}}}
+
+
+def mounted(server: str) -> Mapping[str, Any]:
+    mount = {"server": server, "path": "/a", "mount_point": "a"}
+    return {
+        "network": "projects/1/global/networks/n",
+        "cluster": {"chief": {**MACHINE, "nfs_mounts": [mount]}},
+    }
+
+
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
@@ -62,20 +78,12 @@ KEYS = "projects/my-project/locations/us-central1/keyRings"
             "us-docker.pkg.dev/vertex-ai/training/*",
         ),
         (
-            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data/a", "gs://else/b"]}},
+            package("gs://my-project-data/a", "gs://else/b"),
             "$.python_package.uris[1]",
             "allowed: gs://my-project-data",
         ),
-        (
-            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data/../else/b"]}},
-            "$.python_package.uris[0]",
-            "does not allow",
-        ),
-        (
-            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data-of-others/b"]}},
-            "$.python_package.uris[0]",
-            "does not allow",
-        ),
+        (package("gs://my-project-data/../else/b"), "$.python_package.uris[0]", "does not allow"),
+        (package("gs://my-project-data-of-others/b"), "$.python_package.uris[0]", "does not allow"),
         (
             {"cluster": cluster(workers={**ONE, "python_package": {**PACKAGE, "uris": ["gs://models/m/a"]}})},
             "$.cluster.workers.python_package.uris[0]",
@@ -111,30 +119,18 @@ KEYS = "projects/my-project/locations/us-central1/keyRings"
             "$.cluster.workers.tpu_topology",
             "remove it",
         ),
+        (chief("ct5lp-hightpu-4t"), "$.cluster.chief.tpu_topology", "2x2, 2x4, 4x4"),
+        (chief("ct5lp-hightpu-8t", tpu_topology="2x2"), "$.cluster.chief.tpu_topology", "allowed: 2x4"),
         (
-            {"cluster": {"chief": {"machine": "ct5lp-hightpu-4t"}}},
-            "$.cluster.chief.tpu_topology",
-            "2x2, 2x4, 4x4",
-        ),
-        (
-            {"cluster": {"chief": {"machine": "ct5lp-hightpu-8t", "tpu_topology": "2x2"}}},
-            "$.cluster.chief.tpu_topology",
-            "allowed: 2x4",
-        ),
-        (
-            {
-                "cluster": {
-                    "chief": {
-                        "machine": "ct5lp-hightpu-8t",
-                        "tpu_topology": "2x4",
-                        "accelerator": {"type": "TPU_V5_LITEPOD", "count": 8},
-                    }
-                }
-            },
+            chief(
+                "ct5lp-hightpu-8t",
+                tpu_topology="2x4",
+                accelerator={"type": "TPU_V5_LITEPOD", "count": 8},
+            ),
             "$.cluster.chief.accelerator.type",
             "tpu_topology already sets the number of chips",
         ),
-        ({"cluster": {"chief": {"machine": "cloud-tpu"}}}, "$.cluster.chief.accelerator", "TPU_V2 (8, 32"),
+        (chief("cloud-tpu"), "$.cluster.chief.accelerator", "TPU_V2 (8, 32"),
         (
             {"cluster": cluster(workers={**ONE, "count": 20}, evaluators={**ONE, "count": 12})},
             "$.cluster.workers.count",
@@ -148,32 +144,8 @@ KEYS = "projects/my-project/locations/us-central1/keyRings"
             KEYS,
         ),
         ({"persistent_resource": "theirs"}, "$.persistent_resource", "allowed: none"),
-        (
-            {
-                "network": "projects/1/global/networks/n",
-                "cluster": {
-                    "chief": {
-                        **MACHINE,
-                        "nfs_mounts": [{"server": "8.8.8.8", "path": "/a", "mount_point": "a"}],
-                    }
-                },
-            },
-            "$.cluster.chief.nfs_mounts[0].server",
-            "an IP address in 10.0.0.0/8",
-        ),
-        (
-            {
-                "network": "projects/1/global/networks/n",
-                "cluster": {
-                    "chief": {
-                        **MACHINE,
-                        "nfs_mounts": [{"server": "nfs.example", "path": "/a", "mount_point": "a"}],
-                    }
-                },
-            },
-            "$.cluster.chief.nfs_mounts[0].server",
-            "an IP address in 10.0.0.0/8",
-        ),
+        (mounted("8.8.8.8"), "$.cluster.chief.nfs_mounts[0].server", "an IP address in 10.0.0.0/8"),
+        (mounted("nfs.example"), "$.cluster.chief.nfs_mounts[0].server", "an IP address in 10.0.0.0/8"),
     ],
 )
 def test_what_the_policy_forbids_is_refused_in_all_roles(
@@ -195,7 +167,7 @@ FOREIGN: Mapping[str, Any] = {
 
 
 def test_no_machine_is_suggested_for_a_name_that_resembles_none() -> None:
-    fault = told(request(cluster={"chief": {"machine": "z9-mega-1"}}))["$.cluster.chief.machine"]
+    fault = told(request(**chief("z9-mega-1")))["$.cluster.chief.machine"]
     assert not fault.repair
     assert "e2-standard-4" in fault.allowed
 

@@ -2,9 +2,8 @@
 
 import itertools
 import shutil
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -28,25 +27,6 @@ def client_of(url: str) -> Iterator[storage.Client]:
         yield client
     finally:
         client.close()
-
-
-@pytest.fixture(scope="session")
-def connect() -> Callable[[str], AbstractContextManager[storage.Client]]:
-    """The official client of an emulator at some URL."""
-    return client_of
-
-
-@pytest.fixture(scope="session")
-def eventually() -> Callable[[Callable[[], bool]], None]:
-    """Wait until something holds; fail after a minute."""
-
-    def wait(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not holds():
-            assert time.monotonic() < deadline, "it never became true"
-            time.sleep(0.005)
-
-    return wait
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from google.cloud import storage
 
 from trainstack.storage import Storage, serve
 
-Connect = Callable[[str], AbstractContextManager[storage.Client]]
+from .conftest import client_of
 
 
 def names(bucket: storage.Bucket, prefix: str = "") -> list[str]:
@@ -102,7 +100,7 @@ def test_an_object_of_the_api_is_an_ordinary_file(bucket: storage.Bucket, folder
     assert not (folder / "a" / "b.txt").stat().st_mode & 0o111
 
 
-def test_files_that_are_no_objects_are_left_alone(bucket: storage.Bucket, folder: Path) -> None:
+def test_a_pipe_and_files_with_invalid_names_are_left_alone(bucket: storage.Bucket, folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "with\nnewline").write_text("x")
     Path(os.fsdecode(os.fsencode(folder) + b"/not-utf8-\xff")).write_text("x")
@@ -111,8 +109,8 @@ def test_files_that_are_no_objects_are_left_alone(bucket: storage.Bucket, folder
         bucket.delete()
 
 
-def test_a_start_ends_when_all_files_are_taken_in(tmp_path: Path, connect: Connect) -> None:
-    with serve(tmp_path) as url, connect(url) as client:
+def test_a_start_ends_when_all_files_are_recorded(tmp_path: Path) -> None:
+    with serve(tmp_path) as url, client_of(url) as client:
         client.create_bucket("bucket")
     (tmp_path / "buckets" / "bucket" / "a").write_text("x")
 
@@ -126,8 +124,8 @@ def test_a_start_ends_when_all_files_are_taken_in(tmp_path: Path, connect: Conne
     assert asyncio.run(start())
 
 
-def test_what_changed_while_nobody_watched_is_taken_in_at_the_start(tmp_path: Path, connect: Connect) -> None:
-    with serve(tmp_path) as url, connect(url) as client:
+def test_changes_made_while_the_emulator_was_down_are_seen_at_its_start(tmp_path: Path) -> None:
+    with serve(tmp_path) as url, client_of(url) as client:
         bucket = client.create_bucket("bucket")
         for name in ("stays", "goes", "changes"):
             bucket.blob(name).upload_from_string(name)
@@ -137,7 +135,7 @@ def test_what_changed_while_nobody_watched_is_taken_in_at_the_start(tmp_path: Pa
     (folder / "goes").unlink()
     (folder / "changes").write_text("changed")
     (folder / "comes").write_text("new")
-    with serve(tmp_path) as url, connect(url) as client:
+    with serve(tmp_path) as url, client_of(url) as client:
         found = {blob.name: blob for blob in client.list_blobs("bucket")}
         assert sorted(found) == ["changes", "comes", "stays"]
         assert found["stays"].generation == kept.generation

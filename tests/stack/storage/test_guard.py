@@ -4,13 +4,13 @@ from google.cloud import storage
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "10.0.0.1", "", "[::1"])
-def test_a_foreign_host_name_is_refused(http: httpx.Client, host: str) -> None:
+def test_a_host_name_other_than_loopback_is_refused(http: httpx.Client, host: str) -> None:
     answer = http.get("/storage/v1/b?project=p", headers={"host": host})
     assert answer.status_code == 403
 
 
 @pytest.mark.parametrize("host", ["localhost:1234", "127.0.0.1", "[::1]:80"])
-def test_any_loopback_name_is_welcome(http: httpx.Client, host: str) -> None:
+def test_every_loopback_name_is_accepted(http: httpx.Client, host: str) -> None:
     assert http.get("/storage/v1/b?project=p", headers={"host": host}).status_code == 200
 
 
@@ -53,7 +53,9 @@ def test_a_page_of_the_service_itself_may_post(http: httpx.Client, bucket: stora
         ("PATCH", "/storage/v1/b/bucket", 405),
     ],
 )
-def test_what_is_not_imitated_says_so(http: httpx.Client, verb: str, path: str, code: int) -> None:
+def test_an_unsupported_method_or_path_is_refused(
+    http: httpx.Client, verb: str, path: str, code: int
+) -> None:
     answer = http.request(verb, path)
     assert answer.status_code == code
     assert answer.json()["error"]["code"] == code
@@ -62,7 +64,7 @@ def test_what_is_not_imitated_says_so(http: httpx.Client, verb: str, path: str, 
 @pytest.mark.parametrize(
     "body", [b"{", b"[]", b"\xff", b"[" * 100_000, b'"x"', b'{"name": 1}', b"x" * (5 << 20)]
 )
-def test_a_body_that_is_no_json_object_is_refused(http: httpx.Client, body: bytes) -> None:
+def test_a_body_other_than_a_json_object_is_refused(http: httpx.Client, body: bytes) -> None:
     answer = http.post("/storage/v1/b?project=p", content=body)
     assert answer.status_code == 400
 

@@ -31,7 +31,7 @@ def test_an_application_answers_on_a_picked_port_until_the_block_ends() -> None:
         httpx.get(url, timeout=60)
 
 
-def test_a_port_that_is_taken_is_told_where_it_was_asked_for() -> None:
+def test_a_taken_port_is_an_error() -> None:
     with (
         in_thread(lambda: serving(hello)) as url,
         pytest.raises(OSError, match="in use"),
@@ -216,7 +216,7 @@ def test_what_fails_inside_the_block_is_raised_and_the_server_is_gone() -> None:
         httpx.get(urls[0], timeout=60)
 
 
-def test_an_error_body_serves_old_and_new_apis() -> None:
+def test_an_error_body_has_the_form_of_older_or_newer_apis() -> None:
     old = google_error(412, "no", reason="conditionNotMet")
     assert old.body == (
         b'{"error":{"code":412,"message":"no","errors":[{"message":"no","domain":"global","reason":"conditionNotMet"}]}}'

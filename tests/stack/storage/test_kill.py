@@ -3,19 +3,18 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
-from google.cloud import storage
 
+from tests.stack.waiting import wait_until
 from trainstack.storage import Storage, serve
 
-Connect = Callable[[str], AbstractContextManager[storage.Client]]
-Eventually = Callable[[Callable[[], bool]], None]
+from .conftest import client_of
 
 
 @contextmanager
@@ -36,12 +35,10 @@ def process(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 @pytest.mark.slow
-def test_a_kill_loses_no_acknowledged_object_and_no_notification(
-    tmp_path: Path, connect: Connect, eventually: Eventually
-) -> None:
+def test_a_kill_loses_no_acknowledged_object_and_no_notification(tmp_path: Path) -> None:
     acknowledged: dict[str, int] = {}
     with process(tmp_path) as (running, url):
-        with connect(url) as client:
+        with client_of(url) as client:
             bucket = client.create_bucket("bucket")
             bucket.notification(
                 topic_name="uploads",
@@ -52,7 +49,7 @@ def test_a_kill_loses_no_acknowledged_object_and_no_notification(
         threads = [threading.Thread(target=_write, args=(url, writer, acknowledged)) for writer in range(4)]
         for thread in threads:
             thread.start()
-        eventually(lambda: len(acknowledged) >= 200)
+        wait_until(lambda: len(acknowledged) >= 200)
         running.kill()
         for thread in threads:
             thread.join()
@@ -62,14 +59,14 @@ def test_a_kill_loses_no_acknowledged_object_and_no_notification(
     def publish(_topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
         told.update((attributes["objectId"], attributes["objectGeneration"]) for _, attributes in messages)
 
-    with serve(tmp_path, publish=publish) as url, connect(url) as client:
+    with serve(tmp_path, publish=publish) as url, client_of(url) as client:
         found = {blob.name: blob for blob in client.list_blobs("bucket")}
         for name, generation in acknowledged.items():
             assert found[name].generation == generation
             assert found[name].metadata == {"writer": name.partition("-")[0]}
             assert found[name].size == len(name)
         wanted = {(name, str(blob.generation)) for name, blob in found.items()}
-        eventually(lambda: told >= wanted)
+        wait_until(lambda: told >= wanted)
     assert not list((tmp_path / "uploads").iterdir())
 
 
@@ -94,10 +91,8 @@ def _write(url: str, writer: int, acknowledged: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "kept//aside"])
-def test_a_kill_between_record_and_placement_is_made_good(
-    tmp_path: Path, connect: Connect, name: str
-) -> None:
-    with serve(tmp_path) as url, connect(url) as client:
+def test_a_start_finishes_an_upload_killed_between_record_and_placement(tmp_path: Path, name: str) -> None:
+    with serve(tmp_path) as url, client_of(url) as client:
         blob = client.create_bucket("bucket").blob(name)
         blob.metadata = {"k": "v"}
         blob.upload_from_string("content", content_type="text/x")
@@ -107,7 +102,7 @@ def test_a_kill_between_record_and_placement_is_made_good(
     placed.rename(tmp_path / "uploads" / token)
     (tmp_path / "uploads" / "left-by-a-cut-off-upload").write_text("half")
 
-    with serve(tmp_path) as url, connect(url) as client:
+    with serve(tmp_path) as url, client_of(url) as client:
         found = client.bucket("bucket").get_blob(name)
         assert (found.generation, found.metadata, found.content_type) == (
             blob.generation,
@@ -132,13 +127,13 @@ def test_a_directory_is_served_by_one_process_at_a_time(tmp_path: Path) -> None:
         Storage(dir=tmp_path)
 
 
-def test_generations_grow_across_restarts_whatever_the_clock_says(tmp_path: Path, connect: Connect) -> None:
-    with serve(tmp_path) as url, connect(url) as client:
+def test_generations_grow_across_restarts_whatever_the_clock_says(tmp_path: Path) -> None:
+    with serve(tmp_path) as url, client_of(url) as client:
         client.create_bucket("bucket").blob("a").upload_from_string("x")
     ahead = 4_000_000_000_000_000
     with closing(sqlite3.connect(tmp_path / "objects.db")) as db, db:
         db.execute("UPDATE generations SET last = ?", (ahead,))
-    with serve(tmp_path) as url, connect(url) as client:
+    with serve(tmp_path) as url, client_of(url) as client:
         blob = client.bucket("bucket").blob("a")
         blob.upload_from_string("y")
         assert blob.generation == ahead + 1

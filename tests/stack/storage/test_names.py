@@ -26,9 +26,15 @@ AWKWARD = [
 
 
 @pytest.mark.parametrize("name", AWKWARD)
-def test_any_name_works_through_the_api(bucket: storage.Bucket, name: str) -> None:
+def test_an_awkward_name_works_through_the_api_and_never_leaves_the_bucket(
+    bucket: storage.Bucket, folder: Path, directory: Path, name: str
+) -> None:
+    before = {path for path in directory.rglob("*") if not path.is_relative_to(folder)}
     blob = bucket.blob(name)
     blob.upload_from_string(name)
+    outside = {path for path in directory.rglob("*") if not path.is_relative_to(folder)} - before
+    assert {path.parent.name for path in outside} <= {"aside"}
+    assert not (directory.parent / "escape").exists()
     assert bucket.blob(name).download_as_text() == name
     blob.metadata = {"k": "v"}
     blob.patch()
@@ -37,19 +43,10 @@ def test_any_name_works_through_the_api(bucket: storage.Bucket, name: str) -> No
     assert list(bucket.list_blobs()) == []
 
 
-def test_no_name_leaves_the_bucket(bucket: storage.Bucket, folder: Path, directory: Path) -> None:
-    before = {path for path in directory.rglob("*") if not path.is_relative_to(folder)}
-    for name in AWKWARD:
-        bucket.blob(name).upload_from_string("x")
-    outside = {path for path in directory.rglob("*") if not path.is_relative_to(folder)} - before
-    assert {path.parent.name for path in outside} == {"aside"}
-    assert not (directory.parent / "escape").exists()
-
-
 @pytest.mark.parametrize(
     "name", ["x" * 1025, "ü" * 513, "a\nb", "a\rb", ".well-known/acme-challenge/x", ".", ".."]
 )
-def test_a_name_the_service_refuses_is_refused(http: httpx.Client, bucket: storage.Bucket, name: str) -> None:
+def test_an_invalid_object_name_is_refused(http: httpx.Client, bucket: storage.Bucket, name: str) -> None:
     answer = http.post(
         f"/upload/storage/v1/b/{bucket.name}/o", params={"uploadType": "media", "name": name}, content=b"x"
     )

@@ -1,7 +1,6 @@
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -10,11 +9,12 @@ from google.api_core import exceptions
 from google.cloud import storage
 from google.cloud.storage.notification import BucketNotification
 
+from tests.stack.waiting import wait_until
 from trainstack.storage import serve
 
+from .conftest import client_of
+
 TOPIC = "projects/project-1/topics/uploads"
-Connect = Callable[[str], AbstractContextManager[storage.Client]]
-Eventually = Callable[[Callable[[], bool]], None]
 
 
 class Sink:
@@ -43,8 +43,8 @@ def sink() -> Sink:
 
 
 @pytest.fixture
-def bucket(tmp_path: Path, sink: Sink, connect: Connect) -> Iterator[storage.Bucket]:
-    with serve(tmp_path, publish=sink) as url, connect(url) as client:
+def bucket(tmp_path: Path, sink: Sink) -> Iterator[storage.Bucket]:
+    with serve(tmp_path, publish=sink) as url, client_of(url) as client:
         yield client.create_bucket("bucket")
 
 
@@ -74,14 +74,14 @@ def test_a_configuration_is_created_found_listed_and_deleted(bucket: storage.Buc
         bucket.get_notification(created.notification_id)
 
 
-def test_an_upload_is_told_with_the_object_and_its_attributes(
-    bucket: storage.Bucket, sink: Sink, eventually: Eventually
+def test_an_upload_is_published_with_the_object_and_its_attributes(
+    bucket: storage.Bucket, sink: Sink
 ) -> None:
     config = ask_for(bucket, custom_attributes={"team": "red"})
     blob = bucket.blob("configs/a.yaml")
     blob.metadata = {"k": "v"}
     blob.upload_from_string("x: 1", content_type="application/yaml")
-    eventually(lambda: len(sink.messages) == 1)
+    wait_until(lambda: len(sink.messages) == 1)
     topic, data, attributes = sink.messages[0]
     assert topic == TOPIC
     assert (
@@ -102,31 +102,29 @@ def test_an_upload_is_told_with_the_object_and_its_attributes(
     assert httpx.get(resource["mediaLink"], timeout=60).content == b"x: 1"
 
 
-def test_an_overwrite_tells_of_the_generation_before(
-    bucket: storage.Bucket, sink: Sink, eventually: Eventually
-) -> None:
+def test_an_overwrite_names_the_generation_before_it(bucket: storage.Bucket, sink: Sink) -> None:
     first, second = bucket.blob("a"), bucket.blob("a")
     first.upload_from_string("1")
     ask_for(bucket)
     second.upload_from_string("2")
-    eventually(lambda: len(sink.messages) == 1)
+    wait_until(lambda: len(sink.messages) == 1)
     ((_, _, attributes),) = sink.messages
     assert attributes["overwroteGeneration"] == str(first.generation)
 
 
-def test_each_configuration_hears_of_its_prefix_and_of_no_deletion(
-    bucket: storage.Bucket, sink: Sink, eventually: Eventually
+def test_a_configuration_gets_uploads_below_its_prefix_and_no_deletions(
+    bucket: storage.Bucket, sink: Sink
 ) -> None:
     ask_for(bucket, blob_name_prefix="in/")
     for name in ("in/a", "out/a", "in/b"):
         bucket.blob(name).upload_from_string("x")
         bucket.blob(name).delete()
-    eventually(lambda: len(sink.messages) == 2)
+    wait_until(lambda: len(sink.messages) == 2)
     assert sink.events == [("OBJECT_FINALIZE", "in/a"), ("OBJECT_FINALIZE", "in/b")]
 
 
-def test_a_dropped_file_is_told_when_it_is_closed(
-    bucket: storage.Bucket, sink: Sink, eventually: Eventually, tmp_path: Path
+def test_a_dropped_file_is_published_when_it_is_closed(
+    bucket: storage.Bucket, sink: Sink, tmp_path: Path
 ) -> None:
     ask_for(bucket)
     folder = tmp_path / "buckets" / "bucket"
@@ -135,14 +133,14 @@ def test_a_dropped_file_is_told_when_it_is_closed(
         writer.flush()
         (folder / "b" / "c").mkdir(parents=True)
         (folder / "b" / "c" / "d").write_text("y")
-        eventually(lambda: bool(sink.messages))
+        wait_until(lambda: bool(sink.messages))
         assert sink.events == [("OBJECT_FINALIZE", "b/c/d")]
-    eventually(lambda: len(sink.messages) == 2)
+    wait_until(lambda: len(sink.messages) == 2)
     assert sink.events[1:] == [("OBJECT_FINALIZE", "a")]
 
 
-def test_every_file_of_a_dropped_tree_is_told_once(
-    bucket: storage.Bucket, sink: Sink, eventually: Eventually, tmp_path: Path
+def test_every_file_of_a_dropped_tree_is_published_once(
+    bucket: storage.Bucket, sink: Sink, tmp_path: Path
 ) -> None:
     ask_for(bucket)
     folder = tmp_path / "buckets" / "bucket"
@@ -150,48 +148,42 @@ def test_every_file_of_a_dropped_tree_is_told_once(
     for name in sorted(wanted):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
-    eventually(lambda: len(sink.messages) >= len(wanted))
+    wait_until(lambda: len(sink.messages) >= len(wanted))
     assert sorted(sink.events) == sorted(("OBJECT_FINALIZE", name) for name in wanted)
 
 
-def test_nothing_is_lost_while_pubsub_is_down_or_the_emulator_is(
-    tmp_path: Path, connect: Connect, eventually: Eventually
-) -> None:
+def test_nothing_is_lost_while_pubsub_is_down_or_the_emulator_is(tmp_path: Path) -> None:
     down = Sink()
     down.down.set()
-    with serve(tmp_path, publish=down) as url, connect(url) as client:
+    with serve(tmp_path, publish=down) as url, client_of(url) as client:
         bucket = client.create_bucket("bucket")
         ask_for(bucket)
         bucket.blob("a").upload_from_string("x")
     (tmp_path / "buckets" / "bucket" / "b").write_text("y")
     up = Sink()
     with serve(tmp_path, publish=up):
-        eventually(lambda: len(up.messages) == 2)
+        wait_until(lambda: len(up.messages) == 2)
     assert up.events == [("OBJECT_FINALIZE", "a"), ("OBJECT_FINALIZE", "b")]
-    with serve(tmp_path, publish=up) as url, connect(url) as client:
+    with serve(tmp_path, publish=up) as url, client_of(url) as client:
         client.bucket("bucket").blob("c").upload_from_string("z")
-        eventually(lambda: len(up.messages) == 3)
+        wait_until(lambda: len(up.messages) == 3)
     assert up.events[2] == ("OBJECT_FINALIZE", "c")
 
 
-def test_deliveries_go_on_when_pubsub_comes_back(
-    bucket: storage.Bucket, sink: Sink, eventually: Eventually
-) -> None:
+def test_deliveries_resume_when_pubsub_is_back(bucket: storage.Bucket, sink: Sink) -> None:
     ask_for(bucket)
     sink.down.set()
     bucket.blob("a").upload_from_string("x")
     sink.down.clear()
-    eventually(lambda: sink.events == [("OBJECT_FINALIZE", "a")])
+    wait_until(lambda: sink.events == [("OBJECT_FINALIZE", "a")])
 
 
-def test_a_message_that_pubsub_never_takes_holds_up_no_other(
-    bucket: storage.Bucket, sink: Sink, eventually: Eventually
-) -> None:
+def test_a_message_that_pubsub_never_takes_holds_up_no_other(bucket: storage.Bucket, sink: Sink) -> None:
     ask_for(bucket)
     sink.refused = "bad"
     for name in ("a", "bad", "b"):
         bucket.blob(name).upload_from_string("x")
-    eventually(lambda: [name for _, name in sink.events] == ["a", "b"])
+    wait_until(lambda: [name for _, name in sink.events] == ["a", "b"])
 
 
 @pytest.mark.parametrize(

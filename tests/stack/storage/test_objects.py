@@ -47,11 +47,6 @@ def test_a_new_version_replaces_the_old_whose_generation_is_gone(bucket: storage
         bucket.blob("a", generation=first).download_as_bytes()
 
 
-def test_an_empty_object_is_an_object(bucket: storage.Bucket) -> None:
-    bucket.blob("empty").upload_from_string("")
-    assert bucket.blob("empty").download_as_bytes() == b""
-
-
 def test_patching_merges_metadata_and_counts_metagenerations(bucket: storage.Bucket) -> None:
     blob = bucket.blob("a")
     blob.metadata = {"keep": "1", "drop": "2"}
@@ -65,15 +60,6 @@ def test_patching_merges_metadata_and_counts_metagenerations(bucket: storage.Buc
     assert found.metadata == {"keep": "1", "new": "3"}
     assert (found.generation, found.metageneration, found.content_type) == (generation, 2, "text/html")
     assert found.download_as_bytes() == b"x"
-
-
-def test_a_deleted_object_is_gone_and_cannot_be_deleted_again(bucket: storage.Bucket) -> None:
-    blob = bucket.blob("a")
-    blob.upload_from_string("x")
-    blob.delete()
-    assert not bucket.blob("a").exists()
-    with pytest.raises(exceptions.NotFound):
-        bucket.blob("a").delete()
 
 
 @pytest.mark.parametrize(
@@ -161,11 +147,3 @@ def test_composing_concatenates_without_an_md5(bucket: storage.Bucket) -> None:
     found = bucket.get_blob("whole")
     assert found.download_as_bytes() == b"000111222"
     assert (found.component_count, found.md5_hash, found.content_type) == (3, None, "text/plain")
-
-
-def test_many_objects_are_deleted_in_one_go(bucket: storage.Bucket) -> None:
-    blobs = [bucket.blob(str(number)) for number in range(5)]
-    for blob in blobs:
-        blob.upload_from_string("x")
-    bucket.delete_blobs(blobs)
-    assert list(bucket.list_blobs()) == []

@@ -21,17 +21,17 @@ def put(http: httpx.Client, bucket: storage.Bucket) -> Put:
     return upload
 
 
-def test_generation_zero_means_no_live_object(put: Put) -> None:
-    assert put("a", ifGenerationMatch=0).status_code == 200
-    refused = put("a", ifGenerationMatch=0)
+def test_generation_zero_means_no_live_object(put: Put, bucket: storage.Bucket) -> None:
+    assert put("a", b"first", ifGenerationMatch=0).status_code == 200
+    refused = put("a", b"second", ifGenerationMatch=0)
     assert refused.status_code == 412
     assert refused.json()["error"]["errors"][0]["reason"] == "conditionNotMet"
+    assert bucket.blob("a").download_as_bytes() == b"first"
 
 
 def test_a_compare_and_swap_succeeds_once_per_generation(put: Put) -> None:
     first = put("a").json()["generation"]
-    assert put("a", ifGenerationMatch=first).status_code == 200
-    assert put("a", ifGenerationMatch=first).status_code == 412
+    assert [put("a", ifGenerationMatch=first).status_code for _ in range(2)] == [200, 412]
 
 
 def test_a_write_conditional_on_some_live_object(put: Put) -> None:
@@ -64,7 +64,7 @@ def test_reads_are_conditional_too(put: Put, http: httpx.Client, bucket: storage
         assert code(generation=generation + 1) == 404
 
 
-def test_a_condition_on_an_etag_is_refused_rather_than_ignored(bucket: storage.Bucket) -> None:
+def test_a_condition_on_an_etag_is_refused(bucket: storage.Bucket) -> None:
     blob = bucket.blob("a")
     blob.upload_from_string("x")
     with pytest.raises(exceptions.MethodNotImplemented, match="ifGenerationMatch"):
@@ -85,14 +85,8 @@ def test_deletes_and_patches_are_conditional(bucket: storage.Bucket) -> None:
         bucket.blob("a").delete(if_generation_match=blob.generation)
 
 
-def test_a_refused_write_leaves_the_object_alone(put: Put, bucket: storage.Bucket) -> None:
-    put("a", b"first")
-    put("a", b"second", ifGenerationMatch=0)
-    assert bucket.blob("a").download_as_bytes() == b"first"
-
-
 @pytest.mark.parametrize("value", ["one", "-1", "", "1" * 30])
-def test_a_condition_that_is_no_number_is_refused(put: Put, value: str) -> None:
+def test_a_condition_other_than_a_number_is_refused(put: Put, value: str) -> None:
     answer = put("a", ifGenerationMatch=value)
     assert answer.status_code == 400
     assert "ifGenerationMatch" in answer.json()["error"]["message"]

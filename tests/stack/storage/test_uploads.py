@@ -163,7 +163,7 @@ def send(http: httpx.Client, location: str, content: bytes, content_range: str) 
     return http.put(location, content=content, headers={"content-range": content_range})
 
 
-def test_an_upload_tells_how_far_it_got_and_goes_on_from_there(
+def test_a_resumable_upload_reports_its_progress_and_continues_from_there(
     http: httpx.Client, bucket: storage.Bucket
 ) -> None:
     location = begin(http, bucket)

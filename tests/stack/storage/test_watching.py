@@ -1,14 +1,13 @@
 """The kernel's hints, without the rescans that would hide it if they were missing."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.stack.waiting import wait_until
 from trainstack.storage.drops.watching import Watch
-
-Eventually = Callable[[Callable[[], bool]], None]
 
 
 class Notes:
@@ -43,48 +42,40 @@ def notes(tmp_path: Path) -> Iterator[Notes]:
     watch.stop()
 
 
-def test_a_closed_a_moved_and_a_removed_file_are_each_pointed_at(
-    notes: Notes, tmp_path: Path, eventually: Eventually
-) -> None:
+def test_a_closed_a_moved_and_a_removed_file_are_each_reported(notes: Notes, tmp_path: Path) -> None:
     path = tmp_path / "bucket" / "a"
     with path.open("w") as writer:
-        eventually(lambda: notes.looked == ["bucket/a"])
+        wait_until(lambda: notes.looked == ["bucket/a"])
         writer.write("x")
-    eventually(lambda: notes.looked == ["bucket/a"] * 2)
+    wait_until(lambda: notes.looked == ["bucket/a"] * 2)
     path.rename(tmp_path / "bucket" / "b")
-    eventually(lambda: "bucket/b" in notes.looked)
+    wait_until(lambda: "bucket/b" in notes.looked)
     (tmp_path / "bucket" / "b").unlink()
-    eventually(lambda: notes.looked[-1] == "bucket/b" and len(notes.looked) >= 5)
+    wait_until(lambda: notes.looked[-1] == "bucket/b" and len(notes.looked) >= 5)
 
 
-def test_a_new_folder_is_pointed_at_and_watched_from_then_on(
-    notes: Notes, tmp_path: Path, eventually: Eventually
-) -> None:
+def test_a_new_folder_is_reported_and_watched_from_then_on(notes: Notes, tmp_path: Path) -> None:
     (tmp_path / "bucket" / "d").mkdir()
-    eventually(lambda: notes.refreshed == ["bucket/d/"])
+    wait_until(lambda: notes.refreshed == ["bucket/d/"])
     (tmp_path / "bucket" / "d" / "a").write_text("x")
-    eventually(lambda: "bucket/d/a" in notes.looked)
+    wait_until(lambda: "bucket/d/a" in notes.looked)
 
 
-def test_a_renamed_folder_is_known_by_its_new_name(
-    notes: Notes, tmp_path: Path, eventually: Eventually
-) -> None:
+def test_a_renamed_folder_is_known_by_its_new_name(notes: Notes, tmp_path: Path) -> None:
     (tmp_path / "bucket" / "old").mkdir()
-    eventually(lambda: notes.refreshed == ["bucket/old/"])
+    wait_until(lambda: notes.refreshed == ["bucket/old/"])
     (tmp_path / "bucket" / "old").rename(tmp_path / "bucket" / "new")
-    eventually(lambda: "bucket/new/" in notes.refreshed)
+    wait_until(lambda: "bucket/new/" in notes.refreshed)
     (tmp_path / "bucket" / "new" / "a").write_text("x")
-    eventually(lambda: "bucket/new/a" in notes.looked)
+    wait_until(lambda: "bucket/new/a" in notes.looked)
     assert "bucket/old/a" not in notes.looked
 
 
-def test_a_watched_folder_that_goes_is_pointed_at(
-    notes: Notes, tmp_path: Path, eventually: Eventually
-) -> None:
+def test_a_removed_watched_folder_is_reported(notes: Notes, tmp_path: Path) -> None:
     (tmp_path / "bucket" / "d").mkdir()
-    eventually(lambda: notes.refreshed == ["bucket/d/"])
+    wait_until(lambda: notes.refreshed == ["bucket/d/"])
     shutil.rmtree(tmp_path / "bucket" / "d")
-    eventually(lambda: len(notes.refreshed) >= 2)
+    wait_until(lambda: len(notes.refreshed) >= 2)
     assert set(notes.refreshed) == {"bucket/d/"}
 
 

@@ -2,10 +2,10 @@
 
 import json
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from trainstack.events.clients import Clients, clients_of
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.delivery import Delivery
 from trainstack.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
-from trainstack.functions import Function
+from trainstack.functions import Function, TopicTrigger, Trigger
 from trainstack.http import in_thread
 from trainstack.pubsub import serve
 
@@ -102,8 +102,13 @@ def recorder() -> Iterator[Recorder]:
     assert not recorder.faults, recorder.faults
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.02)
+def function(trigger: Trigger | None = None, *, retry: bool = True, **more: Any) -> Function:
+    """The function `f1` of the topic `topic-1`, if no other trigger is given."""
+    defaults: dict[str, Any] = {"timeout_s": 30, "memory_mib": 256, "concurrency": 8}
+    return Function(
+        name="f1",
+        entry_point="f1",
+        trigger=trigger or TopicTrigger(topic="topic-1"),
+        retry=retry,
+        **{**defaults, **more},
+    )

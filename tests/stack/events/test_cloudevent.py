@@ -62,7 +62,7 @@ def test_a_finalized_object_has_the_headers_that_eventarc_sends_and_its_resource
         ("a+b&c=d,e;f", "objects/a+b&c=d,e;f"),
     ],
 )
-def test_a_name_that_no_header_can_carry_is_percent_encoded(name: str, subject: str) -> None:
+def test_the_name_of_an_object_is_percent_encoded(name: str, subject: str) -> None:
     assert from_notification(notification(objectId=name)).headers["ce-subject"] == subject
 
 
@@ -78,7 +78,7 @@ def test_no_object_name_can_add_a_header(name: str) -> None:
     assert " " not in value
 
 
-def test_a_message_that_is_no_notification_is_refused_with_what_it_lacks() -> None:
+def test_a_message_other_than_a_notification_is_refused_with_what_it_lacks() -> None:
     message = Message(data=b"x", attributes={"bucketId": "b1"}, message_id="7", publish_time=WHEN)
     with pytest.raises(NotANotificationError, match=r"Message 7 .*'eventType', 'objectId', 'eventTime'"):
         from_notification(message)

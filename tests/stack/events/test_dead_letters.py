@@ -5,15 +5,16 @@ import json
 import pytest
 from google.cloud import pubsub_v1
 
+from tests.stack.waiting import wait_until
 from trainstack.events.backoff import Backoff
 from trainstack.events.clients import Clients
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
-from trainstack.functions import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
+from trainstack.functions import BucketTrigger, DeadLetter
 from trainstack.stack.provision import kept_subscription
 from trainstack.stack.topology import KeptTopic
 
-from .conftest import PROJECT, REGION, Deliver, Recorder, until
+from .conftest import PROJECT, REGION, Deliver, Recorder, function
 
 TOPIC = f"projects/{PROJECT}/topics/topic-1"
 DEAD = KeptTopic(
@@ -26,17 +27,7 @@ ATTEMPTS = 5
 POISON = b"poison"
 
 
-def function(trigger: Trigger | None = None, *, dead_letter: bool = True) -> Function:
-    return Function(
-        name="f1",
-        entry_point="f1",
-        trigger=trigger or TopicTrigger(topic="topic-1"),
-        timeout_s=30,
-        memory_mib=256,
-        concurrency=1,
-        retry=True,
-        dead_letter=DeadLetter(topic="dead", max_attempts=ATTEMPTS) if dead_letter else None,
-    )
+DEAD_LETTER = DeadLetter(topic="dead", max_attempts=ATTEMPTS)
 
 
 def keep_dead_letters(clients: Clients) -> None:
@@ -59,12 +50,14 @@ def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
         return 500 if "kind" in json.loads(event.body)["message"].get("attributes", {}) else 200
 
     recorder.answer = answer
-    with deliver(function(), recorder):
+    with deliver(function(concurrency=1, dead_letter=DEAD_LETTER), recorder):
         clients.publisher.publish(TOPIC, POISON, kind="poison").result(timeout=60)
         recorder.wait_for(1)
         burst = [clients.publisher.publish(TOPIC, b"%d" % number) for number in range(100)]
         wanted = {future.result(timeout=60) for future in burst}
-        until(lambda: wanted <= {event.headers["ce-id"] for event in recorder.events}, "the burst is through")
+        wait_until(
+            lambda: wanted <= {event.headers["ce-id"] for event in recorder.events}, "the burst is through"
+        )
         (letter,) = dead_letters(clients)
     poisoned = [event for event in recorder.events if event.headers["ce-id"] not in wanted]
     assert letter.data == POISON
@@ -80,7 +73,7 @@ def test_a_buckets_event_that_is_given_up_keeps_what_it_needs_to_be_put_back(
 ) -> None:
     keep_dead_letters(clients)
     recorder.answer = lambda _event: 503
-    uploads = function(BucketTrigger(bucket="inbox"))
+    uploads = function(BucketTrigger(bucket="inbox"), dead_letter=DEAD_LETTER)
     notification = {
         "eventType": "OBJECT_FINALIZE",
         "bucketId": "inbox",
@@ -99,7 +92,7 @@ def test_a_later_start_gives_an_older_subscription_its_dead_letter_topic(clients
     keep_dead_letters(clients)
     ensure_topic(clients.publisher, TOPIC)
     backoff = Backoff(min_s=0.1, max_s=0.4)
-    for dead_letter in (False, True):
+    for dead_letter in (None, DEAD_LETTER):
         wanted = function(dead_letter=dead_letter)
         transport = transport_of(wanted, project=PROJECT, region=REGION)
         ensure_subscription(clients.subscriber, subscription_of(wanted, transport, backoff))

@@ -18,25 +18,13 @@ from trainstack.events.eventarc import (
     subscription_of,
     transport_of,
 )
-from trainstack.functions import BucketTrigger, Function, TopicTrigger, Trigger
+from trainstack.functions import BucketTrigger
 from trainstack.publisher import Publisher
 from trainstack.storage import serve as serve_storage
 
-from .conftest import PROJECT, REGION, Deliver, Recorder
+from .conftest import PROJECT, REGION, Deliver, Recorder, function
 
 TOPIC = f"projects/{PROJECT}/topics/topic-1"
-
-
-def function(*, trigger: Trigger | None = None, retry: bool = True, concurrency: int = 8) -> Function:
-    return Function(
-        name="f1",
-        entry_point="f1",
-        trigger=trigger or TopicTrigger(topic="topic-1"),
-        timeout_s=30,
-        memory_mib=256,
-        concurrency=concurrency,
-        retry=retry,
-    )
 
 
 def publish(clients: Clients, count: int = 1) -> None:
@@ -125,16 +113,6 @@ def test_hundreds_of_events_all_arrive_once_when_all_are_acknowledged(
     assert len(recorder.events) == 500
 
 
-def test_events_published_while_nobody_delivers_wait(
-    clients: Clients, deliver: Deliver, recorder: Recorder
-) -> None:
-    with deliver(function(), recorder):
-        pass
-    publish(clients, count=3)
-    with deliver(function(), recorder):
-        assert len(recorder.wait_for(3)) == 3
-
-
 def test_an_event_without_an_answer_when_the_delivery_stops_comes_again(
     clients: Clients, deliver: Deliver, recorder: Recorder
 ) -> None:
@@ -163,7 +141,7 @@ def test_an_upload_arrives_as_a_finalized_object(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    uploads = function(trigger=BucketTrigger(bucket="inbox"))
+    uploads = function(BucketTrigger(bucket="inbox"))
     transport = transport_of(uploads, project=PROJECT, region=REGION)
     publisher = Publisher(host)
     with serve_storage(tmp_path / "storage", publish=publisher) as url, deliver(uploads, recorder):
@@ -184,10 +162,10 @@ def test_an_upload_arrives_as_a_finalized_object(
     assert event.headers["ce-subject"] == "objects/requests/a%20b.yaml"
 
 
-def test_a_message_that_is_no_notification_is_dropped_and_blocks_nothing(
+def test_a_message_other_than_a_notification_is_dropped_and_delays_no_other(
     clients: Clients, deliver: Deliver, recorder: Recorder
 ) -> None:
-    uploads = function(trigger=BucketTrigger(bucket="inbox"), concurrency=1)
+    uploads = function(BucketTrigger(bucket="inbox"), concurrency=1)
     transport = transport_of(uploads, project=PROJECT, region=REGION)
     with deliver(uploads, recorder):
         clients.publisher.publish(transport.topic_name, b"junk").result(timeout=60)

@@ -47,7 +47,7 @@ def test_hours_are_the_time_zones_hours_and_follow_its_summer_time() -> None:
         ("* * * * *", "../etc/passwd", "unknown time zone"),
     ],
 )
-def test_a_schedule_that_says_nothing_is_refused_with_the_reason(cron: str, time_zone: str, why: str) -> None:
+def test_an_invalid_schedule_is_refused_with_the_reason(cron: str, time_zone: str, why: str) -> None:
     with pytest.raises(BadScheduleError, match=why):
         schedule(cron, time_zone)
 

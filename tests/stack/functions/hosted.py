@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -91,13 +91,6 @@ def event(event_id: str = "1", **data: object) -> tuple[dict[str, str], bytes]:
         "Content-Type": "application/json",
     }
     return headers, json.dumps(data).encode()
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
-        time.sleep(0.02)
 
 
 def answered(instance: Instance, *given: Any) -> int:

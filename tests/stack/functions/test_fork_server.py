@@ -7,10 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.stack.waiting import wait_until
 from trainstack.functions import Instance, StartFailedError
 from trainstack.process.fork_server import ENVIRONMENT_BYTES
 
-from .hosted import SOURCES, Entries, answered, event, hosted, until
+from .hosted import SOURCES, Entries, answered, event, hosted
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_killed_function_leaves_the_others_running(both: dict[str, Instance]) 
     killed, other = both["tell"], both["show-settings"]
     before, untouched = killed.pid, other.pid
     killed.kill()
-    until(lambda: killed.pid not in (None, before), "a new process")
+    wait_until(lambda: killed.pid not in (None, before), "a new process")
     assert answered(killed, *event()) == 200
     assert other.pid == untouched
     assert server_of(killed) == server_of(other)
@@ -79,9 +80,9 @@ def test_functions_whose_server_is_killed_are_replaced(both: dict[str, Instance]
     old = {name: process_of(instance) for name, instance in both.items()}
     server_of(both["tell"]).kill()
     for name, instance in both.items():
-        until(lambda i=instance, n=name: i.pid not in (None, old[n].pid), f"a new process of {name}")  # type: ignore[misc]
+        wait_until(lambda i=instance, n=name: i.pid not in (None, old[n].pid), f"a new process of {name}")  # type: ignore[misc]
         assert answered(instance, *event()) == 200
-    until(lambda: not any(each.is_running() for each in old.values()), "the end of the old processes")
+    wait_until(lambda: not any(each.is_running() for each in old.values()), "the end of the old processes")
 
 
 def test_a_function_that_restarts_runs_the_source_as_it_is_then(
@@ -91,12 +92,14 @@ def test_a_function_that_restarts_runs_the_source_as_it_is_then(
     before, untouched = edited.pid, other.pid
     (source / "trainmaster" / "orchestrator" / "settings.py").write_text("WORD = 'as it was edited'\n")
     edited.kill()
-    until(lambda: edited.pid not in (None, before), "a new process")
+    wait_until(lambda: edited.pid not in (None, before), "a new process")
     assert answered(edited, *event()) == 200
-    until(lambda: "as it was edited" in str(entries.of("stdout")), "the edited word")
+    wait_until(lambda: "as it was edited" in str(entries.of("stdout")), "the edited word")
     assert other.pid == untouched
     other.kill()
-    until(lambda: other.pid not in (None, untouched), "a new process of the function of the first server")
+    wait_until(
+        lambda: other.pid not in (None, untouched), "a new process of the function of the first server"
+    )
 
 
 def test_too_large_an_environment_fails_the_start_with_both_sizes(tmp_path: Path) -> None:

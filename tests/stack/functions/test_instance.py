@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from tests.stack.waiting import wait_until
 from trainstack.functions import Instance, StartFailedError
 
-from .hosted import DEADLINE_S, SOURCES, Entries, answered, event, hosted, until
+from .hosted import DEADLINE_S, SOURCES, Entries, answered, event, hosted
 
 ROOT = Path(__file__).parents[3]
 SHARED = {"GOOGLE_CLOUD_PROJECT": "p1", "TRAINMASTER_REGION": "us-central1"}
@@ -50,7 +51,7 @@ def run(tmp_path: Path, entries: Entries) -> Run:
 def _family(pid: int) -> list[psutil.Process]:
     """The master and its workers; gunicorn listens a moment before it forks the first."""
     master = psutil.Process(pid)
-    until(lambda: bool(master.children()), "gunicorn has its worker")
+    wait_until(lambda: bool(master.children()), "gunicorn has its worker")
     return [master, *master.children(recursive=True)]
 
 
@@ -68,7 +69,7 @@ def test_a_function_has_the_platforms_environment_and_nothing_of_this_shells(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json")
     with run("tell") as instance:
         assert instance.post(*event(n=1)) == 200
-        until(lambda: bool(entries.of("stdout")), "the line in Cloud Logging")
+        wait_until(lambda: bool(entries.of("stdout")), "the line in Cloud Logging")
         port = instance.url.rpartition(":")[2]
     (line, *_) = entries.of("stdout")
     assert line["severity"] == "NOTICE"
@@ -94,7 +95,7 @@ def test_printed_lines_are_in_the_file_and_in_cloud_logging_under_the_functions_
 ) -> None:
     with run("tell") as instance:
         instance.post(*event("e-7"))
-        until(lambda: bool(entries.of("stderr")) and len(entries.of("stdout")) == 2, "all lines")
+        wait_until(lambda: bool(entries.of("stderr")) and len(entries.of("stdout")) == 2, "all lines")
     text = (tmp_path / "logs" / "tell.log").read_text()
     assert "plain out" in text
     assert "plain err" in text
@@ -119,7 +120,7 @@ def test_a_function_that_raises_answers_500_and_goes_on(run: Run, entries: Entri
         pid = instance.pid
         assert [instance.post(*event(str(number))) for number in range(3)] == [500, 500, 500]
         assert instance.pid == pid
-        until(lambda: "no luck with 2" in str(entries.kept), "the traceback")
+        wait_until(lambda: "no luck with 2" in str(entries.kept), "the traceback")
     assert {entry["severity"] for entry in entries.of("requests")} == {"ERROR"}
 
 
@@ -127,17 +128,17 @@ def test_a_function_that_raises_answers_500_and_goes_on(run: Run, entries: Entri
 def test_a_function_that_takes_longer_than_its_timeout_is_answered_for_with_504(run: Run) -> None:
     with run("linger", timeout_s=1) as instance:
         assert instance.post(*event(sleep_s=3)) == 504
-        until(lambda: instance.post(*event(sleep_s=0)) == 200, "an answer in time")
+        wait_until(lambda: instance.post(*event(sleep_s=0)) == 200, "an answer in time")
 
 
 def test_a_process_that_dies_is_answered_for_with_502_and_replaced(run: Run, entries: Entries) -> None:
     with run("end") as instance:
         first = instance.pid
         assert instance.post(*event()) == 502
-        until(lambda: instance.pid not in (None, first), "a new process")
+        wait_until(lambda: instance.pid not in (None, first), "a new process")
         second = instance.pid
         assert answered(instance, *event()) == 502  # it was given the event, and died of it too
-        until(lambda: instance.pid not in (None, second), "a third process")
+        wait_until(lambda: instance.pid not in (None, second), "a third process")
     assert sum("ended with status -9" in entry["textPayload"] for entry in entries.of("varlog%2Fsystem")) == 2
 
 
@@ -150,21 +151,23 @@ def test_a_request_that_comes_between_two_processes_waits_for_the_next(run: Run)
             with contextlib.suppress(psutil.NoSuchProcess):  # the guard ends those whose master is gone
                 process.kill()
         # Until the last of them is gone, the port accepts connections that no process answers.
-        until(lambda: all(_is_over(process) for process in everyone), "the end of all processes")
+        wait_until(lambda: all(_is_over(process) for process in everyone), "the end of all processes")
         assert answered(instance, *event()) == 200
         assert instance.pid != before
 
 
-def test_a_function_that_cannot_be_imported_fails_the_start_with_its_output(run: Run) -> None:
-    with (
-        pytest.raises(StartFailedError, match=r"(?s)Function tell .*a dependency is not installed"),
-        run("tell", source="broken"),
-    ):
-        pass
-
-
-def test_an_entry_point_that_is_not_there_fails_the_start_with_its_name(run: Run) -> None:
-    with pytest.raises(StartFailedError, match=r"(?s)no_such_function"), run("no_such_function"):
+@pytest.mark.parametrize(
+    ("entry_point", "source", "words"),
+    [
+        ("tell", "broken", "Function tell .*a dependency is not installed"),
+        ("no_such_function", "loud", "no_such_function"),
+    ],
+    ids=["fails to import", "missing entry point"],
+)
+def test_a_function_that_cannot_be_loaded_fails_the_start_with_the_reason(
+    run: Run, entry_point: str, source: str, words: str
+) -> None:
+    with pytest.raises(StartFailedError, match=f"(?s){words}"), run(entry_point, source=source):
         pass
 
 
@@ -191,14 +194,14 @@ def test_the_staged_copy_runs_and_not_a_trainmaster_that_is_installed(
         settings.write_text(f"WORD = {word!r}\n")
         with run("show_settings", source=tmp_path / "staged", PYTHONPATH=str(ROOT)) as instance:
             assert instance.post(*event()) == 200
-            until(lambda word=word: word in str(entries.of("stdout")), f"the settings {word}")  # type: ignore[misc]
+            wait_until(lambda word=word: word in str(entries.of("stdout")), f"the settings {word}")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
     "sent",
     [
         b"",
-        # These wait until the function has given up on as many clients as it has threads, three times.
+        # These wait until the function has given up on as many clients as it has threads, and on one more.
         pytest.param(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n", marks=pytest.mark.slow(seconds=32)),
         pytest.param(
             b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{",
@@ -210,7 +213,7 @@ def test_the_staged_copy_runs_and_not_a_trainmaster_that_is_installed(
 def test_clients_that_never_finish_a_request_delay_no_event_and_are_cut_off(run: Run, sent: bytes) -> None:
     with run("tell") as instance, contextlib.ExitStack() as open_sockets:
         address = ("127.0.0.1", urlsplit(instance.url).port)
-        stuck = [open_sockets.enter_context(socket.create_connection(address)) for _ in range(12)]
+        stuck = [open_sockets.enter_context(socket.create_connection(address)) for _ in range(5)]
         for each in stuck:
             each.sendall(sent)
             each.settimeout(DEADLINE_S)

@@ -16,7 +16,7 @@ from tests.stack.logging.stack import JOB_LOG, RESOURCE, Stack, service_entry
 HERE = Resource(type="global", labels={})
 
 
-def test_what_the_client_logs_it_reads_back(stack: Stack) -> None:
+def test_the_client_reads_back_what_it_logged(stack: Stack) -> None:
     logger = stack.client.logger("ml.googleapis.com%2F123", resource=HERE)
     resource = Resource(type="ml_job", labels=RESOURCE["labels"])
     logger.log_text(
@@ -81,7 +81,7 @@ def test_a_page_ends_before_a_long_search_does_and_leads_on(stack: Stack) -> Non
     assert entry.payload == texts[-1]
 
 
-def test_a_sink_lives_through_the_clients_hands(stack: Stack) -> None:
+def test_a_sink_is_created_changed_and_deleted_by_the_client(stack: Stack) -> None:
     destination = "pubsub.googleapis.com/projects/p1/topics/t-1"
     sink = stack.client.sink("s1", filter_="severity>=ERROR", destination=destination)
     assert not sink.exists()
@@ -101,10 +101,9 @@ def test_a_sink_lives_through_the_clients_hands(stack: Stack) -> None:
         sink.delete()
 
 
-def test_a_bad_filter_is_refused_with_its_place(stack: Stack) -> None:
-    with pytest.raises(BadRequest, match="unexpected '=' at line 2, column 12"):
-        list(stack.client.list_entries(filter_='timestamp>="2026-01-01T00:00:00Z" AND\nseverity = = 3'))
+def test_an_invalid_filter_is_refused_in_lists_and_sinks(stack: Stack) -> None:
+    with pytest.raises(BadRequest, match="unexpected '='"):
+        list(stack.client.list_entries(filter_="severity = = 3"))
+    destination = "pubsub.googleapis.com/projects/p1/topics/t-1"
     with pytest.raises(BadRequest, match="no field 'thud'"):
-        stack.client.sink(
-            "s1", filter_="thud=1", destination="pubsub.googleapis.com/projects/p1/topics/t-1"
-        ).create()
+        stack.client.sink("s1", filter_="thud=1", destination=destination).create()

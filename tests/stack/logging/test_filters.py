@@ -1,6 +1,7 @@
 """The query language: what its filters mean, and evaluation against a simple model."""
 
 import contextlib
+import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.stack.logging.stack import service_entry
+from tests.stack.logging.stack import JOB_LOG, service_entry
 from trainstack.logging.filters import FilterError, FilterTooCostlyError, Work, parse_filter
+from trainstack.logging.structured import entry_from_line
 
 ENTRY: dict[str, object] = {
     **service_entry("Job completed successfully."),
@@ -136,22 +138,47 @@ def test_a_filter_means_what_the_reference_says(text: str, expected: bool) -> No
         ("NOT " * 4900 + "a", "nested too deeply"),
     ],
 )
-def test_what_is_no_filter_is_refused_with_place_and_reason(text: str, reason: str) -> None:
+def test_an_invalid_filter_is_refused_with_place_and_reason(text: str, reason: str) -> None:
     with pytest.raises(FilterError, match=reason):
         passes(text)
 
 
-def test_the_deployed_filter_is_one() -> None:
-    text = (Path(__file__).parents[3] / "trainmaster" / "deploy" / "log_sink.filter").read_text()
-    assert passes(text)
-    assert not passes(text, {**ENTRY, "textPayload": "Job is preparing."})
-    running = {**ENTRY, "textPayload": "Job is running."}
-    assert passes(text, running)
-    for entry in (ENTRY, running):
-        assert not passes(text, {**entry, "labels": {"ml.googleapis.com/trial_id": "1"}})
-        assert passes(text, {**entry, "labels": {"ml.googleapis.com/trial_id": ""}})
+DEPLOYED = (Path(__file__).parents[3] / "trainmaster" / "deploy" / "log_sink.filter").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Job is preparing.", False),
+        ("Job is running.", True),
+        ("Job failed.", True),
+        ("Job completed successfully.", True),
+    ],
+)
+def test_the_deployed_filter_takes_the_start_and_end_of_a_job(line: str, *, expected: bool) -> None:
+    entry = {**ENTRY, "textPayload": line}
+    assert passes(DEPLOYED, entry) is expected
+    assert passes(DEPLOYED, {**entry, "labels": {"ml.googleapis.com/trial_id": ""}}) is expected
+    assert not passes(DEPLOYED, {**entry, "labels": {"ml.googleapis.com/trial_id": "1"}})
+
+
+def test_the_deployed_filter_takes_no_error_of_a_replica_as_the_end_of_its_job() -> None:
     cause = "The replica workerpool0-0 exited with a non-zero status of 1."
-    assert not passes(text, {**ENTRY, "textPayload": cause, "severity": "ERROR"})  # "Job failed." follows
+    assert not passes(DEPLOYED, {**ENTRY, "textPayload": cause, "severity": "ERROR"})  # "Job failed." follows
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        {"event": "model_exported", "message": "Job completed successfully."},
+        {"message": "Job failed.", "task_name": "service", "resource": {"labels": {"task_name": "service"}}},
+        {"message": "Job is running.", "severity": "ERROR", "logging.googleapis.com/labels": {"a": "b"}},
+    ],
+)
+def test_the_deployed_filter_takes_nothing_that_a_replica_prints(printed: dict[str, object]) -> None:
+    chief = {"type": "ml_job", "labels": {"job_id": "123", "project_id": "p1", "task_name": "workerpool0-0"}}
+    entry = entry_from_line(json.dumps(printed), "stdout")
+    assert not passes(DEPLOYED, {"logName": JOB_LOG, "resource": chief, **entry})
 
 
 @given(st.text(max_size=40) | st.text('severity=():"-~<>!.*ANDORNOT 1', max_size=40))
@@ -225,7 +252,7 @@ def test_evaluation_agrees_with_a_simple_model(filter_: Modelled, entry: dict[st
         'logName="PROJECTS/p1/logs/ml.googleapis.com%2F123" AND (severity>=INFO AND textPayload:job)',
     ],
 )
-def test_what_a_list_looks_up_never_leaves_out_what_the_filter_takes(text: str) -> None:
+def test_the_bounds_of_a_list_leave_out_no_entry_that_the_filter_takes(text: str) -> None:
     bounds = dict(parse_filter(text).bounds)
     assert passes(text)
     assert bounds

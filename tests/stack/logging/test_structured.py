@@ -1,4 +1,4 @@
-"""What a line of output becomes."""
+"""The entry that a line of output becomes."""
 
 import json
 from collections.abc import Mapping

@@ -4,10 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.stack.waiting import wait_until
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -35,25 +37,29 @@ def parent() -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
+def pids_of(parent: "subprocess.Popen[str]") -> list[int]:
+    """The tree that it started, which it prints."""
+    assert parent.stdout is not None
+    return [int(word) for word in parent.stdout.readline().split()]
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
 def test_whatever_ends_the_parent_ends_its_whole_tree_and_the_watcher(
-    parent: "subprocess.Popen[str]", number: int, eventually: Callable[[Callable[[], bool], str], None]
+    parent: "subprocess.Popen[str]", number: int
 ) -> None:
-    assert parent.stdout is not None
-    pids = [int(word) for word in parent.stdout.readline().split()]
+    pids = pids_of(parent)
     assert len(pids) == 7
     assert all(lives(pid) for pid in pids)
     parent.send_signal(number)
     assert parent.wait(60) != 0
-    eventually(lambda: not any(lives(pid) for pid in pids), f"all of {pids} end")
+    wait_until(lambda: not any(lives(pid) for pid in pids), f"all of {pids} end")
 
 
 def test_ctrl_c_in_the_terminal_reaches_the_watcher_and_does_not_end_it(
-    parent: "subprocess.Popen[str]", eventually: Callable[[Callable[[], bool], str], None]
+    parent: "subprocess.Popen[str]",
 ) -> None:
-    assert parent.stdout is not None
-    pids = [int(word) for word in parent.stdout.readline().split()]
+    pids = pids_of(parent)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         os.kill(pids[-1], number)
     parent.kill()
-    eventually(lambda: not any(lives(pid) for pid in pids), f"all of {pids} end")
+    wait_until(lambda: not any(lives(pid) for pid in pids), f"all of {pids} end")

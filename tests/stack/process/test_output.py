@@ -97,7 +97,7 @@ def test_between_the_lines_of_a_flood_others_have_their_turn(pipe: Pipe) -> None
     assert turns_before_batch == sorted(set(turns_before_batch))
 
 
-def test_a_pipe_that_a_stranger_keeps_writing_to_is_left_in_the_end(pipe: Pipe) -> None:
+def test_a_pipe_that_another_process_keeps_writing_to_is_left_in_the_end(pipe: Pipe) -> None:
     over = threading.Event()
 
     def write() -> None:
@@ -121,7 +121,7 @@ def test_a_pipe_that_a_stranger_keeps_writing_to_is_left_in_the_end(pipe: Pipe) 
     assert set(heard) == {b"more"}
 
 
-def test_what_is_handed_over_slowly_is_no_silence(pipe: Pipe) -> None:
+def test_the_time_of_a_slow_listener_does_not_count_as_silence(pipe: Pipe) -> None:
     heard: list[bytes] = []
 
     async def work() -> None:
@@ -144,7 +144,7 @@ def test_what_is_handed_over_slowly_is_no_silence(pipe: Pipe) -> None:
     assert heard == [b"first", b"last"]
 
 
-def test_a_listener_that_does_not_come_back_is_waited_for_only_so_long(pipe: Pipe) -> None:
+def test_a_listener_that_never_returns_is_abandoned_after_a_limit(pipe: Pipe) -> None:
     async def work() -> None:
         async def stands_still(_stream: Stream, _lines: list[bytes]) -> None:
             await asyncio.Event().wait()
@@ -155,7 +155,7 @@ def test_a_listener_that_does_not_come_back_is_waited_for_only_so_long(pipe: Pip
     drained(work)
 
 
-def test_an_event_loop_that_stands_still_again_and_again_is_no_silence(pipe: Pipe) -> None:
+def test_the_time_of_a_blocked_event_loop_does_not_count_as_silence(pipe: Pipe) -> None:
     heard: list[bytes] = []
 
     async def work() -> None:
@@ -175,7 +175,7 @@ def test_an_event_loop_that_stands_still_again_and_again_is_no_silence(pipe: Pip
     assert heard == [b"one", b"two"]
 
 
-def test_what_a_listener_raises_is_raised(pipe: Pipe) -> None:
+def test_an_error_of_a_listener_is_raised(pipe: Pipe) -> None:
     def refuse(_stream: Stream, _lines: list[bytes]) -> None:
         raise OSError("no room")
 

@@ -15,14 +15,6 @@ from google.pubsub_v1 import PublisherClient as PlainPublisher
 _NUMBERS = itertools.count()
 
 
-def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 60) -> None:
-    """Return when the condition holds; fail after the time."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, f"waited {timeout_s} s in vain for {what}"
-        time.sleep(0.01)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Clients:
     """The official clients on one server, and names that no other test uses."""

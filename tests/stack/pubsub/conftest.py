@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.stack.pubsub.clients import Clients, connected, wait_for
+from tests.stack.pubsub.clients import Clients, connected
+from tests.stack.waiting import wait_until
 from trainstack import pubsub
 
 
@@ -37,7 +38,7 @@ def _official(jar: Path) -> Iterator[str]:
     command = ["java", "-jar", str(jar), "--host=127.0.0.1", f"--port={port}"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: _listens(port), f"the official emulator on port {port}", timeout_s=30)
+        wait_until(lambda: _listens(port), f"the official emulator on port {port}", within_s=30)
         yield f"127.0.0.1:{port}"
     finally:
         process.kill()

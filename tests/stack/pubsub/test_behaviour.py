@@ -1,4 +1,4 @@
-"""What Google's emulator and ours do alike: one suite over both."""
+"""Behaviour that Google's emulator and ours share: one suite over both."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,8 @@ import pytest
 from google.api_core.exceptions import AlreadyExists, InvalidArgument, NotFound
 from google.cloud import pubsub_v1
 
-from tests.stack.pubsub.clients import Clients, wait_for
+from tests.stack.pubsub.clients import Clients
+from tests.stack.waiting import wait_until
 
 
 def texts(received: list[pubsub_v1.types.ReceivedMessage]) -> list[str]:
@@ -113,7 +114,7 @@ def test_a_stream_brings_messages_and_takes_acknowledgements(either: Clients) ->
 
     with either.streaming(subscription, take):
         either.publish(topic, "one", "two")
-        wait_for(lambda: len(seen) == 3, "two messages and a second delivery")
+        wait_until(lambda: len(seen) == 3, "two messages and a second delivery")
     assert sorted(set(seen)) == ["one", "two"]
     assert either.peek(subscription) == []
 

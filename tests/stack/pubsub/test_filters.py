@@ -52,7 +52,7 @@ def test_a_filter_looks_at_attributes_alone(text: str, passes: bool) -> None:
         ('attributes.a = "\\q"', 16),
     ],
 )
-def test_what_is_no_filter_is_refused_with_the_place(text: str, column: int) -> None:
+def test_an_invalid_filter_is_refused_with_the_place(text: str, column: int) -> None:
     with pytest.raises(InvalidArgument, match=f"column {column}"):
         parse_filter(text)
 

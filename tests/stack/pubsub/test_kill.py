@@ -1,4 +1,4 @@
-"""What survives a SIGKILL: everything whose call had returned."""
+"""Everything whose call had returned survives a SIGKILL."""
 
 import contextlib
 import os

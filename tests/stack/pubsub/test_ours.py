@@ -1,7 +1,6 @@
-"""What our emulator does and Google's does not, or does otherwise."""
+"""Behaviour of our emulator that Google's does not share."""
 
 import contextlib
-import functools
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,8 @@ from google.cloud import pubsub_v1
 from google.protobuf.duration_pb2 import Duration
 from google.pubsub_v1 import PublisherClient as PlainPublisher
 
-from tests.stack.pubsub.clients import Clients, wait_for
+from tests.stack.pubsub.clients import Clients
+from tests.stack.waiting import wait_until
 from trainstack import pubsub
 from trainstack.sqlite import StateInUseError
 
@@ -53,8 +53,8 @@ def test_a_subscription_that_owes_too_much_refuses_more_until_some_is_acknowledg
     ours.publish(topic, "third")
 
 
-@pytest.mark.parametrize("wrong", ["attributes.a = b", 'data = "x"', "x" * 257])
-def test_a_filter_that_is_none_is_refused_when_the_subscription_is_created(ours: Clients, wrong: str) -> None:
+@pytest.mark.parametrize("wrong", ["attributes.a = b", "x" * 257], ids=["not a filter", "too long"])
+def test_an_invalid_filter_is_refused_when_the_subscription_is_created(ours: Clients, wrong: str) -> None:
     with pytest.raises(InvalidArgument, match="Invalid filter"):
         ours.subscription(ours.topic(), filter=wrong)
 
@@ -77,24 +77,24 @@ def test_a_filter_is_fixed_at_creation(ours: Clients) -> None:
         {"bigquery_config": {"table": "p.d.t"}},
     ],
 )
-def test_a_setting_that_is_not_imitated_is_refused_by_its_name(
-    ours: Clients, config: dict[str, object]
-) -> None:
+def test_an_unsupported_setting_is_refused_by_its_name(ours: Clients, config: dict[str, object]) -> None:
     with pytest.raises(MethodNotImplemented, match=f"does not support {next(iter(config))}"):
         ours.subscription(ours.topic(), **config)
 
 
-def test_a_method_that_is_not_imitated_is_refused_by_its_name(ours: Clients) -> None:
+def test_an_unsupported_method_is_refused_by_its_name(ours: Clients) -> None:
     topic = ours.topic()
     subscription = ours.subscription(topic)
-    with pytest.raises(MethodNotImplemented, match=r"does not support .*/Seek;"):
-        ours.subscriber.seek(request={"subscription": subscription, "time": datetime.now(UTC)})
-    with pytest.raises(MethodNotImplemented, match=r"does not support .*/DetachSubscription;"):
-        ours.publisher.detach_subscription(request={"subscription": subscription})
-    with pytest.raises(MethodNotImplemented, match=r"does not support .*/ModifyPushConfig;"):
-        ours.subscriber.modify_push_config(subscription=subscription, push_config={})
-    with pytest.raises(MethodNotImplemented, match=r"does not support .*/GetIamPolicy;"):
-        ours.publisher.get_iam_policy(request={"resource": topic})
+    request = {"subscription": subscription}
+    calls = {
+        "Seek": lambda: ours.subscriber.seek(request={**request, "time": datetime.now(UTC)}),
+        "DetachSubscription": lambda: ours.publisher.detach_subscription(request=request),
+        "ModifyPushConfig": lambda: ours.subscriber.modify_push_config(**request, push_config={}),
+        "GetIamPolicy": lambda: ours.publisher.get_iam_policy(request={"resource": topic}),
+    }
+    for name, call in calls.items():
+        with pytest.raises(MethodNotImplemented, match=f"does not support .*/{name};"):
+            call()
 
 
 def test_a_retry_policy_holds_a_failed_message_back(ours: Clients) -> None:
@@ -137,18 +137,14 @@ def test_a_stream_never_holds_more_than_its_flow_control_allows(ours: Clients) -
     taken: list[pubsub_v1.subscriber.message.Message] = []
     control = pubsub_v1.types.FlowControl(max_messages=10)
     with ours.streaming(subscription, taken.append, flow_control=control):
-        wait_for(lambda: len(taken) == 10, "ten messages")
+        wait_until(lambda: len(taken) == 10, "ten messages")
         waiting = ours.peek(subscription)
         assert len(waiting) == 20
         ours.nack(subscription, *waiting)
         for seen in range(30):
-            wait_for(functools.partial(_longer, taken, seen), "the next message")
+            wait_until(lambda seen=seen: len(taken) > seen, "the next message")  # type: ignore[misc]
             taken[seen].ack()
     assert len({message.message_id for message in taken}) == 30
-
-
-def _longer(taken: list[pubsub_v1.subscriber.message.Message], length: int) -> bool:
-    return len(taken) > length
 
 
 def test_two_streams_share_the_messages(ours: Clients) -> None:
@@ -173,7 +169,7 @@ def test_two_streams_share_the_messages(ours: Clients) -> None:
         ours.streaming(subscription, into(both[1], began[1]), flow_control=control),
     ):
         published = ours.publish(topic, *(str(number) for number in range(200)))
-        wait_for(lambda: len(both[0]) + len(both[1]) >= 200, "all messages")
+        wait_until(lambda: len(both[0]) + len(both[1]) >= 200, "all messages")
     assert sorted(both[0] + both[1]) == sorted(published)
     assert both[0]
     assert both[1]
@@ -203,7 +199,7 @@ def test_a_setting_outside_its_range_is_refused_with_the_value_and_the_range(
         ours.subscription(ours.topic(), **config)
 
 
-def test_what_is_too_large_is_refused_with_the_limit(ours: Clients) -> None:
+def test_too_large_a_message_or_attribute_is_refused_with_the_limit(ours: Clients) -> None:
     topic = ours.topic()
     with pytest.raises(InvalidArgument, match="maximum value is 10000000"):
         ours.publish(topic, "x" * 10_000_001)

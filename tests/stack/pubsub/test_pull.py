@@ -1,4 +1,4 @@
-"""What a pull gives to a caller who waits no longer."""
+"""A pull whose caller no longer waits."""
 
 import asyncio
 from pathlib import Path
@@ -12,7 +12,7 @@ from trainstack.pubsub.store import Store
 TOPIC, SUBSCRIPTION = "projects/p1/topics/topic", "projects/p1/subscriptions/subscription"
 
 
-def test_whoever_is_gone_is_given_nothing_and_the_next_one_everything(tmp_path: Path) -> None:
+def test_a_caller_who_is_gone_gets_nothing_and_the_next_one_everything(tmp_path: Path) -> None:
     async def pulled() -> tuple[int, int]:
         service = Service(store)
         messages = Messages(service)

@@ -1,4 +1,4 @@
-"""What a hostile program of a job tries, each attempt with its outcome: run it as a program, with no import of ours.
+"""The attempts of a hostile program of a job, each with its outcome: run it as a program, with no import of ours.
 
 Prints a JSON object: from the name of an attempt to the names of the errors that it met, or to what it got.
 """

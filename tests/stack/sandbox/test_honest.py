@@ -1,4 +1,4 @@
-"""What training programs do works in a confinement, as root or as another user."""
+"""Usual training programs work in a confinement, as root or as another user."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a program takes of this machine is bounded where the user of the stack may set bounds."""
+"""The share of this machine that a program takes is bounded where the user of the stack may set bounds."""
 
 import contextlib
 import json

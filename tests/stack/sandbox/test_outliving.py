@@ -5,13 +5,13 @@ import os
 import secrets
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.stack.waiting import wait_until
 from trainstack.sandbox.limits import remove_group
 from trainstack.sandbox.probe import obstacle
 
@@ -79,15 +79,8 @@ def test_a_program_ends_with_its_launcher_whatever_it_does_to_its_init(user: Use
             assert process.stdout.readline() == "ready\n"
             (launcher,) = psutil.Process(process.pid).children()
             launcher.kill()
-        _eventually(lambda: _with(word) == [])
-        _eventually(lambda: remove_group(f"trainmaster-test-{process.pid}"))
-
-
-def _eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "not within 20 s"
-        time.sleep(0.02)
+        wait_until(lambda: _with(word) == [])
+        wait_until(lambda: remove_group(f"trainmaster-test-{process.pid}"))
 
 
 REPLACES_PYTHON = """

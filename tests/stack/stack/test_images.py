@@ -36,7 +36,7 @@ def test_a_user_may_provide_the_projects_own_image(tmp_path: Path, tree: Path) -
     assert ProvidedImages(tmp_path, {URI: tmp_path})[URI] == tree
 
 
-def test_what_can_provide_no_image_is_refused_all_at_once_and_nothing_is_kept(
+def test_folders_that_cannot_provide_images_are_refused_at_once_and_none_is_kept(
     tmp_path: Path, tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty").mkdir()

@@ -3,12 +3,12 @@
 import fcntl
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.ready_stack import announce
+from tests.stack.waiting import wait_until
 from trainmaster.cli.command import main
 from trainmaster.cli.exits import Exit
 from trainstack.find import read_stack_env, was_stopped
@@ -113,7 +113,7 @@ def test_the_project_of_the_folder_is_accepted_and_so_is_a_folder_that_names_non
     refuse_other_project(tmp_path, "own", "us-central1")
 
 
-def test_ports_are_found_again_and_damage_to_them_is_no_matter(tmp_path: Path) -> None:
+def test_ports_are_read_back_and_a_damaged_file_of_them_is_ignored(tmp_path: Path) -> None:
     state = StateFolder(tmp_path)
     assert state.ports() == {}
     state.keep_ports({"storage": 4443})
@@ -123,18 +123,11 @@ def test_ports_are_found_again_and_damage_to_them_is_no_matter(tmp_path: Path) -
     state.close()
 
 
-def until_it_has_its_command_line(pid: int) -> None:
-    """A process that has just started may not have one yet; that tells it apart from others."""
-    deadline = time.monotonic() + 60
-    while not Path(f"/proc/{pid}/cmdline").read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_folder_whose_watcher_still_ends_processes_is_waited_for(tmp_path: Path) -> None:
     state = StateFolder(tmp_path)
     with ProcessGuard() as guard:
-        until_it_has_its_command_line(guard.watcher_pid)
+        # A process that has just started may not have a command line yet; that tells it apart from others.
+        wait_until(lambda: Path(f"/proc/{guard.watcher_pid}/cmdline").read_bytes())
         state.own(watcher_pid=guard.watcher_pid)
         state.close()
         claimed = threading.Event()

@@ -114,7 +114,7 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
         ("cost: $5", "cannot read"),
     ],
 )
-def test_a_file_that_is_no_topology_is_refused(text: str, why: str, tmp_path: Path) -> None:
+def test_an_invalid_topology_file_is_refused(text: str, why: str, tmp_path: Path) -> None:
     path = tmp_path / "topology.yaml"
     path.write_text(text)
     with pytest.raises(BadTopologyError, match=why):

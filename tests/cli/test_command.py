@@ -42,12 +42,6 @@ def test_a_stack_that_does_not_answer_is_reported_without_a_traceback(tmp_path: 
     assert "Traceback" not in silent.err
 
 
-def test_missing_credentials_are_reported_with_what_to_do(tmp_path: Path) -> None:
-    missing = study(JOB, "--context", CLOUD, GOOGLE_APPLICATION_CREDENTIALS=str(tmp_path / "none.json"))
-    assert missing.status == 4
-    assert "gcloud auth application-default login" in missing.err
-
-
 def test_a_run_without_trials_is_not_found_and_the_message_names_another_verb(tmp_path: Path) -> None:
     with served_context(tmp_path) as served:
         served.write("ledger", "runs/plain.json", run_record(run_id="plain"))

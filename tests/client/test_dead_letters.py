@@ -238,10 +238,3 @@ def test_a_project_without_dead_letters_is_reported_with_what_is_missing(
 ) -> None:
     assert main(["dead-letters", "replay", "--subscription", "never-made"]) == 3
     assert "deploy it, or name another with --subscription" in capsys.readouterr().err
-
-
-def test_a_folder_without_a_stack_is_reported_with_how_to_start_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["dead-letters", "replay", "--context", f"local:{tmp_path}"]) == 4
-    assert f"trainmaster up --detach --state {tmp_path}" in capsys.readouterr().err

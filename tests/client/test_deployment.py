@@ -1,14 +1,12 @@
 """A deployment is read from its ledger; what cannot be read says which version to use, or what to do."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.client.served import PROJECT, ROOT, Served, served_context
+from tests.client.served import PROJECT, ROOT, Served
 from trainmaster.client.deployment import deployment_document, read_deployment
 from trainmaster.client.errors import NotFound, Refused
 from trainmaster.deploy.names import topology_of
@@ -23,12 +21,6 @@ PRICES = (ROOT / "functions" / "prices.yaml").read_bytes()
 def described(policy: bytes = POLICY) -> dict[str, Any]:
     topology = topology_of(PROJECT, "us-central1")
     return deployment_document(topology, project=PROJECT, region="us-central1", policy=policy, prices=PRICES)
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path) as served:
-        yield served
 
 
 def test_the_document_follows_its_schema_and_has_the_policy_as_deployed() -> None:

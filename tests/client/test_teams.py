@@ -1,7 +1,6 @@
 """What the command sends for a team: into its folder, and in no other way."""
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 import yaml
 
 from tests.client.runs.rows import row, write_row
-from tests.client.served import Served, served_context
+from tests.client.served import Served
 from tests.contract.functions import until
 from trainmaster.client.context import choose_context, context_in_cloud
 from trainmaster.client.errors import Refused, TimedOut
@@ -50,12 +49,6 @@ def terms(*teams: str) -> Terms:
 def team_of(rules: RequestRules) -> str | None:
     assert rules.policy is not None
     return rules.policy.team
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path) as served:
-        yield served
 
 
 def test_the_team_is_that_of_the_variable_or_else_the_only_one(tmp_path: Path) -> None:

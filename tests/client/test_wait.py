@@ -190,12 +190,6 @@ def test_a_run_that_has_not_ended_in_time_ends_the_wait_with_5_and_its_state(ser
     assert "slow is still running after 0.1 s. Keep waiting: trainmaster wait slow" in done.err
 
 
-def test_an_unknown_run_ends_the_wait_with_3(served: Served) -> None:
-    done = served.trainmaster("wait", "unknown", "--timeout", "1m")
-    assert done.status == 3
-    assert "trainmaster ls" in done.err
-
-
 @pytest.mark.parametrize("text", ["soon", "-1", "1w", "", "1e9", "99999999999"])
 def test_a_timeout_that_is_no_time_is_wrong_usage(served: Served, text: str) -> None:
     done = served.trainmaster("wait", "slow", f"--timeout={text}")
@@ -258,14 +252,6 @@ def test_the_file_that_started_the_run_stands_for_it(served: Served) -> None:
         assert ": requests/vision.yaml\n" in missing.err
     assert served.trainmaster("wait", "requests/vision.yaml").status == 0
     assert served.trainmaster("wait", "gs://elsewhere/requests/vision.yaml").status == 3
-
-
-def test_a_success_without_a_model_says_why(served: Served) -> None:
-    problem = "no model was found: gs://models/bare/ is empty"
-    served.write("ledger", "runs/bare.json", run_record(run_id="bare", model=None, problems=[problem]))
-    done = served.trainmaster("wait", "bare")
-    assert (done.status, done.out) == (0, "succeeded\n")
-    assert f"bare has succeeded: {problem}" in done.err
 
 
 def test_every_change_that_is_seen_is_reported_until_the_end(served: Served) -> None:

@@ -7,7 +7,6 @@ import pytest
 from httpx import Client as Browser
 
 from tests.client.served import Served, run_record, served_context
-from tests.web.consoles import console_of
 
 HOSTILE = "<script>alert('x')</script>"
 IDS = [f"cassava-2026030{day}t120000-eb46bb303f" for day in range(1, 4)]
@@ -30,12 +29,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         for run_id, change in zip(IDS, changes, strict=True):
             served.write("ledger", f"runs/{run_id}.json", record(run_id, **change))
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser(served: Served) -> Iterator[Browser]:
-    with console_of(served.clients) as browser:
-        yield browser
 
 
 def address(*ids: str, more: str = "") -> str:

@@ -29,12 +29,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture(scope="module")
-def browser(served: Served) -> Iterator[Browser]:
-    with console_of(served.clients) as browser:
-        yield browser
-
-
 def _capped(*, jobs: int, runs_per_hour: int) -> dict[str, Any]:  # Any: a JSON document
     admission = {
         "limits": [{"jobs": jobs, "per": "model"}, {"jobs": 1, "label": {"team": "<b>blue</b>"}}],

@@ -178,10 +178,6 @@ def test_a_console_that_only_reads_has_no_buttons_and_changes_nothing(served: Se
     assert "This console only reads" in refused.text
 
 
-def test_a_change_needs_the_token_of_the_session(browser: Browser) -> None:
-    assert browser.post("/rules/weekly/fire").status_code == 403
-
-
 def test_firing_gives_the_order_and_goes_to_the_run(tmp_path: Path) -> None:
     with (
         served_functions(tmp_path) as functions,

@@ -179,12 +179,6 @@ def test_the_page_says_that_the_repeated_run_of_a_rule_is_no_firing(
     assert "The new run does not count as one of its firings." in page
 
 
-def test_without_the_token_nothing_is_cancelled_or_started(functions: Functions, browser: Browser) -> None:
-    write_running(functions, "kept")
-    for action in ("cancel", "again"):
-        assert browser.post(f"/runs/kept/{action}", data={}).status_code == 403
-
-
 def test_a_console_that_only_reads_shows_the_commands(functions: Functions) -> None:
     write_running(functions, "read-only")
     with console_of(functions.served.clients) as reader:
@@ -192,8 +186,3 @@ def test_a_console_that_only_reads_shows_the_commands(functions: Functions) -> N
         assert 'id="cancel"' not in page
         assert "trainmaster cancel read-only" in page
         assert reader.post("/runs/read-only/cancel", data=form()).status_code == 403
-
-
-def test_a_form_of_these_pages_may_be_sent_by_a_browser(browser: Browser) -> None:
-    """With `no-referrer`, browsers would send `Origin: null`, which is refused."""
-    assert browser.get("/runs").headers["referrer-policy"] == "same-origin"

@@ -120,11 +120,5 @@ def test_wrong_usage_names_what_is_right(served: Served, words: list[str], said:
     assert said in done.err
 
 
-def test_without_a_stack_the_command_says_how_to_start_one(served: Served) -> None:
-    done = served.trainmaster("ls", "--context", "local:elsewhere")
-    assert done.status == 4
-    assert "trainmaster up" in done.err
-
-
 def test_the_age_is_counted_from_now() -> None:
     assert columns(ROWS[0], datetime(2026, 3, 1, 15, 23, 9, tzinfo=UTC))["AGE"] == "3h 20m"

@@ -19,7 +19,6 @@ from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
 from trainmaster.client.runs.queue_listing import Waits
-from trainmaster.client.runs.repairs import likely_repair
 from trainmaster.client.shown.run_lines import best_lines, job_facts
 from trainmaster.client.shown.run_screen import run_facts
 from trainmaster.orchestrator.core.completion.explanation import LINE_MAX_CHARS
@@ -177,44 +176,9 @@ def test_a_log_that_cannot_be_read_is_a_problem_and_no_failure_of_the_command(se
     assert "problem      the log of the job cannot be read: " in done.out
 
 
-@pytest.mark.parametrize("name", ["unknown", "unknown.yaml", "cassava-20260301t120000-eb46bb3030"])
-def test_an_unknown_subject_ends_with_3_and_the_next_command(served: Served, name: str) -> None:
-    done = served.trainmaster("why", name)
-    assert (done.status, done.out) == (3, "")
-    assert "trainmaster ls" in done.err
-
-
 def test_what_is_missing_is_said_on_a_line_each(served: Served) -> None:
     said = served.trainmaster("why", "unknown").err.splitlines()
     assert [line.rpartition(": ")[2] for line in said] == ["trainmaster ls", "trainmaster champions ls"]
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (
-            "The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137",
-            "smaller batch",
-        ),
-        ("the program rejected its arguments: error: unrecognized arguments: --x", "`args`"),
-        ("ModuleNotFoundError: No module named 'yaml'", "requirements.txt"),
-        ("google.api_core.exceptions.Forbidden: 403 GET", "service account"),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'x'", "exists"),
-        (
-            "FileNotFoundError: [Errno 2] No such file or directory: 'gs://models/m.pkl'",
-            "with /gcs/ in place",
-        ),
-        ("there was no capacity in the 7 days since", "fallbacks"),
-        ("CANCELED: the job ran longer than its timeout of 7200 s.", "timeout_s"),
-        ("loss is NaN", "learning rate"),
-    ],
-)
-def test_the_likely_repair_follows_from_the_error(error: str, said: str) -> None:
-    assert said in (likely_repair(error) or "")
-
-
-def test_an_error_of_another_kind_has_no_repair() -> None:
-    assert likely_repair("KeyError: 'label'") is None
 
 
 def test_status_and_why_show_the_verdict_on_the_model() -> None:

@@ -8,25 +8,18 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from tests.client.served import PROJECT, ROOT, Served, run_record, served_context
+from tests.client.served import PROJECT, ROOT, Served, run_record
 from trainmaster.client.files.downloaded import LIST, read_downloaded
 
 RUN = "flowers-20260302t081500-3f9a1c04de"
 OUTPUT = f"gs://{PROJECT}-models/flowers/{RUN}"
 CONTENTS = {"saved_model.pb": b"graph", "variables/index": b"index", "variables/data": bytes(3_000_000)}
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path) as served:
-        yield served
 
 
 @pytest.fixture

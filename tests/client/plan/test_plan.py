@@ -1,9 +1,8 @@
 """A plan says what the service then does, from what the flows left in the ledger of a real storage server."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.mirrored import launch, mirror
-from tests.client.served import Served, served_context
+from tests.client.served import Served
 from tests.contract.retraining import SMALL
 from tests.contract.rooms import GPU, Room
 from tests.contract.world import World, request_rules_with
@@ -28,12 +27,6 @@ from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limi
 from trainmaster.resources import DEPLOY
 
 EMPTY: Mapping[str, Any] = {}
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path) as served:
-        yield served
 
 
 def world_with(*limits: Limit, caps: Caps | None = None) -> World:

@@ -1,22 +1,14 @@
 """Which run the name of a file means once others have the same name, on a real storage server."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.client.rule_documents import write_rules
 from tests.client.runs.rows import row, write_row
-from tests.client.served import Served, run_record, served_context
+from tests.client.served import Served, run_record
 from trainmaster.client.find import find_run
 from trainmaster.client.rules.orders import active_runs_of_file
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path) as served:
-        yield served
 
 
 def start(served: Served, number: int, name: str = "requests/big.yaml", state: str = "running") -> str:

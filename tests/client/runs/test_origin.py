@@ -1,24 +1,16 @@
 """Which run a file on this machine means once a file of its name in another folder was submitted, too."""
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.client.runs.rows import row, write_row
-from tests.client.served import Served, run_record, served_context
+from tests.client.served import Served, run_record
 from trainmaster.client.runs.origin import LocalFile, header_of
 
 VERBS = ("status", "why", "logs")
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path) as served:
-        yield served
 
 
 def text_of(model: str, more: str = "") -> str:

@@ -41,6 +41,12 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
         "terraform apply -input=false -auto-approve",
         f"gcloud projects add-iam-policy-binding {PROJECT}",
     ]
+    # Terraform itself calls these two.
+    assert ran.changes[0].split()[3:] == [
+        "cloudresourcemanager.googleapis.com",
+        "serviceusage.googleapis.com",
+        f"--project={PROJECT}",
+    ]
     assert f"-backend-config=bucket={PROJECT}-terraform" in ran.changes[3]
     assert (
         f"-var=project={PROJECT} -var=region={REGION} -var=kept_buckets={{}} -var=kept_roles=[] "
@@ -106,17 +112,6 @@ def test_a_deployment_is_brought_up_to_date(cloud: Cloud) -> None:
     assert "-var=kept_buckets={} -var=kept_roles=[] -var=foreign_topics=[]" in applied(ran)
 
 
-def test_the_apis_that_terraform_calls_first_are_enabled_before_it_runs(cloud: Cloud) -> None:
-    ran = cloud.up()
-    enabled = ran.changes[0].split()
-    assert enabled[:3] == ["gcloud", "services", "enable"]
-    assert enabled[3:] == [
-        "cloudresourcemanager.googleapis.com",
-        "serviceusage.googleapis.com",
-        f"--project={PROJECT}",
-    ]
-
-
 def test_without_a_lock_file_no_lock_of_an_earlier_release_is_obeyed(cloud: Cloud) -> None:
     cloud.up()
     (terraform,) = cloud.folder.rglob("terraform")
@@ -145,24 +140,17 @@ def role(name: str, title: str) -> dict[str, str]:
     return {"name": f"projects/{PROJECT}/roles/{name}", "title": title}
 
 
-def test_roles_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
-    cloud.has_state()
-    cloud.content["lists"] = {"iam roles": [role("trainmaster_jobs", "Trainmaster jobs")]}
-    ran = cloud.up()
-    assert ran.status == 0, ran.err
-    assert '-var=kept_roles=["trainmaster_jobs"]' in applied(ran)
-    assert "role trainmaster_jobs already exists and is kept" in ran.out
-
-
 def account(name: str, title: str) -> dict[str, str]:
     """As `gcloud iam service-accounts list` shows one."""
     return {"email": account_email(name, PROJECT), "displayName": title}
 
 
-def test_accounts_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
-    """New ones under their names would have none of the roles that users granted to the old ones."""
+def test_what_an_earlier_undeploy_left_is_taken_over(cloud: Cloud) -> None:
+    """New accounts under their names would have none of the roles that users granted to the old ones."""
     cloud.has_state()
+    cloud.has_bucket(f"{PROJECT}-ledger")
     cloud.content["lists"] = {
+        "iam roles": [role("trainmaster_jobs", "Trainmaster jobs")],
         "iam service-accounts": [
             account("trainer", "Trainmaster: training jobs whose request has no service_account"),
             account("on-tick", "Trainmaster: the function on-tick"),
@@ -170,12 +158,18 @@ def test_accounts_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> 
                 "email": f"shop@{PROJECT}.iam.gserviceaccount.com",
                 "displayName": "Trainmaster: not one of ours",
             },
-        ]
+        ],
     }
     ran = cloud.up()
     assert ran.status == 0, ran.err
-    assert '-var=kept_accounts=["on-tick", "trainer"]' in applied(ran)
-    assert "account tm-trainer already exists and is kept" in ran.out
+    for kept in (
+        f'-var=kept_buckets={{"ledger": "{PROJECT}-ledger"}}',
+        '-var=kept_roles=["trainmaster_jobs"]',
+        '-var=kept_accounts=["on-tick", "trainer"]',
+    ):
+        assert kept in applied(ran)
+    for kept in (f"bucket {PROJECT}-ledger", "role trainmaster_jobs", "account tm-trainer"):
+        assert f"{kept} already exists and is kept" in ran.out
 
 
 def test_terraform_imports_everything_that_undeploy_leaves_and_deploy_takes_over() -> None:
@@ -193,15 +187,6 @@ def test_an_account_is_recognised_by_the_title_that_terraform_gives_it() -> None
 
 def test_the_account_of_a_team_that_the_policy_no_longer_names_stays() -> None:
     assert bare(block("google_service_account", "account")["deletion_policy"]) == "ABANDON"
-
-
-def test_buckets_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
-    cloud.has_state()
-    cloud.has_bucket(f"{PROJECT}-ledger")
-    ran = cloud.up()
-    assert ran.status == 0, ran.err
-    assert f'-var=kept_buckets={{"ledger": "{PROJECT}-ledger"}}' in applied(ran)
-    assert f"bucket {PROJECT}-ledger already exists and is kept" in ran.out
 
 
 def test_a_topic_for_image_pushes_that_others_made_is_used_as_it_is(cloud: Cloud) -> None:
@@ -226,6 +211,7 @@ def test_checking_and_planning_deploy_nothing(cloud: Cloud) -> None:
     cloud.has_state()
     planned = cloud.up("--plan")
     assert [line.split()[1] for line in planned.changes] == ["services", "init", "plan"]
+    assert not [line for line in planned.asked if "service-agents" in line or "binding" in line]
 
 
 def test_a_deployment_that_fails_halfway_says_how_to_continue(cloud: Cloud) -> None:
@@ -267,11 +253,8 @@ def test_a_deployment_is_complete_without_that_agent_and_says_so(cloud: Cloud, r
     )
     assert "does not exist" in ran.err
     assert (refusal or "Invalid choice") in ran.err
-
-
-def test_an_agent_that_exists_already_is_granted_its_role_without_asking(cloud: Cloud) -> None:
-    cloud.content |= {"asking_for_agents": None, "agents": [PULLS_IMAGES]}
-    assert "could not be granted" not in cloud.up().err
+    cloud.content["agents"] = [PULLS_IMAGES]
+    assert "could not be granted" not in cloud.up().err, "an agent that exists needs no asking"
 
 
 def test_an_agent_without_its_role_is_a_reason_to_deploy_again(cloud: Cloud) -> None:
@@ -283,10 +266,6 @@ def test_an_agent_without_its_role_is_a_reason_to_deploy_again(cloud: Cloud) -> 
         "the agent exists, but no job can read its image before it has the role: run the same command again"
         in ran.err
     )
-
-
-def test_a_plan_asks_for_no_agents(cloud: Cloud) -> None:
-    assert not [line for line in cloud.up("--plan").asked if "service-agents" in line or "binding" in line]
 
 
 STATE_LIST = [

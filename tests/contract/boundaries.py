@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tests.contract.world import Boundary, Killed
-from trainmaster.orchestrator.adapters.memory import MemoryObjects
+from tests.memory import MemoryObjects
 from trainmaster.orchestrator.ports.objects import Listed
 
 _Answer = TypeVar("_Answer")

@@ -10,9 +10,9 @@ import pytest
 
 from tests.contract.boundaries import At, only_at, raising
 from tests.contract.index import index_rows
-from tests.memory import MemoryNotices
 from tests.contract.schemas import CHAMPION, NOTICE
 from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, Killed, World, export_manifest
+from tests.memory import MemoryNotices
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed

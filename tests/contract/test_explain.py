@@ -12,7 +12,8 @@ from tests.contract.boundaries import At, raising
 from tests.contract.test_complete import launched
 from tests.contract.test_tuning import launched as launched_tuning
 from tests.contract.test_tuning import trial
-from tests.contract.world import START, Boundary, Killed, World, schema
+from tests.contract.world import START, Boundary, Killed, World
+from tests.core.shipped import schema
 from tests.memory import MemoryJobLogs
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.completion.explanation import (

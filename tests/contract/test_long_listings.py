@@ -9,9 +9,8 @@ from tests.contract.rooms import Room, ends, going, launched, places, states
 from tests.contract.submissions import submission
 from tests.contract.test_caps import capped
 from tests.contract.world import LEDGER, REGION, START, World
-from tests.memory import ManualClock, MemoryObjects
+from tests.memory import ManualClock
 from trainmaster.orchestrator.adapters import vertex as vertex_adapter
-from trainmaster.orchestrator.adapters.memory import ManualClock
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.admission import caps
 from trainmaster.orchestrator.core.errors import ServiceFailed

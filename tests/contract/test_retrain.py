@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.contract.boundaries import At
-from tests.contract.world import INBOX, LEASE, LEDGER, Boundary, Killed, schema
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.schemas import RECORD, RULE_BOOK, RULE_STATE, RULE_STATUS
-from tests.contract.world import INBOX, LEASE, LEDGER
+from tests.contract.world import INBOX, LEASE, LEDGER, Boundary, Killed
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged

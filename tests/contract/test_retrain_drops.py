@@ -7,7 +7,6 @@ import pytest
 
 from tests.contract.boundaries import At, CountedObjects, raising
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
-from tests.memory import MemoryObjects
 from tests.contract.schemas import REPORT, RULE_STATUS
 from tests.contract.world import INBOX, LEDGER
 from trainmaster.orchestrator.core.errors import ServiceFailed

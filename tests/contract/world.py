@@ -9,15 +9,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.memory import (
 from tests.core.shipped import schema
-from tests.narrowing import instance_of, present
+from tests.memory import (
     ManualClock,
     MemoryJobLogs,
     MemoryJobs,
     MemoryNotices,
     MemoryObjects,
 )
+from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery

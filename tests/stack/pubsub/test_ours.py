@@ -86,7 +86,7 @@ def test_an_unsupported_method_is_refused_by_its_name(ours: Clients) -> None:
     topic = ours.topic()
     subscription = ours.subscription(topic)
     request = {"subscription": subscription}
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "Seek": lambda: ours.subscriber.seek(request={**request, "time": datetime.now(UTC)}),
         "DetachSubscription": lambda: ours.publisher.detach_subscription(request=request),
         "ModifyPushConfig": lambda: ours.subscriber.modify_push_config(**request, push_config={}),

@@ -111,7 +111,7 @@ def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_page() -> None:
 
 @pytest.fixture(scope="module")
 def retrained() -> str:
-    """What `make demo-retrain` printed."""
+    """What `make demo-retrain` printed: the commands say on standard error what they have done."""
     done = subprocess.run(
         ["make", "demo-retrain"],
         cwd=ROOT,
@@ -121,7 +121,7 @@ def retrained() -> str:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -11,8 +11,6 @@ from trainmaster.orchestrator.core.completion.entry import END_LINES, TRIAL_LABE
 SERVICE = "service"
 """The name under which Vertex AI itself writes, beside the replicas."""
 COMPLETED = "Job completed successfully."
-CANCELLED = "Job cancelled."
-"""Not found in any published log of the service: the local stack writes it."""
 _WRAPPING = {"message", "attrs", "levelname"}
 """Keys that the service puts around the text of a line on standard error."""
 
@@ -55,9 +53,9 @@ class LogLine:
 
     @property
     def ends_job(self) -> bool:
-        """Whether the service says that the job itself, not one of its trials, has ended."""
+        """Whether the service says that the job itself, not one of its trials, has ended; no line is known of a cancelled one."""
         is_service = self.replica == SERVICE and self.trial_id is None
-        return is_service and any(end in self.text for end in (*END_LINES, CANCELLED))
+        return is_service and any(end in self.text for end in END_LINES)
 
     @property
     def document(self) -> dict[str, Any]:

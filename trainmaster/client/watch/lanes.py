@@ -15,6 +15,7 @@ from typing import Any
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.completion.replica_exit import NEXT_ATTEMPT, parse_exit
 
 LANES_MAX = 1000
 STEPS_MAX = 100
@@ -60,13 +61,6 @@ _AFTER: Mapping[object, LaneState] = {
     "serving_finished": LaneState.DONE,
     "evaluator_finished": LaneState.DONE,
 }
-_OF_SERVICE = (
-    (re.compile(r"\b(workerpool\d+-\d+) .*\bis being preempted\b"), LaneState.PREEMPTED),
-    (re.compile(r"\b(workerpool\d+-\d+) .*\bis restarted\b"), LaneState.RESTARTED),
-    (re.compile(r"\b(workerpool\d+-\d+) .*\bexited with a non-zero status of\b"), LaneState.FAILED),
-)
-"""The service's lines about a replica. The first two are the local stack's: Vertex AI's have not been published."""
-_ALL_RESTART = re.compile(r"\ball replicas of the job are restarted\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,18 +163,14 @@ class Lanes:
         return self._lanes.setdefault(name, _Building())
 
     def _add_service(self, line: LogLine) -> None:
-        trial = f"{line.trial_id}/" if line.trial_id else ""
-        if _ALL_RESTART.search(line.text[:DETAIL_MAX_CHARS]):
-            named = [each for name, each in self._lanes.items() if name.startswith(trial)]
-            for each in named:
-                each.step(LaneState.RESTARTED, line.at, line.text)
-            return
-        for pattern, state in _OF_SERVICE:
-            if found := pattern.search(line.text[:DETAIL_MAX_CHARS]):
-                lane = self._lanes.get(trial + found[1])
-                if lane is not None:
-                    lane.step(state, line.at, line.text)
-                return
+        """Two lines of the service are published: the next attempt of a job, and the exit of a replica."""
+        trial, text = f"{line.trial_id}/" if line.trial_id else "", line.text[:DETAIL_MAX_CHARS]
+        if text.startswith(NEXT_ATTEMPT):
+            for name, lane in self._lanes.items():
+                if name.startswith(trial):
+                    lane.step(LaneState.RESTARTED, line.at, text)
+        elif (exited := parse_exit(text)) is not None and (trial + exited.replica) in self._lanes:
+            self._lanes[trial + exited.replica].step(LaneState.FAILED, line.at, text)
 
 
 def _add(lane: _Building, line: LogLine) -> None:

@@ -1,4 +1,4 @@
-"""Objects that several requests share, such as the monitor of a run: bounded, and dropped after a time without requests."""
+"""Answers and objects that several requests share, such as the monitor of a run: bounded, and dropped when unused."""
 
 import threading
 import time
@@ -15,7 +15,8 @@ _Answer = TypeVar("_Answer")
 class _Place(Generic[_Kept]):
     """One object, and its last answer. `lock`: one thread uses the object, and others wait for its answer."""
 
-    used_at: float
+    expires_at: float = 0.0
+    """When it is dropped, unless it is used before."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     made: _Kept | None = None
     read_at: float | None = None
@@ -25,10 +26,9 @@ class _Place(Generic[_Kept]):
 class Shared:
     """Safe for threads."""
 
-    def __init__(self, *, most: int, idle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """`most` objects are kept, and each until it was not used for `idle_s` seconds of `clock`."""
-        self._most, self._idle_s = most, idle_s
-        self._clock = clock
+    def __init__(self, *, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """`most` objects are kept; `clock` counts seconds."""
+        self._most, self._clock = most, clock
         self._places: OrderedDict[Hashable, _Place[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -39,12 +39,13 @@ class Shared:
         make: Callable[[], _Kept],
         look: Callable[[_Kept], _Answer],
         age_s: float,
+        idle_s: float,
     ) -> _Answer:
         """What `look` returns of the object of this key, which `make` makes first: now, or up to `age_s` ago.
 
-        Errors are raised, and not kept.
+        Without another request within `idle_s` seconds, the object is dropped. Errors are raised, and not kept.
         """
-        place = self._place(key)
+        place = self._place(key, idle_s)
         with place.lock:
             if place.read_at is None or self._clock() - place.read_at > age_s:
                 if place.made is None:
@@ -67,14 +68,15 @@ class Shared:
     def __len__(self) -> int:
         return len(self._places)
 
-    def _place(self, key: Hashable) -> _Place[Any]:
+    def _place(self, key: Hashable, idle_s: float) -> _Place[Any]:
         now = self._clock()
         with self._lock:
-            place = self._places.setdefault(key, _Place(used_at=now))
-            place.used_at = now
+            for name, place in list(self._places.items()):
+                if place.expires_at < now and not place.lock.locked():
+                    del self._places[name]
+            place = self._places.setdefault(key, _Place())
+            place.expires_at = now + idle_s
             self._places.move_to_end(key)
             while len(self._places) > self._most:
-                self._places.popitem(last=False)
-            while self._places and now - next(iter(self._places.values())).used_at > self._idle_s:
                 self._places.popitem(last=False)
             return place

@@ -2,19 +2,17 @@
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
 from trainmaster.web.shared import Shared
 from trainstack.find import is_open
 
-SHARED_MAX, SHARED_IDLE_S = 16, 60.0
+FOLLOWED_MAX, FOLLOWED_IDLE_S = 16, 60.0
 """Runs and selections of logs that pages follow at once, and how long one is kept after it was last shown."""
 ANSWERS_KEPT = 100
 """Each page needs a few; a list of 1,000 runs takes about 2 MiB."""
@@ -33,15 +31,6 @@ class Age(Enum):
     """What does not change any more: counts of days that are over."""
     RARE = (30.0, 600.0)
     """What only a new deployment or a new day changes: policy, prices, runs of earlier days."""
-
-
-@dataclass
-class _Kept:
-    """One answer, for use until `fresh_until`. `lock` lets one thread read while others wait for its answer."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    fresh_until: float | None = None
-    answer: Any = None  # Any: of each reader's own type
 
 
 class Source:
@@ -63,13 +52,11 @@ class Source:
         """
         self.writable = writable
         self._choose = choose
-        self._clock = clock
         self._clients: Clients | None = None
         self._calls_of_earlier = 0
         self._choosing = threading.Lock()
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._keeping = threading.Lock()
-        self._shared = Shared(most=SHARED_MAX, idle_s=SHARED_IDLE_S, clock=clock)
+        self._answers = Shared(most=ANSWERS_KEPT, clock=clock)
+        self._followed = Shared(most=FOLLOWED_MAX, clock=clock)
 
     @property
     def clients(self) -> Clients:
@@ -106,14 +93,8 @@ class Source:
 
         Threads that ask for the same key at once share one call.
         """
-        clients = self.clients
-        kept = self._place(key)
-        with kept.lock:
-            if kept.fresh_until is None or self._clock() > kept.fresh_until:
-                kept.answer = call(clients)
-                kept.fresh_until = self._clock() + self._seconds(age)
-            answer: _Answer = kept.answer
-            return answer
+        clients, age_s = self.clients, self._seconds(age)
+        return self._answers.ask(key, make=lambda: clients, look=call, age_s=age_s, idle_s=age_s)
 
     def follow(
         self,
@@ -123,8 +104,10 @@ class Source:
         look: Callable[[_Followed], _Answer],
     ) -> _Answer:
         """As `read`, of an object that pages share: `make` makes it, and each `look` reads what is new."""
-        clients = self.clients
-        return self._shared.ask(key, make=lambda: make(clients), look=look, age_s=self._seconds(age))
+        clients, age_s = self.clients, self._seconds(age)
+        return self._followed.ask(
+            key, make=lambda: make(clients), look=look, age_s=age_s, idle_s=FOLLOWED_IDLE_S
+        )
 
     def _seconds(self, age: Age) -> float:
         local_s, cloud_s = age.value
@@ -132,40 +115,19 @@ class Source:
 
     def forget(self) -> None:
         """Read everything again: after a change."""
-        self._shared.expire()
-        with self._keeping:
-            self._kept.clear()
+        self._followed.expire()
+        self._answers.forget()
 
     def reconnect(self) -> None:
         """Choose the context again: a stack that was started again may have other addresses."""
         self.forget()
-        self._shared.forget()
+        self._followed.forget()
         with self._choosing:
             if self._clients is not None:
                 self._calls_of_earlier += self._clients.storage_calls
                 with suppress(Exception):  # a client whose service is gone
                     self._clients.__exit__(None, None, None)
                 self._clients = None
-
-    def _place(self, key: Hashable) -> _Kept:
-        with self._keeping:
-            self._drop_stale()
-            place = self._kept.setdefault(key, _Kept())
-            self._kept.move_to_end(key)
-            while len(self._kept) > ANSWERS_KEPT:
-                self._kept.popitem(last=False)
-            return place
-
-    def _drop_stale(self) -> None:
-        """An answer may be large, and a stale one is never used again."""
-        now = self._clock()
-        stale = [
-            key
-            for key, kept in self._kept.items()
-            if kept.fresh_until is not None and kept.fresh_until < now and not kept.lock.locked()
-        ]
-        for key in stale:
-            del self._kept[key]
 
 
 def _is_gone(context: Context) -> bool:

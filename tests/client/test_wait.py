@@ -18,10 +18,10 @@ from tests.ready_stack import stop
 from trainmaster.cli.runs.following import say_change, say_end
 from trainmaster.client import wait
 from trainmaster.client.clients import Clients
-from trainmaster.client.durations import parse_duration
 from trainmaster.client.errors import NotFound, TimedOut
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs import survive
+from trainmaster.client.times import parse_duration
 from trainmaster.client.wait import wait_for_end
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.runs.record import RunRecord

@@ -16,7 +16,7 @@ from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, Served, run_record, served_context
 from tests.web.consoles import console_of, form
-from trainmaster.client.rules.challengers import reigns_of
+from trainmaster.client.rules.champions import reigns_of
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded

@@ -8,10 +8,10 @@ import click
 
 from trainmaster.cli.exits import Exit
 from trainmaster.cli.verb import talk
-from trainmaster.client.durations import parse_duration
 from trainmaster.client.find import Run
 from trainmaster.client.runs.facts import has_timed_out, trials_text
 from trainmaster.client.terminal import one_line
+from trainmaster.client.times import parse_duration
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:

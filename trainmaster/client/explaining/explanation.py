@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound
+from trainmaster.client.errors import NotFound, service_errors
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.read import JobLogs, Selection
 from trainmaster.client.logs.restarts import Restarts, restarts_of
@@ -225,10 +225,6 @@ def _replicas(record: RunRecord) -> tuple[Replicas, ...]:
 
 def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tuple[str, ...]]:
     """The failure of a failed run, with the last lines of its job's log if the record has none; and problems."""
-    from google.api_core.exceptions import GoogleAPICallError
-    from google.auth.exceptions import GoogleAuthError
-    from requests.exceptions import RequestException
-
     failure = record.failure
     if failure is None or failure.last_lines or record.job is None:
         return failure, ()
@@ -236,7 +232,7 @@ def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tup
     try:
         read = JobLogs(clients.logs, record.history[0].at, selection)
         lines, _ = read.last([job_id(record.job.name)], LAST_LINES)
-    except (GoogleAPICallError, GoogleAuthError, RequestException) as error:
+    except service_errors() as error:
         return failure, (f"the log of the job cannot be read: {error}",)
     texts = [text for line in lines for text in line.text.splitlines()][-LAST_LINES:]
     return replace(failure, last_lines=cut_lines(texts) or None), ()

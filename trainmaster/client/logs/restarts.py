@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from trainmaster.client.errors import service_errors
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.read import JobLogs, Selection
 from trainmaster.client.times import utc_text
@@ -43,16 +44,12 @@ def restarts_of(clients: "Clients", record: "RunRecord") -> Restarts | None:
 
     Costs one read of the log for a run with a job, and nothing for any other.
     """
-    from google.api_core.exceptions import GoogleAPICallError
-    from google.auth.exceptions import GoogleAuthError
-    from requests.exceptions import RequestException
-
     if record.job is None:
         return None
     logs = JobLogs(clients.logs, record.history[0].at, _SELECTION)
     try:
         lines, _ = logs.last([job_id(record.job.name)], LINES_READ)
-    except (GoogleAPICallError, GoogleAuthError, RequestException):
+    except service_errors():
         return None  # `logs` says why
     found = [line.at for line in lines if line.text.startswith(NEXT_ATTEMPT)]
     return Restarts(count=len(found), last_at=found[-1]) if found else None

@@ -1,15 +1,16 @@
-"""Reads the champions, and restores earlier ones."""
+"""The champions of models, how long each reigned, and their challengers; and the order that restores an earlier one."""
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound, Refused
-from trainmaster.client.find import read_document
+from trainmaster.client.find import read_document, read_run
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
-from trainmaster.orchestrator.core.champions.champion import Champion
+from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 from trainmaster.orchestrator.core.champions.promotion import after_rollback, restorable_runs
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import champion_object, in_team
@@ -34,11 +35,7 @@ def champion_names(clients: "Clients") -> tuple[list[str], list[str]]:
 
     Costs a listing.
     """
-    bucket = clients.storage.bucket(clients.context.ledger_bucket)
-    found = clients.storage.list_blobs(
-        bucket, prefix=_PREFIX, max_results=CHAMPIONS_MAX + 1, fields="items(name),nextPageToken"
-    )
-    names = [blob.name.removeprefix(_PREFIX) for blob in found]
+    names = [blob.name.removeprefix(_PREFIX) for blob in _documents(clients, "name")]
     more = [f"There are more than {CHAMPIONS_MAX:,} champions: only the first by name are listed."]
     known = [name.removesuffix(".json") for name in names[:CHAMPIONS_MAX] if name.endswith(".json")]
     return known, more if len(names) > CHAMPIONS_MAX else []
@@ -46,11 +43,7 @@ def champion_names(clients: "Clients") -> tuple[list[str], list[str]]:
 
 def champions_written(clients: "Clients") -> tuple[tuple[str, int], ...]:
     """The champions' objects and their generations: it changes whenever `list_champions` may. Costs a listing."""
-    bucket = clients.storage.bucket(clients.context.ledger_bucket)
-    found = clients.storage.list_blobs(
-        bucket, prefix=_PREFIX, max_results=CHAMPIONS_MAX + 1, fields="items(name,generation),nextPageToken"
-    )
-    return tuple((blob.name, int(blob.generation)) for blob in found)
+    return tuple((blob.name, int(blob.generation)) for blob in _documents(clients, "name,generation"))
 
 
 def changed_champions(clients: "Clients", most: int) -> list[FoundChampion]:
@@ -59,19 +52,23 @@ def changed_champions(clients: "Clients", most: int) -> list[FoundChampion]:
     Looked for among the `most` documents that were written last. A verdict against a challenger is written as well, so a
     reign may be missing here although it is recent. Documents that cannot be read are left out.
     """
-    bucket = clients.storage.bucket(clients.context.ledger_bucket)
-    listed = clients.storage.list_blobs(
-        bucket, prefix=_PREFIX, max_results=CHAMPIONS_MAX, fields="items(name,updated),nextPageToken"
-    )
-    written = sorted(listed, key=lambda blob: blob.updated, reverse=True)
-    names = [blob.name.removeprefix(_PREFIX).removesuffix(".json") for blob in written[:most]]
-    found: list[tuple[datetime, FoundChampion]] = []
-    for name in names:
+    written = sorted(_documents(clients, "name,updated"), key=lambda blob: blob.updated, reverse=True)
+    reigning: list[tuple[datetime, FoundChampion]] = []
+    for blob in written[:most]:
         with suppress(NotFound):
-            each = _find(clients, name)
-            if each is not None and each.champion.current is not None:
-                found.append((each.champion.current.since, each))
-    return [each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True)]
+            champion = _find(clients, blob.name.removeprefix(_PREFIX).removesuffix(".json"))
+            if champion is not None and champion.champion.current is not None:
+                reigning.append((champion.champion.current.since, champion))
+    return [champion for _, champion in sorted(reigning, key=lambda pair: pair[0], reverse=True)]
+
+
+def _documents(clients: "Clients", fields: str) -> Iterable[Any]:  # Any: the library's blobs carry no types
+    """The champions' objects by name, at most one more than CHAMPIONS_MAX."""
+    bucket = clients.storage.bucket(clients.context.ledger_bucket)
+    listed: Iterable[Any] = bucket.list_blobs(
+        prefix=_PREFIX, max_results=CHAMPIONS_MAX + 1, fields=f"items({fields}),nextPageToken"
+    )
+    return listed
 
 
 def list_champions(clients: "Clients") -> tuple[list[FoundChampion], list[str]]:
@@ -146,3 +143,42 @@ def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeou
     back = {"model_name": found.champion.model_name} | ({"to_run": to_run} if to_run is not None else {})
     give_order(clients, {"rollback": back}, team=found.champion.team, timeout_s=timeout_s)
     return find_champion(clients, model_name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reigned:
+    """A reign, and when the next one began; `until` is None for the current one."""
+
+    reign: Reign
+    until: datetime | None
+
+
+def reigns_of(champion: Champion) -> list[Reigned]:
+    """The reigns that the document keeps, latest first."""
+    starts = [each.since for each in champion.history[1:]]
+    pairs = zip(champion.history, [*starts, None], strict=True) if champion.history else ()
+    return [Reigned(reign=reign, until=until) for reign, until in pairs][::-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChallengerFacts:
+    """What the record of a challenger adds to its verdict."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    compared_with: str | None = None
+    """The run that was champion then; None if there was none."""
+    problem: str | None = None
+    """Why the record cannot be read."""
+
+
+def read_challenger(clients: "Clients", run_id: str) -> ChallengerFacts:
+    """From the run's record, by one read. A record that is gone or damaged is a problem, not an error."""
+    try:
+        record = read_run(clients, run_id).record
+    except NotFound as error:
+        return ChallengerFacts(problem=str(error))
+    verdict = record.completion.champion if record.completion else None
+    return ChallengerFacts(
+        metrics=record.model.metrics if record.model else {},
+        compared_with=verdict.compared_with if verdict else None,
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run, base_of, names_of_file, read_document, read_run
-from trainmaster.client.runs.active import active_runs
+from trainmaster.client.runs.admission_objects import active_runs
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, message_status_object, status_object

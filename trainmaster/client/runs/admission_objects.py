@@ -1,4 +1,7 @@
-"""Lists the objects that decide when runs start: the queue, the slots of limits, and today's starts. No record is read."""
+"""Lists the markers of active runs, and the objects that decide when runs start. No record is read.
+
+Each listing costs one storage operation for each thousand objects, and raises `GoogleAPICallError` where it is refused.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.orchestrator.core.admission.caps import CountedStart
 from trainmaster.orchestrator.core.admission.listed import Slot, parse_place, parse_slot, parse_start
 from trainmaster.orchestrator.core.admission.queue import Place
-from trainmaster.orchestrator.core.names import SLOTS_PREFIX, WAITING_PREFIX, started_prefix
+from trainmaster.orchestrator.core.names import (
+    ACTIVE_PREFIX,
+    SLOTS_PREFIX,
+    WAITING_PREFIX,
+    is_run_id,
+    started_prefix,
+)
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -62,6 +71,15 @@ def read_places(clients: "Clients") -> list[Place]:
 def parse_places(blobs: "Iterator[Any] | list[Any]") -> list[Place]:
     """The places among the objects; others are left out."""
     return [place for each in blobs if (place := parse_place(each.name, each.metadata or {})) is not None]
+
+
+def active_runs(clients: "Clients") -> list[str]:
+    """The ids of the runs that have not ended, waiting ones included, by name, from their markers; at most OBJECTS_MAX.
+
+    The marker of a run that has just ended may still be there.
+    """
+    names = (blob.name.removeprefix(ACTIVE_PREFIX) for blob in ledger_objects(clients, ACTIVE_PREFIX))
+    return [name for name in names if is_run_id(name)]
 
 
 def ledger_objects(clients: "Clients", prefix: str) -> Iterator[Any]:

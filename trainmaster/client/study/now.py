@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from trainmaster.client.errors import service_errors
 from trainmaster.client.find import Run
 from trainmaster.client.runs.facts import is_active_tuning
 from trainmaster.client.study.read import study_of
@@ -26,17 +27,13 @@ def tuning_now(clients: "Clients", run: Run, now: datetime) -> Run | None:
 
     None if it is no active tuning, or its job cannot be read. Costs one read of the job, and for any other run nothing.
     """
-    from google.api_core.exceptions import GoogleAPICallError, RetryError
-    from google.auth.exceptions import GoogleAuthError
-    from requests.exceptions import RequestException
-
     record = run.record
     if record.job is None or not is_active_tuning(record):
         return None
     jobs = clients.jobs_of_region(job_region(record.job.name))
     try:
         found = jobs.get_hyperparameter_tuning_job(name=record.job.name)
-    except (GoogleAPICallError, RetryError, GoogleAuthError, RequestException):
+    except service_errors():
         return None  # what is on record is shown; `study` says why
     job = Job(
         name=record.job.name,
@@ -57,17 +54,15 @@ def _state(name: str) -> JobState:
 
 
 def _progress(study: Study) -> Progress | None:
-    counted = Counter(trial.state for trial in study.trials)
-    if not counted:
+    if not study.trials:
         return None
-    trials = {state.value: counted[state] for state in TrialState if counted[state]}
-    return Progress(trials=trials, best_trial=_best(study))
-
-
-def _best(study: Study) -> BestTrial | None:
-    best = study.best
-    if best is None or best.result is None:
-        return None
-    return BestTrial(
-        id=best.id, metric=study.metric, goal=study.goal, value=best.result, parameters=best.parameters
+    best, reached = study.best, None
+    if best is not None and best.result is not None:
+        reached = BestTrial(
+            id=best.id, metric=study.metric, goal=study.goal, value=best.result, parameters=best.parameters
+        )
+    counts = Counter(trial.state.value for trial in study.trials)
+    return Progress(
+        trials={state.value: counts[state.value] for state in TrialState if counts[state.value]},
+        best_trial=reached,
     )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import Refused
 from trainmaster.client.find import Run, again_object
+from trainmaster.client.runs.origin import submitted_text
 from trainmaster.client.submission.examination import Examination, examination_of
-from trainmaster.client.submission.request_text import read_original_text
 from trainmaster.client.submission.source import Source
 from trainmaster.client.submission.terms import deployed_terms
 
@@ -24,8 +24,8 @@ def request_again(clients: "Clients", run: Run) -> Examination:
         google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
     """
     record = run.record
-    text = read_original_text(clients, run)
-    if record.request is None or text is None:
+    text = None if record.request is None else submitted_text(clients, record)
+    if text is None:
         raise Refused(
             "The text of this request is not kept. Correct the file, and submit it: trainmaster submit FILE"
         )

@@ -41,7 +41,7 @@ def read_request_text(clients: "Clients", run: Run) -> RequestText:
     """
     record = run.record
     if record.request is not None:
-        uri, accepted = record.request.original.uri, read_original_text(clients, run)
+        uri, accepted = record.request.original.uri, submitted_text(clients, record)
         return RequestText(lines=None if accepted is None else _lines(accepted, uri), uri=uri)
     faults = _faults(clients, run)
     text = uploaded_text(clients, record.source)
@@ -55,16 +55,6 @@ def read_request_text(clients: "Clients", run: Run) -> RequestText:
     hidden |= {fault.place.line for fault in faults if fault.place and fault.place.text is None}
     lines = tuple(HIDDEN if n in hidden else line for n, line in enumerate(_lines(text, uri), 1))
     return RequestText(lines=lines, faults=faults, uri=uri)
-
-
-def read_original_text(clients: "Clients", run: Run) -> str | None:
-    """The text of an accepted request; None for a rejected one, and if the ledger does not have it any more.
-
-    Raises:
-        NotFound: the ledger's document is damaged.
-        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
-    """
-    return None if run.record.request is None else submitted_text(clients, run.record)
 
 
 def _lines(text: str, uri: str) -> tuple[str, ...]:

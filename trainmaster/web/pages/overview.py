@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_run
-from trainmaster.client.runs.active import active_runs
+from trainmaster.client.runs.admission_objects import active_runs
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
 from trainmaster.client.runs.queue_listing import Queue, Waits
 from trainmaster.client.shown.cost_lines import total_cost

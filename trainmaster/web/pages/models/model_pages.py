@@ -3,16 +3,17 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from trainmaster.client.explaining.explanation import Explanation, explain_model
 from trainmaster.client.files.listing import champion_files
-from trainmaster.client.rules.challengers import ChallengerFacts, read_challenger, verdicts_of
 from trainmaster.client.rules.champions import (
+    ChallengerFacts,
     FoundChampion,
     champions_written,
     list_champions,
+    read_challenger,
     roll_back,
     rolled_back,
 )
@@ -25,9 +26,6 @@ from trainmaster.web.pages.models.asked_model import address_of, champion_of, na
 from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Action, ApiRoute, Ask, Field, Outcome, Page, PageRoute, Proposal, Subject
-
-if TYPE_CHECKING:
-    pass
 
 RECORDS_READ, METRICS_SHOWN = 20, 12
 ANSWER_WITHIN_S = 60.0
@@ -98,7 +96,7 @@ def model(ask: Ask) -> Page:
 
 
 def _challengers(ask: Ask, champion: Champion) -> Iterator[ChallengerRow]:
-    for number, verdict in enumerate(verdicts_of(champion)):
+    for number, verdict in enumerate(reversed(champion.considered)):
         facts = _facts(ask, verdict.run_id) if number < RECORDS_READ else None
         yield ChallengerRow(verdict=verdict, facts=facts)
 

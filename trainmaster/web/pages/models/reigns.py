@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from trainmaster.client.rules.challengers import Reigned, reigns_of
-from trainmaster.client.rules.champions import rolled_back
+from trainmaster.client.rules.champions import Reigned, reigns_of, rolled_back
 from trainmaster.client.times import minute
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.web.pages.models.asked_model import address_of, name_of

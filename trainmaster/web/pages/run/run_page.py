@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainmaster.client.files.listing import model_files, model_listing
 from trainmaster.client.find import Drop, Run
@@ -21,9 +21,6 @@ from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
 from trainmaster.web.pages.run.request import request_view
 from trainmaster.web.source import Age
 from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
-
-if TYPE_CHECKING:
-    pass
 
 TRIES_SHOWN, PROBLEMS_SHOWN = 20, 50
 

@@ -6,8 +6,7 @@ import click
 import pytest
 
 from trainmaster.cli.exits import Exit
-from trainmaster.cli.rules.orders import order_survives_interrupt
-from trainmaster.cli.runs.following import run_survives_interrupt
+from trainmaster.cli.runs.following import order_survives_interrupt, run_survives_interrupt
 
 
 @pytest.mark.parametrize(

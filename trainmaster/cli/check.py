@@ -16,6 +16,7 @@ from trainmaster.cli.verb import (
     JSON,
     TABLE,
     YAML,
+    context_option,
     context_or_names,
     output_option,
     print_data,
@@ -35,9 +36,7 @@ from trainmaster.client.terminal import plural
 @click.option(
     "--policy", type=Path, metavar="FILE", help="the policy to check against; default: the shipped one"
 )
-@click.option(
-    "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
-)
+@context_option
 @takes_include
 @takes_team
 @output_option(TABLE, JSON, YAML)

@@ -1,7 +1,6 @@
 """`trainmaster dead-letters ls` and `replay`."""
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -20,14 +19,14 @@ from trainmaster.cli.verb import (
     takes_context,
     takes_context_to_change,
     talk,
+    wait_option,
 )
+from trainmaster.client.times import utc_text
 from trainmaster.orchestrator.core.sizes import in_bytes
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.dead_letters.letter import Letter
-    from trainmaster.client.dead_letters.opened import OpenedLetters
-    from trainmaster.client.dead_letters.reasons import FunctionLine
+    from trainmaster.client.dead_letters.opened import ListedLetter, OpenedLetters
 
 F = TypeVar("F", bound=Callable[..., int])
 
@@ -83,21 +82,14 @@ def ls(clients: "Clients", ids: tuple[str, ...], subscription: str, output: str)
         elif output != TABLE:
             print_data(opened.listed.document, output)
         else:
-            for letter in opened.chosen:
-                click.echo(_shown(letter, opened.failure(letter)))
+            for letter in opened.listed.letters:
+                click.echo(_letter_text(letter))
         return _status(opened)
 
 
 @dead_letters.command()
 @_common
-@click.option(
-    "--wait-s",
-    type=click.FloatRange(min=0),
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="how long to wait for their outcome",
-)
+@wait_option(30.0, "how long to wait for their outcome")
 @takes_context_to_change
 def replay(clients: "Clients", ids: tuple[str, ...], subscription: str, wait_s: float) -> int:
     """Replay each event where it failed, and report the outcome.
@@ -120,28 +112,20 @@ def replay(clients: "Clients", ids: tuple[str, ...], subscription: str, wait_s: 
         return _status(opened, well=well)
 
 
-def _shown(letter: "Letter", failure: "FunctionLine | None") -> str:
-    from trainmaster.client.dead_letters.opened import source_of
-
-    source, refusal = source_of(letter)
-    if refusal is not None:
-        return f"{letter.id}  cannot be replayed: {refusal}"
-    what = f"a message of {in_bytes(len(letter.data))}"
-    if letter.object is not None:
-        bucket, name, generation = letter.object
-        what = ascii(f"gs://{bucket}/{name}#{generation}")[1:-1]
+def _letter_text(letter: "ListedLetter") -> str:
+    if letter.not_replayable is not None:
+        return f"{letter.id}  cannot be replayed: {letter.not_replayable}"
+    what = f"a message of {in_bytes(letter.size_bytes)}"
+    if letter.object_uri is not None:
+        what = ascii(f"{letter.object_uri}#{letter.object_generation}")[1:-1]
     why = (
-        failure.text
-        if failure
-        else "no log line says why: the function may have been killed or never have answered; its request log has the times"
+        letter.reason
+        or "no log line says why: the function may have been killed or never have answered; its request log has the times"
     )
+    deliveries = "? deliveries" if letter.deliveries is None else f"{letter.deliveries:d} deliveries"
     return (
-        f"{letter.id}  {source}\n"
-        f"  event     {what}, of {_moment(letter.published_at)} UTC\n"
-        f"  given up  {_moment(letter.given_up_at)} UTC, after {letter.deliveries} {'delivery' if letter.deliveries == '1' else 'deliveries'}\n"
+        f"{letter.id}  {letter.subscription}\n"
+        f"  event     {what}, of {utc_text(letter.published_at)}\n"
+        f"  given up  {utc_text(letter.given_up_at)}, after {'1 delivery' if letter.deliveries == 1 else deliveries}\n"
         f"  reason    {why}"
     )
-
-
-def _moment(time: datetime) -> str:
-    return time.replace(tzinfo=None).isoformat(" ", "seconds")

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -97,6 +98,11 @@ def chosen_team() -> str | None:
     return named or os.environ.get(TEAM_VARIABLE) or None
 
 
+context_option = click.option(
+    "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
+)
+
+
 def takes_team(verb: Verb) -> Verb:
     """Give the verb `--team`, which `chosen_team` returns."""
 
@@ -153,9 +159,7 @@ def takes_context_to_change(verb: Callable[..., int]) -> Callable[..., int]:
 
 
 def _with_context(verb: Callable[..., int], *, changes: bool) -> Callable[..., int]:
-    @click.option(
-        "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
-    )
+    @context_option
     @click.option("--verbose", is_flag=True, help="say where, and how many storage operations it took")
     @functools.wraps(verb)
     def run(
@@ -197,6 +201,32 @@ def output_option(*formats: str) -> Callable[[Callable[..., int]], Callable[...,
         show_default=True,
         help="how to print",
     )
+
+
+def wait_option(default_s: float, help_text: str) -> Callable[[Verb], Verb]:
+    """The option `--wait-s`, as `wait_s`."""
+    return click.option(
+        "--wait-s",
+        type=click.FloatRange(min=0),
+        default=default_s,
+        show_default=True,
+        metavar="S",
+        help=help_text,
+    )
+
+
+def moment_of_option(_call: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
+    """A callback: the moment in the past that an option names.
+
+    Raises:
+        click.BadParameter: the text is none.
+    """
+    from trainmaster.client.times import parse_since
+
+    try:
+        return None if text is None else parse_since(text, datetime.now(UTC))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def print_data(document: Mapping[str, Any] | list[Any], output: str) -> None:

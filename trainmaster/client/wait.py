@@ -93,40 +93,47 @@ def _news(run: Run) -> tuple[RunState, str]:
     return run.record.state, trials_text(run.record)
 
 
-class _TrialsWatch:
-    """A tuning as its job is, read at most once in `every_s`; any other run as it is on record."""
+class _Watch:
+    """What is read at most once in `every_s`."""
 
     def __init__(self, clients: "Clients", every_s: float) -> None:
         self._clients, self._every_s = clients, every_s
         self._next_at = 0.0
-        self._last: Run | None = None
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if now < self._next_at:
+            return False
+        self._next_at = now + self._every_s
+        return True
+
+
+class _TrialsWatch(_Watch):
+    """A tuning as its job is; any other run as it is on record."""
+
+    _last: Run | None = None
 
     def seen(self, run: Run) -> Run:
         if not is_active_tuning(run.record):
             return run
         from trainmaster.client.study.now import tuning_now
 
-        if time.monotonic() >= self._next_at:
-            self._next_at = time.monotonic() + self._every_s
+        if self._is_due():
             self._last = tuning_now(self._clients, run, datetime.now(UTC)) or self._last
         return self._last or run
 
 
-class _RestartWatch:
-    """Looks for restarts, at most once in `every_s`."""
+class _RestartWatch(_Watch):
+    """Looks for restarts."""
 
-    def __init__(self, clients: "Clients", every_s: float) -> None:
-        self._clients, self._every_s = clients, every_s
-        self._next_at = 0.0
-        self._count = 0
+    _count = 0
 
     def more(self, run: Run) -> "Restarts | None":
         """All restarts of the run, if there are more than at the last call."""
         from trainmaster.client.logs.restarts import restarts_of
 
-        if run.record.state is not RunState.RUNNING or time.monotonic() < self._next_at:
+        if run.record.state is not RunState.RUNNING or not self._is_due():
             return None
-        self._next_at = time.monotonic() + self._every_s
         found = restarts_of(self._clients, run.record)
         if found is None or found.count <= self._count:
             return None

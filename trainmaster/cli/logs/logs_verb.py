@@ -1,29 +1,21 @@
 """`trainmaster logs`: every line of a run's jobs."""
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from trainmaster.cli.exits import Exit
-from trainmaster.cli.verb import JSON, TEXT, output_option, takes_context, talk
+from trainmaster.cli.verb import JSON, TEXT, moment_of_option, output_option, takes_context, talk
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.tail import left_out_hint
-from trainmaster.client.times import parse_since
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.logs.follow import RunLog
 
 DEFAULT_LINES = 1000
-
-
-def _moment(_call: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
-    try:
-        return None if text is None else parse_since(text, datetime.now(UTC))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
 
 
 @click.command()
@@ -36,13 +28,13 @@ def _moment(_call: click.Context, _option: click.Parameter, text: str | None) ->
 @click.option(
     "--since",
     metavar="TIME",
-    callback=_moment,
+    callback=moment_of_option,
     help="written since then: 10m, 2026-11-01 or a time, UTC if it has no zone",
 )
 @click.option(
     "--before",
     metavar="TIME",
-    callback=_moment,
+    callback=moment_of_option,
     help="written until then, in the same forms: shows the earlier part of a long log",
 )
 @click.option(

@@ -15,6 +15,7 @@ from trainmaster.cli.verb import (
     JSON,
     TABLE,
     YAML,
+    context_option,
     context_or_names,
     output_option,
     print_data,
@@ -48,9 +49,7 @@ if TYPE_CHECKING:
     type=click.Choice(["api", "gcloud"]),
     help="print only the job, as one of your own: the body of the API's create call, or the file for gcloud's --config",
 )
-@click.option(
-    "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
-)
+@context_option
 @takes_include
 @takes_team
 @output_option(TABLE, JSON, YAML)

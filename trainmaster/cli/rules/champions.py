@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit
-from trainmaster.cli.rules.orders import order_survives_interrupt
 from trainmaster.cli.rules.screens import ABSENT
+from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import (
     JSON,
@@ -24,6 +24,7 @@ from trainmaster.cli.verb import (
     takes_context_to_change,
     takes_team,
     talk,
+    wait_option,
 )
 from trainmaster.client.shown.champion_lines import lineage_facts, value_text
 from trainmaster.client.terminal import Fact, one_line
@@ -101,14 +102,7 @@ def show(clients: "Clients", model: str, output: str) -> int:
 @champions.command()
 @click.argument("model")
 @click.option("--to-run", metavar="RUN", help="the champion to restore; default: the one before the current")
-@click.option(
-    "--wait-s",
-    type=click.FloatRange(min=0),
-    default=120.0,
-    show_default=True,
-    metavar="S",
-    help="how long to wait for the service's answer",
-)
+@wait_option(120.0, "how long to wait for the service's answer")
 @takes_team
 @takes_context_to_change
 def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit, Stop
-from trainmaster.cli.rules.orders import order_survives_interrupt
+from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import (
     JSON,
     NAME,
@@ -25,6 +25,7 @@ from trainmaster.cli.verb import (
     takes_include,
     takes_team,
     talk,
+    wait_option,
 )
 from trainmaster.orchestrator.core.names import in_team
 
@@ -35,14 +36,7 @@ if TYPE_CHECKING:
     from trainmaster.orchestrator.core.retraining.rule import Rule
     from trainmaster.orchestrator.core.retraining.state import RuleStatus
 
-_WAIT = click.option(
-    "--wait-s",
-    type=click.FloatRange(min=0),
-    default=120.0,
-    show_default=True,
-    metavar="S",
-    help="how long to wait for the service's answer",
-)
+_WAIT = wait_option(120.0, "how long to wait for the service's answer")
 
 
 @click.group(cls=ContextGroup)

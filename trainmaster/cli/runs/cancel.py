@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit, Stop
-from trainmaster.cli.rules.orders import order_survives_interrupt
+from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import print_names, says_where, takes_context_to_change, talk
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.states import RunState

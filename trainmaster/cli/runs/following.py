@@ -146,11 +146,18 @@ def run_survives_interrupt(*run_ids: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        talk(
-            "\nStopped following. The run continues:"
-            if len(run_ids) == 1
-            else "\nStopped following. The runs continue:"
-        )
+        subject = "run continues" if len(run_ids) == 1 else "runs continue"
+        talk(f"\nStopped following. The {subject}:")
         for run_id in run_ids:
             talk(f"  trainmaster status {run_id}\n  trainmaster cancel {run_id}")
+        raise click.exceptions.Exit(Exit.INTERRUPTED) from None
+
+
+@contextmanager
+def order_survives_interrupt(see: str) -> Iterator[None]:
+    """End the command after Ctrl-C, and say that the order stays given and which command shows its outcome."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        talk(f"\nStopped waiting. An order that was sent is carried out all the same. See: {see}")
         raise click.exceptions.Exit(Exit.INTERRUPTED) from None

@@ -12,6 +12,7 @@ from trainmaster.cli.verb import (
     NAME,
     TABLE,
     YAML,
+    moment_of_option,
     output_option,
     print_data,
     print_names,
@@ -49,10 +50,16 @@ SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
     "--text", metavar="TEXT", help="only with this text in the run's id, model, source or reason, in any case"
 )
 @click.option(
-    "--since", metavar="TIME", help="recorded since then: 2h, 7d, 2026-11-01 or a time, UTC if it has no zone"
+    "--since",
+    metavar="TIME",
+    callback=moment_of_option,
+    help="recorded since then: 2h, 7d, 2026-11-01 or a time, UTC if it has no zone",
 )
 @click.option(
-    "--before", metavar="TIME", help="recorded before that time, in the same forms: continues an earlier list"
+    "--before",
+    metavar="TIME",
+    callback=moment_of_option,
+    help="recorded before that time, in the same forms: continues an earlier list",
 )
 @click.option(
     "--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="the most runs to list"
@@ -67,8 +74,8 @@ def ls(
     team: str | None,
     labels: tuple[str, ...],
     text: str | None,
-    since: str | None,
-    before: str | None,
+    since: datetime | None,
+    before: datetime | None,
     limit: int,
     output: str,
 ) -> int:  # fmt: skip
@@ -86,8 +93,8 @@ def ls(
         team=team,
         labels=_labels(labels),
         text=text,
-        since=_time("--since", since, now),
-        before=_time("--before", before, now),
+        since=since,
+        before=before,
     )
     found = list_runs(clients, filters, limit=limit)
     print_runs(found, now, output)
@@ -110,15 +117,6 @@ def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
     if any(not key or not separator for key, separator, _ in pairs):
         raise click.BadParameter(f"expected KEY=VALUE, found {', '.join(texts)}", param_hint="'--label'")
     return {key: value for key, _, value in pairs}
-
-
-def _time(option: str, text: str | None, now: datetime) -> datetime | None:
-    from trainmaster.client.times import parse_since
-
-    try:
-        return None if text is None else parse_since(text, now)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=f"'{option}'") from error
 
 
 def columns(row: "IndexRow", now: datetime) -> dict[str, str]:

@@ -43,13 +43,9 @@ class OpenedLetters:
     read: int
     may_be_more: bool
 
-    def failure(self, letter: Letter) -> FunctionLine | None:
-        """Why the letter's event failed; None if no log line says it."""
-        return self.failures.get(event_key(letter))
-
     @property
     def listed(self) -> "LetterList":
-        letters = tuple(_listed(letter, self.failure(letter)) for letter in self.chosen)
+        letters = tuple(_listed(letter, self.failures.get(event_key(letter))) for letter in self.chosen)
         return LetterList(letters=letters, may_be_more=self.may_be_more)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.pages import PAGE_LINES, LogPage, cursor_of
+from trainmaster.client.logs.pages import PAGE_LINES, LogPage, end_page
 from trainmaster.client.logs.read import LATE, LATE_EVERY_S, Selection
 from trainmaster.client.logs.tail import Tail, shortened
 
@@ -51,13 +51,8 @@ class SelectedTail:
         while not self._has_searched and time.monotonic() < stop:
             self._search()
         lines = [*self._found, *self._tail.last(PAGE_LINES)]
-        has_earlier = self._until > self._begin or len(lines) > PAGE_LINES
-        shown = lines[-PAGE_LINES:]
-        return LogPage(
-            lines=shown,
-            earlier=cursor_of(shown[0]) if shown and has_earlier and self._has_searched else None,
-            searched_to=None if self._has_searched else self._until,
-        )
+        page = end_page(lines, has_earlier=self._until > self._begin)
+        return page if self._has_searched else replace(page, earlier=None, searched_to=self._until)
 
     @property
     def _has_searched(self) -> bool:

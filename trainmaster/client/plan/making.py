@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.find import read_document
 from trainmaster.client.plan.outlook import limits_now, outlook
-from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, plan_of, with_refusals
+from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, plan_of
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.submission.examination import Examination
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 RECORDS_MAX = 20
 """Records that are read for earlier refusals: of runs that wait for the same machines, then of the newest runs."""
 REFUSALS_WITHIN = timedelta(days=1)
+REFUSALS_SHOWN = 3
+"""Of a job, the latest."""
 READS_AT_ONCE = 8
 
 
@@ -65,14 +67,16 @@ def _with_refusals(
     run_ids = list(dict.fromkeys([*waiting, *newest]))[:RECORDS_MAX]
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
         records = list(pool.map(partial(_record, clients), run_ids))
-    refusals = [
-        attempt
-        for record in records
-        if record is not None
-        for attempt in _refusals(record)
-        if attempt[1].at >= since
-    ]
-    return with_refusals(jobs, refusals)
+    refusals: dict[str, dict[tuple[datetime, str], RefusedCandidate]] = {}
+    for record in records:
+        for name, attempt in _refusals(record) if record is not None else ():
+            if attempt.at >= since:
+                refusals.setdefault(name, {})[attempt.at, attempt.outcome] = attempt
+    latest = {
+        name: tuple(attempts[key] for key in sorted(attempts, reverse=True)[:REFUSALS_SHOWN])
+        for name, attempts in refusals.items()
+    }
+    return tuple(replace(job, refusals=latest.get(job.quota_class, ())) for job in jobs)
 
 
 def _refusals(record: RunRecord) -> Iterator[tuple[str, RefusedCandidate]]:

@@ -1,6 +1,6 @@
 """The plan of a request: what it means, what Vertex AI would get, what it would cost, and what would happen first. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,18 +113,3 @@ def _job(candidate: Candidate, target: Target, prices: Prices) -> PlannedJob:
         kind=submission.kind,
         body=submission.body,
     )
-
-
-REFUSALS_SHOWN = 3
-
-
-def with_refusals(
-    jobs: Sequence[PlannedJob], refusals: Sequence[tuple[str, RefusedCandidate]]
-) -> tuple[PlannedJob, ...]:
-    """The jobs with the latest attempts of their quota class; each attempt is given with its class."""
-
-    def of_class(wanted: str) -> Iterator[RefusedCandidate]:
-        found = {(each.at, each.outcome): each for name, each in refusals if name == wanted}
-        yield from (found[key] for key in sorted(found, reverse=True)[:REFUSALS_SHOWN])
-
-    return tuple(replace(job, refusals=tuple(of_class(job.quota_class))) for job in jobs)

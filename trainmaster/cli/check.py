@@ -62,14 +62,14 @@ def check_files(
     if output != TABLE:
         print_data([each.document for each in found], output)
     else:
-        _print(found)
+        _print_examinations(found)
     talk("\n".join(_notes(found, terms, policy)))
     if unusable_files:
         return Exit.USAGE
     return Exit.FINDING if any(each.faults for each in found) else Exit.DONE
 
 
-def _print(found: Sequence[Examination]) -> None:
+def _print_examinations(found: Sequence[Examination]) -> None:
     for each in found:
         file = each.source.file
         for line in (*fault_lines(each.faults, file), *fault_lines(each.warnings, file, WARNING)):

@@ -76,14 +76,14 @@ def fact_lines(facts: Iterable[Fact], *, width: int | None) -> Iterator[str]:
     for label, lines in facts:
         for number, line in enumerate(lines):
             shown = click.style(f"{label:{_LABEL_CHARS}}", bold=True) if number == 0 else " " * _LABEL_CHARS
-            for part in _wrapped(line, width):
+            for part in _wrapped_lines(line, width):
                 word, blank, rest = part.partition(" ")
                 text = f"{coloured(word)}{blank}{rest}" if label == STATE and number == 0 else part
                 yield f"{shown}{GAP}{text}".rstrip()
                 shown = " " * _LABEL_CHARS
 
 
-def _wrapped(line: str, width: int | None) -> list[str]:
+def _wrapped_lines(line: str, width: int | None) -> list[str]:
     text = one_line(line)
     if width is None or len(text) <= width - _LABEL_CHARS - len(GAP):
         return [text]

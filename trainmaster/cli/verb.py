@@ -1,4 +1,4 @@
-"""What most verbs share: the context to work in, its clients, and how results are printed."""
+"""The parts that most verbs share: the context to work in, its clients, options, and printed results."""
 
 import functools
 import json

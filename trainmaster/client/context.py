@@ -1,4 +1,4 @@
-"""Where the command works: the local stack of a folder, or a project and region of Google Cloud.
+"""The place where the command works: the local stack of a folder, or a project and region of Google Cloud.
 
 The order of choice: an explicit name, the environment variable, the kept choice, a running stack.
 
@@ -163,11 +163,11 @@ def choose_context(
             folder's is stopped; or the chosen stack does not answer.
         UnknownContext: the text that chooses has another form.
     """
-    chosen = _chosen(name, environment, directory, settings, named_by)
+    chosen = _choose_among_all(name, environment, directory, settings, named_by)
     return replace(chosen, team=environment.get(TEAM_VARIABLE) or None)
 
 
-def _chosen(
+def _choose_among_all(
     name: str | None, environment: Mapping[str, str], directory: Path, settings: Path, named_by: str
 ) -> Context:
     for text, chosen_by in (
@@ -176,8 +176,8 @@ def _chosen(
         (kept_choice(settings), "chosen by trainmaster context use"),
     ):
         if text:
-            return _named(text, chosen_by, directory, settings)
-    only = _only(_running(directory, settings), directory)
+            return _context_named(text, chosen_by, directory, settings)
+    only = _only_context(_running(directory, settings), directory)
     if only.state is None or not is_of(only.state, directory):
         return replace(only, is_elsewhere=True)
     is_here = folder_of(only.state).resolve() == directory.resolve()
@@ -198,12 +198,12 @@ def refuse_elsewhere(context: Context) -> None:
         )
 
 
-def _named(text: str, chosen_by: str, directory: Path, settings: Path) -> Context:
+def _context_named(text: str, chosen_by: str, directory: Path, settings: Path) -> Context:
     kind, _, folder = text.partition(":")
     if kind == LOCAL and folder:
-        return _on(_state_of(plain_path(directory / Path(folder).expanduser())), chosen_by)
+        return _context_on(_state_of(plain_path(directory / Path(folder).expanduser())), chosen_by)
     if text == LOCAL:
-        return replace(_only(_running(directory, settings), directory), chosen_by=chosen_by)
+        return replace(_only_context(_running(directory, settings), directory), chosen_by=chosen_by)
     project, _, region = text.partition("/")
     wrong = []
     if not _PROJECT.fullmatch(project):
@@ -250,18 +250,18 @@ def _none_runs(directory: Path) -> str:
     return f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
 
 
-def _only(stacks: list[Path], directory: Path) -> Context:
+def _only_context(stacks: list[Path], directory: Path) -> Context:
     match stacks:
         case []:
             raise NoContext(_none_runs(directory))
         case [only]:
-            return _on(only, "the only local stack that is running")
+            return _context_on(only, "the only local stack that is running")
         case _:
             names = "\n".join(f"  --context {LOCAL}:{each}" for each in stacks)
             raise NoContext(f"{len(stacks)} local stacks are running. Choose one:\n{names}")
 
 
-def _on(state: Path, chosen_by: str) -> Context:
+def _context_on(state: Path, chosen_by: str) -> Context:
     try:
         return replace(context_of_stack(environment_on(state), state), chosen_by=chosen_by)
     except NoStack as fault:

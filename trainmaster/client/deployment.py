@@ -1,4 +1,4 @@
-"""What a deployment publishes about itself in its ledger: schemas/deployment.v1.schema.json
+"""The document that a deployment publishes about itself in its ledger: schemas/deployment.v1.schema.json
 
 A client needs the policy and the prices that its requests meet, and can read only the ledger. In one document
 they always belong together.

@@ -1,4 +1,4 @@
-"""What reading and changing runs may end with. Errors of the official clients pass unchanged."""
+"""The errors of reading and changing runs. Those of the official clients pass unchanged."""
 
 
 class NotFound(Exception):

@@ -113,7 +113,9 @@ def find_run_or_drop(
         status = read_document(clients, name, retry_s=retry_s)
         if status is not None:
             of_event = _of_status(clients, status, retry_s=retry_s)
-            latest = of_event if _is_object(clients, text) else _latest(clients, of_event, retry_s=retry_s)
+            latest = (
+                of_event if _is_object(clients, text) else _latest_of_file(clients, of_event, retry_s=retry_s)
+            )
             file = local_file(clients, text)
             if file is None or isinstance(latest, Drop) or latest.record.source.object_name is None:
                 return latest
@@ -121,7 +123,7 @@ def find_run_or_drop(
     if _is_path(text) and not _exists(text):
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
     if (by_stem := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
-        return _latest(clients, by_stem, retry_s=retry_s)
+        return _latest_of_file(clients, by_stem, retry_s=retry_s)
     if (rule := _rule_named(clients, text, retry_s=retry_s)) is not None:
         raise NotFound(
             f"{text!r} is {'a rule' if text == rule else 'the file of a rule'}, not a run. "
@@ -133,7 +135,7 @@ def find_run_or_drop(
             f"{text!r} is a model, not a run. Its latest run is {latest_id}. "
             f"All its runs: trainmaster ls --model {shlex.quote(text)}"
         )
-    near = _near(text, [row.run_id for row in rows])
+    near = _nearest_ids(text, [row.run_id for row in rows])
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
     )
@@ -152,7 +154,7 @@ def _rule_named(clients: "Clients", text: str, *, retry_s: float | None) -> str 
     return None if status is None else str(status.get("rule_id") or dropped_name)
 
 
-def _near(text: str, run_ids: Sequence[str]) -> str:
+def _nearest_ids(text: str, run_ids: Sequence[str]) -> str:
     """The ids that are most like the text, else the newest of each name of a request that is."""
     by_name = {base_of(run_id): run_id for run_id in reversed(run_ids)}
     return nearest_names(text, run_ids) or nearest_of(text, by_name)
@@ -164,7 +166,7 @@ def _of_status(clients: "Clients", status: dict[str, Any], *, retry_s: float | N
     return Drop(status=status) if run is None else replace(run, status=status)
 
 
-def _latest(clients: "Clients", found: Run | Drop, *, retry_s: float | None) -> Run | Drop:
+def _latest_of_file(clients: "Clients", found: Run | Drop, *, retry_s: float | None) -> Run | Drop:
     """The run that `trainmaster again` started from the file of this run, if it is newer; else what was found.
 
     A run of another model is left out: requests of one name in several folders share their place below AGAIN_FOLDER.

@@ -1,4 +1,4 @@
-"""Waits until a run has ended, by reading its record."""
+"""Waits until a run has read_end, by reading its record."""
 
 import time
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def wait_for_end(
     on_change(said)
     restarts = _RestartWatch(clients, RESTARTS_EVERY_LOCAL_S if is_local else RESTARTS_EVERY_S)
 
-    def ended() -> Run | None:
+    def read_end() -> Run | None:
         nonlocal run, is_silent, said
         if not run.record.ended:
             try:
@@ -85,7 +85,7 @@ def wait_for_end(
             return f"{run_id} was {state} when the service last answered. Keep waiting: trainmaster wait {run_id}"
         return f"{run_id} is still {state} after {timeout_s:g} s. Keep waiting: trainmaster wait {run_id}"
 
-    poll(ended, is_local=is_local, timeout_s=timeout_s, late=late)
+    poll(read_end, is_local=is_local, timeout_s=timeout_s, late=late)
     return run
 
 

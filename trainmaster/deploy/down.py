@@ -40,10 +40,10 @@ def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
             names, str(described("projects", "describe", names.project)["projectNumber"])
         )
     except GcloudFailed as failed:
-        return _refused(f"the deployed resources could not be determined: {failed}")
+        return _say_refusal(f"the deployed resources could not be determined: {failed}")
     fault = version_fault() or _fault(names, existing)
     if fault:
-        return _refused(fault)
+        return _say_refusal(fault)
     try:
         _remove(names, judged(names, existing), delete_buckets=delete_buckets)
     except (GcloudFailed, TerraformFailed) as failed:
@@ -96,6 +96,6 @@ def _remove(names: Names, clearance: PreflightResult, *, delete_buckets: bool) -
         gcloud("storage", "rm", "--recursive", f"gs://{names.state_bucket}")
 
 
-def _refused(fault: str) -> int:
+def _say_refusal(fault: str) -> int:
     print(f"refused: {fault}\nNothing was removed.", file=sys.stderr)
     return REFUSED

@@ -101,7 +101,7 @@ def find_existing(names: Names, project_number: str) -> Existing:
         buckets=buckets,
         roles=roles.result(),
         named=dict(zip(_LISTS, named, strict=True)),
-        made=_made(state),
+        made=_made_resources(state),
     )
 
 
@@ -161,7 +161,7 @@ def _state(names: Names) -> list[dict[str, Any]]:
     return [resource for resource in resources if resource["mode"] == "managed"]
 
 
-def _made(state: list[dict[str, Any]]) -> Mapping[str, frozenset[str]]:
+def _made_resources(state: list[dict[str, Any]]) -> Mapping[str, frozenset[str]]:
     made: dict[str, set[str]] = {}
     for resource in state:
         kind, attribute = _RESOURCES.get(resource["type"], ("", ""))

@@ -119,7 +119,7 @@ def some_of(names: Sequence[str]) -> str:
 def as_text(findings: Sequence[Finding]) -> str:
     """The gravest first, then a line that counts them."""
     counts = {level: sum(finding.level is level for finding in findings) for level in Level}
-    total = ", ".join(_counted(level, count) for level, count in counts.items() if count)
+    total = ", ".join(_count_text(level, count) for level, count in counts.items() if count)
     return "\n".join([*map(_paragraph, _by_gravity(findings)), total or "nothing examined"])
 
 
@@ -134,7 +134,7 @@ def _by_gravity(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: list(Level).index(finding.level))
 
 
-def _counted(level: Level, count: int) -> str:
+def _count_text(level: Level, count: int) -> str:
     plural = "s" if count > 1 and level in {Level.ERROR, Level.WARNING} else ""
     return f"{count} {level}{plural}"
 

@@ -1,4 +1,4 @@
-"""What a request asks of the program, whichever dialect it is written in."""
+"""The demands that a request makes of the program, whichever dialect it is written in."""
 
 import json
 from collections.abc import Mapping

@@ -54,14 +54,18 @@ def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | 
     for subject in SUBJECTS:
         for action in subject.actions:  # before the pages, whose paths may hold slashes
             routes.append(Route(action.path, _proposal(console, action), methods=["GET"]))
-            routes.append(Route(action.path, _deed(console, action, is_api=False), methods=["POST"]))
-            routes.append(Route(f"{API}{action.path}", _deed(console, action, is_api=True), methods=["POST"]))
+            routes.append(Route(action.path, _action_route(console, action, is_api=False), methods=["POST"]))
+            routes.append(
+                Route(f"{API}{action.path}", _action_route(console, action, is_api=True), methods=["POST"])
+            )
         routes += [Route(each.path, _page(console, each), methods=_methods(each)) for each in subject.pages]
         routes += [
             Route(f"{API}{each.path}", _api(console, each), methods=_methods(each)) for each in subject.api
         ]
         routes += [Route(each.path, _file(console, each), methods=["GET"]) for each in subject.files]
-    starlette = Starlette(routes=routes, exception_handlers={404: _no_page(console), 500: _broken(console)})
+    starlette = Starlette(
+        routes=routes, exception_handlers={404: _no_page(console), 500: _answer_failure(console)}
+    )
     return Guard(starlette, console)
 
 
@@ -107,7 +111,7 @@ def _page(console: Console, route: PageRoute) -> Callable[[Request], Any]:
         ask = await _asks(console, request, takes_form=route.takes_form)
 
         def render() -> tuple[str, bool, int]:
-            page, status = _shown(console, lambda: route.show(ask()))
+            page, status = _page_or_fault(console, lambda: route.show(ask()))
             frame = console.frame(request.url.path)
             part = main_part if wants_stream(request) else whole_page
             return part(page, frame), page.is_final, status
@@ -120,7 +124,7 @@ def _page(console: Console, route: PageRoute) -> Callable[[Request], Any]:
     return answer
 
 
-def _shown(console: Console, show: Callable[[], Page]) -> tuple[Page, int]:
+def _page_or_fault(console: Console, show: Callable[[], Page]) -> tuple[Page, int]:
     """The page and its HTTP status; a fault has a page as well."""
     try:
         page = show()
@@ -198,7 +202,7 @@ def _fault_document(console: Console, error: Exception) -> Response:
 def _proposal(console: Console, action: Action) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         def render() -> tuple[str, int]:
-            page, status = _shown(
+            page, status = _page_or_fault(
                 console, lambda: _proposal_page(action.propose(_ask(console, request)), request)
             )
             return whole_page(replace(page, is_final=True), console.frame(request.url.path)), status
@@ -215,7 +219,7 @@ def _proposal_page(proposal: Proposal, request: Request) -> Page:
     )
 
 
-def _deed(console: Console, action: Action, *, is_api: bool) -> Callable[[Request], Any]:
+def _action_route(console: Console, action: Action, *, is_api: bool) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
             form = await form_of(request)
@@ -283,7 +287,7 @@ def _document(make: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Any]
     return answer
 
 
-def _broken(console: Console) -> Callable[[Request, Exception], Any]:
+def _answer_failure(console: Console) -> Callable[[Request, Exception], Any]:
     """The answer to an error of the console's own; the server logs its traceback."""
     message = "The console could not answer. Its output says why: that of `trainmaster web`, or DIR/logs/console.log."
 

@@ -1,4 +1,4 @@
-"""Who may use the console: this machine's browser, from the console's own pages, and for changes with the session's token.
+"""The console serves this machine's browser, from its own pages, and for changes with the session's token.
 
 Binding to loopback keeps out other machines, but not a web page in a browser on this one, nor other users of this
 machine. Source of the checks: https://www.w3.org/TR/fetch-metadata/, https://www.w3.org/TR/CSP3/

@@ -1,4 +1,4 @@
-"""What every page reads from: the clients of one context, and answers that are shared for a short time."""
+"""The source that every page reads from: the clients of one context, and answers that are shared for a short time."""
 
 import threading
 import time

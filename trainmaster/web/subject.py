@@ -1,4 +1,4 @@
-"""What a page, a resource of the API and an action are. Each module of `pages` has one `SUBJECT`; `app` serves them all."""
+"""The types of pages, of the API's resources and of actions. Each module of `pages` has one `SUBJECT`; `app` serves them all."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What every demo plays on: a fresh local stack, and the verbs of the command that run there."""
+"""The stage of every demo: a fresh local stack, and the verbs of the command that run there."""
 
 import os
 import shlex

@@ -84,7 +84,7 @@ def plan(
     edits = Edits(settings=parse_settings(overrides), include=include)
     if form is not None:
         return _print_own_job(source, edits, where, policy, form, as_json=output == JSON)
-    found, made = _planned(source, edits, where, policy, key, asks=asks)
+    found, made = _examine_and_plan(source, edits, where, policy, key, asks=asks)
     if made is None:
         raise _refusal(found)
     if output == TABLE:
@@ -98,7 +98,7 @@ def plan(
     return Exit.USAGE if made.outlook is not None and made.outlook.verdict == "refused" else Exit.DONE
 
 
-def _planned(
+def _examine_and_plan(
     source: "Source", edits: "Edits", where: "Context", policy: Path | None, key: str | None, *, asks: bool
 ) -> "tuple[Examination, Plan | None]":
     from trainmaster.client.clients import Clients

@@ -1,4 +1,4 @@
-"""What `trainmaster plan` prints for people."""
+"""The screen of `trainmaster plan`."""
 
 from collections.abc import Mapping
 from typing import Any

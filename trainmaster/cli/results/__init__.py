@@ -1,1 +1,1 @@
-"""What a run left behind: `download` and `tensorboard`."""
+"""The verbs for the results of a run: `download` and `tensorboard`."""

@@ -43,7 +43,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     from trainmaster.client.files.download import download as download_files
     from trainmaster.client.files.download import false_claims
 
-    run_id, files = _wanted(clients, run, everything=everything)
+    run_id, files = _files_to_download(clients, run, everything=everything)
     target = folder or Path(run_id)
     size = size_text(sum(file.size_bytes for file in files))
     beside = [one_line(file.path) for file in files if file.is_beside_model]
@@ -68,7 +68,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     return Exit.FINDING if false else Exit.DONE
 
 
-def _wanted(clients: "Clients", text: str, *, everything: bool) -> "tuple[str, list[RemoteFile]]":
+def _files_to_download(clients: "Clients", text: str, *, everything: bool) -> "tuple[str, list[RemoteFile]]":
     """The run's id, and the files of its model; of a champion, those of its copy."""
     from trainmaster.client.errors import NotFound
     from trainmaster.client.files.listing import champion_files, model_files

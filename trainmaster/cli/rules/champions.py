@@ -93,7 +93,7 @@ def show(clients: "Clients", model: str, output: str) -> int:
     if output == NAME:
         print_names([found.champion.current.run_id] if found.champion.current else [])
     elif output == TABLE:
-        _print(found.champion)
+        _print_champion(found.champion)
     else:
         print_data(found.document, output)
     return Exit.DONE
@@ -122,7 +122,7 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
     return Exit.DONE
 
 
-def _print(champion: "Champion") -> None:
+def _print_champion(champion: "Champion") -> None:
     print_facts(_facts(champion))
     click.echo("\nChampions, latest first")
     print_table([_reign(each) for each in islice(reversed(champion.history), LATEST)])

@@ -235,7 +235,7 @@ def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, ena
     from trainmaster.client.rules.found_rule import state_word
     from trainmaster.client.rules.pausing import is_already, refuse_change, set_enabled
 
-    found = _found(clients, names)
+    found = _find_rules(clients, names)
     waiting = [each for each in found if not is_already(each, enabled=enabled)]
     refuse_change(waiting, enabled=enabled)
     for each in found:
@@ -249,7 +249,7 @@ def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, ena
     return Exit.DONE
 
 
-def _found(clients: "Clients", names: Sequence[str]) -> "list[FoundRule]":
+def _find_rules(clients: "Clients", names: Sequence[str]) -> "list[FoundRule]":
     """Each of the rules once; before any is changed, so that an unknown one changes none."""
     from trainmaster.client.rules.listing import find_rule
 
@@ -270,7 +270,7 @@ def rm(clients: "Clients", rules: tuple[str, ...], yes: bool) -> int:
     """
     from trainmaster.client.rules.changing import remove_rule
 
-    found = _found(clients, rules)
+    found = _find_rules(clients, rules)
     files = ", ".join(each.dropped_name for each in found)
     if not yes:
         if not sys.stdin.isatty():

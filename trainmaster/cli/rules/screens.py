@@ -1,4 +1,4 @@
-"""What `rules ls` and `rules show` print for people."""
+"""The screens of `rules ls` and `rules show`."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -35,7 +35,7 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     from trainmaster.client.rules.orders import cancel_run
     from trainmaster.client.wait import wait_for_end
 
-    named = _meant(clients, {each: find_run(clients, each, is_to_change=True) for each in runs})
+    named = _runs_to_cancel(clients, {each: find_run(clients, each, is_to_change=True) for each in runs})
     found = {run.record.run_id: run.record for run in named}
     for run_id, record in found.items():
         if record.ended:
@@ -54,7 +54,7 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     return Exit.DONE if all(each.state is RunState.CANCELLED for each in ended) else Exit.FINDING
 
 
-def _meant(clients: "Clients", named: Mapping[str, "Run"]) -> "list[Run]":
+def _runs_to_cancel(clients: "Clients", named: Mapping[str, "Run"]) -> "list[Run]":
     """The run of each text; of a file the only one that is active, or the latest if none is.
 
     Raises:

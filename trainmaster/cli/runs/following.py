@@ -1,4 +1,4 @@
-"""What verbs print while they follow a run, and their exit status at its end."""
+"""The messages of verbs that follow a run, and their exit status at its end."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What `submit` reports about a script before it sends it, of what `trainmaster inspect` finds in its source.
+"""The warnings of `submit` about a script, of what `trainmaster inspect` finds in its source.
 
 Every error and warning.
 """

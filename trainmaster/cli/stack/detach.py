@@ -49,10 +49,10 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
         Stop: the stack could not start, and the message has the end of its log; or another one has claimed the folder
             and is not ready within START_DEADLINE_S seconds.
     """
-    with _alone(state):
+    with _wait_for_folder(state):
         environment = _running(state)
         if environment is None:
-            environment = _started(state, arguments)
+            environment = _start_and_wait(state, arguments)
         else:
             talk(f"A stack is already running on {str(state)!r}; its options stay as they are.")
     if address := environment.get(VARIABLE):
@@ -65,7 +65,7 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
 
 
 @contextlib.contextmanager
-def _alone(state: Path) -> Iterator[None]:
+def _wait_for_folder(state: Path) -> Iterator[None]:
     """Wait until no other `up --detach` starts a stack on the folder: this one then finds that stack, and leaves its log.
 
     The lock is on the folder itself. The stack's own lock is another one, which the stack takes.
@@ -99,7 +99,7 @@ def _running(state: Path) -> dict[str, str] | None:
     return None
 
 
-def _started(state: Path, arguments: Sequence[str]) -> dict[str, str]:
+def _start_and_wait(state: Path, arguments: Sequence[str]) -> dict[str, str]:
     StateFolder(
         state
     ).close()  # refuses a folder that cannot be written, and waits for the end of a killed stack

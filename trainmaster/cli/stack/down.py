@@ -28,7 +28,7 @@ def down(state: Path) -> int:
     """
     from trainstack.stack.state import stop_stack
 
-    unfinished = _unfinished(state)
+    unfinished = _count_unfinished(state)
     if stop_stack(state):
         click.echo(f"The stack on {str(state)!r} has stopped.")
         if unfinished:
@@ -40,7 +40,7 @@ def down(state: Path) -> int:
     return 0
 
 
-def _unfinished(state: Path) -> int:
+def _count_unfinished(state: Path) -> int:
     try:
         ledger = read_stack_env((state / "stack.env").read_text())["TRAINMASTER_LEDGER_BUCKET"]
     except (OSError, KeyError, ValueError):  # not ready

@@ -1,4 +1,4 @@
-"""What `up` prints while the stack runs: one line per notice that the functions publish."""
+"""The news that `up` prints while the stack runs: one line per notice that the functions publish."""
 
 import base64
 import contextlib

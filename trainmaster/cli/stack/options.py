@@ -1,4 +1,4 @@
-"""What the verbs of the local stack share: its state folder, and images by source tree."""
+"""The options that the verbs of the local stack share: its state folder, and images by source tree."""
 
 import os
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def nearest_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any
 def chosen_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
     """The option `--state`, as `state`: by default the stack that the variable or `context use` chose, else the folder's."""
 
-    def chosen(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
+    def choose_state(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
         from trainmaster.cli.verb import context_of, settings_folder
         from trainmaster.client.context import VARIABLE, kept_choice
 
@@ -52,7 +52,7 @@ def chosen_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any:
     return click.option(
         "--state",
         type=Path,
-        callback=chosen,
+        callback=choose_state,
         metavar="DIR",
         help=f"the stack's folder; default: the stack that TRAINMASTER_CONTEXT or context use chose, else {DEFAULT_STATE} "
         "here or in the nearest parent that has one",

@@ -1,4 +1,4 @@
-"""What the local stack runs: the functions, the trainer's image, and the grants and teams of a deployment."""
+"""The product that the local stack runs: the functions, the trainer's image, and the grants and teams of a deployment."""
 
 import sys
 from collections.abc import Mapping

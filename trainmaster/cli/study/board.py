@@ -83,7 +83,7 @@ class Board:
         last = [trial.measurements[-1].value if trial.measurements else trial.final for trial in trials]
         going_on = any(not trial.state.ended for trial in trials)
         found = [
-            _Column("trial", [self._named(trial) for trial in trials], rank=0),
+            _Column("trial", [self._trial_name(trial) for trial in trials], rank=0),
             _Column("state", [trial.word.upper() for trial in trials], rank=0),
         ]
         for number_, parameter in enumerate(study.parameters):
@@ -100,7 +100,7 @@ class Board:
             _Column("elapsed", [seconds(trial.elapsed(self.at)) for trial in trials], rank=2),
         ]
 
-    def _named(self, trial: Trial) -> str:
+    def _trial_name(self, trial: Trial) -> str:
         return one_line(trial.id, 8) + (" ★" if trial is self.study.best else "")
 
     @staticmethod

@@ -1,1 +1,1 @@
-"""From files to a run: `init`, `submit` and `wait`."""
+"""The verbs that make a run of files: `init`, `submit` and `wait`."""

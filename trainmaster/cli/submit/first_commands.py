@@ -1,4 +1,4 @@
-"""How to start a run with what lies in a folder."""
+"""The commands that start a run with the files of a folder."""
 
 import shlex
 from pathlib import Path

@@ -97,14 +97,14 @@ class WithArguments(click.Command):
         try:
             return super().parse_args(ctx, args[:end])
         except click.NoSuchOption as unknown:
-            own, programs = self._divided(ctx, args[:end])
+            own, programs = self._split_words(ctx, args[:end])
             if not any(word.startswith("--script") or word.endswith(_REQUESTS) for word in own):
                 raise
             command = shlex.join([*ctx.command_path.split(), *own, "--", *programs, *args[end + 1 :]])
             text = f"{unknown.format_message()} The program's own arguments go behind --: {command}"
             raise click.UsageError(text, ctx) from unknown
 
-    def _divided(self, ctx: click.Context, words: list[str]) -> tuple[list[str], list[str]]:
+    def _split_words(self, ctx: click.Context, words: list[str]) -> tuple[list[str], list[str]]:
         """The words with unknown options, and the values that follow these, apart."""
         options = {name: each for each in self.get_params(ctx) for name in each.opts}
         own, programs, rest = list[str](), list[str](), list(words)

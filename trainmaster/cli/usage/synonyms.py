@@ -1,4 +1,4 @@
-"""What a verb or an option that does not exist most likely means: words of other tools first, then the nearest."""
+"""The likely meaning of a verb or option that does not exist: words of other tools first, then the nearest."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches

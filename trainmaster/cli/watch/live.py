@@ -1,4 +1,4 @@
-"""What is watched on the terminal: a live picture where it can move, one line an event where it cannot."""
+"""A watched thing on the terminal: a live picture where it can move, one line an event where it cannot."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

@@ -34,17 +34,17 @@ def picture(seen: Sighting, console: Console) -> RenderableType:
     """The timeline, and below it as many replicas or trials as the terminal has lines for."""
     width = console.size.width - FRAME_COLUMNS
     above = timeline_panel(timeline(seen), title=f"Run {seen.run.record.run_id}", width=width)
-    extra = [Text(line, style="bold") for line in _wrapped(_metrics_text(seen), width, NOTE_LINES)]
+    extra = [Text(line, style="bold") for line in _wrapped_lines(_metrics_text(seen), width, NOTE_LINES)]
     extra += [Text(line, style="yellow") for line in _last_warning(seen, width)]
     used = len(console.render_lines(above)) + len(extra) + FRAME_LINES + SPINNER_LINES + 1
-    title, below = _below(seen, width=width, height=max(LEAST_LINES, console.size.height - used))
+    title, below = _picture_below(seen, width=width, height=max(LEAST_LINES, console.size.height - used))
     if below is None and not extra:
         return above
     parts = extra if below is None else [below, *extra]
     return Group(above, Panel(Group(*parts), title=Text(title), title_align="left"))
 
 
-def _below(seen: Sighting, *, width: int, height: int) -> tuple[str, RenderableType | None]:
+def _picture_below(seen: Sighting, *, width: int, height: int) -> tuple[str, RenderableType | None]:
     """A title, and the trials, the progress of the replicas, their last lines, or what is under way."""
     if seen.study is not None:
         board = board_of(seen, seen.study)
@@ -55,7 +55,7 @@ def _below(seen: Sighting, *, width: int, height: int) -> tuple[str, RenderableT
         return "Last lines", _last_lines(seen, width, height)
     if seen.run.record.ended:
         return "Result", None
-    return "Training", Text("\n".join(_wrapped(doing(seen), width, DOING_LINES)), style="dim")
+    return "Training", Text("\n".join(_wrapped_lines(doing(seen), width, DOING_LINES)), style="dim")
 
 
 def _last_lines(seen: Sighting, width: int, height: int) -> Table:
@@ -78,10 +78,10 @@ def _metrics_text(seen: Sighting) -> str:
 
 def _last_warning(seen: Sighting, width: int) -> list[str]:
     """Of the training service, in at most NOTE_LINES lines."""
-    return _wrapped(seen.warnings[-1], width, NOTE_LINES) if seen.warnings else []
+    return _wrapped_lines(seen.warnings[-1], width, NOTE_LINES) if seen.warnings else []
 
 
-def _wrapped(text: str, width: int, most: int) -> list[str]:
+def _wrapped_lines(text: str, width: int, most: int) -> list[str]:
     return textwrap.wrap(one_line(text, DETAIL_MAX_CHARS), width, max_lines=most, placeholder=" …")
 
 
@@ -117,7 +117,7 @@ def timeline_panel(stages: Sequence[Stage], *, title: str, width: int) -> Panel:
     """One line a stage; times count from the first. Details that are too long for `width` columns are cut."""
     table = Table.grid(padding=(0, GAP, 0, 0))
     start = _start(stages)
-    times = [_since(stage, start) for stage in stages]
+    times = [_time_text(stage, start) for stage in stages]
     room = width - 1 - 3 * GAP - max(len(stage.title) for stage in stages) - max(map(len, times))
     for stage, time in zip(stages, times, strict=True):
         has_passed = stage.at is not None
@@ -145,15 +145,15 @@ def news(seen: Sighting) -> Iterator[Line]:
     stages = timeline(seen)
     after = next((place for place, stage in enumerate(stages) if stage.title in AFTER_TRAINING), len(stages))
     yield from stage_news(stages[:after], _start(stages))
-    yield from ((f"service {text}", _indented(text)) for text in _service_news(seen))
+    yield from ((f"service {text}", _indented_line(text)) for text in _service_news(seen))
     if seen.study is not None:
-        yield from ((key, _indented(line)) for key, line in board_of(seen, seen.study).news())
+        yield from ((key, _indented_line(line)) for key, line in board_of(seen, seen.study).news())
     else:
         yield from _progress(seen)
         yield from _last_line(seen)
     yield from stage_news(stages[after:], _start(stages))
     if metrics := _metrics_text(seen):
-        yield f"metrics {metrics}", _indented(metrics)
+        yield f"metrics {metrics}", _indented_line(metrics)
 
 
 def _service_news(seen: Sighting) -> Iterable[str]:
@@ -161,7 +161,7 @@ def _service_news(seen: Sighting) -> Iterable[str]:
     return seen.warnings if seen.training or seen.job_ended_at else seen.service_lines
 
 
-def _indented(text: str) -> str:
+def _indented_line(text: str) -> str:
     return f"{'':>9}  {one_line(text, DETAIL_MAX_CHARS)}"
 
 
@@ -169,14 +169,14 @@ def _progress(seen: Sighting) -> Iterator[Line]:
     for name, replica in sorted(seen.training.get("", TrainingProgress()).replicas.items()):
         quarter = 4 * replica.steps_done // (replica.steps_total or 1)
         if replica.steps_done:
-            yield f"{name} {quarter}", _indented(f"{name}  {numbers_of(replica)}")
+            yield f"{name} {quarter}", _indented_line(f"{name}  {numbers_of(replica)}")
 
 
 def _last_line(seen: Sighting) -> Iterator[Line]:
     if not any(progress.replicas for progress in seen.training.values()) and seen.last_lines:
         lane, text = min(seen.last_lines.items())
         if line := one_line(text, DETAIL_MAX_CHARS).strip():
-            yield f"{lane} {line}", _indented(f"{one_line(lane, NAME_MAX_CHARS)}  {line}")
+            yield f"{lane} {line}", _indented_line(f"{one_line(lane, NAME_MAX_CHARS)}  {line}")
 
 
 def stage_news(stages: Iterable[Stage], start: datetime | None) -> Iterator[Line]:
@@ -185,12 +185,12 @@ def stage_news(stages: Iterable[Stage], start: datetime | None) -> Iterator[Line
         if stage.at is not None:
             detail = one_line(stage.detail, DETAIL_MAX_CHARS)
             key = f"{stage.title} {detail}" if stage.title == WAITING else stage.title
-            yield key, f"{_since(stage, start):>9}  {stage.title}  {detail}".rstrip()
+            yield key, f"{_time_text(stage, start):>9}  {stage.title}  {detail}".rstrip()
 
 
 def _start(stages: Sequence[Stage]) -> datetime | None:
     return next((stage.at for stage in stages if stage.at), None)
 
 
-def _since(stage: Stage, start: datetime | None) -> str:
+def _time_text(stage: Stage, start: datetime | None) -> str:
     return f"+{(stage.at - start).total_seconds():.1f} s" if stage.at and start else ""

@@ -48,7 +48,7 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
         is_secret = False
     else:
         is_secret = _is_deployed(context_of(context, changes=write))
-        opened = _opened(port)
+        opened = _open_socket(port)
 
     def choose() -> "Context":
         try:
@@ -99,7 +99,7 @@ def _is_deployed(context: "Context") -> bool:
     return True
 
 
-def _opened(port: int) -> socket.socket:
+def _open_socket(port: int) -> socket.socket:
     from trainmaster.web.server import listening_socket
 
     try:

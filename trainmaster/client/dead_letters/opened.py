@@ -45,7 +45,9 @@ class OpenedLetters:
 
     @property
     def listed(self) -> "LetterList":
-        letters = tuple(_listed(letter, self.failures.get(event_key(letter))) for letter in self.chosen)
+        letters = tuple(
+            _listed_letter(letter, self.failures.get(event_key(letter))) for letter in self.chosen
+        )
         return LetterList(letters=letters, may_be_more=self.may_be_more)
 
 
@@ -118,7 +120,7 @@ def opened_letters(
     )
     try:
         with mailbox.letters() as letters:
-            yield _opened(ids, mailbox, letters, Reasons(clients.logs, context.project))
+            yield _opened_selection(ids, mailbox, letters, Reasons(clients.logs, context.project))
     except NoSubscription as fault:
         raise NotFound(
             f"{fault.message}\nThe dead letters are kept by the subscription {subscription_id!r} of the topology; "
@@ -132,7 +134,7 @@ def list_letters(clients: "Clients") -> LetterList:
         return opened.listed
 
 
-def _opened(
+def _opened_selection(
     ids: Sequence[str], mailbox: Mailbox, letters: Sequence[Letter], reasons: Reasons
 ) -> OpenedLetters:
     chosen = [letter for letter in letters if not ids or letter.id in ids]
@@ -149,7 +151,7 @@ def _opened(
     )
 
 
-def _listed(letter: Letter, failure: FunctionLine | None) -> ListedLetter:
+def _listed_letter(letter: Letter, failure: FunctionLine | None) -> ListedLetter:
     subscription, refusal = source_of(letter)
     bucket, name, generation = letter.object or (None, "", None)
     text, as_hex = payload_of(letter.data, PAYLOAD_MAX_BYTES)

@@ -94,15 +94,15 @@ class Replay:
                 self.problem = f"Cloud Logging does not report their outcome: {fault.message}"
                 break
             for event_id in [each for each in open_ids if each in lines and lines[each].final]:
-                yield _became(open_ids.pop(event_id), lines[event_id])
+                yield _replayed_letter(open_ids.pop(event_id), lines[event_id])
             if not open_ids or (left := deadline - time.monotonic()) <= 0:
                 break
             time.sleep(min(_LOOK_EVERY_S * math.ceil(len(open_ids) / PER_QUERY), left))
         for event_id, letter in open_ids.items():
-            yield _became(letter, lines.get(event_id))
+            yield _replayed_letter(letter, lines.get(event_id))
 
 
-def _became(letter: Letter, line: FunctionLine | None) -> Replayed:
+def _replayed_letter(letter: Letter, line: FunctionLine | None) -> Replayed:
     if line is None:
         text = "replayed; the function has not reported on it yet"
         return Replayed(letter_id=letter.id, well=True, text=text)

@@ -1,4 +1,4 @@
-"""Why a run is as it is, and where a model comes from: every step from the event to the champion."""
+"""The explanation of a run or a model: every step from the event to the champion."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -127,13 +127,13 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
             return explain_model(clients, text, now)
         except NotFound as no_champion:
             try:
-                return explain_run(clients, _found(clients, text, now), now)
+                return explain_run(clients, _find_run_now(clients, text, now), now)
             except NotFound as no_run:
                 raise NotFound(f"{no_run}\n{no_champion}") from no_run
-    return explain_run(clients, _found(clients, text, now), now)
+    return explain_run(clients, _find_run_now(clients, text, now), now)
 
 
-def _found(clients: "Clients", text: str, now: datetime) -> Run:
+def _find_run_now(clients: "Clients", text: str, now: datetime) -> Run:
     run = find_run(clients, text)
     return tuning_now(clients, run, now) or run
 

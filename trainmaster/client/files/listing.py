@@ -1,4 +1,4 @@
-"""Which objects a run left behind, and what is known of each."""
+"""The objects that a run left behind, with sizes, generations and checksums."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -189,7 +189,7 @@ def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:
     listed = clients.storage.list_blobs(
         bucket, prefix=prefix, fields="items(name,size,generation,crc32c),nextPageToken"
     )
-    found = [_listed(bucket, prefix, blob) for blob in islice(listed, FILES_MAX + 1)]
+    found = [_file_from_blob(bucket, prefix, blob) for blob in islice(listed, FILES_MAX + 1)]
     if len(found) > FILES_MAX:
         raise Refused(
             f"There are more than {FILES_MAX} objects below {directory_uri}. "
@@ -198,7 +198,7 @@ def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:
     return [each for each in found if not each.path.endswith("/")]
 
 
-def _listed(bucket: str, prefix: str, blob: Any) -> RemoteFile:  # Any: the client is untyped
+def _file_from_blob(bucket: str, prefix: str, blob: Any) -> RemoteFile:  # Any: the client is untyped
     return RemoteFile(
         uri=f"gs://{bucket}/{blob.name}",
         path=blob.name.removeprefix(prefix),

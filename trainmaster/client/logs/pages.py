@@ -53,10 +53,10 @@ def read_page(
     # The client cuts nanoseconds, which the service compares.
     until = replace(selection, before=at + timedelta(microseconds=1))
     lines, has_earlier = RunLog(clients, run, until).last(limit + SAME_TIME_MAX)
-    return _page(_before(lines, at, insert_id), limit, has_earlier=has_earlier)
+    return _page(_lines_before(lines, at, insert_id), limit, has_earlier=has_earlier)
 
 
-def _before(lines: Sequence[LogLine], at: datetime, insert_id: str) -> list[LogLine]:
+def _lines_before(lines: Sequence[LogLine], at: datetime, insert_id: str) -> list[LogLine]:
     same = next((n for n, line in enumerate(lines) if line.at == at and line.insert_id == insert_id), None)
     return list(lines[:same]) if same is not None else [line for line in lines if line.at < at]
 

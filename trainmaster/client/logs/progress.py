@@ -55,7 +55,7 @@ class TrainingProgress:
         known = self.replicas.get(name, ReplicaProgress(replica=name))
         match payload.get("event"):
             case "train_started":
-                replicas = {**self.replicas, name: _started(known, payload)}
+                replicas = {**self.replicas, name: _progress_at_start(known, payload)}
                 return replace(
                     self,
                     replicas=replicas,
@@ -63,20 +63,20 @@ class TrainingProgress:
                     strategy=payload.get("strategy"),
                 )
             case "train_progress" if is_progress(payload):
-                return replace(self, replicas={**self.replicas, name: _stepped(known, payload)})
+                return replace(self, replicas={**self.replicas, name: _progress_after_step(known, payload)})
             case "model_exported":
                 return replace(self, model_path=payload.get("model_path"))
             case _:
                 return self
 
 
-def _started(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
+def _progress_at_start(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
     epochs, steps = _whole(payload.get("epochs")), _whole(payload.get("steps_per_epoch"))
     total = epochs * steps if epochs and steps else None
     return replace(known, epochs=epochs, steps_total=total)
 
 
-def _stepped(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
+def _progress_after_step(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
     counts = _counts(payload)
     if counts is None:
         return known

@@ -18,7 +18,6 @@ LINES_MAX = 100_000
 READ_MAX = 20_000
 """Lines that one call of `new` reads; the next call continues behind them."""
 CHIEF = "chief"
-CHIEF_REPLICA = "workerpool0-0"
 _POOLS = {CHIEF: 0, "worker": 1, "ps": 2, "evaluator": 3}
 """Vertex AI's pools by the roles in TF_CONFIG, by which TensorFlow's programs name their replicas."""
 LATE = timedelta(minutes=1)
@@ -51,18 +50,18 @@ class Selection:
         Without a time in it, the official client would read the last day alone.
         Source: https://cloud.google.com/logging/docs/view/logging-query-language
         """
-        jobs = " OR ".join(f"resource.labels.job_id={_quoted(each)}" for each in job_ids)
+        jobs = " OR ".join(f"resource.labels.job_id={_quoted_text(each)}" for each in job_ids)
         begin = since if self.since is None else max(since, self.since)
-        terms = ['resource.type="ml_job"', f"({jobs})", f"timestamp>={_quoted(begin.isoformat())}"]
+        terms = ['resource.type="ml_job"', f"({jobs})", f"timestamp>={_quoted_text(begin.isoformat())}"]
         if self.replica is not None:
             replica = service_name(self.replica)
-            terms.append(f"resource.labels.task_name={_quoted(replica)}")
+            terms.append(f"resource.labels.task_name={_quoted_text(replica)}")
         if self.trial_id is not None:
-            terms.append(f'labels."{TRIAL_LABEL}"={_quoted(self.trial_id)}')
+            terms.append(f'labels."{TRIAL_LABEL}"={_quoted_text(self.trial_id)}')
         if self.text is not None:
             terms.append(f"({_containing(self.text)})")
         if self.before is not None:
-            terms.append(f"timestamp<={_quoted(self.before.isoformat())}")
+            terms.append(f"timestamp<={_quoted_text(self.before.isoformat())}")
         return " AND ".join(terms)
 
 
@@ -73,10 +72,10 @@ def service_name(replica: str) -> str:
 
 
 def _containing(text: str) -> str:
-    return f"textPayload:{_quoted(text)} OR jsonPayload:{_quoted(text)}"
+    return f"textPayload:{_quoted_text(text)} OR jsonPayload:{_quoted_text(text)}"
 
 
-def _quoted(value: str) -> str:
+def _quoted_text(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -126,7 +125,7 @@ class JobLogs:
             google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the log cannot be read.
         """
         now, asked_at = time.monotonic(), datetime.now(UTC)
-        if now < self._late_at and (recent := self._recent(job_ids)) is not None:
+        if now < self._late_at and (recent := self._read_recent(job_ids)) is not None:
             return recent
         self._late_at = now + self._late_every_s
         read = self._list(job_ids, self._from, "timestamp asc", READ_MAX)
@@ -145,7 +144,7 @@ class JobLogs:
         if self._late_every_s:
             self._from = max(self._from, asked_at - SEARCHED)
 
-    def _recent(self, job_ids: Sequence[str]) -> list[LogLine] | None:
+    def _read_recent(self, job_ids: Sequence[str]) -> list[LogLine] | None:
         """The new lines among the newest, oldest first; None if there are too many for a quick read."""
         fresh: list[LogLine] = []
         known = 0

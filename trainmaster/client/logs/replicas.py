@@ -1,4 +1,4 @@
-"""Which replicas and trials a run can have, for a selection of its log."""
+"""The replicas and trials that a run can have, against which a selection of its log is checked."""
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.logs.line import SERVICE

@@ -1,4 +1,4 @@
-"""How often Vertex AI tried a job again, from the documented line in its log."""
+"""The restarts of a job, counted by the documented line in its log."""
 
 from dataclasses import dataclass
 from datetime import datetime

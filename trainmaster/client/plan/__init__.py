@@ -1,1 +1,1 @@
-"""What would happen to a request if it were submitted now."""
+"""The plan of a request: its jobs, their cost, and the queue before it."""

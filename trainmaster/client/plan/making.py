@@ -55,7 +55,7 @@ def plan_with_ledger(
         jobs=_with_refusals(clients, plan.jobs, waiting, since=now - REFUSALS_WITHIN),
         outlook=outlook(request, policy, listings, now),
         limits=limits_now(request, policy, listings.slots),
-        seen=tuple(_seen(clients, request, examination.object_name, key)),
+        seen=tuple(_seen_events(clients, request, examination.object_name, key)),
         not_checked=("what Vertex AI would answer: its quotas and free machines",),
     )
 
@@ -99,7 +99,9 @@ def _record(clients: "Clients", run_id: str) -> RunRecord | None:
         return None  # a damaged record says nothing about this request
 
 
-def _seen(clients: "Clients", request: Request, object_name: str, key: str | None) -> Iterator[SeenEvent]:
+def _seen_events(
+    clients: "Clients", request: Request, object_name: str, key: str | None
+) -> Iterator[SeenEvent]:
     """Earlier events with the same file name or key."""
     of_key = message_status_object(message_id="", idempotency_key=key) if key is not None else ""
     status = read_document(clients, of_key or status_object(object_name))

@@ -1,4 +1,4 @@
-"""Whether a new run would start at once, or what it would wait for. Pure.
+"""The outlook of a new run: it starts at once, waits, or is refused by a cap. Pure.
 
 The decision is the service's own, with the same queue: trainmaster/orchestrator/flows/submission/submit.py.
 What Vertex AI itself would answer is known only once it is asked.
@@ -74,7 +74,7 @@ def outlook(request: Request, policy: Policy | None, listings: AdmissionObjects,
     limits = limits_now(request, policy, listings.slots)
     own = _place(request, candidates, limits, now)
     queue = QueuePass(places=listings.places, began_at=now)
-    waits = [_tried(each, own, queue, limits) for each in candidates]
+    waits = [_outlook_with_candidate(each, own, queue, limits) for each in candidates]
     return next((each for each in waits if each.verdict == "starts"), waits[0])
 
 
@@ -103,7 +103,9 @@ def _place(
     )
 
 
-def _tried(candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[LimitNow]) -> Outlook:
+def _outlook_with_candidate(
+    candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[LimitNow]
+) -> Outlook:
     """What would come of this candidate, in the order of the service's checks."""
     number, wanted = candidate.number, quota_class(candidate)
     if queue.is_paused(candidate.region):
@@ -112,11 +114,11 @@ def _tried(candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[
         return Outlook(verdict="waits", candidate=number, reason=reason)
     if queue.ahead_at_limit(own) is not None:
         behind = tuple(each.run_id for each in queue.places if each.blocked_on_limit in own.limits)
-        reason = f"{_earlier(behind)} under the same limit"
+        reason = f"{_earlier_runs_text(behind)} under the same limit"
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=behind)
-    ahead = tuple(_ahead(queue, own, wanted))
+    ahead = tuple(_runs_ahead(queue, own, wanted))
     if ahead:
-        reason = f"{_earlier(ahead)} for the same machines ({wanted})"
+        reason = f"{_earlier_runs_text(ahead)} for the same machines ({wanted})"
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=ahead)
     full = next((each for each in limits if each.is_full), None)
     if full is not None:
@@ -125,11 +127,11 @@ def _tried(candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[
     return Outlook(verdict="starts", candidate=number)
 
 
-def _earlier(runs: Sequence[str]) -> str:
+def _earlier_runs_text(runs: Sequence[str]) -> str:
     return "an earlier run waits" if len(runs) == 1 else f"{len(runs)} earlier runs wait"
 
 
-def _ahead(queue: QueuePass, own: Place, wanted: str) -> Iterator[str]:
+def _runs_ahead(queue: QueuePass, own: Place, wanted: str) -> Iterator[str]:
     """Every run that goes before this one and waits for room of that class."""
     for other in queue.places:
         if other.order < own.order and other.blocked_on_limit is None and other.quota_class == wanted:

@@ -28,7 +28,7 @@ def with_arrivals(clients: "Clients", rules: Sequence[FoundRule]) -> list[FoundR
     if not any(map(_counts, rules)):
         return list(rules)
     batches, now = _batches(clients), datetime.now(UTC)
-    return [_counted(rule, batches, now) if _counts(rule) else rule for rule in rules]
+    return [_with_counts(rule, batches, now) if _counts(rule) else rule for rule in rules]
 
 
 def _counts(rule: FoundRule) -> bool:
@@ -36,7 +36,7 @@ def _counts(rule: FoundRule) -> bool:
     return version is not None and bool(version.new_data) and version.enabled and version.quarantine is None
 
 
-def _counted(rule: FoundRule, batches: Sequence[Batch], now: datetime) -> FoundRule:
+def _with_counts(rule: FoundRule, batches: Sequence[Batch], now: datetime) -> FoundRule:
     if rule.rule is None:
         return rule
     before = state_for(rule.rule, rule.state, now)

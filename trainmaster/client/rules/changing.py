@@ -100,7 +100,7 @@ def drop_rule(
         raise Refused(changed_meanwhile(name)) from error
     status: RuleStatus | None = None
 
-    def answered() -> RuleStatus | None:
+    def read_answer() -> RuleStatus | None:
         nonlocal status
         status = read_status(clients, name)
         if status is None or status.generation < int(blob.generation):
@@ -111,7 +111,7 @@ def drop_rule(
         why = status.reason if status is not None and status.reason else "the service has not answered"
         return f"{name} is uploaded, but after {timeout_s:g} s: {why}. See: trainmaster rules ls"
 
-    return poll(answered, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+    return poll(read_answer, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
 
 
 def changed_meanwhile(name: str) -> str:

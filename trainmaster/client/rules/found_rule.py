@@ -101,7 +101,7 @@ class FoundRule:
                 yield replace(awaited, due_at=due_at and _next_tick(max(due_at, now)))
                 continue
             if isinstance(condition, Schedule) and self.decides:
-                due_at = _scheduled(condition, self.rule, now, free_at)
+                due_at = _next_scheduled(condition, self.rule, now, free_at)
             yield Awaited(text=str(condition), due_at=due_at and _next_tick(due_at))
 
     def _limits_end(self, rule: Rule, now: datetime) -> datetime:
@@ -152,7 +152,7 @@ def _next_tick(moment: datetime) -> datetime:
     return minute if minute == moment else minute + timedelta(minutes=1)
 
 
-def _scheduled(condition: Schedule, rule: Rule, now: datetime, free_at: datetime) -> datetime | None:
+def _next_scheduled(condition: Schedule, rule: Rule, now: datetime, free_at: datetime) -> datetime | None:
     """The next scheduled time that is not skipped. With `queue_one`, one that a limit holds back waits for its end."""
     due_at = condition.next_due(now)
     if due_at is None or due_at >= free_at:

@@ -49,7 +49,7 @@ def list_rules(clients: "Clients") -> list[FoundRule]:
     """
     rules = _without_statuses(clients)
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        return with_arrivals(clients, list(pool.map(partial(_completed, clients, is_whole=False), rules)))
+        return with_arrivals(clients, list(pool.map(partial(_with_status, clients, is_whole=False), rules)))
 
 
 def find_rule(clients: "Clients", text: str) -> FoundRule:
@@ -63,7 +63,7 @@ def find_rule(clients: "Clients", text: str) -> FoundRule:
     names = (text, f"{RULES_PREFIX}{text}", f"{RULES_PREFIX}{own}")
     for rule in rules:
         if rule.rule_id == text or rule.dropped_name in names:
-            (found,) = with_arrivals(clients, [_completed(clients, rule, is_whole=True)])
+            (found,) = with_arrivals(clients, [_with_status(clients, rule, is_whole=True)])
             return found
     near = nearest_names(text, [rule.name for rule in rules])
     raise NotFound(
@@ -152,7 +152,7 @@ def _files(clients: "Clients") -> tuple[set[str], str | None]:
     return rules, names[-1] if len(names) == FILES_MAX else None
 
 
-def _completed(clients: "Clients", rule: FoundRule, *, is_whole: bool) -> FoundRule:
+def _with_status(clients: "Clients", rule: FoundRule, *, is_whole: bool) -> FoundRule:
     status = read_status(clients, rule.dropped_name)
     needs_state = is_whole or (rule.rule is not None and _needs_state(rule.rule, status))
     state = read_state(clients, rule.rule_id) if rule.rule_id and needs_state else None

@@ -1,4 +1,4 @@
-"""What an order that was carried out has started or changed."""
+"""The outcome of an order that was carried out: the command that shows what it started or changed."""
 
 import shlex
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""What lists and explains runs: their index, the queue, and documents of the ledger."""
+"""Lists of runs and facts about them: the index, the queue, and documents of the ledger."""

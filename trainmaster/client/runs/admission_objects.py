@@ -51,7 +51,7 @@ def read_admission_objects(
     started = read_starts(clients, now) if starts is None else starts
     return AdmissionObjects(
         places=parse_places(waiting),
-        slots=_parsed(parse_slot, slots),
+        slots=_parsed_objects(parse_slot, slots),
         starts=started,
         complete=max(map(len, (waiting, slots, started))) < OBJECTS_MAX,
     )
@@ -59,7 +59,9 @@ def read_admission_objects(
 
 def read_starts(clients: "Clients", now: datetime) -> list[CountedStart]:
     """Today's starts alone, by one listing."""
-    return _parsed(parse_start, list(ledger_objects(clients, started_prefix(now.astimezone(UTC).date()))))
+    return _parsed_objects(
+        parse_start, list(ledger_objects(clients, started_prefix(now.astimezone(UTC).date())))
+    )
 
 
 def read_places(clients: "Clients") -> list[Place]:
@@ -88,7 +90,7 @@ def ledger_objects(clients: "Clients", prefix: str) -> Iterator[Any]:
     return islice(found, OBJECTS_MAX)
 
 
-def _parsed(parse: Callable[..., Any], blobs: list[Any]) -> list[Any]:
+def _parsed_objects(parse: Callable[..., Any], blobs: list[Any]) -> list[Any]:
     made = (
         parse(each.name, each.metadata or {}, generation=each.generation, created_at=each.time_created)
         for each in blobs

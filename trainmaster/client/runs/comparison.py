@@ -61,7 +61,7 @@ def _facts(record: RunRecord) -> Mapping[str, dict[str, str]]:
     facts: dict[str, dict[str, str]] = {title: {} for title in SECTIONS}
     document = record.request.document if record.request is not None else {}
     for key, value in document.items():
-        facts[_OF_REQUEST.get(key, _REQUEST)] |= dict(_flat(value, "" if key == "labels" else key))
+        facts[_OF_REQUEST.get(key, _REQUEST)] |= dict(_flat_values(value, "" if key == "labels" else key))
     facts["Run"] |= dict(_run(record))
     facts[_TUNING] |= dict(_best_trial(record))
     facts["Metrics"] |= {name: _digits(value) for name, value in sorted(metrics_of(record).items())}
@@ -78,17 +78,17 @@ def _digits(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
+def _flat_values(value: object, path: str) -> Iterator[tuple[str, str]]:
     """The values in a part of the request, by path; of a list of arguments, by the argument's name."""
     match value:
         case Mapping():
             for key, each in value.items():
-                yield from _flat(each, f"{path}.{key}" if path else str(key))
+                yield from _flat_values(each, f"{path}.{key}" if path else str(key))
         case list() | tuple() if path.endswith("args") and all(isinstance(each, str) for each in value):
             yield from _arguments([str(each) for each in value], path)
         case list() | tuple() if any(isinstance(each, Mapping) for each in value):
             for index, each in enumerate(value):
-                yield from _flat(each, f"{path}[{index}]")
+                yield from _flat_values(each, f"{path}[{index}]")
         case list() | tuple():
             yield path, ", ".join(map(str, value))
         case bool():

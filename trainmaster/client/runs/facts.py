@@ -1,4 +1,4 @@
-"""What is known about a run, computed from its record alone."""
+"""Facts about a run, computed from its record alone."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -49,7 +49,7 @@ class Filters:
         return bool(self.states or self.model or self.team or self.labels or self.text)
 
     def matches(self, row: IndexRow) -> bool:
-        """Whether the run is listed, but for its time and labels."""
+        """Whether the run is list_page, but for its time and labels."""
         return (
             (not self.states or row.state in self.states)
             and (self.team is None or row.team == self.team)
@@ -115,7 +115,7 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: 
     kept: list[IndexRow] = []
     scanned = undecided = 0
     last: datetime | None = None
-    for blob in _listed(clients, filters, first_page=PAGE_SIZE if filters.by_content else limit + 1):
+    for blob in _index_objects(clients, filters, first_page=PAGE_SIZE if filters.by_content else limit + 1):
         row = parse_row(blob.name, blob.metadata or {})
         is_full = len(kept) == limit and row is not None
         if is_full or scanned == most:
@@ -138,7 +138,9 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: 
     return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
 
 
-def _listed(clients: "Clients", filters: Filters, *, first_page: int) -> Iterator[Any]:  # Any: untyped blobs
+def _index_objects(
+    clients: "Clients", filters: Filters, *, first_page: int
+) -> Iterator[Any]:  # Any: untyped blobs
     """Every object of the index in the period, newest first.
 
     The first page is small where it most likely suffices; the others are as large as the service allows, so that objects
@@ -147,7 +149,7 @@ def _listed(clients: "Clients", filters: Filters, *, first_page: int) -> Iterato
     start = None if filters.before is None else _first_name(filters.before)
     end = None if filters.since is None else _first_name(filters.since)
 
-    def listed(start: str | None, most: int | None) -> Iterator[Any]:
+    def list_page(start: str | None, most: int | None) -> Iterator[Any]:
         return iter(
             clients.storage.list_blobs(
                 clients.context.ledger_bucket,
@@ -161,10 +163,10 @@ def _listed(clients: "Clients", filters: Filters, *, first_page: int) -> Iterato
         )
 
     last, count = None, 0
-    for count, last in enumerate(listed(start, first_page), 1):  # noqa: B007 - the last one is used below
+    for count, last in enumerate(list_page(start, first_page), 1):  # noqa: B007 - the last one is used below
         yield last
     if last is not None and count == first_page:
-        yield from listed(f"{last.name}{_FIRST_PRINTABLE}", None)
+        yield from list_page(f"{last.name}{_FIRST_PRINTABLE}", None)
 
 
 def _first_name(moment: datetime) -> str:

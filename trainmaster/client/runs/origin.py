@@ -1,4 +1,4 @@
-"""Whether a run was started from the content of a file on this machine, and not only from a file of its name.
+"""The origin of a run: it was started from the content of a file on this machine, or only from a file of its name.
 
 A request in YAML that options changed begins with a comment that has the file's SHA-256. It is part of the request's
 text, which the ledger keeps, so it outlives the object in the inbox.

@@ -134,7 +134,7 @@ def read_queue(
     """
     objects = read_admission_objects(clients, now, starts)
     caps = list(ledger_objects(clients, _CAPS_PREFIX))
-    held = tuple(map(_held, objects.slots))
+    held = tuple(map(_held_slot, objects.slots))
     waiting, complete = waiting_runs(objects.places, now), objects.complete
     if team is not None:
         owned = list_runs(clients, Filters(states=_WAITING, team=team), limit=OBJECTS_MAX)
@@ -147,8 +147,8 @@ def read_queue(
         slots=held,
         limits=tuple(_limits(held, objects.places, admission)),
         caps=None if admission is None else _caps(admission.caps),
-        started=_started(objects.starts, now),
-        caps_reached=tuple(_reached([each.name for each in caps], now)),
+        started=_started_runs(objects.starts, now),
+        caps_reached=tuple(_reached_caps([each.name for each in caps], now)),
         complete=complete,
     )
 
@@ -194,7 +194,7 @@ def _waits(queue: QueuePass, place: Place, position: int) -> Waits:
     )
 
 
-def _held(slot: Slot) -> HeldSlot:
+def _held_slot(slot: Slot) -> HeldSlot:
     return HeldSlot(limit=slot.limit, number=slot.number, run_id=slot.holder, taken_at=slot.taken_at)
 
 
@@ -211,7 +211,7 @@ def _caps(caps: Caps) -> CapsNow:
     return CapsNow(currency=caps.currency, runs_per_hour=caps.runs_per_hour, cost_per_day=caps.cost_per_day)
 
 
-def _started(counted: Sequence[CountedStart], now: datetime) -> Started:
+def _started_runs(counted: Sequence[CountedStart], now: datetime) -> Started:
     runs: Mapping[str, CountedStart] = {each.run_id: each for each in counted}
     hour = now.astimezone(UTC).hour
     costs = [each.cost for each in runs.values() if each.cost is not None]
@@ -222,7 +222,7 @@ def _started(counted: Sequence[CountedStart], now: datetime) -> Started:
     )
 
 
-def _reached(names: list[str], now: datetime) -> Iterator[str]:
+def _reached_caps(names: list[str], now: datetime) -> Iterator[str]:
     """The caps of this hour and day among the names."""
     utc = now.astimezone(UTC)
     for name in names:

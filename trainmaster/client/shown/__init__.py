@@ -1,1 +1,1 @@
-"""What both the command and the console show of runs, the queue, rules and champions, as text."""
+"""Runs, the queue, rules and champions as text, which both the command and the console show."""

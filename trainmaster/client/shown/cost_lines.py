@@ -1,4 +1,4 @@
-"""What runs cost, have cost so far, or may cost at most, as text."""
+"""Costs as text: what runs cost, have cost so far, or may cost at most."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime

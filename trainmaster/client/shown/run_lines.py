@@ -157,7 +157,7 @@ def _number(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -165,7 +165,7 @@ def model_lines(model: Model) -> list[str]:
     """The model's place, format and size."""
     what = [model.format or "unknown format"]
     if files := model.files:
-        what += [_counted(files.count, "file"), _counted(files.size_bytes, "byte")]
+        what += [_count_text(files.count, "file"), _count_text(files.size_bytes, "byte")]
     return [model.uri, ", ".join(what)]
 
 

@@ -1,4 +1,4 @@
-"""How much each parameter of a study explains its results.
+"""The importance of each parameter of a study: its share of the differences between results.
 
 It is the eta squared of the Kruskal-Wallis test: a parameter's share of the differences between results, by
 ranks. It takes words and numbers, and needs no fitted forest, which would be unstable for the twenty to fifty
@@ -90,12 +90,12 @@ def eta_squared(groups: Sequence[Value], results: Sequence[float]) -> float | No
 
 def _ranks(values: Sequence[float]) -> list[float]:
     """From 1; equal values share the mean of their ranks."""
-    below = _below(values)
+    below = _counts_below(values)
     counts = Counter(values)
     return [below[value] + (counts[value] + 1) / 2 for value in values]
 
 
-def _below(values: Sequence[float]) -> Mapping[float, int]:
+def _counts_below(values: Sequence[float]) -> Mapping[float, int]:
     """How many values are less than each."""
     counts = sorted(Counter(values).items())
     before = accumulate((count for _, count in counts), initial=0)
@@ -108,5 +108,5 @@ def _groups(parameter: Parameter, values: Sequence[Value]) -> list[Value]:
     if isinstance(parameter, Choices) or len(numbers) < len(values):
         return list(values)
     parts = min(GROUPS_MAX, max(2, len(numbers) // PER_GROUP))
-    below = _below(numbers)
+    below = _counts_below(numbers)
     return [below[value] * parts // len(numbers) for value in numbers]

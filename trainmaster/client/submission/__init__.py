@@ -1,1 +1,1 @@
-"""From request files and scripts on this machine to runs: edited, packed, checked and sent."""
+"""Submission: request files and scripts on this machine are edited, packed, checked and sent."""

@@ -1,4 +1,4 @@
-"""What the options of `submit` change in a request, before it is checked."""
+"""The changes that the options of `submit` make in a request before it is checked."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -289,13 +289,13 @@ def _with_setting(fault: Fault, changed: object, edits: Edits) -> Fault:
     quotes = _QUOTE_IT.match(fault.repair)
     repair = fault.repair
     if quotes and fault.path == path:
-        repair = f"write {_set(f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
+        repair = f"write {_set_option(f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
     elif quotes:
         repair = f"{quotes[0]}, and put single quotes around {key}=…{fault.repair[quotes.end() :]}"
-    return replace(fault, source=_set(key if fault.is_secret else setting.text), repair=repair)
+    return replace(fault, source=_set_option(key if fault.is_secret else setting.text), repair=repair)
 
 
-def _set(text: str) -> str:
+def _set_option(text: str) -> str:
     return f"--set {shlex.quote(cut(text, SETTING_MAX_CHARS))}"
 
 

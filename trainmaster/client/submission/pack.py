@@ -192,7 +192,7 @@ def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str
         _check_included(found)
         _check_links(found)
         _check_size(found)
-        return _packed(found, script.relative_to(folder).as_posix())
+        return _archive_of_files(found, script.relative_to(folder).as_posix())
     except OSError as error:
         raise Refused(f"{error.filename or folder}: {error.strerror or error}") from error
 
@@ -294,7 +294,7 @@ def _check_size(found: _Found) -> None:
     size, count = found.sizes.total(), len(found.files)
     if size > BYTES_MAX:
         largest = f"The largest entries: {largest_text(dict(found.sizes.most_common()))}"
-        raise _refused(found, f"is too large to upload: {size_text(size)} in {count:,} files", largest)
+        raise _size_refusal(found, f"is too large to upload: {size_text(size)} in {count:,} files", largest)
     if count > FILES_MAX:
         raise _too_many(found, f"{count:,}", found.counts)
 
@@ -306,10 +306,10 @@ def largest_text(sizes: Mapping[str, int]) -> str:
 
 def _too_many(found: _Found, count: str, by_entry: "Counter[str]") -> Refused:
     shown = ", ".join(f"{name} ({number:,})" for name, number in by_entry.most_common(LARGEST_SHOWN))
-    return _refused(found, f"has too many files to upload: {count}", f"Most of them are in: {shown}")
+    return _size_refusal(found, f"has too many files to upload: {count}", f"Most of them are in: {shown}")
 
 
-def _refused(found: _Found, what: str, where: str) -> Refused:
+def _size_refusal(found: _Found, what: str, where: str) -> Refused:
     return Refused(
         f"The script's folder {str(found.folder)!r} {what}; at most {size_text(BYTES_MAX)} in "
         f"{FILES_MAX:,} files are allowed.\n{where}.\n"
@@ -318,7 +318,7 @@ def _refused(found: _Found, what: str, where: str) -> Refused:
     )
 
 
-def _packed(found: _Found, script: str) -> Packed:
+def _archive_of_files(found: _Found, script: str) -> Packed:
     """The archive of the found files but those with a secret; a program that lacks one of its modules is refused."""
     if script not in found.files:
         why = next((each for each in Why if script in found.left_out[each]), ".gitignore names it")

@@ -77,7 +77,7 @@ def with_archive(
     packed, faults, warning = None, list[Fault](), None
     if key == SCRIPT and source.folder is not None:
         try:
-            packed = _packed(request[SCRIPT]["file"], source.folder, edits)
+            packed = _pack_named_script(request[SCRIPT]["file"], source.folder, edits)
         except Refused as refused:
             if edits.script is not None:
                 raise
@@ -95,7 +95,7 @@ def with_archive(
     )
 
 
-def _packed(file: str, folder: Path, edits: Edits) -> Packed:
+def _pack_named_script(file: str, folder: Path, edits: Edits) -> Packed:
     if edits.script is not None:
         return pack_script(edits.script, include=edits.include)
     return pack_script(folder / file, folder, include=edits.include)

@@ -117,9 +117,9 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
         present = bucket.get_blob(examination.object_name)
         if present is not None and (present.metadata or {}).get(UPLOAD_ID) == upload_id:
             # uploaded, but the response was lost, and the library's retry was refused
-            return replace(_sent(present), active_run_id=active_run_id)
+            return replace(_sent_object(present), active_run_id=active_run_id)
         if present is not None:
-            read = _read_status(clients, _sent(present), deadline - time.monotonic())
+            read = _read_status(clients, _sent_object(present), deadline - time.monotonic())
             if read is None:
                 break
             active_run_id = _active_run(read) if _has_content(present, examination.content) else None
@@ -131,7 +131,7 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
             )
         except PreconditionFailed:
             continue
-        return replace(_sent(blob), active_run_id=active_run_id)
+        return replace(_sent_object(blob), active_run_id=active_run_id)
     raise TimedOut(
         f"{examination.title} was not sent: the service has not read the previous {examination.object_name} yet, and would "
         f"never read it after another upload of that name. See: trainmaster status {shlex.quote(examination.object_name)}\n"
@@ -182,7 +182,7 @@ def _has_content(blob: "Blob", content: bytes) -> bool:
     return bool(blob.md5_hash == base64.b64encode(digest).decode())
 
 
-def _sent(blob: "Blob") -> Sent:
+def _sent_object(blob: "Blob") -> Sent:
     dropped = StoredObject(
         bucket=blob.bucket.name,
         name=blob.name,

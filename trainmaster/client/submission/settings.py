@@ -101,7 +101,7 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[Setting]) -> d
     faults: list[str] = []
     for setting in settings:
         try:
-            _put(changed, setting)
+            _set_value(changed, setting)
         except Refused as refused:
             faults.append(str(refused))
     if faults:
@@ -109,7 +109,7 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[Setting]) -> d
     return changed
 
 
-def _put(document: dict[str, Any], setting: Setting) -> None:
+def _set_value(document: dict[str, Any], setting: Setting) -> None:
     *above, last = setting.path
     here: Any = document
     for part in above:
@@ -140,11 +140,11 @@ def _place(here: object, part: str | int, setting: Setting, *, adds: bool = Fals
             )
         case dict():
             raise Refused(
-                f"--set {setting.text!r}: [{part}] is a place in a list, and there are keys: {_some(here)}."
+                f"--set {setting.text!r}: [{part}] is a place in a list, and there are keys: {_some_keys(here)}."
             )
         case _:
             raise Refused(f"--set {setting.text!r}: there is no {part!r} in {here!r:.60}.")
 
 
-def _some(document: Mapping[str, Any]) -> str:
+def _some_keys(document: Mapping[str, Any]) -> str:
     return ", ".join(list(map(str, document))[:10]) or "none"

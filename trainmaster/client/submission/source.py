@@ -1,4 +1,4 @@
-"""Where a document that is examined comes from: a file, standard input, a pasted text, or options alone."""
+"""The source of a document that is examined: a file, standard input, a pasted text, or options alone."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a file is examined against: the names, the policy and the prices of the place that it would be sent to."""
+"""The terms of an examination: the names, the policy and the prices of the place that a file would be sent to."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What is known of a run at one moment, read from the services."""
+"""A run at one moment, as its services report it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

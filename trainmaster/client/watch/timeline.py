@@ -42,12 +42,12 @@ def timeline(seen: Sighting) -> Sequence[Stage]:
 def _before_job(seen: Sighting) -> Iterator[Stage]:
     record = seen.run.record
     yield _event(record.source)
-    yield Stage(title="Run reserved", at=_since(record, RunState.RESERVED), detail=record.run_id)
-    waited = _since(record, RunState.WAITING)
+    yield Stage(title="Run reserved", at=_first_time_of(record, RunState.RESERVED), detail=record.run_id)
+    waited = _first_time_of(record, RunState.WAITING)
     if waited is not None:
         waiting = record.admission.waiting
         yield Stage(title=WAITING, at=waited, detail=waiting.reason if waiting else "")
-    yield Stage(title="Job submitted", at=_since(record, RunState.SUBMITTED), detail=seen.job_name)
+    yield Stage(title="Job submitted", at=_first_time_of(record, RunState.SUBMITTED), detail=seen.job_name)
 
 
 def _event(source: Source) -> Stage:
@@ -93,6 +93,6 @@ def _end(seen: Sighting) -> Stage:
     return Stage(title="Record closed", at=record.history[-1].at, detail=f"{record.state}{model}")
 
 
-def _since(record: RunRecord, state: RunState) -> datetime | None:
+def _first_time_of(record: RunRecord, state: RunState) -> datetime | None:
     """When the record first said `state`."""
     return next((step.at for step in record.history if step.state is state), None)

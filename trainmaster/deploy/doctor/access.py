@@ -60,7 +60,7 @@ class _Account:
             try:
                 lack = self._lack(grant)
             except AskRefusedError as refused:
-                open_questions.append(f"{_what(grant)}: {refused}")
+                open_questions.append(f"{_grant_text(grant)}: {refused}")
                 continue
             if lack is not None:
                 lacks.append(lack[0])
@@ -91,16 +91,16 @@ class _Account:
                 held = self.questions.held(grant.thing, grant.permissions, self.token)
             except AskRefusedError as refused:
                 if refused.status == HTTPStatus.NOT_FOUND:
-                    return [f"there is no {_on(grant.thing)}"]
+                    return [f"there is no {_thing_text(grant.thing)}"]
                 # Some resources do not support testing some permissions, although a role on them grants these.
             else:
                 missing = ", ".join(each for each in grant.permissions if each not in held)
-                return [f"{missing} missing on {_on(grant.thing)}", command] if missing else None
-        if self._bound(grant):
+                return [f"{missing} missing on {_thing_text(grant.thing)}", command] if missing else None
+        if self._is_bound(grant):
             return None
-        return [f"{grant.role} is not bound on {_on(grant.thing)}", command]
+        return [f"{grant.role} is not bound on {_thing_text(grant.thing)}", command]
 
-    def _bound(self, grant: Expected) -> bool:
+    def _is_bound(self, grant: Expected) -> bool:
         things = {grant.thing, self.deployment.project_thing}
         refusal: AskRefusedError | None = None
         for thing in sorted(things, key=lambda thing: thing.kind == "project"):
@@ -116,9 +116,9 @@ class _Account:
         return False
 
 
-def _what(grant: Expected) -> str:
-    return f"{grant.role} on {_on(grant.thing)}"
+def _grant_text(grant: Expected) -> str:
+    return f"{grant.role} on {_thing_text(grant.thing)}"
 
 
-def _on(thing: GrantTarget) -> str:
+def _thing_text(thing: GrantTarget) -> str:
     return f"{thing.kind} {thing.name}"

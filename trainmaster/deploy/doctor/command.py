@@ -62,10 +62,10 @@ class _Visit:
             yield refused_project(project, refused)
             return
         yield ok(f"project {project}", f"its number is {number}")
-        yield from _made("your permissions", lambda: [caller_finding(self.deployment, self.questions)])
-        yield from _made("the sink", lambda: sink_findings(self.deployment, self.logs, self.questions))
-        yield from _made("the path of events", self._probes)
-        yield from _made("permissions", lambda: self._accounts(number))
+        yield from _run_check("your permissions", lambda: [caller_finding(self.deployment, self.questions)])
+        yield from _run_check("the sink", lambda: sink_findings(self.deployment, self.logs, self.questions))
+        yield from _run_check("the path of events", self._probes)
+        yield from _run_check("permissions", lambda: self._accounts(number))
 
     def _probes(self) -> list[Finding]:
         with witness(self.subscriber, self.deployment) as watching:
@@ -73,8 +73,10 @@ class _Visit:
             request = publish_request(self.publisher, self.deployment, self.request)
             wait_for_answers(self.storage, self.target.ledger_bucket, [entry, request], self.wait_s)
             return [
-                *_made("the log entry", lambda: entry_findings(self.deployment, entry, self.logs, watching)),
-                *_made("the request", lambda: request_findings(self.deployment, request, self.logs)),
+                *_run_check(
+                    "the log entry", lambda: entry_findings(self.deployment, entry, self.logs, watching)
+                ),
+                *_run_check("the request", lambda: request_findings(self.deployment, request, self.logs)),
             ]
 
     def _accounts(self, number: str) -> list[Finding]:
@@ -179,7 +181,7 @@ def _visit(
     )
 
 
-def _made(check: str, make: Callable[[], list[Finding]]) -> list[Finding]:
+def _run_check(check: str, make: Callable[[], list[Finding]]) -> list[Finding]:
     """The check's findings; an error becomes one unknown finding, so that the other checks still run."""
     try:
         return make()

@@ -113,7 +113,7 @@ def _page(
             "problem": problem,
             "needs": needs,
             "found": found,
-            "faults": list(_faults(found)) if found else [],
+            "faults": list(_shown_faults(found)) if found else [],
             "plan": plan,
             "facts": list(plan_facts(plan)) if plan else [],
             "runs": named_runs(plan) if plan else [],
@@ -131,7 +131,7 @@ def _page(
     )
 
 
-def _faults(found: Examination) -> Iterator[ShownFault]:
+def _shown_faults(found: Examination) -> Iterator[ShownFault]:
     """In the order of the text, at most MAX_FAULTS of each level."""
     for level, faults in (("error", found.faults), ("warning", found.warnings)):
         for each in sorted(faults[:MAX_FAULTS], key=position):

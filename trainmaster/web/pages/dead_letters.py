@@ -53,7 +53,7 @@ def _count(ask: Ask, name: str) -> int:
 
 def letters(ask: Ask) -> Page:
     """The letters."""
-    found = _listed(ask)
+    found = _read_letters(ask)
     values = {
         "found": found,
         "letters": found.letters[:ROWS_MAX],
@@ -71,13 +71,13 @@ def letters(ask: Ask) -> Page:
     )
 
 
-def _listed(ask: Ask) -> LetterList:
+def _read_letters(ask: Ask) -> LetterList:
     return ask.source.read("dead-letters", Age.SLOW, list_letters)
 
 
 def document(ask: Ask) -> dict[str, Any]:
     """schemas/dead_letters.v1.schema.json."""
-    return _listed(ask).document
+    return _read_letters(ask).document
 
 
 def propose_replay(ask: Ask) -> Proposal:

@@ -1,4 +1,4 @@
-"""What the Overview loads after its first paint: runs a day, rules that fire next, and champions that changed."""
+"""The part of the Overview that is loaded after its first paint: runs a day, next firings, and changed champions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def lately(ask: Ask) -> Page:
             "width": DAYS * (BAR_WIDTH + BAR_GAP),
             "height": BARS_HEIGHT,
             "bar_width": BAR_WIDTH,
-            "rules": list(_next(rules, ask.now))[:RULES_SHOWN],
+            "rules": list(_next_rules(rules, ask.now))[:RULES_SHOWN],
             "any_rule": bool(rules),
             "champions": champions,
         },
@@ -92,7 +92,7 @@ def _bars(days: Days) -> Iterator[Bar]:
         yield Bar(text=text, x=index * (BAR_WIDTH + BAR_GAP), y=BARS_HEIGHT - height, height=height)
 
 
-def _next(rules: Sequence[FoundRule], now: datetime) -> Iterator[NextRule]:
+def _next_rules(rules: Sequence[FoundRule], now: datetime) -> Iterator[NextRule]:
     """The rules that may fire, those with a known time first, then those with the most objects of what they need."""
     found = []
     for rule in rules:

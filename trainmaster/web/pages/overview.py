@@ -81,17 +81,17 @@ def overview(ask: Ask) -> Page:
     midnight = ask.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     with ThreadPoolExecutor(4) as pool:  # each waits for listings of its own
         reads = (
-            pool.submit(_newest, ask),
-            pool.submit(_since, ask, midnight),
+            pool.submit(_read_newest, ask),
+            pool.submit(_read_since, ask, midnight),
             pool.submit(ask.source.read, "active", Age.LIVE, active_runs),
             pool.submit(queue_now, ask),
         )
         newest, since, marked, queue = (
             reads[0].result(), reads[1].result(), reads[2].result(), reads[3].result(),
         )  # fmt: skip
-    today = _today(newest, since, midnight)
-    running, active = _running(ask, newest.rows, queue, marked)
-    failed = list(_failed([*today.rows, *newest.rows], midnight))
+    today = _runs_of_today(newest, since, midnight)
+    running, active = _running_rows(ask, newest.rows, queue, marked)
+    failed = list(_failed_rows([*today.rows, *newest.rows], midnight))
     return Page(
         title="Overview",
         template="overview.html",
@@ -99,7 +99,7 @@ def overview(ask: Ask) -> Page:
             "newest": newest.rows[:NEWEST_SHOWN],
             "running": running,
             "active": active,
-            "waiting": list(_waiting(newest.rows, queue))[:ROWS_MAX],
+            "waiting": list(_waiting_rows(newest.rows, queue))[:ROWS_MAX],
             "queued": len(queue.waiting),
             "failed": failed[:FAILED_SHOWN],
             "failures": len(failed),
@@ -113,7 +113,7 @@ def overview(ask: Ask) -> Page:
     )
 
 
-def _newest(ask: Ask) -> RunList:
+def _read_newest(ask: Ask) -> RunList:
     return ask.source.read(
         ("runs-newest", NEWEST_READ),
         Age.LIVE,
@@ -121,7 +121,7 @@ def _newest(ask: Ask) -> RunList:
     )
 
 
-def _since(ask: Ask, midnight: datetime) -> RunList:
+def _read_since(ask: Ask, midnight: datetime) -> RunList:
     return ask.source.read(
         ("runs-since", midnight),
         Age.SLOW,
@@ -129,14 +129,14 @@ def _since(ask: Ask, midnight: datetime) -> RunList:
     )
 
 
-def _today(newest: RunList, since: RunList, midnight: datetime) -> Today:
+def _runs_of_today(newest: RunList, since: RunList, midnight: datetime) -> Today:
     """The runs of today, those among the newest as they are now."""
     by_id = {row.run_id: row for row in (*since.rows, *newest.rows) if row.created_at >= midnight}
     rows = sorted(by_id.values(), key=lambda row: row.created_at, reverse=True)
     return Today(rows=rows, complete=since.next_before is None)
 
 
-def _failed(rows: Sequence[IndexRow], midnight: datetime) -> Iterator[IndexRow]:
+def _failed_rows(rows: Sequence[IndexRow], midnight: datetime) -> Iterator[IndexRow]:
     """The runs that failed since midnight, each once, those that ended last first."""
     by_id = {
         row.run_id: row
@@ -146,13 +146,13 @@ def _failed(rows: Sequence[IndexRow], midnight: datetime) -> Iterator[IndexRow]:
     yield from sorted(by_id.values(), key=lambda row: row.ended_at or row.updated_at, reverse=True)
 
 
-def _waiting(rows: Sequence[IndexRow], queue: Queue) -> Iterator[WaitingRow]:
+def _waiting_rows(rows: Sequence[IndexRow], queue: Queue) -> Iterator[WaitingRow]:
     reasons = {row.run_id: row.reason for row in rows if row.state is RunState.WAITING}
     for each in queue.waiting[:ROWS_MAX]:
         yield WaitingRow(waits=each, reason=reasons.get(each.run_id) or f"waits for {waits_text(each)}")
 
 
-def _running(
+def _running_rows(
     ask: Ask, rows: Sequence[IndexRow], queue: Queue, marked: Sequence[str]
 ) -> tuple[list[RunningRow], int]:
     """The newest runs that have not ended and do not wait, and how many there are."""

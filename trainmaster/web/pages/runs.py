@@ -28,7 +28,7 @@ def runs(ask: Ask, notice: str = "") -> Page:
     try:
         if not notice:  # with one, the query is another page's
             ask.refuse_unknown([each.name for each in PARAMETERS])
-        found, problem = _listed(ask, scanned_max=SEARCHED_MAX), ""
+        found, problem = _read_list(ask, scanned_max=SEARCHED_MAX), ""
     except WrongQuery as wrong:
         found, problem = RunList(rows=(), scanned=0), str(wrong)
     values = {
@@ -36,11 +36,11 @@ def runs(ask: Ask, notice: str = "") -> Page:
         "problem": problem,
         "notice": notice,
         "query": {name: ask.query.get(name, "") for name in ("model", "text", "since", "team", "limit")},
-        "labels": _given(ask, "label"),
-        "states": [(each.value, each.value in _given(ask, "state")) for each in RunState],
+        "labels": _given_values(ask, "label"),
+        "states": [(each.value, each.value in _given_values(ask, "state")) for each in RunState],
         "has_filter": any(ask.query.get(name) for name in _FILTERS if name != "before"),
         "newest": ask.address("/runs", before=None) if ask.query.get("before") else None,
-        "older": _older(ask, found),
+        "older": _address_of_older(ask, found),
     }
     status = 400 if problem or notice else 200
     return Page(title="Runs", template="runs.html", values=values, command=_command(ask), status=status)
@@ -48,13 +48,13 @@ def runs(ask: Ask, notice: str = "") -> Page:
 
 def document(ask: Ask) -> dict[str, Any]:
     """schemas/run_list.v1.schema.json."""
-    return _listed(ask, scanned_max=None).document
+    return _read_list(ask, scanned_max=None).document
 
 
-def _listed(ask: Ask, *, scanned_max: int | None) -> RunList:
+def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     limit = ask.whole("limit", LIMIT, LIMIT_MAX)
     filters = filters_of(ask)
-    key = ("runs", limit, scanned_max, *((name, *_given(ask, name)) for name in _FILTERS))
+    key = ("runs", limit, scanned_max, *((name, *_given_values(ask, name)) for name in _FILTERS))
     is_newest = not filters.by_content and filters.before is None
     return ask.source.read(
         key,
@@ -71,10 +71,10 @@ def filters_of(ask: Ask) -> Filters:
     """
     faults: list[str] = []
     filters = Filters(
-        states=frozenset(_states(_given(ask, "state"), faults)),
+        states=frozenset(_states(_given_values(ask, "state"), faults)),
         model=ask.query.get("model") or None,
         team=ask.query.get("team") or None,
-        labels=dict(_labels(_given(ask, "label"), faults)),
+        labels=dict(_labels(_given_values(ask, "label"), faults)),
         text=ask.query.get("text") or None,
         since=_time(ask, "since", faults),
         before=_time(ask, "before", faults),
@@ -84,7 +84,7 @@ def filters_of(ask: Ask) -> Filters:
     return filters
 
 
-def _given(ask: Ask, name: str) -> list[str]:
+def _given_values(ask: Ask, name: str) -> list[str]:
     """The values of the query that are not empty, stripped, at most VALUES_MAX."""
     stripped = (each.strip() for each in ask.query.getlist(name))
     return [each for each in stripped if each][:VALUES_MAX]
@@ -116,7 +116,7 @@ def _time(ask: Ask, name: str, faults: list[str]) -> datetime | None:
         return None
 
 
-def _older(ask: Ask, found: RunList) -> str | None:
+def _address_of_older(ask: Ask, found: RunList) -> str | None:
     """The address of the page that continues the list."""
     if found.next_before is None:
         return None
@@ -127,7 +127,7 @@ def _command(ask: Ask) -> str:
     """`trainmaster ls` with the same filters."""
     words = ["trainmaster", "ls"]
     for name in _FILTERS:
-        for value in _given(ask, name):
+        for value in _given_values(ask, name):
             words += [f"--{name}", value]
     return shlex.join([*words, "--limit", ask.query.get("limit") or str(LIMIT)])
 

@@ -29,7 +29,7 @@ def study(ask: Ask) -> Page:
     tuning, run_id = _tuning(ask), ask.path["run_id"]
     sort, descending = ask.query.get("sort") or "trial", ask.query.get("order") == "desc"
     rows = ask.whole("rows", ROWS, ROWS_MAX)
-    why = _why(ask, tuning)
+    why = _explanation_of_end(ask, tuning)
     view = study_values(tuning, sort=sort, descending=descending, most=rows)
     here, quoted = f"/runs/{quote(run_id, safe='')}", shlex.quote(run_id)
     hidden = len(tuning.study.trials) > rows < ROWS_MAX
@@ -50,7 +50,7 @@ def study(ask: Ask) -> Page:
     )
 
 
-def _why(ask: Ask, tuning: Tuning) -> RunExplanation | None:
+def _explanation_of_end(ask: Ask, tuning: Tuning) -> RunExplanation | None:
     """Why the run failed, once it has ended."""
     if tuning.run is None or not tuning.run.record.ended:
         return None

@@ -1,1 +1,1 @@
-"""How a study is shown: on its page, and in a file that needs nothing else."""
+"""A study, shown on its page and in a file that needs nothing else."""

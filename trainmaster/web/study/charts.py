@@ -48,7 +48,7 @@ def parallel_chart(study: Study) -> _Chart:
         {
             "name": trial_name(trial),
             "values": [
-                *(_placed(each, trial.parameters.get(each.name)) for each in parameters),
+                *(_value_on_axis(each, trial.parameters.get(each.name)) for each in parameters),
                 trial.result,
             ],
             **strokes[trial.id],
@@ -120,7 +120,7 @@ def _axis(parameter: Parameter) -> _Chart:
     return {"name": _name(parameter.name), "scale": scale.value, "low": parameter.low, "high": parameter.high}
 
 
-def _placed(parameter: Parameter, value: Value | None) -> Value | None:
+def _value_on_axis(parameter: Parameter, value: Value | None) -> Value | None:
     """The value where it is on the axis; one beyond its ends is drawn at the end."""
     if value is None or not isinstance(parameter, Interval):
         return None if value is None else _word(value)

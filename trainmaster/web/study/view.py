@@ -1,4 +1,4 @@
-"""What a study's page shows, apart from its charts: plain values for the template."""
+"""The values of a study's page, apart from its charts, for the template."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What git ignores, by the .gitignore files of a folder."""
+"""The files that git ignores, by the .gitignore files of a folder."""

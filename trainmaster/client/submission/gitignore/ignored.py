@@ -1,4 +1,4 @@
-"""What of a folder git would not track, by the .gitignore files from the repository's root downwards.
+"""The paths that git would not track, by the .gitignore files from the repository's root downwards.
 
 Source: https://git-scm.com/docs/gitignore, read 2026-11.
 
@@ -87,7 +87,7 @@ def ignored_above(folder: Path) -> Ignored:
     """
     root = _git_root(folder)
     found = Ignored()
-    for each in _downwards(root, folder):
+    for each in _folders_downwards(root, folder):
         found = found.within(each)
     return found
 
@@ -96,6 +96,6 @@ def _git_root(folder: Path) -> Path:
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
-def _downwards(root: Path, folder: Path) -> Sequence[Path]:
+def _folders_downwards(root: Path, folder: Path) -> Sequence[Path]:
     above = [folder, *folder.parents]
     return above[: above.index(root) + 1][::-1]

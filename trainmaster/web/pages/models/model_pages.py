@@ -43,7 +43,7 @@ class ChallengerRow:
 
 def models(ask: Ask) -> Page:
     """The champion of each model."""
-    found, problems = _listed(ask)
+    found, problems = _read_champions(ask)
     rows = [(each.champion, name_of(each.champion), address_of(name_of(each.champion))) for each in found]
     return Page(
         title="Models",
@@ -53,7 +53,7 @@ def models(ask: Ask) -> Page:
     )
 
 
-def _listed(ask: Ask) -> tuple[list[FoundChampion], list[str]]:
+def _read_champions(ask: Ask) -> tuple[list[FoundChampion], list[str]]:
     """Every champion: read again only when one of them was written, or the answer is old."""
     written = ask.source.read("champions-written", Age.SLOW, champions_written)
     return ask.source.read(("champions", written), Age.RARE, list_champions)
@@ -133,7 +133,7 @@ def _copy(ask: Ask, reign: Reign) -> FileTable:
 
 def documents(ask: Ask) -> list[dict[str, Any]]:
     """Of each champion that can be read, schemas/champion.v1.schema.json."""
-    return [each.document for each in _listed(ask)[0]]
+    return [each.document for each in _read_champions(ask)[0]]
 
 
 def document(ask: Ask) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def reign_rows(champion: Champion, now: datetime) -> Iterator[ReignRow]:
     if not reigns:
         return
     first = reigns[-1].reign.since
-    whole = _rounded((now - first).total_seconds())
+    whole = _rounded_up((now - first).total_seconds())
     current = champion.current.run_id if champion.current else None
     for each in reigns:
         start = (each.reign.since - first).total_seconds()
@@ -53,7 +53,7 @@ def reign_rows(champion: Champion, now: datetime) -> Iterator[ReignRow]:
         )
 
 
-def _rounded(seconds: float) -> int:
+def _rounded_up(seconds: float) -> int:
     """Rounded up to a few of its leading bits, so that a page does not change with every second."""
     whole = max(int(seconds) + 1, 1)
     step = max(1, 1 << max(whole.bit_length() - _STEPS.bit_length(), 0))

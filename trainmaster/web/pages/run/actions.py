@@ -1,4 +1,4 @@
-"""What may be done with a run: end it, or submit its request once more."""
+"""The actions on a run: end it, or submit its request once more."""
 
 import shlex
 from typing import TYPE_CHECKING

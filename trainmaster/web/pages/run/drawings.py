@@ -103,7 +103,7 @@ def _took(length: timedelta) -> str:
 
 def lane_table(found: Monitored) -> LaneTable:
     """The replicas; the line of time ends with the last that is known, so that it only moves when something happens."""
-    chosen = _chosen(found.lanes)
+    chosen = _chosen_lanes(found.lanes)
     times = [step.at for lane in chosen for step in lane.steps]
     times += [line.at for line in found.log.lines]
     start, end = min((s.at for lane in chosen for s in lane.steps), default=None), max(times, default=None)
@@ -116,7 +116,7 @@ def lane_table(found: Monitored) -> LaneTable:
     )
 
 
-def _chosen(lanes: Sequence[Lane]) -> Sequence[Lane]:
+def _chosen_lanes(lanes: Sequence[Lane]) -> Sequence[Lane]:
     if len(lanes) <= LANES_SHOWN:
         return lanes
     active = [lane.name for lane in lanes if lane.state not in ENDED]
@@ -179,7 +179,7 @@ def _view(number: int, chart: Chart) -> ChartView:
     most = min(POINTS_MAX, POINTS_OF_CHART // len(chart.series))
     name = visible(chart.name)
     series = [
-        {"name": visible(each.name), "points": [_point(x, y) for x, y in _thinned(each, most)]}
+        {"name": visible(each.name), "points": [_point(x, y) for x, y in _thinned_points(each, most)]}
         for each in chart.series
     ]
     return ChartView(
@@ -191,7 +191,7 @@ def _view(number: int, chart: Chart) -> ChartView:
     )
 
 
-def _thinned(series: Series, most: int) -> Sequence[tuple[float, float]]:
+def _thinned_points(series: Series, most: int) -> Sequence[tuple[float, float]]:
     """Every n-th point, and the last."""
     step = -(-len(series.points) // most)
     kept = series.points[::step]

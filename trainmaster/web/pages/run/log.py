@@ -76,12 +76,12 @@ def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
     Raises:
         WrongQuery, NotFound: the query is wrong.
     """
-    lane, text = _asked(ask, "replica"), _asked(ask, "q")
+    lane, text = _query_text(ask, "replica"), _query_text(ask, "q")
     page = _page(ask, found, selection_of(lane, text))
     earlier = ask.address(path, before=page.earlier) + "#log" if page.earlier else ""
     names = [each.name for each in found.lanes][:LANES_OFFERED]
     return LogView(
-        lines=[_shown(line) for line in page.lines],
+        lines=[_shown_line(line) for line in page.lines],
         earlier=earlier,
         newest=ask.address(path, before=None) + "#log" if ask.query.get("before") else "",
         lanes=list(dict.fromkeys([*names, SERVICE, *([lane] if lane else [])])),
@@ -99,7 +99,7 @@ def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
         return ask.source.follow(
             ("log", run.record.run_id, selection, before),
             Age.RARE,
-            lambda clients: _short(_read(clients, run, selection, before=before)),
+            lambda clients: _shortened_page(_read(clients, run, selection, before=before)),
             lambda page: page,
         )
     if selection == Selection():
@@ -121,7 +121,7 @@ def _read(
         raise WrongQuery(str(refused)) from refused
 
 
-def _short(page: LogPage) -> LogPage:
+def _shortened_page(page: LogPage) -> LogPage:
     return replace(page, lines=[shortened(line) for line in page.lines])
 
 
@@ -131,7 +131,7 @@ def selection_of(lane: str, text: str) -> Selection:
     return Selection(replica=replica or None, trial_id=trial_id or None, text=text or None)
 
 
-def _asked(ask: Ask, name: str) -> str:
+def _query_text(ask: Ask, name: str) -> str:
     return one_line(ask.query.get(name) or "", TEXT_MAX_CHARS).strip()
 
 
@@ -143,7 +143,7 @@ def _command(run_id: str, lane: str) -> str:
     return shlex.join(words)
 
 
-def _shown(line: LogLine) -> Line:
+def _shown_line(line: LogLine) -> Line:
     text = line.text if len(line.text) <= SHOWN_MAX_CHARS else f"{line.text[:SHOWN_MAX_CHARS]}…"
     tone = "" if line.is_plain_error else _LOUD.get(line.severity, "")
     name = f"{line.insert_id} {line.at.isoformat()}".encode("utf-8", "surrogatepass")
@@ -160,7 +160,7 @@ def _shown(line: LogLine) -> Line:
 def log_document(ask: Ask) -> dict[str, Any]:
     """A part of the log: `{"run_id", "lines", "earlier"}`."""
     run = run_of(ask)
-    selection = selection_of(_asked(ask, "replica"), _asked(ask, "q"))
+    selection = selection_of(_query_text(ask, "replica"), _query_text(ask, "q"))
     check_selection(selection, run.record)
     limit = ask.whole("limit", PAGE_LINES, LIMIT_MAX)
     page = _read(ask.source.clients, run, selection, limit=limit, before=ask.query.get("before") or None)

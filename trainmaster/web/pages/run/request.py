@@ -59,11 +59,11 @@ def request_view(ask: Ask, run: Run) -> RequestView:
 
 def _view(text: RequestText, run: Run) -> RequestView:
     faults = text.faults[:FAULTS_SHOWN]
-    shown = _within(text.lines or ())
+    shown = _lines_within(text.lines or ())
     request = run.record.request
     canonical = "" if request is None else _yaml(request.document)
     return RequestView(
-        lines=[_marked(number, line, faults) for number, line in enumerate(shown, 1)],
+        lines=[_marked_line(number, line, faults) for number, line in enumerate(shown, 1)],
         left_out=len(text.lines or ()) - len(shown),
         faults=faults,
         faults_left_out=len(text.faults) - len(faults),
@@ -72,7 +72,7 @@ def _view(text: RequestText, run: Run) -> RequestView:
     )
 
 
-def _within(lines: Sequence[str]) -> Sequence[str]:
+def _lines_within(lines: Sequence[str]) -> Sequence[str]:
     """The first lines that the page has room for."""
     chars = 0
     for number, line in enumerate(lines[:LINES_SHOWN]):
@@ -82,7 +82,7 @@ def _within(lines: Sequence[str]) -> Sequence[str]:
     return lines[:LINES_SHOWN]
 
 
-def _marked(number: int, line: str, faults: Sequence[Fault]) -> MarkedLine:
+def _marked_line(number: int, line: str, faults: Sequence[Fault]) -> MarkedLine:
     here = [fault for fault in faults if fault.place is not None and fault.place.line == number]
     texts = tuple(f"{fault.path}: {fault.problem}" for fault in here)
     if not here or here[0].place is None or here[0].place.text is None:

@@ -10,10 +10,18 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+_of_every_event: dict[str, str] = {}
+
+
+def name_replica(replica: str) -> None:
+    """Give every event of this process from now on the name of its replica, `worker-1`."""
+    _of_every_event["replica"] = replica
+
 
 def report(event: str, message: str, *, severity: str = "INFO", **fields: object) -> None:
     """Write one event, at once and in one piece, so that lines of several threads stay whole."""
-    line = json.dumps({"severity": severity, "message": message, "event": event} | finite(fields))
+    document = {"severity": severity, "message": message, "event": event, **_of_every_event}
+    line = json.dumps(document | finite(fields))
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

@@ -4,8 +4,11 @@ import hashlib
 import platform
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from trainer.checkpoints.files import has_any, remove_backups
@@ -47,7 +50,6 @@ def finished_metrics(run: Run) -> dict[str, float] | None:
         "already_exported",
         f"An earlier attempt of this job exported its model to {outputs.model.name}: {cluster.replica} has nothing to do",
         severity="NOTICE",
-        replica=cluster.replica,
         model_path=outputs.model.name,
     )
     if cluster.is_chief:
@@ -69,10 +71,12 @@ def _report_trial(run: Run, manifest: Mapping[str, Any]) -> None:
 
 def export(training: "Training", trained: "Trained", started: float) -> None:
     """Export the model, and return when no other replica needs this one. `started` is of time.monotonic()."""
-    from trainer.export.saved_model import export_directory, save_model
+    from trainer.export.saved_model import save_model
 
     run, cluster, outputs = training.run, training.cluster, training.run.outputs
-    with export_directory(outputs.model.path, cluster) as directory:
+    scratch = TemporaryDirectory(prefix=f"trainer-{cluster.replica}-model-")  # every replica must save
+    with nullcontext(outputs.model.path) if cluster.is_chief else scratch as name:
+        directory = Path(name)
         remove_manifest(directory)
         save_model(trained.model, directory, _signatures(run, trained.model))
         if cluster.is_chief:
@@ -87,7 +91,6 @@ def export(training: "Training", trained: "Trained", started: float) -> None:
                 "model_exported",
                 f"Model exported to {outputs.model.name}",
                 severity="NOTICE",
-                replica=cluster.replica,
                 model_path=outputs.model.name,
                 manifest_path=f"{outputs.model.name.rstrip('/')}/{MANIFEST_NAME}",
                 metrics=trained.metrics,
@@ -95,7 +98,6 @@ def export(training: "Training", trained: "Trained", started: float) -> None:
     report(
         "train_finished",
         f"{cluster.replica} finished",
-        replica=cluster.replica,
         seconds=round(time.monotonic() - started, 1),
         weights_sha256=_weights_sha256(trained.model),
     )

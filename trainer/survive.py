@@ -28,15 +28,20 @@ from dataclasses import replace
 from typing import Any
 
 from trainer.data.examples import Examples
-from trainer.devices.accelerators import require_accelerators, unequal_accelerators
-from trainer.devices.choices import Strategy, chosen, contradictions
-from trainer.events import report
+from trainer.devices.choices import (
+    Strategy,
+    chosen,
+    contradictions,
+    require_accelerators,
+    unequal_accelerators,
+)
+from trainer.events import name_replica, report
 from trainer.faults import Unusable, collected
 from trainer.finishing import export, finished_metrics
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.cluster_variable import VARIABLES, cluster_from
-from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, on_sigterm
-from trainer.replicas.peers import is_loss_of_peer
+from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, is_loss_of_peer, on_sigterm
+from trainer.replicas.liveness import gather
 from trainer.settings.setting import read_flags, with_defaults
 from trainer.settings.settings import SETTINGS, Settings
 from trainer.storage import outputs_from
@@ -190,16 +195,14 @@ def attempt(
     faults = settings.faults()
     with collected(faults):
         cluster = cluster_from(environment).without_reduction_servers()
-    if not faults:
-        with collected(faults):
-            outputs = outputs_from(environment, settings.job_dir)
     if faults:
         raise Unusable(*faults)
+    name_replica(cluster.replica)
     run = Run(
         workload=workload,
         settings=settings,
         cluster=cluster,
-        outputs=outputs,
+        outputs=outputs_from(environment, settings.job_dir),
         environment=environment,
         name=name,
         flags=flags or {},
@@ -217,7 +220,7 @@ def attempt(
         evaluate(run)
         return None
     if cluster.has_parameter_servers and not cluster.is_chief:
-        from trainer.parameter_server.server import serve
+        from trainer.parameter_server.roles import serve
 
         serve(run)
         return None
@@ -268,7 +271,7 @@ def _train(run: Run) -> dict[str, float]:
         )
     weights = run.data.weights(lambda: latest(run.outputs.checkpoints.path) is not None)
     try:
-        threads = limit_threads(run.cluster)
+        limit_threads(run.cluster)
     except RuntimeError as error:
         raise Unusable(
             "TensorFlow has run an operation before the strategy existed. Move operations into the functions that "
@@ -278,16 +281,14 @@ def _train(run: Run) -> dict[str, float]:
     tf.keras.utils.set_random_seed(settings.seed)
     if settings.mixed_precision:
         set_mixed_precision(sixteen_bits(strategy, run.cluster))
-    run = replace(
-        run, loaded=run.data.counted(run.cluster.replica), weights=_agreed(weights, strategy, run.cluster)
-    )
+    run = replace(run, loaded=run.data.counted(), weights=_agreed(weights, strategy, run.cluster))
     kind, joined = Training, run.cluster
     if run.cluster.has_parameter_servers:
-        from trainer.parameter_server.coordinator import CoordinatedTraining
+        from trainer.parameter_server.roles import CoordinatedTraining
 
         # A coordinator and its workers share no collective operation, so the workers are not its peers.
         kind, joined = CoordinatedTraining, Cluster()
-    training = kind(run=run, strategy=strategy, peers=Peers(joined), trial=trial, threads=threads)
+    training = kind(run=run, strategy=strategy, peers=Peers(joined), trial=trial)
     trained = training.train()
     export(training, trained, started)
     return trained.metrics
@@ -296,16 +297,9 @@ def _train(run: Run) -> dict[str, float]:
 def _strategy(run: Run) -> Any:
     """The run's strategy, built once all the replicas that it needs have started."""
     from trainer.devices.strategy import strategy_for
-    from trainer.replicas.gathering import gather
 
-    cluster, settings = run.cluster, run.settings
-    if cluster.has_parameter_servers:
-        from trainer.parameter_server.peers import join
-
-        join(cluster, within_s=settings.peers_within_s)
-    else:
-        gather(cluster, within_s=settings.peers_within_s)
-    return strategy_for(cluster, asked=settings.strategy, mirrored=run.workload.mirrored)
+    gather(run.cluster, within_s=run.settings.peers_within_s)
+    return strategy_for(run.cluster, asked=run.settings.strategy, mirrored=run.workload.mirrored)
 
 
 def _agreed(weights: StartingWeights, strategy: Any, cluster: Cluster) -> StartingWeights:
@@ -324,4 +318,4 @@ def warn_of_fallback(weights: StartingWeights, replica: str) -> None:
     """Report a WARNING if the model starts from random values in place of others."""
     if weights.is_fallback:
         message = f"{replica} starts from random weights: {weights.because}"
-        report("random_weights", message, severity="WARNING", replica=replica)
+        report("random_weights", message, severity="WARNING")

@@ -43,10 +43,10 @@ class Data:
     unchanged: Mapping[str, str] = field(default_factory=dict)
     weights: Callable[[Callable[[], bool]], StartingWeights] = lambda _: AS_BUILT
 
-    def counted(self, replica: str) -> "Data":
+    def counted(self) -> "Data":
         """With the numbers of examples. Called once the strategy exists; raises Unusable for a split that cannot be used."""
-        training = counted(self.training, "training", replica=replica)
-        evaluation = self.evaluation and counted(self.evaluation, "evaluation", replica=replica)
+        training = counted(self.training, "training")
+        evaluation = self.evaluation and counted(self.evaluation, "evaluation")
         return replace(self, training=training, evaluation=evaluation)
 
 

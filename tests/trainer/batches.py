@@ -28,9 +28,11 @@ from trainer.task import command_from
 from trainer.workload import Run
 
 REPLICAS, BATCH_SIZE, STEPS = 4, 2, 4
+THREADS = 2  # of each pipeline
 TAKEN = 10  # steps: two epochs and a half
 SIDE = 8
 
+tf.config.threading.set_inter_op_parallelism_threads(THREADS)
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
@@ -77,7 +79,7 @@ def pipeline_of(run: Run, replicas: int, **changes: Any) -> Pipeline:
     assert evaluated is not None
     return Pipeline(
         examples=replace(training, **changes), evaluated=replace(evaluated, **changes),
-        settings=run.settings, replicas=replicas, threads=2,
+        settings=run.settings, replicas=replicas,
     )  # fmt: skip
 
 

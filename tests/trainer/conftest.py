@@ -87,6 +87,18 @@ def two_replicas() -> list[dict[str, Any]]:
     return [{"cluster": cluster, "task": {"type": role, "index": 0}} for role in ("chief", "worker")]
 
 
+def run_to_end(
+    module: str, *arguments: str, folder: Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None
+) -> str:
+    """What `python -m` this module prints; it must succeed. Output and errors are files in `folder`."""
+    out, err = folder / "out", folder / "err"
+    process = WarmProcess(
+        module, *arguments, cwd=cwd, environment={**os.environ, **(environment or {})}, out=out, err=err
+    )
+    assert process.wait(ENDS_WITHIN_S) == 0, err.read_text()[-3000:]
+    return out.read_text()
+
+
 @dataclass(kw_only=True)
 class Runner:
     """Starts replicas with a separate folder as their models bucket."""
@@ -141,10 +153,7 @@ def horses_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_demo_dataset(path: Path, *options: str) -> None:
-    out, err = path / "out", path / "err"
-    arguments = ("demo_dataset", f"--data_dir={path}", *(options or LEAVES))
-    writing = WarmProcess(*arguments, cwd=ROOT / "examples", environment=os.environ, out=out, err=err)
-    assert writing.wait(ENDS_WITHIN_S) == 0, err.read_text()
+    run_to_end("demo_dataset", f"--data_dir={path}", *(options or LEAVES), folder=path, cwd=ROOT / "examples")
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
-from tests.trainer.warm import WarmProcess
+from tests.trainer.conftest import ROOT, run_to_end
 
 # Plain TensorFlow in a fresh process, without the trainer: what a server would do.
 SERVE = """
@@ -34,10 +32,7 @@ def run_program(program: str, *arguments: str) -> Any:
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "program.py").write_text(program)
-        out, err = folder / "out", folder / "err"
-        process = WarmProcess("program", *arguments, cwd=folder, environment=os.environ, out=out, err=err)
-        assert process.wait(ENDS_WITHIN_S) == 0, err.read_text()
-        return json.loads(out.read_text())
+        return json.loads(run_to_end("program", *arguments, folder=folder, cwd=folder))
 
 
 def check_export(model_dir: Path) -> dict[str, Any]:

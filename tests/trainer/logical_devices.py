@@ -25,7 +25,7 @@ from trainer.data.pipeline import Pipeline
 from trainer.devices.choices import OwnGpus, Strategy
 from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
 from trainer.images.classification import ModelSpec, spec_of
-from trainer.parameter_server.coordinator import for_worker
+from trainer.parameter_server.roles import for_worker
 from trainer.parameter_server.steps import evaluate_in_shards
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.ending import end_with
@@ -107,7 +107,7 @@ def batches(data_dir: str, _: str) -> dict[str, Any]:
     run = run_of(data_dir)
     pipeline = Pipeline(
         examples=run.data.training, evaluated=run.data.evaluation, settings=run.settings,
-        replicas=replicas, threads=2,
+        replicas=replicas,
     )  # fmt: skip
 
     def first(made: Callable[[], Any]) -> Any:
@@ -167,7 +167,6 @@ def moved_in_float16(data_dir: str, job_dir: str, keras: Any) -> dict[str, Any]:
         strategy=strategy,
         peers=Peers(Cluster()),
         trial=None,
-        threads=2,
     ).train()
     hidden = trained.model.layers[1]
     moved = tf.abs(tf.convert_to_tensor(hidden.kernel) - START)

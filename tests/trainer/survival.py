@@ -5,7 +5,7 @@ import os
 import select
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,13 @@ class Small:
     def run_dir(self, run: str) -> Path:
         return self.root / "buckets" / "models" / run
 
-    def start(self, run: str, *arguments: str, tf_config: dict[str, Any] | None = None) -> Replica:
+    def start(
+        self,
+        run: str,
+        *arguments: str,
+        tf_config: dict[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Replica:
         cluster = {"TF_CONFIG": json.dumps(tf_config)} if tf_config else {}
         replica = start_replica(
             "--workload=small",
@@ -89,7 +95,7 @@ class Small:
             *arguments,
             cwd=self.root / "tree",
             files=self.root / f"{run}-{len(self.started)}",
-            environment=places(run, self.root / "buckets") | cluster,
+            environment=places(run, self.root / "buckets") | cluster | dict(environment or {}),
         )
         self.started.append(replica)
         return replica

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ from typing import Any
 import pytest
 
 from tests.trainer.conftest import ROOT, places
-from tests.trainer.exports import check_export
-from tests.trainer.survival import Small, output_tails, statuses
 from trainer.checkpoints.files import CHIEFS_FOLDER
 from trainer.evaluator.evaluations import Evaluation, write_evaluations
 from trainer.export.manifest import manifest_of, write_manifest
@@ -117,31 +114,3 @@ def test_another_job_does_not_take_the_export_for_its_own(run_dir: Path) -> None
     for job_id in ("8", ""):
         done = restarted(run_dir, "chief", CLOUD_ML_JOB_ID=job_id)
         assert (done.returncode, done.stdout) == (GOES_ON, "")
-
-
-@pytest.fixture
-def small(tmp_path: Path, data_dir: Path) -> Iterator[Small]:
-    made = Small(
-        root=tmp_path,
-        data_dir=data_dir,
-        arguments=("--epochs=1", "--steps_per_epoch=2", "--strategy=one_device"),
-    )
-    try:
-        yield made
-    finally:
-        made.reap()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_a_job_trains_on_one_device_and_exports_once(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLOUD_ML_JOB_ID", "7")
-    lives = []
-    for _ in range(2):
-        lives.append(small.start("finished"))
-        assert statuses(lives[-1:]) == [0], output_tails(lives)
-    assert [len(life.events("train_started")) for life in lives] == [1, 0]
-    assert [len(life.events("model_exported")) for life in lives] == [1, 0]
-    assert [len(life.events("already_exported")) for life in lives] == [0, 1]
-    manifest = check_export(small.run_dir("finished") / "model")
-    assert (manifest["job"], manifest["training"]["strategy"]) == ({"job_id": "7"}, "OneDeviceStrategy")

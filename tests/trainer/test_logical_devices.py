@@ -1,40 +1,25 @@
 """Strategies, batches and mixed precision on a machine whose processor counts as two devices."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
-from tests.trainer.warm import WarmProcess
+from tests.trainer.conftest import run_to_end
 from trainer.devices.choices import CPU_PACK_BYTES, GPU_PACK_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def found_by(check: str, data_dir: Path, folder: Path) -> Any:
-    """What this check of logical_devices.py prints."""
-    out, err = folder / "out", folder / "err"
-    process = WarmProcess(
-        "tests.trainer.logical_devices",
-        check,
-        str(data_dir),
-        str(folder / "job"),
-        str(folder / "found.json"),
-        cwd=ROOT,
-        environment=os.environ,
-        out=out,
-        err=err,
-    )
-    assert process.wait(ENDS_WITHIN_S) == 0, err.read_text()[-3000:]
-    return json.loads((folder / "found.json").read_text())
-
-
 @pytest.fixture
 def found(request: pytest.FixtureRequest, horses_dir: Path, tmp_path: Path) -> Any:
-    return found_by(request.param, horses_dir, tmp_path)
+    """What this check of logical_devices.py finds."""
+    job_dir, result = str(tmp_path / "job"), tmp_path / "found.json"
+    run_to_end(
+        "tests.trainer.logical_devices", request.param, str(horses_dir), job_dir, str(result), folder=tmp_path
+    )
+    return json.loads(result.read_text())
 
 
 @pytest.mark.parametrize("found", ["strategies"], indirect=True)

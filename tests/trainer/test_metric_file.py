@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trainer.faults import Unusable
 from trainer.training.metric_file import (
@@ -94,22 +92,6 @@ def test_what_another_trial_left_and_what_was_cut_off_are_removed(path: Path) ->
     assert path.read_text() == kept
     MetricFile(path, trial_id="2", after_step=10)
     assert path.read_text() == ""
-
-
-@given(runs=st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(1, 8), max_size=8)), max_size=4))
-def test_however_often_a_trial_is_restarted_its_steps_rise(
-    runs: list[tuple[int, list[int]]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp("trial") / "output.metrics"
-    for after_step, further in runs:
-        reported = [after_step + step for step in further]
-        file = MetricFile(path, trial_id="1", after_step=after_step)
-        for step in reported:
-            file.report({"accuracy": 0.5}, step)
-        found = steps(path) if path.exists() else []
-        assert found == sorted(set(found))
-        assert all(step <= max([after_step, *reported]) for step in found)
-        assert not reported or max(reported) in found
 
 
 def test_a_model_with_none_of_the_metrics_is_refused_with_those_that_it_has() -> None:

@@ -31,32 +31,6 @@ def test_the_package_itself_chooses_keras_2_and_a_wrong_flag_is_told_before_tens
     assert "Did you mean 'epochs'?" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        (
-            '{"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}',
-            "evaluator-0 evaluates the chief's checkpoints, but AIP_CHECKPOINT_DIR is not set",
-        ),
-        (
-            '{"cluster": {"chief": ["a:1"], "ps": ["p:1"]}, "task": {"type": "ps", "index": 0}}',
-            "needs at least one worker",
-        ),
-    ],
-)
-def test_a_replica_that_cannot_run_reports_why(spec: str, message: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "trainer.task"],
-        cwd=ROOT,
-        env={"TF_CONFIG": spec},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-
-
 def test_a_file_beside_the_others_is_a_workload() -> None:
     files = {path.stem for path in (ROOT / "trainer" / "workloads").glob("*.py")} - {"__init__"}
     assert set(names()) == files

@@ -1,7 +1,6 @@
 """Which examples the replicas of a run train on and evaluate, in which order, and how many of them each decodes."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
@@ -10,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
-from tests.trainer.warm import WarmProcess
+from tests.trainer.conftest import run_to_end
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -25,14 +23,9 @@ SOURCES = ("kept", "buffered", "cached")
 @pytest.fixture(scope="module")
 def found(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What tests/trainer/batches.py prints of the small data set: images by name, for 4 replicas of 2 examples."""
-    folder = tmp_path_factory.mktemp("batches")
-    out, err = folder / "out", folder / "err"
-    process = WarmProcess(
-        "tests.trainer.batches", str(data_dir), cwd=ROOT, environment=os.environ, out=out, err=err
-    )
-    assert process.wait(ENDS_WITHIN_S) == 0, err.read_text()[-3000:]
-    printed: dict[str, Any] = json.loads(out.read_text())
-    return printed
+    printed = run_to_end("tests.trainer.batches", str(data_dir), folder=tmp_path_factory.mktemp("batches"))
+    batches: dict[str, Any] = json.loads(printed)
+    return batches
 
 
 def global_batches(steps_of_workers: list[list[list[str]]]) -> list[list[str]]:

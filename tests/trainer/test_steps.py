@@ -2,13 +2,11 @@
 
 import json
 import math
-import os
 from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
-from tests.trainer.warm import WarmProcess
+from tests.trainer.conftest import ROOT, run_to_end
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 KERAS = ("Keras 2", "Keras 3")
@@ -17,10 +15,7 @@ KERAS = ("Keras 2", "Keras 3")
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("steps")
-    out, err = folder / "out", folder / "err"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = WarmProcess("tests.trainer.step_cases", cwd=folder, environment=environment, out=out, err=err)
-    assert process.wait(ENDS_WITHIN_S) == 0, err.read_text()[-3000:]
+    run_to_end("tests.trainer.step_cases", folder=folder, cwd=folder, environment={"PYTHONPATH": str(ROOT)})
     found: dict[str, Any] = json.loads((folder / "cases.json").read_text())
     return found
 

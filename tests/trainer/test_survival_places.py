@@ -3,14 +3,8 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trainer.checkpoints.files import Checkpoint, Position, position_after
-from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, Role
-from trainer.replicas.gathering import gather
-from trainer.replicas.preemption import Agreement, agreement_from
 
 STEPS, BATCH = 10, 8
 
@@ -35,20 +29,3 @@ STEPS, BATCH = 10, 8
 def test_a_run_continues_behind_the_examples_that_were_seen(saved: Any, expected: Position) -> None:
     checkpoint = saved and Checkpoint(**{"path": "/ckpt-1", "step": 0, "global_batch_size": BATCH, **saved})
     assert position_after(checkpoint, steps_per_epoch=STEPS, global_batch_size=BATCH) == expected
-
-
-@given(st.integers(min_value=0), st.booleans())
-def test_an_agreement_is_read_as_it_was_written(step: int, leave: bool) -> None:
-    agreement = Agreement(step=step, leave=leave)
-    assert agreement_from(agreement.text) == agreement
-
-
-def test_a_cluster_without_a_chief_is_refused_and_a_single_replica_does_not_wait() -> None:
-    workers = Cluster(
-        role=Role.WORKER,
-        members={Role.WORKER: ("127.0.0.1:1", "127.0.0.1:2")},
-        source="TF_CONFIG",
-    )
-    with pytest.raises(Unusable, match="lists 2 workers and no chief"):
-        gather(workers, within_s=0.0)
-    gather(Cluster(), within_s=0.0)

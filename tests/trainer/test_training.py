@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from tests.trainer.exports import SERVE, check_export, run_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
+JOB = {"job_id": "7"}
+JOB_VARIABLES = {"CLOUD_ML_JOB_ID": "7"}
 READ = """
 import hashlib, json, sys
 import tensorflow_datasets as tfds
@@ -81,20 +84,29 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def started(tree: Path, name: str, *options: str) -> Replica:
+def started(tree: Path, name: str, *options: str, environment: Mapping[str, str] | None = None) -> Replica:
     """`python -m trainer.task` with the documented workload, as a separate process without a cluster."""
     arguments = ("--workload=flat", "--dataset=cassava", "--epochs=1", *options)
-    return start_replica(*arguments, cwd=tree, files=tree / name)
+    return start_replica(*arguments, cwd=tree, files=tree / name, environment=environment)
 
 
 @pytest.fixture(scope="module")
 def trained(tree: Path, data_dir: Path) -> Replica:
     replica = started(
         tree, "trained", f"--data_dir={data_dir}", "--batch_size=8", f"--job_dir={tree}/job", "--cache",
-        "--mixed_precision", "--hidden_units=16.0", "--activation=tanh",
+        "--mixed_precision", "--hidden_units=16.0", "--activation=tanh", "--strategy=one_device",
+        environment=JOB_VARIABLES,
     )  # fmt: skip
     assert replica.wait() == 0, replica.err.read_text()[-3000:]
     return replica
+
+
+def test_a_job_that_is_started_again_after_its_export_exports_nothing(tree: Path, trained: Replica) -> None:
+    assert json.loads((tree / "job" / "model" / "export.json").read_text())["job"] == JOB
+    again = started(tree, "again", f"--job_dir={tree}/job", environment=JOB_VARIABLES)
+    assert again.wait() == 0, again.err.read_text()[-3000:]
+    assert [len(life.events("model_exported")) for life in (trained, again)] == [1, 0]
+    assert [len(life.events("already_exported")) for life in (trained, again)] == [0, 1]
 
 
 def test_the_documented_workload_trains_as_a_file_beside_the_others(tree: Path, trained: Replica) -> None:
@@ -135,19 +147,23 @@ def test_the_documented_program_survives_a_kill_and_reports_a_trials_metric(tree
     again = begun("again", done + 2)
     assert again.wait() == 0, again.err.read_text()[-3000:]
     (start,) = again.events("train_started")
+    (study,) = again.events("trial_reports")
+    assert (study["severity"], study["metrics"], study["trial_id"]) == ("INFO", ["mae"], "1")
     assert start["initial_epoch"] or start["initial_step"]
     manifest = check_export(tree / "trial" / "model")
     assert f"loss of the evaluation: {manifest['metrics']['val_loss']}\n" in again.err.read_text()
-    reports = [float(json.loads(line)["mae"]) for line in path.read_text().splitlines()]
+    reports = [json.loads(line) for line in path.read_text().splitlines()]
     evaluated = [line["metrics"]["val_mae"] for line in again.events("epoch_finished")]
-    assert reports[-len(evaluated) :] == evaluated
+    assert [float(line["mae"]) for line in reports[-len(evaluated) :]] == evaluated
+    steps = [int(line["global_step"]) for line in reports]
+    assert steps == sorted(set(steps)), "no step is reported twice"
 
 
 def test_one_process_exports_what_a_server_can_load_and_ask(tree: Path, trained: Replica) -> None:
     model_dir = tree / "job" / "model"
     manifest = check_export(model_dir)
     assert manifest["class_names"] == ["cbb", "cbsd", "cgm", "cmd", "healthy"]
-    assert manifest["training"]["strategy"] == "default"
+    assert manifest["training"]["strategy"] == "OneDeviceStrategy"
     assert {"loss", "accuracy", "val_loss", "val_accuracy"} <= manifest["metrics"].keys()
     (exported,) = trained.events("model_exported")
     assert exported["severity"] == "NOTICE"

@@ -1,14 +1,10 @@
 """Real trials of the workload to tune: what they report, and what they leave."""
 
 import json
-import shutil
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.trainer.conftest import Replica, Runner, places, reap
@@ -48,9 +44,6 @@ class Trials:
     def reports(self, trial: str) -> list[dict[str, Any]]:
         path = self.metric_file(trial)
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def steps(self, trial: str) -> list[int]:
-        return [int(line["global_step"]) for line in self.reports(trial)]
 
 
 @pytest.fixture(scope="module")
@@ -108,46 +101,6 @@ def test_of_a_trial_with_two_replicas_the_chief_alone_reports_and_exports_a_mode
     assert [len(row) for row in rows] == [2, 2, 2]
     assert [sum(row) for row in rows] == pytest.approx([1, 1, 1], abs=1e-6)
     assert served["answer"]["class_name"] == [manifest["class_names"][row.index(max(row))] for row in rows]
-
-
-def stopped(replica: Replica) -> None:
-    replica.process.send_signal(signal.SIGSTOP)
-    process = psutil.Process(replica.process.pid)
-    replica.wait_until(lambda _: process.status() == psutil.STATUS_STOPPED)
-
-
-def test_a_killed_trial_goes_on_and_no_step_is_reported_twice(trials: Trials) -> None:
-    first = trials.start("2", "--epochs=60")
-    first.wait_until(lambda _: len(trials.steps("2")) >= 2)
-    stopped(first)
-    while not trials.steps("2"):  # it stands still between the two halves of its writing
-        first.process.send_signal(signal.SIGCONT)
-        time.sleep(0.05)
-        stopped(first)
-    first.process.kill()
-    first.process.wait()
-    done = trials.steps("2")
-    shutil.copytree(trials.base("2"), trials.base("3"))
-
-    epochs = done[-1] // STEPS + 2
-    again = ended(trials.start("2", f"--epochs={epochs}"))
-    (started,) = again.events("train_started")
-    assert started["strategy"] == "MirroredStrategy"
-    assert started["initial_epoch"] * STEPS >= done[-1]
-    (reported,) = again.events("trial_reports")
-    assert (reported["severity"], reported["metrics"], reported["trial_id"]) == ("INFO", ["accuracy"], "2")
-    found = trials.steps("2")
-    assert found[: len(done)] == done
-    assert found[-1] == epochs * STEPS
-    assert found == sorted(set(found))
-
-    # A trial that was killed between its last backup and its export, and whose file is gone with its container.
-    last = ended(trials.start("3", "--epochs=1"))
-    assert last.events("epoch_finished") == []
-    (report,) = trials.reports("3")
-    assert report["global_step"] == str(STEPS)
-    manifest = check_export(trials.base("3") / "model")
-    assert float(report["accuracy"]) == manifest["metrics"]["val_accuracy"]
 
 
 def test_what_the_workload_or_the_study_cannot_use_is_told_in_plain_words(

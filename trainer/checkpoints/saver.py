@@ -17,7 +17,8 @@ from trainer.checkpoints.upload import Uploads
 from trainer.events import report
 from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import Cluster
-from trainer.replicas.peers import Board, is_loss_of_peer
+from trainer.replicas.ending import is_loss_of_peer
+from trainer.replicas.peers import Board
 from trainer.replicas.preemption import Preemption
 
 APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder for 60 s by default
@@ -31,7 +32,7 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
         Unusable: this replica does not see the chief's checkpoint: its directory is a different one.
     """
     if board is None or cluster.is_chief:
-        found = latest(checkpoints, damaged=partial(_report_damaged, cluster.replica))
+        found = latest(checkpoints, damaged=_report_damaged)
         if board is not None:
             board.put("continues", str(found.number if found else 0))
         return found
@@ -51,12 +52,11 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
             time.sleep(POLL_S)
 
 
-def _report_damaged(replica: str, path: str, why: str) -> None:
+def _report_damaged(path: str, why: str) -> None:
     report(
         "checkpoint_damaged",
         f"The checkpoint {path} is damaged and was ignored: {why}",
         severity="WARNING",
-        replica=replica,
         path=path,
     )
 
@@ -170,7 +170,6 @@ class Saver:
         report(
             "checkpoint_saved",
             f"saved checkpoint {saved.number} after {saved.epoch} epochs and {saved.step} steps",
-            replica=self.cluster.replica,
             path=saved.path,
             epoch=saved.epoch,
             step=saved.step,
@@ -187,7 +186,6 @@ class Saver:
             "checkpoint_failed",
             f"{what} {self.checkpoints}: {error}",
             severity="WARNING",
-            replica=self.cluster.replica,
         )
 
 

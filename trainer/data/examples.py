@@ -45,7 +45,7 @@ class Examples:
     size_bytes: int | None = None
 
 
-def counted(examples: Examples, name: str, *, replica: str) -> Examples:
+def counted(examples: Examples, name: str) -> Examples:
     """The examples with their number, for which it reads all where it must, and their size if it is known.
 
     Raises:
@@ -77,7 +77,6 @@ def counted(examples: Examples, name: str, *, replica: str) -> Examples:
         report(
             "examples_counted",
             f"read {count} {name} examples to count them; survive.Examples(count={count}) would spare it",
-            replica=replica,
             examples=count,
         )
     if examples.count not in (None, count):

@@ -29,7 +29,6 @@ class Pipeline:
     evaluated: Examples | None
     settings: Settings
     replicas: int
-    threads: int
 
     @property
     def global_batch_size(self) -> int:
@@ -125,7 +124,7 @@ class Pipeline:
         """Batches that are made ahead of the steps that use them."""
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = policy
-        options.threading.private_threadpool_size = self.threads
+        options.threading.private_threadpool_size = tf.config.threading.get_inter_op_parallelism_threads()
         return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
 
 

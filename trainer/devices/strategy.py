@@ -10,8 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.devices import choices
-from trainer.devices.accelerators import TPU_VARIABLES, accelerator_of
-from trainer.devices.choices import OwnGpus, Strategy
+from trainer.devices.choices import TPU_VARIABLES, OwnGpus, Strategy, accelerator_of
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
 
@@ -19,17 +18,15 @@ from trainer.replicas.cluster import Cluster, Role
 MIN_SHARD_BYTES = 256 << 10
 
 
-def limit_threads(cluster: Cluster) -> int:
-    """Size TensorFlow's thread pools by this replica's share of its machine's processors, and return the threads of a pipeline.
+def limit_threads(cluster: Cluster) -> None:
+    """Size TensorFlow's thread pools by this replica's share of its machine's processors.
 
     By default, each replica on a machine would start a thread for every processor. Must be called before TensorFlow's
     first operation, and raises RuntimeError after it.
     """
     processors = max(1, len(os.sched_getaffinity(0)) // cluster.trainers_on_this_host)
-    threads = max(2, processors)
     tf.config.threading.set_intra_op_parallelism_threads(processors)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
-    return threads
+    tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
 
 
 def claim_gpus(cluster: Cluster) -> OwnGpus:
@@ -119,11 +116,9 @@ def _tpu() -> Any:
 
 def name_of(strategy: Any) -> str:
     """The strategy's class in TensorFlow's public API; the implementation's own name differs."""
-    name = type(strategy).__name__
+    name = type(strategy).__name__.removesuffix("V2")
     return {
         "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
-        "ParameterServerStrategyV2": "ParameterServerStrategy",
-        "TPUStrategyV2": "TPUStrategy",
         "_DefaultDistributionStrategy": "default",
     }.get(name, name)
 

@@ -31,7 +31,7 @@ def evaluate(run: Run) -> None:
     Raises:
         Unusable: no evaluation split, the model cannot be built for it, or the checkpoints belong to a different model.
     """
-    threads = limit_threads(run.cluster)
+    limit_threads(run.cluster)
     claim_gpus(run.cluster)
     run = run.with_data()
     if run.data.evaluation is None:
@@ -41,10 +41,9 @@ def evaluate(run: Run) -> None:
         )
     pipeline = Pipeline(
         examples=run.data.training,
-        evaluated=counted(run.data.evaluation, "evaluation", replica=run.cluster.replica),
+        evaluated=counted(run.data.evaluation, "evaluation"),
         settings=run.settings,
         replicas=1,
-        threads=threads,
     )
     strategy = tf.distribute.get_strategy()
     if run.settings.mixed_precision:
@@ -94,7 +93,7 @@ class _Evaluator:
             else:
                 time.sleep(POLL_S)
         writer.close()
-        report("evaluator_finished", f"{replica} finished", replica=replica)
+        report("evaluator_finished", f"{replica} finished")
 
     def _watch_chief(self) -> None:
         """If the chief trains with others: one that trains alone opens no port."""
@@ -142,7 +141,6 @@ class _Evaluator:
             "evaluated",
             f"{self.run.cluster.replica} evaluated the checkpoint of epoch {evaluation.epoch}"
             f"{f' and {evaluation.step} steps' if evaluation.step else ''}: {shown}",
-            replica=self.run.cluster.replica,
             epoch=evaluation.epoch,
             step=evaluation.step,
             metrics=evaluation.metrics,

@@ -4,26 +4,11 @@ One traced function from encoded image to class, which training uses too, in pla
 traces every layer again and ties loaders to its classes.
 """
 
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-
-from trainer.replicas.cluster import Cluster
-
-
-@contextmanager
-def export_directory(model_dir: Path, cluster: Cluster) -> Iterator[Path]:
-    """The directory that this replica saves to: the run's for the chief, else a temporary one."""
-    if cluster.is_chief:
-        model_dir.mkdir(parents=True, exist_ok=True)
-        yield model_dir
-        return
-    with tempfile.TemporaryDirectory(prefix=f"trainer-{cluster.replica}-model-") as scratch:
-        yield Path(scratch)
 
 
 def save_model(model: Any, directory: Path, signatures: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 
-from trainer.devices.accelerators import LOCAL_STACK
+from trainer.devices.choices import LOCAL_STACK
 from trainer.faults import Unusable
 from trainer.storage import located
 from trainer.workload import StartingWeights

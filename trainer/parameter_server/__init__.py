@@ -1,6 +1,6 @@
 """Training with parameter servers: the chief coordinates, the ps hold the variables, the workers compute.
 
-The chief runs `coordinator.CoordinatedTraining`; a worker or ps runs `server.serve` until it is stopped. Every
+The chief runs `roles.CoordinatedTraining`; a worker or ps runs `roles.serve` until it is stopped. Every
 worker takes batches at its own pace and none waits for another, so a worker may leave and return. The variables
 of a lost ps are gone, and the job restarts from the last checkpoint.
 Source: "Parameter server training with ParameterServerStrategy",

@@ -33,7 +33,6 @@ ROLE_OF_TASK_TYPE = {
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9_.-]*):(\d{1,5})", re.ASCII)
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _LAST_PORT = 65535
-_SHOWN = 80  # characters of a faulty value in a message
 
 
 def cluster_from(environment: Mapping[str, str]) -> Cluster:
@@ -89,9 +88,9 @@ def _read(name: str, text: str) -> Cluster | None:
     try:
         document = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise Unusable(_fault(name, f"not valid JSON ({error}); found {_shown(text)}")) from error
+        raise Unusable(_fault(name, f"not valid JSON ({error}); found {text!r:.80}")) from error
     if not isinstance(document, dict):
-        raise Unusable(_fault(name, f"expected an object with `cluster` and `task`; found {_shown(text)}"))
+        raise Unusable(_fault(name, f"expected an object with `cluster` and `task`; found {text!r:.80}"))
     if not document.get("cluster"):
         return None
     members, spelling, faults = _members(document["cluster"])
@@ -101,7 +100,7 @@ def _read(name: str, text: str) -> Cluster | None:
     if role is None:
         faults.append(
             f'`task` must look like {{"type": "worker", "index": 0}}, with one of the types '
-            f"{', '.join(ROLE_OF_TASK_TYPE)}; found {_shown(task)}"
+            f"{', '.join(ROLE_OF_TASK_TYPE)}; found {task!r:.80}"
         )
     elif number >= listed and (role in members or role is not Role.EVALUATOR):
         # TF_CONFIG never lists evaluators.
@@ -134,14 +133,14 @@ def _members(
     members: dict[Role, tuple[str, ...]] = {}
     spelling: dict[Role, str] = {}
     if not isinstance(cluster, dict):
-        return members, spelling, [f"`cluster` must map roles to lists of host:port; found {_shown(cluster)}"]
+        return members, spelling, [f"`cluster` must map roles to lists of host:port; found {cluster!r:.80}"]
     faults: list[str] = []
     for task_type, addresses in cluster.items():
         role = ROLE_OF_TASK_TYPE.get(task_type)
         if role is None:
             faults.append(f"unknown role {task_type!r}; expected one of {', '.join(ROLE_OF_TASK_TYPE)}")
         elif not (isinstance(addresses, list) and all(_is_address(address) for address in addresses)):
-            faults.append(f"`cluster.{task_type}` must be a list of host:port; found {_shown(addresses)}")
+            faults.append(f"`cluster.{task_type}` must be a list of host:port; found {addresses!r:.80}")
         elif role in members:
             faults.append(f"`cluster` has the role {role} twice, as {spelling[role]!r} and as {task_type!r}")
         elif addresses:
@@ -193,8 +192,3 @@ def _is_address(value: object) -> bool:
 def _text(value: object) -> str:
     """An id as text; services send strings, and some documents show numbers. Empty if absent."""
     return str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -36,10 +36,10 @@ def end_with(status: int) -> NoReturn:
         os._exit(status)
 
 
-def end_without_peer(event: str, message: str, *, replica: str, **fields: object) -> NoReturn:
+def end_without_peer(event: str, message: str, **fields: object) -> NoReturn:
     """Report that a peer was lost or did not start, and exit with PEER_LOST."""
     try:
-        report(event, message, severity="ERROR", replica=replica, **fields)
+        report(event, message, severity="ERROR", **fields)
     finally:
         end_with(PEER_LOST)
 
@@ -50,9 +50,19 @@ def end_for_loss(cluster: Cluster, peer: str, why: str) -> NoReturn:
     end_without_peer(
         "peer_lost",
         f"{cluster.replica} lost {peer} ({why}) and exits, so that both are started again",
-        replica=cluster.replica,
         peer=peer,
     )
+
+
+def is_loss_of_peer(error: BaseException) -> bool:
+    """Whether TensorFlow raised `error` because a member of the cluster is gone, frozen or replaced."""
+    errors = getattr(sys.modules.get("tensorflow"), "errors", None)
+    if errors is None:
+        return False
+    kinds = errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError, errors.CancelledError
+    if isinstance(error, errors.InternalError | errors.FailedPreconditionError):
+        return "ollective" in str(error)
+    return isinstance(error, kinds)
 
 
 def before_loss(finish: Callable[[], object]) -> None:

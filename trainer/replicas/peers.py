@@ -6,34 +6,20 @@ frozen members measured). It does not end a replica that is not in a collective 
 moment; the watch that Peers starts does.
 """
 
-import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+
+import tensorflow as tf
+from tensorflow.python.eager import context
 
 from trainer.replicas.cluster import Cluster, Role
 from trainer.replicas.ending import on_sigterm
-from trainer.replicas.liveness import ANSWER_WITHIN_S, Answer, Attendance, watch
+from trainer.replicas.liveness import ANSWER_WITHIN_S, lost_in_step, watch
 
-SILENT_AFTER_S = 18.0
-"""Without an answer; with the time between two questions, a frozen peer is lost after 25 s at most."""
-ABSENT_AFTER_S = 3.0
-"""Without a process, twice in a row: one that is started again cannot join."""
 PARTED_WITHIN_S = 20.0  # a worker that is lost at the very end delays the chief no longer
 DAY_S = 86400.0
 ASKED_AGAIN_S = 1.0
-
-
-def is_loss_of_peer(error: BaseException) -> bool:
-    """Whether TensorFlow raised `error` because a member of the cluster is gone, frozen or replaced."""
-    errors = getattr(sys.modules.get("tensorflow"), "errors", None)
-    if errors is None:
-        return False
-    kinds = errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError, errors.CancelledError
-    if isinstance(error, errors.InternalError | errors.FailedPreconditionError):
-        return "ollective" in str(error)
-    return isinstance(error, kinds)
 
 
 class Board:
@@ -45,20 +31,16 @@ class Board:
 
     def put(self, name: str, text: str = "") -> bool:
         """Whether `text` is now the note of that name; a note is written once."""
-        import tensorflow as tf
-
         try:
-            _context().set_config_key_value(f"trainmaster/{name}", text)
+            context.context().set_config_key_value(f"trainmaster/{name}", text)
         except tf.errors.AlreadyExistsError:
             return False
         return True
 
     def wait_for(self, name: str, timeout_s: float) -> str | None:
         """The note of that name as soon as it exists; None after `timeout_s` seconds."""
-        import tensorflow as tf
-
         try:
-            found = _context().get_config_key_value(f"trainmaster/{name}", int(timeout_s * 1000))
+            found = context.context().get_config_key_value(f"trainmaster/{name}", int(timeout_s * 1000))
         except (tf.errors.DeadlineExceededError, tf.errors.NotFoundError):
             return None
         return str(found)
@@ -81,7 +63,7 @@ class Peers:
         if self.board is not None:
             # The chief checks the workers, a worker checks the chief: a replica that loses one exits, and the others notice.
             asked = cluster.replicas_of(Role.WORKER if cluster.is_chief else Role.CHIEF)
-            watch(cluster, asked, lambda *seen: lost(*seen) or _replaced(asked), until=self._parted)
+            watch(cluster, asked, lambda *seen: lost_in_step(*seen) or _replaced(asked), until=self._parted)
 
     @property
     def replicas(self) -> tuple[str, ...]:
@@ -112,8 +94,6 @@ class Peers:
 
         The notes are in the chief's process: there, this returns when all have read them, or PARTED_WITHIN_S later.
         """
-        import tensorflow as tf
-
         self._parted.set()
         try:
             if self.board is not None and self._cluster.is_chief:
@@ -127,21 +107,13 @@ class Peers:
             return  # the chief has exited already
 
 
-def lost(peers: Attendance, now: float) -> Sequence[str]:
-    """The addresses of replicas whose loss ends the run: every one that does not come back by itself."""
-    absent = [each for each in peers.gone(now, after_s=ABSENT_AFTER_S) if peers.last[each] is Answer.ABSENT]
-    return absent or peers.gone(now, after_s=SILENT_AFTER_S)
-
-
 def _replaced(names: Mapping[str, str]) -> list[str]:
     """The addresses at which another process has taken a replica's place."""
-    import tensorflow as tf
-
     found = []
     for address, replica in names.items():
         role, _, number = replica.rpartition("-")
         try:
-            _context().check_collective_ops_peer_health(
+            context.context().check_collective_ops_peer_health(
                 f"/job:{role}/replica:0/task:{number}", timeout_in_ms=int(ANSWER_WITHIN_S * 1000)
             )
         except tf.errors.FailedPreconditionError:
@@ -149,9 +121,3 @@ def _replaced(names: Mapping[str, str]) -> list[str]:
         except tf.errors.OpError:
             pass  # it does not answer, which `lost` sees
     return found
-
-
-def _context() -> Any:  # TensorFlow has no types
-    from tensorflow.python.eager import context
-
-    return context.context()

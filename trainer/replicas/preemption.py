@@ -20,11 +20,14 @@ continues. Before the chief exits it finishes the upload, and before any other r
 For checkpoints by the clock, the chief proposes a step in the same way, and all replicas continue after it.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
+
+import tensorflow as tf
 
 from trainer.events import report
 from trainer.replicas.cluster import Cluster
@@ -35,21 +38,11 @@ TOLD_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 120.0  # two uploads: the one under way when SIGTERM arrives, and the last
 
 
-@dataclass(frozen=True, kw_only=True)
-class Agreement:
+class Agreement(NamedTuple):
     """What all replicas do after `step`, counted from the start of the run: save, and exit if `leave`."""
 
     step: int
     leave: bool
-
-    @property
-    def text(self) -> str:
-        return f"{self.step} {'leave' if self.leave else 'stay'}"
-
-
-def agreement_from(text: str) -> Agreement:
-    step, _, verb = text.partition(" ")
-    return Agreement(step=int(step), leave=verb == "leave")
 
 
 class Preemption:
@@ -114,7 +107,6 @@ class Preemption:
             "preemption_asked",
             f"{self._cluster.replica} received SIGTERM: {done - saved} steps are not saved yet",
             severity="NOTICE",
-            replica=self._cluster.replica,
             steps_to_save=done - saved,
         )
         if done == saved:
@@ -132,15 +124,13 @@ class Preemption:
         For a future step it waits without limit: a replica that passed the step without reading would wait for
         the others, and they for it. The peers' watch detects a replica that will never read.
         """
-        import tensorflow as tf
-
         with self._changed:
             number = self._number
             within_s = DAY_S if agreement.step > self._saved else TOLD_WITHIN_S
             if self._agreement is not None:
                 return False
         try:
-            if not board.put(f"agreement/{number}", agreement.text):
+            if not board.put(f"agreement/{number}", json.dumps(agreement)):
                 return False
             for replica in self._peers.replicas:
                 board.wait_for(f"agreement/{number}/read/{replica}", within_s)
@@ -149,14 +139,12 @@ class Preemption:
         return True
 
     def _read_notes(self, board: Board) -> None:
-        import tensorflow as tf
-
         try:
             while True:
                 number = self._number
                 text = board.read(f"agreement/{number}")
                 with self._changed:
-                    self._agreement = agreement_from(text)
+                    self._agreement = Agreement(*json.loads(text))
                 board.put(f"agreement/{number}/read/{self._cluster.replica}")
                 with self._changed:
                     self._carry_out()
@@ -178,16 +166,13 @@ class Preemption:
 
     def _leave(self) -> None:
         """Exit; the chief is the last. The caller holds the lock: no other thread saves or leaves meanwhile."""
-        import tensorflow as tf
-
-        own, is_saved = self._cluster.replica, self._finish_upload()
+        is_saved = self._finish_upload()
         after_s = None if self._asked_at is None else round(time.monotonic() - self._asked_at, 2)
         where = "all saved in a checkpoint" if is_saved else "the last of which could not be saved"
         report(
             "preempted",
-            f"{own} exits after {self._saved} steps, {where}",
+            f"{self._cluster.replica} exits after {self._saved} steps, {where}",
             severity="NOTICE",
-            replica=own,
             saved=is_saved,
             steps=self._saved,
             seconds_since_sigterm=after_s,

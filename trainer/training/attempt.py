@@ -38,7 +38,7 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """The inputs of `train`; `threads` are those of each of its pipelines.
+    """The inputs of `train`.
 
     `trial` is None unless this run is a trial of a study; only a trial's chief reports its metrics.
     CoordinatedTraining overrides the methods below `train`: there a coordinator hands the steps to workers.
@@ -51,7 +51,6 @@ class Training:
     strategy: Any  # tf.distribute.Strategy
     peers: Peers
     trial: Trial | None
-    threads: int
 
     @property
     def settings(self) -> Settings:
@@ -143,7 +142,6 @@ class Training:
     ) -> Any:  # CallbackList of the model's Keras
         kinds = keras_of(model).callbacks
         progress = ProgressReport(
-            replica=self.cluster.replica,
             epochs=self.settings.epochs,
             steps_per_epoch=self.steps_per_epoch,
             global_batch_size=self.global_batch_size,
@@ -169,7 +167,6 @@ class Training:
             evaluated=self.run.data.evaluation,
             settings=self.settings,
             replicas=self.strategy.num_replicas_in_sync,
-            threads=self.threads,
         )
 
     def _batches(self, place: Position) -> Batches:
@@ -214,7 +211,6 @@ class Training:
             "trial_reports",
             message,
             severity="WARNING" if is_missing else "INFO",
-            replica=self.cluster.replica,
             trial_id=trial.trial_id,
             metrics=list(names),
             asked_metric=asked,
@@ -228,7 +224,6 @@ class Training:
                     "metrics_missing",
                     f"trial {trial.trial_id} cannot report {', '.join(missing)}: the model has {', '.join(found)}",
                     severity="WARNING",
-                    replica=self.cluster.replica,
                     trial_id=trial.trial_id,
                     metrics=missing,
                 )
@@ -246,7 +241,6 @@ class Training:
             "train_started",
             f"{self.cluster.replica} {starts}: {facts['epochs']} epochs of {facts['steps_per_epoch']} steps, "
             f"{facts['strategy']} over {facts['replicas_in_sync']}, weights {weights.label}{because}",
-            replica=self.cluster.replica,
             dataset=self.run.data.name,
             initial_epoch=initial_epoch,
             initial_step=step,

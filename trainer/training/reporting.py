@@ -25,7 +25,6 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
     examples of all replicas since the line before.
     """
 
-    replica: str
     epochs: int
     steps_per_epoch: int
     global_batch_size: int
@@ -64,7 +63,6 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         report(
             "train_progress",
             f"epoch {self._epoch}/{self.epochs} step {self._step}/{self.steps_per_epoch} {shown}",
-            replica=self.replica,
             epoch=self._epoch,
             epochs=self.epochs,
             step=self._step,
@@ -79,7 +77,6 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         report(
             "epoch_finished",
             f"epoch {epoch + 1}/{self.epochs} finished: {shown}",
-            replica=self.replica,
             epoch=epoch + 1,
             epochs=self.epochs,
             metrics=metrics,

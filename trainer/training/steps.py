@@ -62,7 +62,7 @@ class Steps:
         """The number of steps as an argument, where a call may run several."""
         return () if self.settings.steps_per_execution == 1 else (tf.constant(count),)
 
-    def _function(self, step: Callable[[Any], None]) -> Callable[..., Mapping[str, Any]]:
+    def _function(self, step: Callable[[Any], object]) -> Callable[..., Mapping[str, Any]]:
         """A function that runs `step` on every replica for the next batches, and returns the metrics of all replicas."""
         model, strategy = self.model, self.model.distribute_strategy
 
@@ -78,7 +78,7 @@ class Steps:
         # One step without a loop: TensorFlow optimizes its graph better.
         return run_one if self.settings.steps_per_execution == 1 else run_several
 
-    def _training_step(self) -> Callable[[Any], None]:
+    def _training_step(self) -> Callable[[Any], object]:
         model, settings = self.model, self.settings
         if keras.overrides(model, "train_step", "compute_metrics"):
             if settings.jit:
@@ -86,7 +86,8 @@ class Steps:
                     f"--jit: the model's class, {type(model).__name__}, has its own train_step or compute_metrics, which "
                     f"the flag would replace. Remove the flag, or the method."
                 )
-            return _without_result(model.train_step)
+            own_step: Callable[[Any], object] = model.train_step
+            return own_step
         gradients_of = self._gradients
         if settings.jit:
             gradients_of = tf.function(gradients_of, jit_compile=True, reduce_retracing=True)
@@ -97,10 +98,11 @@ class Steps:
 
         return step
 
-    def _evaluation_step(self) -> Callable[[Any], None]:
+    def _evaluation_step(self) -> Callable[[Any], object]:
         model = self.model
         if keras.overrides(model, "test_step", "compute_metrics"):
-            return _without_result(model.test_step)
+            own_step: Callable[[Any], object] = model.test_step
+            return own_step
 
         def step(batch: Any) -> None:
             predicted = model(keras.inputs_of(batch), training=False)
@@ -119,12 +121,3 @@ class Steps:
         keras.update_metrics(model, batch, predicted, loss)
         gradients: list[Any] = tape.gradient(scaled, model.trainable_variables)
         return gradients
-
-
-def _without_result(step: Callable[[Any], object]) -> Callable[[Any], None]:
-    """Keras' own step without the metrics that it returns: `_function` reads them, for all replicas."""
-
-    def without_result(batch: Any) -> None:
-        step(batch)
-
-    return without_result

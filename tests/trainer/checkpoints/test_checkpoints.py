@@ -52,6 +52,18 @@ def checkpoints(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def two(checkpoints: Path, scratch: Path) -> Path:
+    """The checkpoints of a run that has saved its first and its second epoch."""
+    for epoch in (1, 2):
+        put(checkpoints, scratch, epoch=epoch)
+    return checkpoints
+
+
+def epoch_of_latest(checkpoints: Path) -> int:
+    return (latest(checkpoints) or pytest.fail("none left")).epoch
+
+
+@pytest.fixture
 def scratch(tmp_path: Path) -> Path:
     return tmp_path / "scratch"
 
@@ -92,31 +104,24 @@ def test_metrics_are_added_to_a_checkpoint_that_stays_whole(checkpoints: Path, s
 
 @pytest.mark.parametrize("name", ["ckpt-2.json", "ckpt-2.index", "ckpt-2.data-00000-of-00001"])
 @pytest.mark.parametrize("kept_bytes", [0, 3])
-def test_a_half_written_checkpoint_gives_way_to_the_one_before(
-    checkpoints: Path, scratch: Path, name: str, kept_bytes: int
-) -> None:
-    put(checkpoints, scratch, epoch=1)
-    put(checkpoints, scratch, epoch=2)
-    path = folder_of(checkpoints) / name
+def test_a_half_written_checkpoint_gives_way_to_the_one_before(two: Path, name: str, kept_bytes: int) -> None:
+    path = folder_of(two) / name
     path.write_bytes(path.read_bytes()[:kept_bytes])
-    found, ((damaged, why),) = latest_and_damaged(checkpoints)
+    found, ((damaged, why),) = latest_and_damaged(two)
     assert damaged.endswith("ckpt-2")
     assert why
-    assert found is not None
-    assert found.epoch == 1
+    assert found == numbered(two, 1)
 
 
-def test_a_changed_byte_is_found_though_the_size_is_right(checkpoints: Path, scratch: Path) -> None:
-    put(checkpoints, scratch, epoch=1)
-    put(checkpoints, scratch, epoch=2)
-    assert (latest(checkpoints) or pytest.fail("none left")).epoch == 2
-    path = folder_of(checkpoints) / "ckpt-2.data-00000-of-00001"
+def test_a_changed_byte_is_found_though_the_size_is_right(two: Path) -> None:
+    assert epoch_of_latest(two) == 2
+    path = folder_of(two) / "ckpt-2.data-00000-of-00001"
     content = bytearray(path.read_bytes())
     content[77] ^= 1
     path.write_bytes(content)
     with pytest.raises(ValueError, match="hash differs"):
-        numbered(checkpoints, 2)
-    assert (latest(checkpoints) or pytest.fail("none left")).epoch == 1
+        numbered(two, 2)
+    assert epoch_of_latest(two) == 1
 
 
 def test_a_run_on_something_else_is_refused_with_every_difference(checkpoints: Path, scratch: Path) -> None:
@@ -132,13 +137,11 @@ def test_a_run_on_something_else_is_refused_with_every_difference(checkpoints: P
     )
 
 
-def test_files_without_a_description_do_not_count(checkpoints: Path, scratch: Path) -> None:
-    put(checkpoints, scratch, epoch=1)
-    put(checkpoints, scratch, epoch=2)
-    (folder_of(checkpoints) / "ckpt-2.json").unlink()
-    assert (latest(checkpoints) or pytest.fail("none left")).epoch == 1
+def test_files_without_a_description_do_not_count(two: Path) -> None:
+    (folder_of(two) / "ckpt-2.json").unlink()
+    assert epoch_of_latest(two) == 1
     with pytest.raises(FileNotFoundError):
-        numbered(checkpoints, 2)
+        numbered(two, 2)
 
 
 def test_a_damaged_checkpoint_keeps_its_number(checkpoints: Path, scratch: Path) -> None:
@@ -175,15 +178,12 @@ def described(**members: object) -> str:
     ],
 )  # fmt: skip
 def test_a_description_of_any_content_is_named_and_the_checkpoint_before_is_used(
-    checkpoints: Path, scratch: Path, description: str, why: str
+    two: Path, description: str, why: str
 ) -> None:
-    put(checkpoints, scratch, epoch=1)
-    put(checkpoints, scratch, epoch=2)
-    (folder_of(checkpoints) / "ckpt-2.json").write_text(description)
-    found, ((_, shown),) = latest_and_damaged(checkpoints)
+    (folder_of(two) / "ckpt-2.json").write_text(description)
+    found, ((_, shown),) = latest_and_damaged(two)
     assert re.search(why, shown), shown
-    assert found is not None
-    assert found.epoch == 1
+    assert found == numbered(two, 1)
 
 
 def test_publishing_reads_nothing_back(checkpoints: Path, scratch: Path) -> None:

@@ -13,19 +13,15 @@ from trainer.checkpoints.files import CHIEFS_FOLDER, Checkpoint, latest
 from trainer.checkpoints.upload import Uploads
 from trainer.faults import Unusable
 from trainer.replicas.cluster import Cluster, Role
-from trainer.replicas.preemption import Preemption
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 
-class Unasked(Preemption):
-    """No SIGTERM arrives, and the tests' process keeps its own reaction to one."""
-
-    def __init__(self) -> None:
-        pass
+class Unasked:
+    """A preemption in which no SIGTERM arrives."""
 
     @contextmanager
-    def saving(self, done: int) -> Iterator[None]:  # noqa: ARG002 - the overridden signature
+    def saving(self, _: int) -> Iterator[None]:
         yield
 
 

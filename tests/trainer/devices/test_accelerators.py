@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainer.devices.accelerators import (
+from trainer.devices.choices import (
     LOCAL_STACK,
     expected_accelerator,
     missing_accelerator,

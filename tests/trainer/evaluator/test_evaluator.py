@@ -80,6 +80,7 @@ def test_an_evaluator_computes_the_chiefs_metrics_in_16_bits_too(own_runner: Run
     assert [chief.wait(), evaluator.wait()] == [0, 0], evaluator.err.read_text()[-3000:]
     (finished,) = chief.events("epoch_finished")
     (evaluated,) = evaluator.events("evaluated")
+    assert chief.events("train_started")[0]["strategy"] == "MirroredStrategy", "as the workload asks"
     for name, value in evaluated["metrics"].items():
         # In 32 bits the loss would differ by about 1e-3.
         assert value == pytest.approx(finished["metrics"][f"val_{name}"], rel=1e-6)

@@ -15,47 +15,11 @@ from tests.trainer.conftest import ROOT, Runner, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, run_program
 from tests.trainer.roles import Roles, statuses
 from trainer.checkpoints.files import latest
-from trainer.parameter_server.peers import lost
-from trainer.replicas.liveness import LOST_AFTER_S, SETTINGS_FRAME, Answer, Attendance
+from trainer.replicas.liveness import SETTINGS_FRAME
 from trainstack.ports import free_ports
 
 EPOCHS = 6
 LEARNS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=64")
-
-
-ANSWERS, ABSENT, SILENT = Answer.ANSWERS, Answer.ABSENT, Answer.SILENT
-
-
-@pytest.mark.parametrize(
-    ("servers", "workers", "after_s", "idle_s", "expected"),
-    [
-        ((ANSWERS,), (ANSWERS, ANSWERS), LOST_AFTER_S, 999, None),
-        ((ABSENT, ANSWERS), (ANSWERS,), LOST_AFTER_S - 1, 0, None),
-        ((ANSWERS, ABSENT), (ANSWERS,), LOST_AFTER_S, 0, "ps-1"),
-        ((SILENT,), (ANSWERS,), LOST_AFTER_S - 1, 999, None),
-        ((SILENT,), (ANSWERS,), LOST_AFTER_S, 0, "ps-0"),
-        ((ANSWERS,), (ANSWERS, SILENT), LOST_AFTER_S, 0, "worker-1"),
-        ((ANSWERS,), (ABSENT, SILENT, ANSWERS), LOST_AFTER_S, 0, "worker-1"),
-        ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, 0, None),
-        ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, LOST_AFTER_S, "worker-0"),
-        ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S - 1, 999, None),
-        ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S, 0, "worker-0"),
-    ],
-)
-def test_the_chief_goes_on_without_a_worker_but_not_without_its_variables_nor_for_ever(
-    servers: tuple[Answer, ...],
-    workers: tuple[Answer, ...],
-    after_s: float,
-    idle_s: float,
-    expected: str | None,
-) -> None:
-    """All answered at 0 s, and answer as given `after_s` seconds later."""
-    answers = {f"ps-{number}": answer for number, answer in enumerate(servers)}
-    away = {f"worker-{number}": answer for number, answer in enumerate(workers)}
-    peers = Attendance(answered_at=dict.fromkeys(answers | away, 0.0))
-    peers.note(answers | away, after_s)
-    found = lost(peers, after_s, workers=away, idle_s=idle_s)
-    assert (found[0] if found else None) == expected
 
 
 LOSES = """

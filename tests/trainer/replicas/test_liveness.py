@@ -12,9 +12,21 @@ from contextlib import contextmanager
 import pytest
 
 from tests.trainer.conftest import ROOT
-from trainer.replicas.gathering import answering
-from trainer.replicas.liveness import LOST_AFTER_S, SETTINGS_FRAME, Answer, Attendance, answer_of
-from trainer.replicas.peers import ABSENT_AFTER_S, SILENT_AFTER_S, lost
+from trainer.faults import Unusable
+from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.liveness import (
+    ABSENT_AFTER_S,
+    LOST_AFTER_S,
+    SETTINGS_FRAME,
+    SILENT_AFTER_S,
+    Answer,
+    Attendance,
+    answer_of,
+    answering,
+    gather,
+    lost_by_coordinator,
+    lost_in_step,
+)
 from trainstack.ports import free_ports
 
 
@@ -139,9 +151,55 @@ def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:
 def test_a_replica_that_trains_in_step_is_lost_once_no_process_is_there_and_later_if_it_is_silent() -> None:
     peers = Attendance(answered_at=dict.fromkeys("ab", 0.0))
     peers.note({"a": Answer.SILENT, "b": Answer.ABSENT}, ABSENT_AFTER_S - 1)
-    assert list(lost(peers, ABSENT_AFTER_S - 1)) == [], "one lost connection"
-    assert list(lost(peers, ABSENT_AFTER_S)) == ["b"]
+    assert list(lost_in_step(peers, ABSENT_AFTER_S - 1)) == [], "one lost connection"
+    assert list(lost_in_step(peers, ABSENT_AFTER_S)) == ["b"]
     peers.note({"b": Answer.ANSWERS}, ABSENT_AFTER_S)
-    assert list(lost(peers, SILENT_AFTER_S - 1)) == []
+    assert list(lost_in_step(peers, SILENT_AFTER_S - 1)) == []
     peers.note({"b": Answer.ANSWERS}, SILENT_AFTER_S)
-    assert list(lost(peers, SILENT_AFTER_S)) == ["a"]
+    assert list(lost_in_step(peers, SILENT_AFTER_S)) == ["a"]
+
+
+ANSWERS, ABSENT, SILENT = Answer.ANSWERS, Answer.ABSENT, Answer.SILENT
+
+
+@pytest.mark.parametrize(
+    ("servers", "workers", "after_s", "idle_s", "expected"),
+    [
+        ((ANSWERS,), (ANSWERS, ANSWERS), LOST_AFTER_S, 999, None),
+        ((ABSENT, ANSWERS), (ANSWERS,), LOST_AFTER_S - 1, 0, None),
+        ((ANSWERS, ABSENT), (ANSWERS,), LOST_AFTER_S, 0, "ps-1"),
+        ((SILENT,), (ANSWERS,), LOST_AFTER_S - 1, 999, None),
+        ((SILENT,), (ANSWERS,), LOST_AFTER_S, 0, "ps-0"),
+        ((ANSWERS,), (ANSWERS, SILENT), LOST_AFTER_S, 0, "worker-1"),
+        ((ANSWERS,), (ABSENT, SILENT, ANSWERS), LOST_AFTER_S, 0, "worker-1"),
+        ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, 0, None),
+        ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, LOST_AFTER_S, "worker-0"),
+        ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S - 1, 999, None),
+        ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S, 0, "worker-0"),
+    ],
+)
+def test_the_chief_goes_on_without_a_worker_but_not_without_its_variables_nor_for_ever(
+    servers: tuple[Answer, ...],
+    workers: tuple[Answer, ...],
+    after_s: float,
+    idle_s: float,
+    expected: str | None,
+) -> None:
+    """All answered at 0 s, and answer as given `after_s` seconds later."""
+    answers = {f"ps-{number}": answer for number, answer in enumerate(servers)}
+    away = {f"worker-{number}": answer for number, answer in enumerate(workers)}
+    peers = Attendance(answered_at=dict.fromkeys(answers | away, 0.0))
+    peers.note(answers | away, after_s)
+    found = lost_by_coordinator(peers, after_s, workers=away, idle_s=idle_s)
+    assert (found[0] if found else None) == expected
+
+
+def test_a_cluster_without_a_chief_is_refused_and_a_single_replica_does_not_wait() -> None:
+    workers = Cluster(
+        role=Role.WORKER,
+        members={Role.WORKER: ("127.0.0.1:1", "127.0.0.1:2")},
+        source="TF_CONFIG",
+    )
+    with pytest.raises(Unusable, match="lists 2 workers and no chief"):
+        gather(workers, within_s=0.0)
+    gather(Cluster(), within_s=0.0)

@@ -123,9 +123,9 @@ def _manifest_of(image: Image) -> tuple[bytes, str | None]:
     """The image's manifest as it was sent, and its digest as the registry states it."""
     url = f"{image.registry}/v2/{image.repository}/manifests/{image.tag}"
     headers = {"Accept": ", ".join(_MANIFESTS)}
-    answer = _answer(url, headers=headers)
+    answer = _fetch_answer(url, headers=headers)
     if answer.status_code == requests.codes.unauthorized:
-        answer = _answer(url, headers=headers | {"Authorization": f"Bearer {_token_of(image, answer)}"})
+        answer = _fetch_answer(url, headers=headers | {"Authorization": f"Bearer {_token_of(image, answer)}"})
     answer.raise_for_status()
     return _content_of(answer, _MANIFEST_MAX_BYTES), answer.headers.get("Docker-Content-Digest")
 
@@ -138,7 +138,7 @@ def _token_of(image: Image, refusal: requests.Response) -> str:
         raise ValueError("it asks for a password, and offers no token for everyone")
     scope = {"scope": f"repository:{image.repository}:pull"}
     service = {"service": words["service"]} if words.get("service") else {}
-    answer = _answer(words["realm"], params=scope | service)
+    answer = _fetch_answer(words["realm"], params=scope | service)
     answer.raise_for_status()
     given = json.loads(_content_of(answer, _TOKEN_MAX_BYTES))
     token = given.get("token") or given.get("access_token") if isinstance(given, dict) else None
@@ -147,7 +147,7 @@ def _token_of(image: Image, refusal: requests.Response) -> str:
     return token
 
 
-def _answer(
+def _fetch_answer(
     url: str, *, headers: Mapping[str, str] | None = None, params: Mapping[str, str] | None = None
 ) -> requests.Response:
     return requests.get(url, headers=headers, params=params, timeout=_TIMEOUT_S, stream=True)

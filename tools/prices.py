@@ -109,23 +109,25 @@ def rows_of(
     """
     try:
         day = datetime.fromtimestamp(pricing["about"]["timestamp"], UTC).date().isoformat()
-        machines = (_machines(pricing, day, regions, spot=spot) for spot in (False, True))
-        units = (_units(vms, as_of, regions, spot=spot) for spot in (False, True))
-        return [row for pair in zip(machines, units, strict=True) for each in pair for row in each]
+        machines = (_machine_rows(pricing, day, regions, spot=spot) for spot in (False, True))
+        units = (_unit_rows(vms, as_of, regions, spot=spot) for spot in (False, True))
+        return [row for pair in zip(machines, units, strict=True) for rows in pair for row in rows]
     except (KeyError, TypeError, InvalidOperation) as error:
         raise Unusable(f"a catalogue is not of the expected form: {error!r}") from error
 
 
-def _machines(pricing: Mapping[str, Any], as_of: str, regions: Sequence[str], *, spot: bool) -> Iterator[Row]:
+def _machine_rows(
+    pricing: Mapping[str, Any], as_of: str, regions: Sequence[str], *, spot: bool
+) -> Iterator[Row]:
     """The machines without accelerators and those that come with them, both of pricing.yml."""
     instances, storage = pricing["compute"]["instance"], pricing["compute"]["storage"]
-    disks = {name: _known(storage[key]["cost"], "month", regions) for name, key in DISKS.items()}
+    disks = {name: _known_prices(storage[key]["cost"], "month", regions) for name, key in DISKS.items()}
     for whole in (False, True):
         types = [
             name for row in shipped_machines() if row.accelerator_required is whole for name in row.types
         ]
         priced = {
-            name: _known(instances[name]["cost"], "hour_spot" if spot else "hour", regions)
+            name: _known_prices(instances[name]["cost"], "hour_spot" if spot else "hour", regions)
             for name in types
             if name in instances
         }
@@ -140,13 +142,13 @@ def _machines(pricing: Mapping[str, Any], as_of: str, regions: Sequence[str], *,
         )
 
 
-def _units(
+def _unit_rows(
     vms: Sequence[Mapping[str, str]], as_of: str, regions: Sequence[str], *, spot: bool
 ) -> Iterator[Row]:
     """GPUs that are attached to machines, and TPUs, both of vms.csv: the highest price of one, of all zones and slices."""
     kinds: dict[str, dict[str, Decimal]] = {}
     for line in vms:
-        name, count = _unit(line["AcceleratorName"])
+        name, count = _unit_of(line["AcceleratorName"])
         price, region = line["SpotPrice" if spot else "Price"], line["Region"]
         if name and price and region in regions and Decimal(line["Price"]) != NO_PRICE:
             one = Decimal(price) / (count or Decimal(line["AcceleratorCount"]))
@@ -168,7 +170,7 @@ def _units(
     )
 
 
-def _unit(name: str) -> tuple[str | None, int | None]:
+def _unit_of(name: str) -> tuple[str | None, int | None]:
     """What a line of vms.csv prices, and how many of it; None: by its AcceleratorCount. Most lines are not needed."""
     slice_name, _, size = name.rpartition("-")
     if slice_name in TPU_SLICES:
@@ -180,7 +182,7 @@ def _unit(name: str) -> tuple[str | None, int | None]:
 
 
 # Any: the catalogue, whose shape is checked by reading it.
-def _known(costs: Mapping[str, Any], key: str, regions: Sequence[str]) -> dict[str, Decimal]:
+def _known_prices(costs: Mapping[str, Any], key: str, regions: Sequence[str]) -> dict[str, Decimal]:
     return {region: Decimal(str(costs[region][key])) for region in regions if costs.get(region, {}).get(key)}
 
 
@@ -190,21 +192,21 @@ def _by_series(priced: Columns) -> dict[str, Mapping[str, Decimal]]:
     for name in priced:
         key, size = series_of(name)
         series.setdefault(key, {})[name] = size
-    found: dict[str, Mapping[str, Decimal]] = {}
+    prices_of: dict[str, Mapping[str, Decimal]] = {}
     for key, sizes in series.items():
-        found |= _one_price(key, sizes, priced) or {name: priced[name] for name in sizes}
-    return {name: prices for name, prices in found.items() if prices}
+        prices_of |= _one_price(key, sizes, priced) or {name: priced[name] for name in sizes}
+    return {name: prices for name, prices in prices_of.items() if prices}
 
 
 def _one_price(key: str, sizes: Mapping[str, int], priced: Columns) -> dict[str, Mapping[str, Decimal]]:
     """The price of one unit of the series, by region; nothing if its machines differ in it."""
-    found: dict[str, Decimal] = {}
+    price_of: dict[str, Decimal] = {}
     for region in dict.fromkeys(region for name in sizes for region in priced[name]):
         units = [priced[name][region] / size for name, size in sizes.items() if region in priced[name]]
         if len(units) != len(sizes) or max(units) - min(units) > TOLERANCE * max(units):
             return {}
-        found[region] = max(units)
-    return {key: found} if len(sizes) > 1 else {}
+        price_of[region] = max(units)
+    return {key: price_of} if len(sizes) > 1 else {}
 
 
 def text_of(rows: Sequence[Row], regions: Sequence[str]) -> str:
@@ -222,20 +224,22 @@ def _row_text(row: Row, regions: Sequence[str]) -> str:
     lines += ["    regions:", *textwrap.wrap(f"[{', '.join(columns)}]", 110, **_INDENT)]
     for group, content in groups.items():
         lines += [f"    {group}:"] if content else []
-        lines += [f"      {name}: {_column(prices, columns)}" for name, prices in content.items() if prices]
+        lines += [
+            f"      {name}: {_column_text(prices, columns)}" for name, prices in content.items() if prices
+        ]
     return "\n".join(lines) + "\n"
 
 
 _INDENT: Any = {"initial_indent": " " * 6, "subsequent_indent": " " * 7, "break_on_hyphens": False}
 
 
-def _column(prices: Mapping[str, Decimal], regions: Sequence[str]) -> str:
+def _column_text(prices: Mapping[str, Decimal], regions: Sequence[str]) -> str:
     """One price for all, or one for each region."""
-    texts = [_digits(prices[region]) if region in prices else UNKNOWN for region in regions]
+    texts = [_digits_of(prices[region]) if region in prices else UNKNOWN for region in regions]
     return texts[0] if len(set(texts)) == 1 and texts[0] != UNKNOWN else " ".join(texts)
 
 
-def _digits(price: Decimal) -> str:
+def _digits_of(price: Decimal) -> str:
     return f"{Context(prec=DIGITS).plus(price).normalize():f}"
 
 
@@ -250,8 +254,8 @@ def main() -> int:
     parser.add_argument("--accelerators-as-of", required=True, metavar="DAY", help="the day of vms.csv")
     asked = parser.parse_args()
     try:
-        pricing = yaml.load(_text(asked.machines), Loader=_LOADER)  # noqa: S506 - a safe one
-        vms = list(csv.DictReader(_text(asked.accelerators).splitlines()))
+        pricing = yaml.load(_text_of(asked.machines), Loader=_LOADER)  # noqa: S506 - a safe one
+        vms = list(csv.DictReader(_text_of(asked.accelerators).splitlines()))
         regions = yaml.safe_load((DEPLOY / "regions.yaml").read_text())["training"]
         sys.stdout.write(text_of(rows_of(pricing, vms, asked.accelerators_as_of, regions), regions))
     except (Unusable, OSError, yaml.YAMLError) as error:
@@ -260,7 +264,7 @@ def main() -> int:
     return 0
 
 
-def _text(path: Path) -> str:
+def _text_of(path: Path) -> str:
     if path.stat().st_size > MAX_BYTES:
         raise Unusable(f"{path} has {path.stat().st_size} bytes; allowed: at most {MAX_BYTES}")
     return path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a user can repair: flags, environment and data that do not fit."""
+"""Faults that a user can repair: flags, environment and data that do not fit."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -37,8 +37,8 @@ def reason_of(error: Exception) -> str:
     starts = [number for number, line in enumerate(lines) if _RAISED.match(line)]
     if starts:  # AutoGraph shows the code first
         lines = [_RAISED.sub("", lines[starts[-1]])]
-    found = next((line for line in lines if line and not line.startswith(_OF_NO_USE)), type(error).__name__)
-    return found.rstrip(".")
+    reason = next((line for line in lines if line and not line.startswith(_OF_NO_USE)), type(error).__name__)
+    return reason.rstrip(".")
 
 
 def is_of_data(error: Exception) -> bool:
@@ -48,5 +48,5 @@ def is_of_data(error: Exception) -> bool:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?` with the known word most like `word`, or nothing when none is near."""
-    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" Did you mean {found[0]!r}?" if found else ""
+    matches = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {matches[0]!r}?" if matches else ""

@@ -78,13 +78,13 @@ def export(training: "Training", trained: "Trained", started: float) -> None:
     with nullcontext(outputs.model.path) if cluster.is_chief else scratch as name:
         directory = Path(name)
         remove_manifest(directory)
-        save_model(trained.model, directory, _signatures(run, trained.model))
+        save_model(trained.model, directory, _signatures_of(run, trained.model))
         if cluster.is_chief:
             manifest = manifest_of(
                 directory,
                 model_uri=outputs.model.directory_uri,
                 created_at=datetime.now(UTC),
-                description=_description(training, trained, time.monotonic() - started),
+                description=_manifest_description(training, trained, time.monotonic() - started),
             )
             write_manifest(directory, manifest)
             report(
@@ -117,7 +117,7 @@ def _weights_sha256(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _signatures(run: Run, model: Any) -> Mapping[str, Any]:
+def _signatures_of(run: Run, model: Any) -> Mapping[str, Any]:
     from trainer.data.examples import batch_spec
     from trainer.export.saved_model import plain_serving
     from trainer.training.keras_models import inputs_of
@@ -127,10 +127,10 @@ def _signatures(run: Run, model: Any) -> Mapping[str, Any]:
     return plain_serving(model, inputs_of(batch_spec(run.data.training)))
 
 
-def _description(training: "Training", trained: "Trained", seconds: float) -> dict[str, Any]:
+def _manifest_description(training: "Training", trained: "Trained", seconds: float) -> dict[str, Any]:
     """The manifest's description of data, metrics, versions and training."""
     run, job = training.run, job_of(training.cluster.service_variables)
-    own = dict(run.data.description)
+    described = dict(run.data.description)
     return {
         **({"job": job} if job else {}),
         **described_metrics(trained.metrics),
@@ -138,8 +138,8 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
         "frameworks": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("tensorflow", "tf_keras", "keras")},
-            **own.pop("frameworks", {}),
+            **described.pop("frameworks", {}),
         },
         "training": training.facts | {"initial_epoch": trained.initial_epoch, "seconds": round(seconds, 1)},
-        **own,
+        **described,
     }

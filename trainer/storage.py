@@ -90,7 +90,7 @@ def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs
 def _require_directory(location: Location, variable: str) -> None:
     """Refuse at the start what would fail only at the first checkpoint or at the export."""
     path = location.path
-    there = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    there = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)
     if not there.is_dir():
         raise Unusable(
             f"{variable}: {location.name!r} cannot be a directory, because {there} is not one. Remove it, or set "

@@ -207,7 +207,7 @@ def attempt(
         name=name,
         flags=flags or {},
     )
-    if faults := _contradictions(run):
+    if faults := _contradictions_of(run):
         raise Unusable(*faults)
     print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
     if (metrics := finished_metrics(run)) is not None:
@@ -224,10 +224,10 @@ def attempt(
 
         serve(run)
         return None
-    return _train(run)
+    return _train_replica(run)
 
 
-def _contradictions(run: Run) -> list[str]:
+def _contradictions_of(run: Run) -> list[str]:
     """Every fault of settings that do not fit the cluster or the workload."""
     settings, cluster, environment = run.settings, run.cluster, run.environment
     has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
@@ -252,7 +252,7 @@ def _load_tensorflow() -> None:
         gc.enable()
 
 
-def _train(run: Run) -> dict[str, float]:
+def _train_replica(run: Run) -> dict[str, float]:
     import tensorflow as tf
 
     from trainer.checkpoints.files import latest
@@ -277,11 +277,11 @@ def _train(run: Run) -> dict[str, float]:
             "TensorFlow has run an operation before the strategy existed. Move operations into the functions that "
             "load and decode examples, or into the one that builds the model."
         ) from error
-    strategy = _strategy(run)
+    strategy = _built_strategy(run)
     tf.keras.utils.set_random_seed(settings.seed)
     if settings.mixed_precision:
         set_mixed_precision(sixteen_bits(strategy, run.cluster))
-    run = replace(run, loaded=run.data.counted(), weights=_agreed(weights, strategy, run.cluster))
+    run = replace(run, loaded=run.data.counted(), weights=_agreed_weights(weights, strategy, run.cluster))
     kind, joined = Training, run.cluster
     if run.cluster.has_parameter_servers:
         from trainer.parameter_server.roles import CoordinatedTraining
@@ -294,7 +294,7 @@ def _train(run: Run) -> dict[str, float]:
     return trained.metrics
 
 
-def _strategy(run: Run) -> Any:
+def _built_strategy(run: Run) -> Any:
     """The run's strategy, built once all the replicas that it needs have started."""
     from trainer.devices.strategy import strategy_for
 
@@ -302,7 +302,7 @@ def _strategy(run: Run) -> Any:
     return strategy_for(run.cluster, asked=run.settings.strategy, mirrored=run.workload.mirrored)
 
 
-def _agreed(weights: StartingWeights, strategy: Any, cluster: Cluster) -> StartingWeights:
+def _agreed_weights(weights: StartingWeights, strategy: Any, cluster: Cluster) -> StartingWeights:
     """The weights that all replicas start from: with different ones, they would silently train different models."""
     from trainer.devices.strategy import all_replicas_agree
 

@@ -51,11 +51,11 @@ def command_from(arguments: Sequence[str]) -> Command:
     with collected(faults):
         workload = workload_named(name) if name else None  # the flag's reader reports the missing value
     common = with_defaults(SETTINGS, workload.defaults if workload else {})
-    own = workload.flags if workload else all_flags()  # a fault of the workload's name is none of theirs
+    flags = workload.flags if workload else all_flags()  # a fault of the workload's name is none of theirs
     with collected(faults):
         values = read_flags(
             arguments,
-            {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": own},
+            {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": flags},
             prog="python -m trainer.task",
             description=f"{DESCRIPTION}\nSome workloads have additional flags.",
         )
@@ -65,7 +65,7 @@ def command_from(arguments: Sequence[str]) -> Command:
     if faults := settings.faults():
         raise Unusable(*faults)
     return Command(
-        name=name, workload=workload, settings=settings, flags={flag: values[flag] for flag in own}
+        name=name, workload=workload, settings=settings, flags={flag: values[flag] for flag in flags}
     )
 
 

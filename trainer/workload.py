@@ -1,4 +1,4 @@
-"""What is trained: a model and its data. A workload has both; a run is one attempt to train it, on one replica."""
+"""A model and its data, which are trained. A workload has both; a run is one attempt to train it, on one replica."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What the services answer, as they answer it: the clients' messages would drop fields that they do not know."""
+"""The services' answers as they give them: the clients' messages would drop fields that they do not know."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -31,7 +31,7 @@ def ask(clients: "Clients", verb: str, path: str, body: Json | None = None) -> J
 
 def jobs_of(clients: "Clients", record: RunRecord) -> dict[str, Json]:
     """The answer for each job of the run by name: first those without capacity, last the jobs of its trials."""
-    names = [each.job for each in record.submission.abandoned_jobs]
+    names = [trial.job for trial in record.submission.abandoned_jobs]
     names += [record.job.name] if record.job is not None else []
     jobs = {name: ask(clients, "GET", name) for name in names}
     trials = [trial for job in jobs.values() for trial in job["body"].get("trials", ())]

@@ -52,12 +52,12 @@ class StandIns:
                     value = value.replace(detail, stand_in)
                 return _DETAIL.sub(self._stand_in_for, value)
             case Mapping():
-                return {self.replaced(key): self.replaced(each) for key, each in value.items()}
+                return {self.replaced(key): self.replaced(item) for key, item in value.items()}
             case list() | tuple():
-                return [self.replaced(each) for each in value]
+                return [self.replaced(item) for item in value]
         return value
 
-    def _stand_in_for(self, found: re.Match[str]) -> str:
-        kind = str(found.lastgroup)
+    def _stand_in_for(self, match: re.Match[str]) -> str:
+        kind = str(match.lastgroup)
         given = self._given.setdefault(kind, {})
-        return given.setdefault(found.group(), _FORMS[kind][1].format(len(given) + 1))
+        return given.setdefault(match.group(), _FORMS[kind][1].format(len(given) + 1))

@@ -69,29 +69,31 @@ def commands(context: Context) -> Mapping[str, Sequence[str]]:
 def _take_runs(day: Day, clients: Clients) -> None:
     sent: dict[str, Sent] = {}
     try:
-        day.take("submit", partial(_submit, clients, sent))
-        for name, each in sent.items():
-            day.take(name, partial(_follow, clients, name, each))
+        day.take("submit", partial(_submit_runs, clients, sent))
+        for name, run in sent.items():
+            day.take(name, partial(_follow_run, clients, name, run))
     finally:
-        for name, each in sent.items():
-            day.take(f"end {name}", partial(_cancel, clients, each))
+        for name, run in sent.items():
+            day.take(f"end {name}", partial(_cancel_run, clients, run))
         if clients.context.state is None:
             time.sleep(LATE.total_seconds())
-        for name, each in sent.items():
-            day.take(f"save {name}", partial(_save, day, clients, name, each.run_id))
+        for name, run in sent.items():
+            day.take(f"save {name}", partial(_save_run, day, clients, name, run.run_id))
 
 
-def _submit(clients: Clients, sent: dict[str, Sent]) -> None:
+def _submit_runs(clients: Clients, sent: dict[str, Sent]) -> None:
     terms = deployed_terms(clients)
     for name in RUNS:
         file = REQUESTS / f"first-day-{name}.yaml"
         ready = examination_of(Source(file=str(file), content=file.read_bytes()), terms)
         if ready.faults:  # the deployment's policy does not allow it
-            raise StepFailed("\n".join(f"{file.name}: {each.path}: {each.problem}" for each in ready.faults))
+            raise StepFailed(
+                "\n".join(f"{file.name}: {fault.path}: {fault.problem}" for fault in ready.faults)
+            )
         sent[name] = upload(clients, ready)
 
 
-def _follow(clients: Clients, name: str, sent: Sent) -> str:
+def _follow_run(clients: Clients, name: str, sent: Sent) -> str:
     act, good = RUNS[name]
     state = act(clients, sent)
     if good is not None and state is not good:
@@ -99,7 +101,7 @@ def _follow(clients: Clients, name: str, sent: Sent) -> str:
     return f"{sent.run_id} {state}"
 
 
-def _wait(clients: Clients, sent: Sent) -> RunState:
+def _wait_for_end(clients: Clients, sent: Sent) -> RunState:
     """The run's last state, or the one after WAIT_S: without capacity it would be tried again for days."""
     recorded(clients, sent, timeout_s=RECORDED_WITHIN_S)
     try:
@@ -108,7 +110,7 @@ def _wait(clients: Clients, sent: Sent) -> RunState:
         return read_run(clients, sent.run_id).record.state
 
 
-def _cancel(clients: Clients, sent: Sent) -> RunState:
+def _cancel_run(clients: Clients, sent: Sent) -> RunState:
     """The run's last state: it is cancelled unless it has ended."""
     recorded(clients, sent, timeout_s=RECORDED_WITHIN_S)
     if not (run := read_run(clients, sent.run_id)).record.ended:
@@ -117,18 +119,18 @@ def _cancel(clients: Clients, sent: Sent) -> RunState:
 
 
 RUNS = {
-    "small": (_wait, RunState.SUCCEEDED),
-    "tuning": (_wait, RunState.SUCCEEDED),
-    "cancelled": (_cancel, RunState.CANCELLED),  # it runs by now, for it was submitted with the others
-    "flex_start": (_wait, None),
+    "small": (_wait_for_end, RunState.SUCCEEDED),
+    "tuning": (_wait_for_end, RunState.SUCCEEDED),
+    "cancelled": (_cancel_run, RunState.CANCELLED),  # it runs by now, for it was submitted with the others
+    "flex_start": (_wait_for_end, None),
 }
 """The requests in REQUESTS in the order of the steps: what is done to the run, and its state then; None: any."""
 
 
-def _save(day: Day, clients: Clients, name: str, run_id: str) -> str:
+def _save_run(day: Day, clients: Clients, name: str, run_id: str) -> str:
     run = read_run(clients, run_id)
     jobs = jobs_of(clients, run.record)
-    ids = [job_id(each) for each in jobs]
+    ids = [job_id(job) for job in jobs]
     entries = entries_of(clients, ids, run.record.history[0].at) if ids else []
     for part, value in (("run", run.document), ("jobs", jobs), ("log", entries)):
         day.save(f"{name}.{part}", value)

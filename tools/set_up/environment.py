@@ -79,10 +79,10 @@ def _has_this_python() -> bool:
     code = "import sys; print(sys.base_prefix, sys.version)"
     python = ENVIRONMENT / "bin" / "python"
     try:
-        found = subprocess.run([python, "-Ic", code], capture_output=True, text=True, check=False)
+        done = subprocess.run([python, "-Ic", code], capture_output=True, text=True, check=False)
     except OSError:  # it is missing, or links to a Python that this user may not start
         return False
-    return found.stdout == f"{sys.base_prefix} {sys.version}\n"
+    return done.stdout == f"{sys.base_prefix} {sys.version}\n"
 
 
 def make_environment(*, packages: int) -> None:
@@ -111,7 +111,7 @@ def _remove_halves() -> None:
 def read_lock() -> dict[str, str]:
     """The parts of the lock, each with its package's normalized name, which two may share: see its markers."""
     parts = re.split(r"\n(?=\S)", LOCK.read_text().strip())
-    return {part: _normal(match["name"]) for part in parts if (match := PIN.match(part))}
+    return {part: _normal_name(match["name"]) for part in parts if (match := PIN.match(part))}
 
 
 def install_lock(pins: dict[str, str]) -> None:
@@ -133,8 +133,8 @@ def install_lock(pins: dict[str, str]) -> None:
     packages = packages_folder(ENVIRONMENT)
     progress = Progress(packages, total=len(pins))
     run_pip(ENVIRONMENT, [*INSTALL, *BUILT, "--requirement", str(LOCK)], progress)
-    found = {_normal(each.name) for each in distributions(path=[str(packages)])}
-    if others := sorted(found - {*pins.values(), "pip"}):
+    installed = {_normal_name(package.name) for package in distributions(path=[str(packages)])}
+    if others := sorted(installed - {*pins.values(), "pip"}):
         print(f"Removing what {LOCK.name} does not name: {', '.join(others)}", flush=True)
         run_pip(ENVIRONMENT, ["uninstall", "--yes", *others])
 
@@ -145,5 +145,5 @@ def write_command(path: Path) -> None:
     path.chmod(0o755)
 
 
-def _normal(name: str) -> str:
+def _normal_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,4 @@
-"""What the machine needs before anything is installed."""
+"""Needs of the machine that must be met before anything is installed."""
 
 import importlib.util
 import os
@@ -20,14 +20,14 @@ def refuse_other_pythons() -> None:
     if OLDEST <= sys.version_info[:2] <= NEWEST:
         return
     names = [f"python3.{minor}" for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
-    choice = next(filter(_starts, names), "/path/to/python3.13")
+    choice = next(filter(_can_start, names), "/path/to/python3.13")
     sys.exit(
         f"Trainmaster needs Python 3.{OLDEST[1]} to 3.{NEWEST[1]}, and {sys.executable} is "
         f"{sys.version.split()[0]}. Name another one: make setup PYTHON={choice}"
     )
 
 
-def _starts(name: str) -> bool:
+def _can_start(name: str) -> bool:
     """Whether this program runs: a version manager puts names on the path whose Python it may lack."""
     program = shutil.which(name)
     if program is None:
@@ -43,19 +43,19 @@ def faults(environment: Path, *, packages: int) -> "list[str]":
 
     What is there is removed first, so that its room counts as free.
     """
-    found = []
+    faults = []
     if any(importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")):
-        found.append(
+        faults.append(
             f"{sys.executable} lacks the module that makes virtual environments. "
             f"On Debian and Ubuntu: apt-get install python3.{sys.version_info[1]}-venv"
         )
     if environment.is_symlink() or environment.is_file():
-        found.append(
+        faults.append(
             f"{environment} is a {'link' if environment.is_symlink() else 'file'}, and set-up needs a folder there. "
             "Remove it: rm .venv. make setup then makes the folder."
         )
     if os.pathsep in str(environment):
-        found.append(
+        faults.append(
             f"{environment} has a {os.pathsep} in its path, which no virtual environment may have. Move the checkout."
         )
     room = _room_of(environment)
@@ -67,14 +67,14 @@ def faults(environment: Path, *, packages: int) -> "list[str]":
         free, needed = (shutil.disk_usage(str(folder)).free + freed) / 1e9, megabytes * packages / 1000
         if free < needed:
             other = folder != environment.parent or free >= INSTALLED_MB * packages / 1000
-            found.append(
+            faults.append(
                 f"{folder} has {free:.1f} GB free, and set-up needs {needed:.1f} GB there. "
                 f"Free some{', or set TMPDIR to a folder on another disk' if other else ''}."
             )
-    return found
+    return faults
 
 
 def _room_of(folder: Path) -> int:
     """Bytes that removing this folder frees. Files with other hard links count as none."""
-    found = (Path(root, name).lstat() for root, _, names in os.walk(str(folder)) for name in names)
-    return sum(each.st_blocks * 512 for each in found if each.st_nlink == 1)
+    statuses = (Path(root, name).lstat() for root, _, names in os.walk(str(folder)) for name in names)
+    return sum(status.st_blocks * 512 for status in statuses if status.st_nlink == 1)

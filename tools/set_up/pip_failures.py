@@ -44,7 +44,7 @@ def sentence_for(output: str, environment: Path) -> str:
     if unreached and (missing is None or "(from versions: none)" in output):
         best = next((match for match in unreached if match["url"]), unreached[0])
         return (
-            f"The package index cannot be reached: {_reason(best)}. {_INDEX}; the same file, or HTTPS_PROXY and "
+            f"The package index cannot be reached: {_reason_of(best)}. {_INDEX}; the same file, or HTTPS_PROXY and "
             "PIP_CERT, name a proxy and the certificate authorities to trust."
         )
     if missing:
@@ -74,7 +74,7 @@ def _find_error(output: str) -> str:
     return next((line for line in reversed(lines) if line.strip()), "it printed nothing")
 
 
-def _reason(match: "re.Match[str]") -> str:
+def _reason_of(match: "re.Match[str]") -> str:
     """The operating system's or the server's words, without the library's around them."""
     whole = next(filter(None, (match["why"], match["broken"], match["failed"], match["http"])))
     short = _REASON.search(whole)

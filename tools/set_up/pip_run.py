@@ -30,7 +30,7 @@ def run_pip(environment: Path, arguments: Sequence[str], progress: Progress | No
     lines: list[str] = []
     with subprocess.Popen(
         [environment / "bin" / "python", "-m", "pip", *arguments],
-        env=_variables(),
+        env=_pip_variables(),
         stdin=subprocess.DEVNULL,  # its questions would not be visible
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -67,7 +67,7 @@ def _read_lines(printed: IO[str] | None, lines: list[str]) -> None:
         lines.append(line)  # noqa: PERF402 - the other thread reads the list meanwhile
 
 
-def _variables() -> dict[str, str]:
+def _pip_variables() -> dict[str, str]:
     """This process's, less those that would let pip find or put packages elsewhere."""
     kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
     return {**kept, "PYTHONUNBUFFERED": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0"}

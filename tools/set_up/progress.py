@@ -1,4 +1,4 @@
-"""How far an installation by pip is, read from what pip prints and from the packages in their folder."""
+"""The progress of an installation by pip, read from what pip prints and from the packages in their folder."""
 
 import re
 import sys
@@ -35,10 +35,12 @@ class Progress:
 
     def _line_of(self, output: str) -> str:
         if match := _INSTALLING.search(output):
-            found = [
-                each for each in self._packages.glob("*.dist-info") if each.stat().st_mtime >= self._started
+            installed = [
+                folder
+                for folder in self._packages.glob("*.dist-info")
+                if folder.stat().st_mtime >= self._started
             ]
-            return f"  installed {len(found)} of {match['names'].count(',') + 1}"
+            return f"  installed {len(installed)} of {match['names'].count(',') + 1}"
         taken = [match["what"].rpartition("/")[2] for match in _TAKEN.finditer(output)]
         total = self._total - len(_LEFT_OUT.findall(output))
         return f"  downloaded {max(0, len(taken) - 1)} of {total}" + (f", now {taken[-1]}" if taken else "")

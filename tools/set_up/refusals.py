@@ -19,31 +19,31 @@ def sentence_for(error: OSError, environment: Path) -> str:
     """What could not be read or written and why, and the likely repair. `environment`: the .venv of the checkout."""
     if FULL.search(str(error)):
         return DISK_FULL
-    place = _place(error, environment)
+    place = _refused_path(error, environment)
     return (
         f"Set-up cannot read or write {place}: {error.strerror or error} (errno {error.errno}). "
-        f"{_repair(error.errno, place, environment)}"
+        f"{_repair_of(error.errno, place, environment)}"
     )
 
 
-def _place(error: OSError, environment: Path) -> Path:
+def _refused_path(error: OSError, environment: Path) -> Path:
     """What was refused. When Python removes a folder, its errors may have the name in that folder alone."""
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes | os.PathLike) else ""
     return Path(name) if Path(name).is_absolute() else environment
 
 
-def _repair(number: int | None, place: Path, environment: Path) -> str:
+def _repair_of(number: int | None, place: Path, environment: Path) -> str:
     if number == errno.EROFS:
         return "Its file system is mounted read-only. Run make setup in a clone on another one."
     if number not in {errno.EACCES, errno.EPERM}:
         return "Run rm -rf .venv, then make setup, which makes it again."
-    found = next(each for each in (place, *place.parents) if os.access(each, os.F_OK))
-    owner, user = _name_of(found.stat().st_uid), _name_of(os.geteuid())
+    refused = next(candidate for candidate in (place, *place.parents) if os.access(candidate, os.F_OK))
+    owner, user = _name_of(refused.stat().st_uid), _name_of(os.geteuid())
     if owner == user:
-        return f"{found} belongs to you ({user}): give yourself access, chmod u+rwX {found}, and run make setup again."
-    if environment in (found, *found.parents) and os.access(environment.parent, os.W_OK):
-        return f"{found} belongs to {owner}, and you are {user}. Run sudo rm -rf .venv, then make setup."
-    return f"{found} belongs to {owner}, and you are {user}. Run make setup as {owner}, or in a clone of your own."
+        return f"{refused} belongs to you ({user}): give yourself access, chmod u+rwX {refused}, and run make setup again."
+    if environment in (refused, *refused.parents) and os.access(environment.parent, os.W_OK):
+        return f"{refused} belongs to {owner}, and you are {user}. Run sudo rm -rf .venv, then make setup."
+    return f"{refused} belongs to {owner}, and you are {user}. Run make setup as {owner}, or in a clone of your own."
 
 
 def _name_of(user: int) -> str:

@@ -121,7 +121,7 @@ def latest(
     """
     folder = checkpoints / CHIEFS_FOLDER
     try:
-        for number in sorted(_numbers(folder), reverse=True):
+        for number in sorted(_used_numbers(folder), reverse=True):
             try:
                 return numbered(checkpoints, number)
             except PermissionError:
@@ -143,10 +143,10 @@ def numbered(checkpoints: Path, number: int) -> Checkpoint:
         OSError: it does not exist, or not yet: mounted buckets show other machines' files with a delay.
         ValueError: it is not complete.
     """
-    found = _described(checkpoints / CHIEFS_FOLDER / f"ckpt-{number}")
-    for entry in found.files:
-        _check_file(Path(found.path).with_name(entry["name"]), entry)
-    return found
+    checkpoint = _read_description(checkpoints / CHIEFS_FOLDER / f"ckpt-{number}")
+    for entry in checkpoint.files:
+        _check_file(Path(checkpoint.path).with_name(entry["name"]), entry)
+    return checkpoint
 
 
 def publish(written: Checkpoint, checkpoints: Path) -> Checkpoint:
@@ -157,9 +157,9 @@ def publish(written: Checkpoint, checkpoints: Path) -> Checkpoint:
     """
     folder = checkpoints / CHIEFS_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    source, prefix = Path(written.path), folder / f"ckpt-{max(_numbers(folder), default=0) + 1}"
+    source, prefix = Path(written.path), folder / f"ckpt-{max(_used_numbers(folder), default=0) + 1}"
     files = tuple(
-        _copied(path, prefix.with_name(prefix.name + path.name.removeprefix(source.name)))
+        _copy_file(path, prefix.with_name(prefix.name + path.name.removeprefix(source.name)))
         for path in sorted(source.parent.glob(f"{source.name}.*"))
     )
     if not files:
@@ -180,7 +180,7 @@ def record_metrics(
 def remove_older(checkpoints: Path) -> None:
     """Remove all but the newest KEPT, each one's description before its other files."""
     folder = checkpoints / CHIEFS_FOLDER
-    for number in sorted(_numbers(folder))[:-KEPT]:
+    for number in sorted(_used_numbers(folder))[:-KEPT]:
         (folder / f"ckpt-{number}.json").unlink(missing_ok=True)
         for path in folder.glob(f"ckpt-{number}.*"):
             path.unlink(missing_ok=True)
@@ -188,7 +188,7 @@ def remove_older(checkpoints: Path) -> None:
 
 def has_any(checkpoints: Path) -> bool:
     """Whether a checkpoint is left, complete or not."""
-    return bool(_numbers(checkpoints / CHIEFS_FOLDER))
+    return bool(_used_numbers(checkpoints / CHIEFS_FOLDER))
 
 
 def remove_backups(checkpoints: Path) -> None:
@@ -196,7 +196,7 @@ def remove_backups(checkpoints: Path) -> None:
     shutil.rmtree(checkpoints / CHIEFS_FOLDER, ignore_errors=True)
 
 
-def _numbers(folder: Path) -> set[int]:
+def _used_numbers(folder: Path) -> set[int]:
     """The numbers of all descriptions, damaged ones included, so that no number is used twice."""
     if not folder.is_dir():
         return set()
@@ -208,7 +208,7 @@ def _write_description(checkpoint: Checkpoint) -> None:
     write_whole(Path(f"{checkpoint.path}.json"), json.dumps(document, indent=2) + "\n")
 
 
-def _described(prefix: Path) -> Checkpoint:
+def _read_description(prefix: Path) -> Checkpoint:
     """What the description says; the files are not looked at.
 
     Raises:
@@ -222,13 +222,13 @@ def _described(prefix: Path) -> Checkpoint:
         document = json.loads(path.read_bytes())
         counts, metrics = {name: index(document[name]) for name in COUNTS}, document["metrics"]
         entries = [{name: entry[name] for name in ("name", "size", "sha256")} for entry in document["files"]]
-        found = Checkpoint(
+        checkpoint = Checkpoint(
             path=str(prefix),
             **counts,
             metrics=None if metrics is None else {name: float(metrics[name]) for name in metrics},
             trained_on=dict(document["trained_on"]),
             callbacks=tuple(
-                {"of": str(each["of"]), "numbers": dict(each["numbers"])} for each in document["callbacks"]
+                {"of": str(state["of"]), "numbers": dict(state["numbers"])} for state in document["callbacks"]
             ),
             files=tuple(entries),
         )
@@ -236,18 +236,18 @@ def _described(prefix: Path) -> Checkpoint:
         raise ValueError(f"its description is not valid ({type(error).__name__}: {error})") from error
     if min(counts.values()) < 0 or not entries:
         raise ValueError(f"its description has {counts} and {len(entries)} files")
-    return found
+    return checkpoint
 
 
 def _check_file(path: Path, entry: Mapping[str, Any]) -> None:
-    found = path.stat()
-    if found.st_size != entry["size"]:
-        raise ValueError(f"{path.name} has {found.st_size} bytes, expected {entry['size']}")
-    if _sha256(path, found.st_size, found.st_mtime_ns) != entry["sha256"]:
+    status = path.stat()
+    if status.st_size != entry["size"]:
+        raise ValueError(f"{path.name} has {status.st_size} bytes, expected {entry['size']}")
+    if _sha256_of(path, status.st_size, status.st_mtime_ns) != entry["sha256"]:
         raise ValueError(f"{path.name} has changed since it was written: its hash differs")
 
 
-def _copied(source: Path, target: Path) -> dict[str, object]:
+def _copy_file(source: Path, target: Path) -> dict[str, object]:
     """Copy in one sequential pass, as a mounted bucket requires; the name, size and hash of the copy."""
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as reading, target.open("wb") as writing:
@@ -258,7 +258,7 @@ def _copied(source: Path, target: Path) -> dict[str, object]:
 
 
 @lru_cache(maxsize=16)
-def _sha256(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - size and time tell a changed file
+def _sha256_of(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - size and time tell a changed file
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -271,13 +271,13 @@ class Kept:
 
     def __init__(self, callbacks: Sequence[Any], saved: Sequence[Mapping[str, Any]] = ()) -> None:
         """`saved` is what `changed` returned in an earlier attempt; that of another class of callback is left out."""
-        self._callbacks = [each for each in callbacks if not getattr(each, "restore_best_weights", False)]
+        self._callbacks = [kept for kept in callbacks if not getattr(kept, "restore_best_weights", False)]
         self._saved = saved
         self._before: list[dict[str, Any]] = []
 
     def begin(self) -> None:
         """Continue from what was saved. For after `on_train_begin`, in which callbacks forget what they know."""
-        self._before = [_numbers_of(each) for each in self._callbacks]
+        self._before = [_numbers_of(callback) for callback in self._callbacks]
         for callback, state in zip(self._callbacks, self._saved, strict=False):
             if state["of"] == type(callback).__name__:
                 vars(callback).update(state["numbers"])
@@ -285,16 +285,16 @@ class Kept:
     def changed(self) -> list[dict[str, Any]]:
         """For each callback its class and these numbers by name, to be written as JSON."""
         return [
-            {"of": type(each).__name__, "numbers": dict(_numbers_of(each).items() - before.items())}
-            for each, before in zip(self._callbacks, self._before, strict=True)
+            {"of": type(callback).__name__, "numbers": dict(_numbers_of(callback).items() - before.items())}
+            for callback, before in zip(self._callbacks, self._before, strict=True)
         ]
 
 
 def _numbers_of(callback: Any) -> dict[str, Any]:
-    found = {
+    state = {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in vars(callback).items()
     }
     return {
-        name: value for name, value in found.items() if value is None or isinstance(value, bool | int | float)
+        name: value for name, value in state.items() if value is None or isinstance(value, bool | int | float)
     }

@@ -32,10 +32,10 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
         Unusable: this replica does not see the chief's checkpoint: its directory is a different one.
     """
     if board is None or cluster.is_chief:
-        found = latest(checkpoints, damaged=_report_damaged)
+        newest = latest(checkpoints, damaged=_report_damaged)
         if board is not None:
-            board.put("continues", str(found.number if found else 0))
-        return found
+            board.put("continues", str(newest.number if newest else 0))
+        return newest
     # The chief reads the whole checkpoint first. Its loss ends this process from another thread.
     if not (number := int(board.read("continues"))):
         return None
@@ -142,9 +142,9 @@ class Saver:
             # A collective operation: it reads variables of all replicas.
             self._state.write(written.path, self._options)
             if self.cluster.is_chief:
-                self.uploads.start(partial(self._upload, written, began))
+                self.uploads.start(partial(self._upload_checkpoint, written, began))
             else:
-                _remove(written)
+                _remove_files(written)
 
     def note_evaluated(
         self, metrics: Mapping[str, float], callbacks: Sequence[Mapping[str, Any]] = ()
@@ -157,7 +157,7 @@ class Saver:
             except OSError as error:
                 self._report_refused("The epoch's metrics could not be written to", error)
 
-    def _upload(self, written: Checkpoint, began: float) -> bool:
+    def _upload_checkpoint(self, written: Checkpoint, began: float) -> bool:
         """Whether the checkpoint is in the bucket."""
         self._newest = None  # so that no later epoch's metrics are recorded for an earlier one
         try:
@@ -166,7 +166,7 @@ class Saver:
             self._report_refused("The checkpoint could not be written to", error)
             return False
         finally:
-            _remove(written)
+            _remove_files(written)
         report(
             "checkpoint_saved",
             f"saved checkpoint {saved.number} after {saved.epoch} epochs and {saved.step} steps",
@@ -196,11 +196,11 @@ def _name_without_reading(state: Any) -> None:
     MultiWorkerMirroredStrategy that is a collective operation each, at every save: of 53 batch normalizations, two thirds
     of a save's processor time on two replicas (TensorFlow 2.21; 1.47 s with them, 0.50 s without).
     """
-    for each in tf.train.TrackableView(state).descendants():
-        if isinstance(each, tf.distribute.DistributedValues):
-            saveable_compat.legacy_saveable_name(None)(each)
+    for variable in tf.train.TrackableView(state).descendants():
+        if isinstance(variable, tf.distribute.DistributedValues):
+            saveable_compat.legacy_saveable_name(None)(variable)
 
 
-def _remove(written: Checkpoint) -> None:
+def _remove_files(written: Checkpoint) -> None:
     for path in Path(written.path).parent.glob(f"{Path(written.path).name}.*"):
         path.unlink(missing_ok=True)

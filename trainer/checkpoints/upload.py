@@ -32,7 +32,7 @@ class Uploads:
     def start(self, upload: Callable[[], bool]) -> None:
         """Wait for the previous upload, then run this one in the background; it returns whether it succeeded."""
         self.finish()
-        self._last = self._thread.submit(self._run, upload)
+        self._last = self._thread.submit(self._run_upload, upload)
 
     def finish(self, within_s: float | None = None) -> bool:
         """Wait for the upload, at most `within_s` seconds; whether it has succeeded. True if there was none."""
@@ -46,7 +46,7 @@ class Uploads:
         self._given_up_at = self._given_up_at or time.monotonic() + LOSS_WITHIN_S
         self.finish(max(0.0, self._given_up_at - time.monotonic()))
 
-    def _run(self, upload: Callable[[], bool]) -> bool:
+    def _run_upload(self, upload: Callable[[], bool]) -> bool:
         try:
             return upload()
         finally:

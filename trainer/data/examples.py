@@ -1,4 +1,4 @@
-"""What a program trains and evaluates on: single examples, and what is done to those that are used."""
+"""Single examples, which a program trains and evaluates on, and the functions that make batches of them."""
 
 import math
 from collections.abc import Callable
@@ -85,8 +85,8 @@ def counted(examples: Examples, name: str) -> Examples:
         )
     if not count:
         raise Unusable(f"There are no {name} examples: load() is empty. Check the files that it reads.")
-    each = size_of(data.element_spec)
-    size_bytes = examples.size_bytes if each is None else each * count
+    example_bytes = size_of(data.element_spec)
+    size_bytes = examples.size_bytes if example_bytes is None else example_bytes * count
 
     def load() -> Any:
         """The data set, with an error at its end where `count` is too high: else its examples would only come more often."""
@@ -123,10 +123,10 @@ def size_of(spec: Any) -> int | None:
     import tensorflow as tf
 
     sizes = [
-        math.prod(each.shape) * each.dtype.size
-        if isinstance(each, tf.TensorSpec) and each.shape.is_fully_defined() and each.dtype != tf.string
+        math.prod(tensor.shape) * tensor.dtype.size
+        if isinstance(tensor, tf.TensorSpec) and tensor.shape.is_fully_defined() and tensor.dtype != tf.string
         else None
-        for each in tf.nest.flatten(spec)
+        for tensor in tf.nest.flatten(spec)
     ]
     return None if None in sizes else sum(filter(None, sizes))
 

@@ -50,12 +50,14 @@ class Order:
         `source` is read once, when the first element is needed, and kept. After that, only elements of the share
         are touched, and it makes no difference where the order begins.
         """
-        spec, indices = source.element_spec, self._passes().flat_map(self._indices)
+        spec, indices = source.element_spec, self._pass_numbers().flat_map(self._places_and_indices)
 
         def in_order(*kept: Any) -> Any:
-            return indices.map(lambda place, index: (place, _unpacked([each[index] for each in kept], spec)))
+            return indices.map(
+                lambda place, index: (place, _unpacked_example([column[index] for column in kept], spec))
+            )
 
-        return mapped(source, _packed).batch(self.count).flat_map(in_order)
+        return mapped(source, _packed_tensors).batch(self.count).flat_map(in_order)
 
     def buffered(self, source: Any) -> Any:
         """The elements of `source` as they leave a buffer of BUFFERED_EXAMPLES, which each pass fills again.
@@ -69,23 +71,23 @@ class Order:
             )
             return shuffled.repeat().take(self.length).enumerate(number * self.length)
 
-        return self._passes().flat_map(through_buffer).filter(lambda place, _: self._is_due(place))
+        return self._pass_numbers().flat_map(through_buffer).filter(lambda place, _: self._is_due(place))
 
-    def _passes(self) -> Any:
+    def _pass_numbers(self) -> Any:
         return tf.data.Dataset.counter(self.first // self.length)
 
     def _is_due(self, places: Any) -> Any:
         return self.share.has(places) & (places >= self.first)
 
-    def _indices(self, number: Any) -> Any:
+    def _places_and_indices(self, number: Any) -> Any:
         """Places and examples of the share in a pass; a split smaller than the pass is repeated in it."""
         within = tf.range(self.length, dtype=tf.int64)
-        own = tf.boolean_mask(within, self._is_due(within + number * self.length))
+        places = tf.boolean_mask(within, self._is_due(within + number * self.length))
         permutation = tf.random.experimental.stateless_shuffle(
             tf.range(self.count, dtype=tf.int64), seed=tf.stack([self.seed, number]), alg="philox"
         )
         return tf.data.Dataset.from_tensor_slices(
-            (own + number * self.length, tf.gather(permutation, own % self.count))
+            (places + number * self.length, tf.gather(permutation, places % self.count))
         )
 
 
@@ -95,29 +97,29 @@ def batches_of(ranges: Sequence[range], source: Any, decode: Callable[[Any], Any
     for part in ranges:
         mask[part.start : part.stop] = True
     is_own, sizes = tf.constant(mask), [len(part) for part in ranges]
-    own = source.take(len(mask)).enumerate().filter(lambda place, _: is_own[place])
-    examples = mapped(own.map(lambda _, example: example), decode)
+    numbered_examples = source.take(len(mask)).enumerate().filter(lambda place, _: is_own[place])
+    examples = mapped(numbered_examples.map(lambda _, example: example), decode)
     batches = examples.batch(max(sizes)).rebatch(sizes)
     return batches.apply(tf.data.experimental.assert_cardinality(len(ranges)))
 
 
-def _packed(example: Any) -> tuple[Any, ...]:
+def _packed_tensors(example: Any) -> tuple[Any, ...]:
     """The tensors of an example, all but small ones as strings.
 
     Of many strings, a data set makes one tensor without holding every example twice; and shapes may differ.
     """
     return tuple(
-        each if _is_small(each) else tf.io.serialize_tensor(each) for each in tf.nest.flatten(example)
+        tensor if _is_small(tensor) else tf.io.serialize_tensor(tensor) for tensor in tf.nest.flatten(example)
     )
 
 
-def _unpacked(kept: Sequence[Any], spec: Any) -> Any:
-    """The example of this specification that `_packed` made these of."""
+def _unpacked_example(kept: Sequence[Any], spec: Any) -> Any:
+    """The example of this specification that `_packed_tensors` made these of."""
     return tf.nest.pack_sequence_as(
         spec,
         [
-            each if _is_small(of) else tf.ensure_shape(tf.io.parse_tensor(each, of.dtype), of.shape)
-            for each, of in zip(kept, tf.nest.flatten(spec), strict=True)
+            tensor if _is_small(of) else tf.ensure_shape(tf.io.parse_tensor(tensor, of.dtype), of.shape)
+            for tensor, of in zip(kept, tf.nest.flatten(spec), strict=True)
         ],
     )
 

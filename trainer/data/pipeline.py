@@ -43,12 +43,12 @@ class Pipeline:
         """
         batch = self.global_batch_size
         return self.shuffled(
-            self._share(worker),
+            self._share_of(worker),
             length=batch * steps_per_epoch,
             first=batch * (first_epoch * steps_per_epoch + first_step),
         )
 
-    def _share(self, worker: Any) -> Share:
+    def _share_of(self, worker: Any) -> Share:
         part = self.global_batch_size // worker.num_input_pipelines
         start = part * worker.input_pipeline_id
         return Share(block=self.global_batch_size, start=start, stop=start + part)
@@ -62,16 +62,16 @@ class Pipeline:
             Unusable: the split has too few examples to give each replica one.
         """
         of, local = self._evaluated, self.replicas // worker.num_input_pipelines
-        own = [
+        parts = [
             part
             for number, part in enumerate(self._evaluation_parts())
             if number % self.replicas // local == worker.input_pipeline_id
         ]
-        batches = batches_of(own, of.load(), of.decode)
+        batches = batches_of(parts, of.load(), of.decode)
         if self.settings.cache:
             _check_cache(of)
             batches = batches.cache()
-        return self._ready(mapped(batches, of.batch))
+        return self._made_ahead(mapped(batches, of.batch))
 
     def in_shards(self) -> Any:
         """The evaluation split for Keras' exact evaluation, which hands out shards of it, cut where SHARD_HINT is."""
@@ -84,7 +84,7 @@ class Pipeline:
         # a batch for one example; Keras' other evaluations add the second.
         if type(ready.element_spec) is tuple:
             ready = mapped(ready, lambda batch: (batch[0], *map(_with_two_dimensions, batch[1:])))
-        return self._ready(ready, tf.data.experimental.AutoShardPolicy.HINT)
+        return self._made_ahead(ready, tf.data.experimental.AutoShardPolicy.HINT)
 
     @property
     def evaluation_steps(self) -> int:
@@ -111,16 +111,18 @@ class Pipeline:
             is_kept = of.size_bytes is not None and of.size_bytes <= KEPT_LIMIT_BYTES
             pairs = (order.picked if is_kept else order.buffered)(of.load())
 
-        def used(pair: tuple[Any, Any]) -> Any:
+        def usable_example(pair: tuple[Any, Any]) -> Any:
             place, example = pair
             example = decode(example) if decode else example
             return augment(example, tf.stack([seed, place])) if augment else example
 
         # Endless by declaration: shapes stay static, and no step asks all replicas whether one has run out.
-        examples = mapped(pairs, used).repeat()
-        return self._ready(mapped(examples.batch(self.settings.batch_size, drop_remainder=True), of.batch))
+        examples = mapped(pairs, usable_example).repeat()
+        return self._made_ahead(
+            mapped(examples.batch(self.settings.batch_size, drop_remainder=True), of.batch)
+        )
 
-    def _ready(self, batches: Any, policy: Any = tf.data.experimental.AutoShardPolicy.OFF) -> Any:
+    def _made_ahead(self, batches: Any, policy: Any = tf.data.experimental.AutoShardPolicy.OFF) -> Any:
         """Batches that are made ahead of the steps that use them."""
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = policy
@@ -129,20 +131,20 @@ class Pipeline:
 
 
 def _with_two_dimensions(labels: Any) -> Any:
-    return tf.nest.map_structure(lambda each: each[:, tf.newaxis] if each.shape.rank == 1 else each, labels)
+    return tf.nest.map_structure(lambda y: y[:, tf.newaxis] if y.shape.rank == 1 else y, labels)
 
 
 def _check_cache(of: Examples) -> None:
     """Refuse to keep decoded examples that are too large."""
-    each, count = size_of(mapped(of.load(), of.decode).element_spec), of.count or 0
-    if each is None:
+    example_bytes, count = size_of(mapped(of.load(), of.decode).element_spec), of.count or 0
+    if example_bytes is None:
         raise Unusable(
             "--cache: the shapes of decoded examples are not fixed, so their size is unknown. Remove --cache."
         )
-    if each * count > CACHE_LIMIT_BYTES:
+    if example_bytes * count > CACHE_LIMIT_BYTES:
         raise Unusable(
-            f"--cache: {count} decoded examples of {each} bytes take {each * count >> 20} MiB in every replica; the "
-            f"limit is {CACHE_LIMIT_BYTES >> 20} MiB. Remove --cache."
+            f"--cache: {count} decoded examples of {example_bytes} bytes take {example_bytes * count >> 20} MiB in every "
+            f"replica; the limit is {CACHE_LIMIT_BYTES >> 20} MiB. Remove --cache."
         )
 
 

@@ -1,4 +1,4 @@
-"""How a replica computes, chosen without TensorFlow, so that an impossible choice fails at once.
+"""The choice of how a replica computes, made without TensorFlow, so that an impossible one fails at once.
 
 With which tf.distribute strategy, on which of its host's GPUs, how gradients travel, and in which 16 bits; and
 whether TensorFlow sees the accelerators that the job pays for: an image without CUDA would train on the processor.
@@ -146,30 +146,30 @@ def own_gpus(cluster: Cluster, count: int) -> OwnGpus:
     if not cluster.members or cluster.role is Role.EVALUATOR:
         return OwnGpus(indices=everything)
     computing = cluster.members.get(Role.WORKER, ()) if cluster.has_parameter_servers else cluster.trainers
-    own = cluster.members[cluster.role][cluster.index]
-    if own not in computing:
+    address = cluster.members[cluster.role][cluster.index]
+    if address not in computing:
         return OwnGpus()
     neighbours = cluster.on_this_host(computing)
-    each = count // len(neighbours)
-    if not each:
+    per_replica = count // len(neighbours)
+    if not per_replica:
         return OwnGpus(indices=everything, is_shared=count > 0)
-    first = neighbours.index(own) * each
-    return OwnGpus(indices=everything[first : first + each])
+    first = neighbours.index(address) * per_replica
+    return OwnGpus(indices=everything[first : first + per_replica])
 
 
-def collectives(own: OwnGpus) -> dict[str, Any]:
+def collectives(gpus: OwnGpus) -> dict[str, Any]:
     """TensorFlow's CommunicationOptions, by name: NCCL for GPUs, which AUTO never chooses; else its rings over gRPC.
 
     NCCL refuses two processes on one GPU: https://github.com/NVIDIA/nccl/issues/418 (read 2026-11).
     """
-    if not own.indices:
+    if not gpus.indices:
         return {"implementation": "AUTO", "bytes_per_pack": CPU_PACK_BYTES}
-    return {"implementation": "RING" if own.is_shared else "NCCL", "bytes_per_pack": GPU_PACK_BYTES}
+    return {"implementation": "RING" if gpus.is_shared else "NCCL", "bytes_per_pack": GPU_PACK_BYTES}
 
 
 def computes_bfloat16(capabilities: Iterable[tuple[int, int] | None]) -> bool:
     """Whether GPUs of these compute capabilities do, None for an unknown one. True without any: CPUs and TPUs do."""
-    return all(found is not None and found >= BFLOAT16_CAPABILITY for found in capabilities)
+    return all(capability is not None and capability >= BFLOAT16_CAPABILITY for capability in capabilities)
 
 
 def no_mixed_precision(accelerator_type: str) -> str | None:
@@ -196,8 +196,8 @@ def require_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> No
         return
     import tensorflow as tf
 
-    seen = {device.device_type for device in tf.config.list_physical_devices()}
-    if fault := missing_accelerator(cluster.replica, expected, seen):
+    types = {device.device_type for device in tf.config.list_physical_devices()}
+    if fault := missing_accelerator(cluster.replica, expected, types):
         raise Unusable(fault)
 
 
@@ -211,11 +211,11 @@ def expected_accelerator(
     """
     if LOCAL_STACK in environment or cluster.role is Role.PARAMETER_SERVER:
         return None
-    machine = _machine(cluster, cluster.role)
+    machine = _machine_of(cluster, cluster.role)
     if is_tpu(machine):
         has_address = any(environment.get(name) for name in TPU_VARIABLES)
         return None if has_address else (TPU, f"a TPU ({machine.get('machine_type', 'its machine')})")
-    if count := _count(cluster, cluster.role):
+    if count := _accelerator_count(cluster, cluster.role):
         return GPU, f"{count} {accelerator_of(cluster, cluster.role)}"
     files = sorted(name for name in device_files if _GPU_FILE.fullmatch(name))
     return (GPU, f"/dev/{files[0]}") if files and environment.get("CLOUD_ML_JOB_ID") else None
@@ -227,8 +227,8 @@ def unequal_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> st
     TensorFlow takes each replica's own number for that of all (collective_all_reduce_strategy.py, 2.21).
     """
     trainers = (Role.CHIEF, Role.WORKER)
-    is_known = cluster.is_multi_worker and all(_machine(cluster, role) for role in trainers)
-    chief, worker = (_count(cluster, role) for role in trainers)
+    is_known = cluster.is_multi_worker and all(_machine_of(cluster, role) for role in trainers)
+    chief, worker = (_accelerator_count(cluster, role) for role in trainers)
     if LOCAL_STACK in environment or not is_known or chief == worker:
         return None
     return (
@@ -238,10 +238,10 @@ def unequal_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> st
     )
 
 
-def missing_accelerator(replica: str, expected: tuple[str, str], seen: Collection[str]) -> str | None:
+def missing_accelerator(replica: str, expected: tuple[str, str], types: Collection[str]) -> str | None:
     """The fault of a replica that should have the expected accelerator. `seen`: TensorFlow's types of devices."""
     kind, words = expected
-    if any(device.startswith(kind) for device in seen):  # TPU_SYSTEM is a TPU that is not initialized yet
+    if any(device.startswith(kind) for device in types):  # TPU_SYSTEM is a TPU that is not initialized yet
         return None
     return (
         f"The job has {words} for {replica}, but TensorFlow sees no {kind} and would train on the CPU. "
@@ -251,17 +251,17 @@ def missing_accelerator(replica: str, expected: tuple[str, str], seen: Collectio
 
 def accelerator_of(cluster: Cluster, role: Role) -> str:
     """The accelerator type in the worker pool of this role, such as NVIDIA_L4; empty where the job names none."""
-    kind = str(_machine(cluster, role).get("accelerator_type") or "")
+    kind = str(_machine_of(cluster, role).get("accelerator_type") or "")
     return "" if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind
 
 
-def _count(cluster: Cluster, role: Role) -> int:
+def _accelerator_count(cluster: Cluster, role: Role) -> int:
     """The accelerators of each replica in the worker pool of this role; 0 where the job names none."""
-    count = str(_machine(cluster, role).get("accelerator_count"))
+    count = str(_machine_of(cluster, role).get("accelerator_count"))
     return int(count) if count.isdecimal() and accelerator_of(cluster, role) else 0
 
 
-def _machine(cluster: Cluster, role: Role) -> Mapping[str, Any]:
+def _machine_of(cluster: Cluster, role: Role) -> Mapping[str, Any]:
     """The machine of this role's worker pool; empty where the job does not say it."""
     machines = cluster.of_pools("machine_spec")
     number = _POOLS.index(role)

@@ -34,13 +34,13 @@ def claim_gpus(cluster: Cluster) -> OwnGpus:
 
     Must be called before TensorFlow's first operation.
     """
-    found = tf.config.list_physical_devices("GPU")
-    own = choices.own_gpus(cluster, len(found))
-    visible = [found[index] for index in own.indices]
+    devices = tf.config.list_physical_devices("GPU")
+    gpus = choices.own_gpus(cluster, len(devices))
+    visible = [devices[index] for index in gpus.indices]
     tf.config.set_visible_devices(visible, "GPU")
     for gpu in visible:
         tf.config.experimental.set_memory_growth(gpu, True)
-    return own
+    return gpus
 
 
 def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored: bool) -> Any:
@@ -52,27 +52,27 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
     Raises:
         Unusable: a TPU is requested, but this machine has none.
     """
-    own = claim_gpus(cluster)
+    gpus = claim_gpus(cluster)
     has_tpu = bool(_tpu_address() or tf.config.list_physical_devices("TPU"))
-    match choices.chosen(asked, cluster, gpus=len(own.indices), has_tpu=has_tpu, mirrored=mirrored):
+    match choices.chosen(asked, cluster, gpus=len(gpus.indices), has_tpu=has_tpu, mirrored=mirrored):
         case Strategy.PARAMETER_SERVER:
             return _parameter_server(cluster)
         case Strategy.MULTI_WORKER_MIRRORED:
-            return multi_worker_mirrored(cluster, own)
+            return multi_worker_mirrored(cluster, gpus)
         case Strategy.MIRRORED:
             return tf.distribute.MirroredStrategy()
         case Strategy.ONE_DEVICE:
-            return tf.distribute.OneDeviceStrategy("/gpu:0" if own.indices else "/cpu:0")
+            return tf.distribute.OneDeviceStrategy("/gpu:0" if gpus.indices else "/cpu:0")
         case Strategy.TPU:
-            return _tpu()
+            return _tpu_strategy()
         case Strategy.DEFAULT | Strategy.AUTO:
             return tf.distribute.get_strategy()
 
 
-def multi_worker_mirrored(cluster: Cluster, own: OwnGpus) -> Any:
+def multi_worker_mirrored(cluster: Cluster, gpus: OwnGpus) -> Any:
     return tf.distribute.MultiWorkerMirroredStrategy(
-        cluster_resolver=resolver(cluster, gpus=len(own.indices)),
-        communication_options=tf.distribute.experimental.CommunicationOptions(**choices.collectives(own)),
+        cluster_resolver=resolver(cluster, gpus=len(gpus.indices)),
+        communication_options=tf.distribute.experimental.CommunicationOptions(**choices.collectives(gpus)),
     )
 
 
@@ -99,19 +99,19 @@ def _parameter_server(cluster: Cluster) -> Any:
     return tf.distribute.ParameterServerStrategy(resolver(cluster), variable_partitioner=partitioner)
 
 
-def _tpu() -> Any:
+def _tpu_strategy() -> Any:
     """The TPU system that the environment names, else the one of this machine, initialized."""
     try:
-        found = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=_tpu_address() or "local")
-        tf.config.experimental_connect_to_cluster(found)
-        tf.tpu.experimental.initialize_tpu_system(found)
+        tpu = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=_tpu_address() or "local")
+        tf.config.experimental_connect_to_cluster(tpu)
+        tf.tpu.experimental.initialize_tpu_system(tpu)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         raise Unusable(
             f"--strategy=tpu: no TPU can be used here ({type(error).__name__}: {str(error).splitlines()[0]}). "
             f"Request a machine type with TPUs, for example ct5lp-hightpu-4t, and an image whose TensorFlow supports "
             f"them, or use --strategy=auto."
         ) from error
-    return tf.distribute.TPUStrategy(found)
+    return tf.distribute.TPUStrategy(tpu)
 
 
 def name_of(strategy: Any) -> str:
@@ -135,10 +135,10 @@ def all_replicas_agree(strategy: Any, claim: bool) -> bool:
         return claim
     vote = tf.constant(1.0 if claim else 0.0)
 
-    def counted() -> Any:
+    def count_votes() -> Any:
         return strategy.reduce("SUM", strategy.run(lambda: tf.identity(vote)), axis=None)
 
-    votes = tf.function(counted)()
+    votes = tf.function(count_votes)()
     return bool(votes.numpy() >= strategy.num_replicas_in_sync)
 
 
@@ -157,5 +157,5 @@ def sixteen_bits(strategy: Any, cluster: Cluster) -> str:
             raise Unusable(fault)
         return "bfloat16"
     details = map(tf.config.experimental.get_device_details, tf.config.get_visible_devices("GPU"))
-    claim = choices.computes_bfloat16([found.get("compute_capability") for found in details])
+    claim = choices.computes_bfloat16([device.get("compute_capability") for device in details])
     return "bfloat16" if all_replicas_agree(strategy, claim) else "float16"

@@ -33,17 +33,17 @@ def read_evaluations(directory: Path) -> list[Evaluation]:
         lines = (directory / FILE_NAME).read_text(errors="replace").splitlines()
     except FileNotFoundError:
         return []
-    found = []
+    evaluations = []
     for line in lines:
         with suppress(ValueError, TypeError):
-            found.append(Evaluation(**json.loads(line)))
-    return found
+            evaluations.append(Evaluation(**json.loads(line)))
+    return evaluations
 
 
 def write_evaluations(directory: Path, evaluations: Iterable[Evaluation]) -> None:
     """Even none: from then on the chief sees that there is an evaluator."""
     directory.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(asdict(each), allow_nan=False) + "\n" for each in evaluations)
+    lines = (json.dumps(asdict(evaluation), allow_nan=False) + "\n" for evaluation in evaluations)
     write_whole(directory / FILE_NAME, "".join(lines))
 
 
@@ -57,6 +57,6 @@ def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S
     deadline = time.monotonic() + within_s
     files = list(logs.glob(f"evaluator-*/{FILE_NAME}"))
     while time.monotonic() < deadline and not all(
-        any(found.epoch >= epochs for found in read_evaluations(path.parent)) for path in files
+        any(evaluation.epoch >= epochs for evaluation in read_evaluations(path.parent)) for path in files
     ):
         time.sleep(POLL_S)

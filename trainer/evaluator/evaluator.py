@@ -1,4 +1,4 @@
-"""What an evaluator does: evaluate each new checkpoint and record the metrics until the model is exported."""
+"""The work of an evaluator: it evaluates each new checkpoint and records the metrics until the model is exported."""
 
 import time
 from collections.abc import Callable
@@ -81,13 +81,13 @@ class _Evaluator:
         while True:
             # Checked first: the last checkpoint is older than the export, so `latest` below finds it.
             exported = self._is_exported()
-            found = latest(self.run.outputs.checkpoints.path)
-            if found and any((each.epoch, each.step) == (found.epoch, found.step) for each in known):
-                found = None
-            if found and (evaluation := self._evaluated(found)):
+            newest = latest(self.run.outputs.checkpoints.path)
+            if newest and any((done.epoch, done.step) == (newest.epoch, newest.step) for done in known):
+                newest = None
+            if newest and (evaluation := self._evaluation_of(newest)):
                 known.append(evaluation)
                 write_evaluations(directory, known)
-                self._report(evaluation, writer)
+                self._report_evaluation(evaluation, writer)
             elif exported:
                 break
             else:
@@ -107,7 +107,7 @@ class _Evaluator:
     def _is_exported(self) -> bool:
         return is_exported(self.run.outputs.model.path, job_of(self.run.cluster.service_variables))
 
-    def _evaluated(self, checkpoint: Checkpoint) -> Evaluation | None:
+    def _evaluation_of(self, checkpoint: Checkpoint) -> Evaluation | None:
         """None if the chief removed the checkpoint, or part of it, before it was read completely."""
         checkpoint.require(self.run.unchanged)
         try:
@@ -129,7 +129,7 @@ class _Evaluator:
             metrics=metrics,
         )
 
-    def _report(self, evaluation: Evaluation, writer: Any) -> None:
+    def _report_evaluation(self, evaluation: Evaluation, writer: Any) -> None:
         with writer.as_default(step=evaluation.iterations):
             for name, value in evaluation.metrics.items():
                 if value is not None:

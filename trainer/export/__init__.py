@@ -1,1 +1,1 @@
-"""What a finished run leaves: the SavedModel and its manifest."""
+"""The SavedModel and its manifest, which a finished run leaves."""

@@ -23,10 +23,10 @@ _OWN = {MANIFEST_NAME, f".{MANIFEST_NAME}.partial"}  # files of the manifest, no
 def file_entries(directory: Path) -> list[dict[str, Any]]:
     """Path, relative with forward slashes, size and hashes of every file below `directory` but the manifest, sorted."""
     paths = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
-    return [_entry(name, path) for name, path in sorted(paths.items()) if name not in _OWN]
+    return [_file_entry(name, path) for name, path in sorted(paths.items()) if name not in _OWN]
 
 
-def _entry(name: str, path: Path) -> dict[str, Any]:
+def _file_entry(name: str, path: Path) -> dict[str, Any]:
     sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
@@ -72,7 +72,7 @@ def job_of(service_variables: Mapping[str, str]) -> dict[str, str] | None:
     A job's arguments cannot change, so its restarts, and nothing else, have the same ids.
     """
     ids = {name: service_variables.get(f"CLOUD_ML_{name.upper()}") for name in ("job_id", "trial_id")}
-    return {name: each for name, each in ids.items() if each} if ids["job_id"] else None
+    return {name: text for name, text in ids.items() if text} if ids["job_id"] else None
 
 
 def finished_export(directory: Path, job: Mapping[str, str] | None) -> dict[str, Any] | None:

@@ -20,10 +20,10 @@ def save_model(model: Any, directory: Path, signatures: Mapping[str, Any]) -> No
     module.functions = list(signatures.values())
     module.model_variables = model.variables
     module.tables = [
-        each
+        attribute
         for layer in model._flatten_layers()  # noqa: SLF001 - both Keras have it
-        for each in vars(layer).values()
-        if isinstance(each, tf.saved_model.experimental.TrackableResource)
+        for attribute in vars(layer).values()
+        if isinstance(attribute, tf.saved_model.experimental.TrackableResource)
     ]
     tf.saved_model.save(module, str(directory), signatures=dict(signatures))
 
@@ -34,18 +34,18 @@ def plain_serving(model: Any, x: Any) -> dict[str, Any]:
     `x` is the nest of tf.TensorSpec of a batch of inputs. A single tensor is called `inputs`, those of a dictionary as
     in it, and others `inputs_0`, `inputs_1`, …; outputs likewise.
     """
-    names = _names(x, "inputs")
-    flat = [tf.TensorSpec([None, *each.shape[1:]], each.dtype, name=name) for name, each in names.items()]
+    names = _tensors_by_name(x, "inputs")
+    flat = [tf.TensorSpec([None, *spec.shape[1:]], spec.dtype, name=name) for name, spec in names.items()]
 
     def serve(*tensors: Any) -> dict[str, Any]:
-        return _names(model(tf.nest.pack_sequence_as(x, tensors), training=False), "outputs")
+        return _tensors_by_name(model(tf.nest.pack_sequence_as(x, tensors), training=False), "outputs")
 
     return {"serving_default": tf.function(serve, input_signature=flat)}
 
 
-def _names(nest: Any, one: str) -> dict[str, Any]:
+def _tensors_by_name(nest: Any, one: str) -> dict[str, Any]:
     """The tensors of a nest, by name."""
     flat = tf.nest.flatten(nest)
     if isinstance(nest, Mapping) and len(flat) == len(nest):
         return {str(name): nest[name] for name in sorted(nest)}
-    return {one: flat[0]} if len(flat) == 1 else {f"{one}_{number}": each for number, each in enumerate(flat)}
+    return {one: flat[0]} if len(flat) == 1 else {f"{one}_{number}": item for number, item in enumerate(flat)}

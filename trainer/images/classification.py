@@ -50,16 +50,16 @@ def image_classification(
     """
     return Workload(
         build=lambda run: build(spec_of(run)),
-        data=partial(_data, pretrained=pretrained, augment=augment),
-        flags={**_flags(dataset, image_size, learning_rate), **(hyperparameters or {})},
+        data=partial(_data_from, pretrained=pretrained, augment=augment),
+        flags={**_image_flags(dataset, image_size, learning_rate), **(hyperparameters or {})},
         defaults={"batch_size": batch_size, "epochs": epochs},
         callbacks=callbacks,
-        serving=_serving,
+        serving=_image_signatures,
         mirrored=mirrored,
     )
 
 
-def _flags(dataset: str, size: tuple[int, int], learning_rate: float) -> dict[str, Setting]:
+def _image_flags(dataset: str, size: tuple[int, int], learning_rate: float) -> dict[str, Setting]:
     return {
         "dataset": Setting(
             word,
@@ -114,7 +114,7 @@ def spec_of(run: Run) -> ModelSpec:
     )
 
 
-def _data(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, Any], Any] | None) -> Data:
+def _data_from(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, Any], Any] | None) -> Data:
     import tensorflow_datasets as tfds
 
     from trainer.images.tfds_data import examples, image_and_label, prepared, splits
@@ -124,10 +124,10 @@ def _data(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, An
     name, version = info.full_name.rsplit("/", 1)[0], str(info.version)
     class_names = info.features[image_and_label(info)[1]].names
     train, evaluation = splits(info, run.flags["train_split"], run.flags["evaluation_split"])
-    training = _images(examples(builder, train), size, augment)
+    training = _pictures(examples(builder, train), size, augment)
     return Data(
         training=training,
-        evaluation=None if evaluation is None else _images(examples(builder, evaluation), size, None),
+        evaluation=None if evaluation is None else _pictures(examples(builder, evaluation), size, None),
         name=f"{name}:{version}",
         description={
             "class_names": class_names,
@@ -146,7 +146,9 @@ def _data(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, An
     )
 
 
-def _images(encoded: Examples, size: tuple[int, int], augment: Callable[[Any, Any], Any] | None) -> Examples:
+def _pictures(
+    encoded: Examples, size: tuple[int, int], augment: Callable[[Any, Any], Any] | None
+) -> Examples:
     """Pairs of an encoded image and a label as images of this size, from 0 to 1 in the batch, uint8 before."""
     from trainer.images.pixels import pixels, scaled
 
@@ -158,7 +160,7 @@ def _images(encoded: Examples, size: tuple[int, int], augment: Callable[[Any, An
     )
 
 
-def _serving(run: Run, model: Any) -> dict[str, Any]:
+def _image_signatures(run: Run, model: Any) -> dict[str, Any]:
     from trainer.images.pixels import serving
 
     return serving(model, run.flags["image_size"], run.data.description["class_names"])

@@ -1,4 +1,4 @@
-"""From an encoded image to its class: what training, evaluation and serving share."""
+"""The way from an encoded image to its class, which training, evaluation and serving share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +12,9 @@ def pixels(encoded: Any, image_size: tuple[int, int]) -> Any:
     Grey images get three equal channels; an alpha channel is dropped. Aspect is not kept.
     Resizing gives fractions, which are rounded, so that an image from --cache is the one that serving decodes.
     """
-    found = tf.io.decode_image(encoded, channels=3, expand_animations=False)
-    found.set_shape([None, None, 3])
-    resized = tf.image.resize(found, image_size)
+    image = tf.io.decode_image(encoded, channels=3, expand_animations=False)
+    image.set_shape([None, None, 3])
+    resized = tf.image.resize(image, image_size)
     return tf.ensure_shape(tf.cast(tf.round(resized), tf.uint8), [*image_size, 3])
 
 
@@ -34,10 +34,10 @@ def serving(model: Any, image_size: tuple[int, int], class_names: Sequence[str])
 
     def serve(image_bytes: Any) -> dict[str, Any]:
         decoded = tf.TensorSpec([*image_size, 3], tf.uint8)
-        images = tf.map_fn(lambda each: pixels(each, image_size), image_bytes, fn_output_signature=decoded)
-        found = model(scaled(images), training=False)
+        images = tf.map_fn(lambda image: pixels(image, image_size), image_bytes, fn_output_signature=decoded)
+        given = model(scaled(images), training=False)
         # One sigmoid unit is the probability of the second of two classes.
-        probabilities = tf.concat([1 - found, found], axis=1) if found.shape[-1] == 1 else found
+        probabilities = tf.concat([1 - given, given], axis=1) if given.shape[-1] == 1 else given
         names = tf.gather(list(class_names), tf.argmax(probabilities, axis=1))
         return {"probabilities": probabilities, "class_name": names}
 

@@ -37,12 +37,12 @@ def examples(builder: Any, split: str) -> Examples:
         )
         return loaded.map(lambda example: tuple(example[key] for key in keys), num_parallel_calls=1)
 
-    found = builder.info.splits[split]
+    split_info = builder.info.splits[split]
     size_bytes = sum(
         Path(part.filename).stat().st_size * part.take // max(1, part.examples_in_shard)
-        for part in found.file_instructions
+        for part in split_info.file_instructions
     )
-    return Examples(load, count=int(found.num_examples), size_bytes=size_bytes)
+    return Examples(load, count=int(split_info.num_examples), size_bytes=size_bytes)
 
 
 def prepared(run: Run) -> Any:
@@ -61,16 +61,16 @@ def prepared(run: Run) -> Any:
         run.flags["data_dir"] or environment.get("TFDS_DATA_DIR") or str(tfds.core.constants.DATA_DIR),
         environment,
     )
-    builder = _builder(name, home)
+    builder = _builder_of(name, home)
     if not _is_prepared(builder):
-        prepare = _prepare if run.cluster.is_chief or not home.is_shared else _await_prepared
+        prepare = _prepare_data_set if run.cluster.is_chief or not home.is_shared else _await_prepared
         prepare(builder, name, home)
-        builder = _builder(name, home)
+        builder = _builder_of(name, home)
     image_and_label(builder.info)
     return builder
 
 
-def _builder(name: str, home: Location) -> Any:
+def _builder_of(name: str, home: Location) -> Any:
     try:
         return tfds.builder(name, data_dir=home.path)
     except tfds.core.registered.DatasetNotFoundError as error:
@@ -88,7 +88,7 @@ def _is_prepared(builder: Any) -> bool:
     return (Path(builder.data_dir) / "dataset_info.json").is_file()
 
 
-def _prepare(builder: Any, name: str, home: Location) -> None:
+def _prepare_data_set(builder: Any, name: str, home: Location) -> None:
     """Have TFDS download and write the data set.
 
     Safe for several processes of one machine at once: TFDS writes into a temporary folder and renames it.
@@ -97,24 +97,24 @@ def _prepare(builder: Any, name: str, home: Location) -> None:
     sys.modules.setdefault("importlib_resources", importlib.resources)
     for url in sorted(builder.url_infos)[:1]:  # TFDS itself would retry for minutes
         if (unreachable := why_unreachable(url)) is not None:
-            raise _missing(name, home, f"its source is unreachable ({url}: {unreachable})")
+            raise _missing_data_set(name, home, f"its source is unreachable ({url}: {unreachable})")
     try:
         builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=None))
     except Exception as error:  # TFDS passes on the errors of every download library
         if not _is_prepared(builder):
             reason = f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
-            raise _missing(name, home, f"preparing it failed ({reason})") from error
+            raise _missing_data_set(name, home, f"preparing it failed ({reason})") from error
 
 
 def _await_prepared(builder: Any, name: str, home: Location) -> None:
     deadline = time.monotonic() + SHARED_WAIT_S
     while not _is_prepared(builder):
         if time.monotonic() > deadline:
-            raise _missing(name, home, f"the chief did not prepare it within {SHARED_WAIT_S:g} s")
+            raise _missing_data_set(name, home, f"the chief did not prepare it within {SHARED_WAIT_S:g} s")
         time.sleep(POLL_S)
 
 
-def _missing(name: str, home: Location, why: str) -> Unusable:
+def _missing_data_set(name: str, home: Location, why: str) -> Unusable:
     return Unusable(
         f"--dataset={name} is not in {home.name!r}, and {why}. "
         f"Set --data_dir or TFDS_DATA_DIR to a directory that has it, or prepare it on a machine that can reach its "
@@ -130,11 +130,11 @@ def splits(info: Any, train: str | None, evaluation: str | None) -> tuple[str, s
     """
     sizes = {name: split.num_examples for name, split in info.splits.items()}
     evaluation = evaluation or next((split for split in EVALUATION_SPLITS if sizes.get(split)), NO_SPLIT)
-    train = _split(info, train or "train", "--train_split")
-    return train, None if evaluation == NO_SPLIT else _split(info, evaluation, "--evaluation_split")
+    train = _checked_split(info, train or "train", "--train_split")
+    return train, None if evaluation == NO_SPLIT else _checked_split(info, evaluation, "--evaluation_split")
 
 
-def _split(info: Any, split: str, flag: str) -> str:
+def _checked_split(info: Any, split: str, flag: str) -> str:
     try:
         count = int(info.splits[split].num_examples)
     except (KeyError, ValueError, AssertionError) as error:

@@ -53,7 +53,7 @@ def starting_weights(
     if pretrained is None:
         return replace(RANDOM, because="this workload has no public weights")
     try:
-        return StartingWeights(label=pretrained.name, path=_fetched(pretrained))
+        return StartingWeights(label=pretrained.name, path=_fetch_pretrained(pretrained))
     except OSError as error:
         because = f"{pretrained.name} is unreachable: {error}"
         # Machines of a person or of the local stack often have no network.
@@ -78,14 +78,14 @@ def _own_file(choice: str, pretrained: Pretrained | None, environment: Mapping[s
     return StartingWeights(label=choice, path=path)
 
 
-def _fetched(pretrained: Pretrained) -> Path:
+def _fetch_pretrained(pretrained: Pretrained) -> Path:
     """The public file's path on this machine.
 
     Raises:
         OSError: the server does not answer in time, the connection broke, or the content has the wrong hash.
     """
     path = CACHE.expanduser() / pretrained.url.rpartition("/")[2]
-    if path.is_file() and _md5(path) == pretrained.md5:
+    if path.is_file() and _md5_of(path) == pretrained.md5:
         return path
     if (reason := why_unreachable(pretrained.url)) is not None:
         raise reason
@@ -98,12 +98,12 @@ def _fetched(pretrained: Pretrained) -> Path:
             urllib.request.urlopen(pretrained.url, timeout=READ_TIMEOUT_S) as response,  # noqa: S310 - https
         ):
             shutil.copyfileobj(response, file)
-        if (found := _md5(partial)) != pretrained.md5:
-            raise OSError(f"its md5 hash is {found}, expected {pretrained.md5}")
+        if (md5 := _md5_of(partial)) != pretrained.md5:
+            raise OSError(f"its md5 hash is {md5}, expected {pretrained.md5}")
         return partial.replace(path)
 
 
-def _md5(path: Path) -> str:
+def _md5_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
@@ -116,7 +116,7 @@ def why_unreachable(url: str) -> OSError | None:
     """
     reasons: list[OSError | None] = []
 
-    def ask() -> None:
+    def send_request() -> None:
         request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - from TFDS or a workload
         try:
             urllib.request.urlopen(request, timeout=ANSWER_WITHIN_S).close()  # noqa: S310 - as above
@@ -124,7 +124,7 @@ def why_unreachable(url: str) -> OSError | None:
         except OSError as error:  # urllib's errors are OSErrors; a refusal is an answer
             reasons.append(None if isinstance(error, urllib.error.HTTPError) else error)
 
-    thread = Thread(target=ask, daemon=True)
+    thread = Thread(target=send_request, daemon=True)
     thread.start()
     thread.join(ANSWER_WITHIN_S + 1)
     return reasons[0] if reasons else TimeoutError(f"no answer within {ANSWER_WITHIN_S:g} s")

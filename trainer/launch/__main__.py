@@ -39,13 +39,13 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         settings = settings_of(name, here, gpus=gpus)
     except Unusable as unusable:
         for fault in unusable.faults:
-            _print(fault)
+            _print_line(fault)
         return 2
     command_environment, changes = changed_environment(settings, environment)
-    _print(
+    _print_line(
         f"trainer.launch --framework {name}: {cluster.description()} Sets {changes or 'nothing'}; runs {command[0]!r}."
     )
-    return _become(command, command_environment)
+    return _become_command(command, command_environment)
 
 
 def _parse_arguments(
@@ -85,17 +85,17 @@ def changed_environment(settings: Settings, environment: Mapping[str, str]) -> t
     return changed, ", ".join(changes)
 
 
-def _become(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def _become_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
     sys.stdout.flush()
     try:
         os.execvpe(command[0], list(command), environment)  # noqa: S606 - becoming the command is the purpose
     except FileNotFoundError:
-        _print(
+        _print_line(
             f"{command[0]!r} was not found in PATH ({environment.get('PATH')!r}), or its interpreter is missing."
         )
         return NOT_FOUND
     except OSError as error:
-        _print(
+        _print_line(
             f"Cannot run {command[0]!r}: {error.strerror}. Check that it is executable and that a script starts with `#!`."
         )
         return CANNOT_RUN
@@ -106,7 +106,7 @@ def _free_address() -> str:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def _print(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - the job's log
 
 

@@ -169,11 +169,11 @@ def settings_of(name: str, cluster: Cluster, *, gpus: int = 0) -> Settings:
         Unusable: the framework does not use a role of the cluster, or lacks one that it needs.
     """
     row = FRAMEWORKS[name]
-    if faults := _faults(name, row, cluster):
+    if faults := _role_faults(name, row, cluster):
         raise Unusable(*faults)
     if not row.applies(cluster):
         return Settings()
-    facts = _facts(cluster, gpus)
+    facts = _facts_of(cluster, gpus)
     variables, defaults = (
         {variable: value for variable, text in texts.items() if (value := text.format_map(facts))}
         for texts in (row.variables, row.defaults)
@@ -181,7 +181,7 @@ def settings_of(name: str, cluster: Cluster, *, gpus: int = 0) -> Settings:
     return Settings(variables=variables, defaults=defaults)
 
 
-def _faults(name: str, row: Framework, cluster: Cluster) -> list[str]:
+def _role_faults(name: str, row: Framework, cluster: Cluster) -> list[str]:
     counts = {role: len(addresses) for role, addresses in cluster.members.items()}
     if cluster.has_reduction_servers and cluster.trains:
         counts.pop(Role.PARAMETER_SERVER, None)
@@ -200,7 +200,7 @@ def _faults(name: str, row: Framework, cluster: Cluster) -> list[str]:
     ]
 
 
-def _facts(cluster: Cluster, gpus: int) -> dict[str, object]:
+def _facts_of(cluster: Cluster, gpus: int) -> dict[str, object]:
     """What the texts of the table name in braces; empty where it does not hold.
 
     Nothing else listens at the chief's port, 2222, which Vertex AI reserves for the cluster.
@@ -208,25 +208,25 @@ def _facts(cluster: Cluster, gpus: int) -> dict[str, object]:
     address = next(iter(cluster.trainers), "")
     host, port = _plain_host(address), address.rpartition(":")[2]
     members = cluster.members.get(cluster.role, ())  # none for an evaluator
-    own = members[cluster.index] if members else ""
-    own_host = _plain_host(own)
+    own_address = members[cluster.index] if members else ""
+    own_host = _plain_host(own_address)
     # Every replica is on this machine, as in the local stack.
-    is_local = all(host_of(each).startswith("127.") for group in cluster.members.values() for each in group)
+    is_local = all(host_of(host).startswith("127.") for group in cluster.members.values() for host in group)
     job_id = cluster.service_variables.get("CLOUD_ML_JOB_ID")
     # To single replicas the service gives no name within its project.
     made_up_id = f"{job_id}-{LEGACY_NAMES[cluster.role]}-{cluster.index}" if job_id else ""
     known = {"trial": cluster.trial, "cloud": cluster.cloud}
-    vertex = _document(VERTEX_NAMES, cluster, {name: text for name, text in known.items() if text})
-    legacy = _document(LEGACY_NAMES, cluster, {**known, "cloud": cluster.cloud or made_up_id})
+    vertex = _document_of(VERTEX_NAMES, cluster, {name: text for name, text in known.items() if text})
+    legacy = _document_of(LEGACY_NAMES, cluster, {**known, "cloud": cluster.cloud or made_up_id})
     evaluators = {LEGACY_NAMES[Role.EVALUATOR]: cluster.evaluators} if cluster.evaluators else {}
     return {
         "address": address,
         "host": host,
         "port": port,
-        "rank": cluster.trainers.index(own) if cluster.trains else "",
+        "rank": cluster.trainers.index(own_address) if cluster.trains else "",
         "size": len(cluster.trainers),
         "own_host": own_host,
-        "hosts": ",".join(f"{_plain_host(each)}:1" for each in cluster.trainers),
+        "hosts": ",".join(f"{_plain_host(member)}:1" for member in cluster.trainers),
         "mxnet_role": MXNET_NAMES.get(cluster.role, ""),
         "workers": len(cluster.members.get(Role.WORKER, ())),
         "servers": len(cluster.members.get(Role.PARAMETER_SERVER, ())),
@@ -241,7 +241,7 @@ def _facts(cluster: Cluster, gpus: int) -> dict[str, object]:
     }
 
 
-def _document(names: Mapping[Role, str], cluster: Cluster, ids: Mapping[str, str]) -> dict[str, Any]:
+def _document_of(names: Mapping[Role, str], cluster: Cluster, ids: Mapping[str, str]) -> dict[str, Any]:
     """What TF_CONFIG holds, with these names of roles and ids of the task."""
     return {
         "cluster": {names[role]: addresses for role, addresses in cluster.members.items()},

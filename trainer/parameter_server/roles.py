@@ -73,18 +73,18 @@ class CoordinatedTraining(Training):
         """The strategy's only one: TensorFlow returns the same each time."""
         return tf.distribute.coordinator.ClusterCoordinator(self.strategy)
 
-    def _model(self, run: Run, strategy: Any) -> Any:
-        model = super()._model(run, strategy)
+    def _built_model(self, run: Run, strategy: Any) -> Any:
+        model = super()._built_model(run, strategy)
         if strategy is self.strategy:
             evaluate_in_shards(model, self._coordinator, self._evaluation_shards)
         return model
 
-    def _steps(self, model: Any) -> Steps:
+    def _built_steps(self, model: Any) -> Steps:
         steps = CoordinatedSteps(model, self.settings, self._coordinator, workers=self._workers)
         judge_by(steps.idle_s)
         return steps
 
-    def _batches(self, place: Position) -> Batches:
+    def _batches_from(self, place: Position) -> Batches:
         pipeline = self.pipeline
         distributed = self.strategy.distribute_datasets_from_function
         # TFDS's functions are wrapped in a way that AutoGraph warns of.
@@ -103,13 +103,13 @@ class CoordinatedTraining(Training):
             spec=spec,
         )
 
-    def _exported(self, model: Any, scratch: Path) -> Any:
+    def _exportable_model(self, model: Any, scratch: Path) -> Any:
         """The model with variables in the chief's process.
 
         A large variable is split over several parameter servers, which an export cannot contain; restored
         from a checkpoint it is whole again.
         """
-        local = self._model(replace(self.run, weights=AS_BUILT), tf.distribute.get_strategy())
+        local = self._built_model(replace(self.run, weights=AS_BUILT), tf.distribute.get_strategy())
         options = tf.train.CheckpointOptions(experimental_io_device=self.IO_DEVICE)
         path = tf.train.Checkpoint(model=model).write(str(scratch / "trained"), options)
         tf.train.Checkpoint(model=local).read(path).assert_existing_objects_matched()
@@ -127,7 +127,7 @@ def serve(run: Run) -> None:
         run.with_data()
     limit_threads(cluster)
     claim_gpus(cluster)
-    exported_before = _stamp(model)
+    exported_before = _export_time_ns(model)
     server = tf.distribute.Server(
         resolver(cluster).cluster_spec(),
         job_name=str(cluster.role),
@@ -138,17 +138,17 @@ def serve(run: Run) -> None:
     chief = cluster.replicas_of(Role.CHIEF)
     await_peers(cluster, chief, within_s=run.settings.peers_within_s)
 
-    def lost(peers: Attendance, now: float) -> Sequence[str]:
-        if Answer.ABSENT in peers.last.values() and _stamp(model) not in {None, exported_before}:
+    def lost_chief(peers: Attendance, now: float) -> Sequence[str]:
+        if Answer.ABSENT in peers.last.values() and _export_time_ns(model) not in {None, exported_before}:
             report("serving_finished", f"{cluster.replica} finished: the model is exported")
             end_with(0)
         return peers.gone(now)
 
-    watch(cluster, chief, lost)
+    watch(cluster, chief, lost_chief)
     server.join()
 
 
-def _stamp(model: Path) -> int | None:
+def _export_time_ns(model: Path) -> int | None:
     """When an export in this directory was finished, in nanoseconds; None without one."""
     try:
         return (model / MANIFEST_NAME).stat().st_mtime_ns

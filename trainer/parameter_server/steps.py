@@ -56,7 +56,7 @@ class CoordinatedSteps(Steps):
 
         One worker runs all `count` steps. Waiting for them would leave the other workers idle.
         """
-        self._promised.append(self._coordinator.schedule(self._train, args=(batches, *self._counted(count))))
+        self._promised.append(self._coordinator.schedule(self._train, args=(batches, *self._count_of(count))))
         if not self._logs or len(self._promised) >= self._ahead:
             try:
                 self._logs, self._done_at = self._promised.popleft().fetch(), time.monotonic()
@@ -76,10 +76,10 @@ class CoordinatedSteps(Steps):
 
     def evaluate(self, data: Any, steps: int, callbacks: Any) -> dict[str, float]:
         """As Steps'; `steps` is the number of shards, each of which a worker evaluates once."""
-        found: Mapping[str, Any] = self.model.evaluate(
+        metrics: Mapping[str, Any] = self.model.evaluate(
             data, steps=steps, callbacks=callbacks, verbose=0, return_dict=True
         )
-        return numbers(found)
+        return numbers(metrics)
 
 
 def evaluate_in_shards(model: Any, coordinator: Any, shards: int) -> None:

@@ -1,4 +1,4 @@
-"""Which replica of which cluster this process is, and what else the service states about it."""
+"""The cluster that this process is a replica of, and the service's other statements about it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -95,16 +95,16 @@ class Cluster:
     def has_reduction_servers(self) -> bool:
         """Whether worker pool 2 of the job runs Reduction Server instead of parameter servers."""
         containers = self.of_pools("container_spec")
-        return any(REDUCTION_SERVER in str(found.get("image_uri")) for found in containers[2:3])
+        return any(REDUCTION_SERVER in str(container.get("image_uri")) for container in containers[2:3])
 
     def of_pools(self, name: str) -> list[dict[str, Any]]:
         """The field `name` of each of the job's worker pools; empty for a pool without it."""
         pools = self.job.get("worker_pool_specs")
-        found = [
+        values = [
             pool.get(name) if isinstance(pool, dict) else None
             for pool in (pools if isinstance(pools, list) else [])
         ]
-        return [each if isinstance(each, dict) else {} for each in found]
+        return [value if isinstance(value, dict) else {} for value in values]
 
     def without_reduction_servers(self) -> "Cluster":
         """The cluster for TensorFlow's strategies, which would take reduction servers for parameter servers."""
@@ -117,8 +117,8 @@ class Cluster:
 
     def on_this_host(self, addresses: Iterable[str]) -> list[str]:
         """Those that have the host of this replica, which must be a member."""
-        own = host_of(self.members[self.role][self.index])
-        return [address for address in addresses if host_of(address) == own]
+        host = host_of(self.members[self.role][self.index])
+        return [address for address in addresses if host_of(address) == host]
 
     @property
     def trainers_on_this_host(self) -> int:
@@ -127,7 +127,7 @@ class Cluster:
 
     def description(self) -> str:
         """One line with everything that was read, and from which variable."""
-        sentences = [self._place()]
+        sentences = [self._place_sentence()]
         if self.trial:
             sentences.append(f"It is part of trial {self.trial}.")
         if self.job:
@@ -137,7 +137,7 @@ class Cluster:
             sentences.append(f"Also set: {values}.")
         return " ".join((*sentences, *(f"{note}." for note in self.notes))).replace("\n", " ")
 
-    def _place(self) -> str:
+    def _place_sentence(self) -> str:
         if not self.source:
             return "Neither TF_CONFIG nor CLUSTER_SPEC names a cluster: this process trains alone."
         counts = [f"{len(addresses)} {role}" for role, addresses in self.members.items()]

@@ -42,16 +42,16 @@ def cluster_from(environment: Mapping[str, str]) -> Cluster:
         Unusable: a variable is not a JSON object or contradicts itself, or the two contradict each other; every
             fault.
     """
-    found: dict[str, Cluster] = {}
+    clusters: dict[str, Cluster] = {}
     faults: list[str] = []
     for name in VARIABLES:
         with collected(faults):
-            if (cluster := _read(name, environment.get(name, ""))) is not None:
-                found[name] = cluster
-    if len({_shared(cluster) for cluster in found.values()}) > 1:
-        said = "; ".join(f"{name} says {_shared(cluster)}" for name, cluster in found.items())
+            if (cluster := _cluster_in(name, environment.get(name, ""))) is not None:
+                clusters[name] = cluster
+    if len({_shared_facts(cluster) for cluster in clusters.values()}) > 1:
+        statements = "; ".join(f"{name} says {_shared_facts(cluster)}" for name, cluster in clusters.items())
         faults.append(
-            f"TF_CONFIG and CLUSTER_SPEC contradict each other: {said}. The service sets both variables: remove the "
+            f"TF_CONFIG and CLUSTER_SPEC contradict each other: {statements}. The service sets both variables: remove the "
             f"one that your program or image sets."
         )
     if faults:
@@ -59,27 +59,27 @@ def cluster_from(environment: Mapping[str, str]) -> Cluster:
     service = {
         name: value for name, value in sorted(environment.items()) if name.startswith(SERVICE_PREFIXES)
     }
-    last = next(reversed(found.values()), Cluster())
-    first = next(iter(found.values()), last)
+    last = next(reversed(clusters.values()), Cluster())
+    first = next(iter(clusters.values()), last)
     return replace(
         last,
-        source=" and ".join(found),
+        source=" and ".join(clusters),
         trial=last.trial or first.trial or service.get("CLOUD_ML_TRIAL_ID", ""),
         cloud=last.cloud or first.cloud,
         job=last.job or first.job,
         service_variables=service,
-        notes=tuple(note for cluster in found.values() for note in cluster.notes),
+        notes=tuple(note for cluster in clusters.values() for note in cluster.notes),
     )
 
 
-def _shared(cluster: Cluster) -> str:
+def _shared_facts(cluster: Cluster) -> str:
     """What both variables say, as text; TF_CONFIG lists no evaluators."""
     members = sorted(cluster.replicas_of(*cluster.members).items())
     places = ", ".join(f"{name} at {address}" for address, name in members)
     return f"{cluster.replica} among {places or 'no members'}"
 
 
-def _read(name: str, text: str) -> Cluster | None:
+def _cluster_in(name: str, text: str) -> Cluster | None:
     """The cluster in `text`, the value of the variable `name`; None if it names no cluster.
 
     Raises:
@@ -88,14 +88,14 @@ def _read(name: str, text: str) -> Cluster | None:
     try:
         document = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise Unusable(_fault(name, f"not valid JSON ({error}); found {text!r:.80}")) from error
+        raise Unusable(_fault_of(name, f"not valid JSON ({error}); found {text!r:.80}")) from error
     if not isinstance(document, dict):
-        raise Unusable(_fault(name, f"expected an object with `cluster` and `task`; found {text!r:.80}"))
+        raise Unusable(_fault_of(name, f"expected an object with `cluster` and `task`; found {text!r:.80}"))
     if not document.get("cluster"):
         return None
-    members, spelling, faults = _members(document["cluster"])
+    members, spelling, faults = _members_in(document["cluster"])
     task: Any = document.get("task")  # parsed JSON
-    role, number = _task(task)
+    role, number = _task_in(task)
     listed = len(members.get(role, ())) if role else 0
     if role is None:
         faults.append(
@@ -106,27 +106,27 @@ def _read(name: str, text: str) -> Cluster | None:
         # TF_CONFIG never lists evaluators.
         faults.append(f"`task` is {role}-{number}, counted from 0, but `cluster` lists {listed} of that role")
     if faults or role is None:
-        raise Unusable(*(_fault(name, fault) for fault in faults))
-    job = _job(document.get("job"))
+        raise Unusable(*(_fault_of(name, fault) for fault in faults))
+    job = _job_in(document.get("job"))
     return Cluster(
         role=role,
         index=number,
-        members={each: found for each, found in members.items() if each is not Role.EVALUATOR},
+        members={name: group for name, group in members.items() if name is not Role.EVALUATOR},
         evaluators=members.get(Role.EVALUATOR, ()),
         source=name,
         spelling=spelling,
-        trial=_text(task.get("trial")),
-        cloud=_text(task.get("cloud")),
+        trial=_id_text(task.get("trial")),
+        cloud=_id_text(task.get("cloud")),
         job=job or {},
         notes=(f"{name}: `job` is not a JSON object and was ignored",) if job is None else (),
     )
 
 
-def _fault(name: str, fault: str) -> str:
+def _fault_of(name: str, fault: str) -> str:
     return f"{name}: {fault}. The service sets {name}; remove it if your program or image sets it."
 
 
-def _members(
+def _members_in(
     cluster: Any,  # parsed JSON
 ) -> tuple[dict[Role, tuple[str, ...]], dict[Role, str], list[str]]:
     """Addresses by role, how each role is spelled, and every fault."""
@@ -147,48 +147,48 @@ def _members(
             members[role], spelling[role] = tuple(addresses), task_type
     if (chiefs := len(members.get(Role.CHIEF, ()))) > 1:
         faults.append(f"`cluster` has {chiefs} chiefs; request one replica in worker pool 0")
-    listed = Counter(address for found in members.values() for address in found)
-    faults += [f"{count} replicas have the address {each!r}" for each, count in listed.items() if count > 1]
+    listed = Counter(address for group in members.values() for address in group)
+    faults += [f"{count} replicas have the address {host!r}" for host, count in listed.items() if count > 1]
     return members, spelling, faults
 
 
-def _task(task: Any) -> tuple[Role | None, int]:  # Any: parsed JSON
+def _task_in(task: Any) -> tuple[Role | None, int]:  # Any: parsed JSON
     """Role and index; no role if `task` does not have both."""
-    found = task if isinstance(task, dict) else {}
-    number = str(found.get("index", ""))
+    document = task if isinstance(task, dict) else {}
+    number = str(document.get("index", ""))
     # No role of a job has 100,000 replicas, and Python refuses to parse integers of more than 4,300 digits.
     if re.fullmatch(r"\d{1,5}", number, re.ASCII) is None:
         return None, 0
-    return ROLE_OF_TASK_TYPE.get(str(found.get("type"))), int(number)
+    return ROLE_OF_TASK_TYPE.get(str(document.get("type"))), int(number)
 
 
-def _job(job: Any) -> dict[str, Any] | None:  # Any: parsed JSON
+def _job_in(job: Any) -> dict[str, Any] | None:  # Any: parsed JSON
     """The job spec with snake_case field names, empty without one; None if it is not a JSON object.
 
     Services spell the names differently and document none of them.
     """
     try:
-        found = _with_snake_case(json.loads(job) if isinstance(job, str) and job.strip() else job or {})
+        document = _with_snake_case(json.loads(job) if isinstance(job, str) and job.strip() else job or {})
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _with_snake_case(value: Any) -> Any:  # Any: parsed JSON
     """`value` with `worker_pool_specs` for the key `workerPoolSpecs`; snake_case is unchanged."""
     if isinstance(value, dict):
         return {
-            _CAPITAL.sub(r"_\1", key).lower() if _CAPITAL.search(key) else key: _with_snake_case(found)
-            for key, found in value.items()
+            _CAPITAL.sub(r"_\1", key).lower() if _CAPITAL.search(key) else key: _with_snake_case(item)
+            for key, item in value.items()
         }
-    return [_with_snake_case(each) for each in value] if isinstance(value, list) else value
+    return [_with_snake_case(item) for item in value] if isinstance(value, list) else value
 
 
 def _is_address(value: object) -> bool:
-    found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
-    return found is not None and 0 < int(found[2]) <= _LAST_PORT
+    match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    return match is not None and 0 < int(match[2]) <= _LAST_PORT
 
 
-def _text(value: object) -> str:
+def _id_text(value: object) -> str:
     """An id as text; services send strings, and some documents show numbers. Empty if absent."""
     return str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""

@@ -1,4 +1,4 @@
-"""How a replica exits early: its exit statuses, and SIGTERM."""
+"""Early exits of a replica: its exit statuses, and SIGTERM."""
 
 import os
 import signal
@@ -86,12 +86,12 @@ def on_sigterm(react: Callable[[], None]) -> None:
 
     threading.Thread(target=wait, name="sigterm", daemon=True).start()
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    signal.signal(signal.SIGTERM, _noted)
+    signal.signal(signal.SIGTERM, _ignore_signal)
     if before != -1:
         os.close(before)  # its thread ends
 
 
-def _noted(signal_number: int, frame: object) -> None:
+def _ignore_signal(signal_number: int, frame: object) -> None:
     """With a handler, Python writes to the pipe instead of ending the process."""
 
 

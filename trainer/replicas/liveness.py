@@ -1,4 +1,4 @@
-"""Which replicas of a cluster are there: waited for at the start, watched from then on; one that lost another exits.
+"""The presence of other replicas: waited for at the start, watched from then on; a replica that loses another exits.
 
 Members start in any order, some minutes late, some never. While TensorFlow waits for them, in the constructor of
 MultiWorkerMirroredStrategy, no Python runs: a replica could neither give up nor react to SIGTERM (TensorFlow 2.21; it
@@ -98,7 +98,7 @@ def await_peers(cluster: Cluster, names: Mapping[str, str], *, within_s: float) 
     `names` has the replicas' names by address.
     """
     deadline = time.monotonic() + within_s
-    while missing := [each for each, answer in answers_of(names).items() if answer is not Answer.ANSWERS]:
+    while missing := [peer for peer, answer in answers_of(names).items() if answer is not Answer.ANSWERS]:
         if time.monotonic() >= deadline:
             places = ", ".join(f"{names[address]} at {address}" for address in missing)
             end_without_peer(
@@ -125,7 +125,7 @@ def watch(
     ended = until or threading.Event()
     attendance = Attendance(answered_at=dict.fromkeys(names, time.monotonic()))
 
-    def run() -> None:
+    def watch_peers() -> None:
         while not ended.wait(EVERY_S):
             answers, now = answers_of(names), time.monotonic()
             attendance.note(answers, now)
@@ -139,7 +139,7 @@ def watch(
                     )
                     end_for_loss(cluster, names[address], why)
 
-    threading.Thread(target=run, name="peer-watch", daemon=True).start()
+    threading.Thread(target=watch_peers, name="peer-watch", daemon=True).start()
 
 
 def lost_in_step(peers: Attendance, now: float) -> Sequence[str]:
@@ -213,7 +213,7 @@ def answering(address: str, *, free_within_s: float = FREE_WITHIN_S) -> Iterator
     host, _, port = address.rpartition(":")
     listener = _free_listener(host, int(port), within_s=free_within_s)
 
-    def answer() -> None:
+    def answer_connections() -> None:
         while True:
             try:
                 connection, _ = listener.accept()
@@ -224,7 +224,7 @@ def answering(address: str, *, free_within_s: float = FREE_WITHIN_S) -> Iterator
                 connection.recv(len(PREFACE))  # left unread, it would reset the connection
                 connection.sendall(SETTINGS_FRAME)
 
-    thread = threading.Thread(target=answer, name="gathering", daemon=True)
+    thread = threading.Thread(target=answer_connections, name="gathering", daemon=True)
     thread.start()
     with listener:
         try:
@@ -239,14 +239,14 @@ def _free_listener(host: str, port: int, *, within_s: float) -> socket.socket:
     deadline = time.monotonic() + within_s
     while True:
         try:
-            return _listener(host, port)
+            return _open_listener(host, port)
         except OSError as error:
             if error.errno != errno.EADDRINUSE or time.monotonic() >= deadline:
                 raise
         time.sleep(RETRY_EVERY_S)
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def _open_listener(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port))
     except OSError as error:

@@ -40,16 +40,16 @@ class Board:
     def wait_for(self, name: str, timeout_s: float) -> str | None:
         """The note of that name as soon as it exists; None after `timeout_s` seconds."""
         try:
-            found = context.context().get_config_key_value(f"trainmaster/{name}", int(timeout_s * 1000))
+            note = context.context().get_config_key_value(f"trainmaster/{name}", int(timeout_s * 1000))
         except (tf.errors.DeadlineExceededError, tf.errors.NotFoundError):
             return None
-        return str(found)
+        return str(note)
 
     def read(self, name: str) -> str:
         """The note of that name, however long it takes."""
-        while (found := self.wait_for(name, DAY_S)) is None:
+        while (note := self.wait_for(name, DAY_S)) is None:
             time.sleep(ASKED_AGAIN_S)  # the chief is frozen, and the call returns at once
-        return found
+        return note
 
 
 class Peers:
@@ -63,7 +63,12 @@ class Peers:
         if self.board is not None:
             # The chief checks the workers, a worker checks the chief: a replica that loses one exits, and the others notice.
             asked = cluster.replicas_of(Role.WORKER if cluster.is_chief else Role.CHIEF)
-            watch(cluster, asked, lambda *seen: lost_in_step(*seen) or _replaced(asked), until=self._parted)
+            watch(
+                cluster,
+                asked,
+                lambda *attendance: lost_in_step(*attendance) or _replaced_addresses(asked),
+                until=self._parted,
+            )
 
     @property
     def replicas(self) -> tuple[str, ...]:
@@ -107,9 +112,9 @@ class Peers:
             return  # the chief has exited already
 
 
-def _replaced(names: Mapping[str, str]) -> list[str]:
+def _replaced_addresses(names: Mapping[str, str]) -> list[str]:
     """The addresses at which another process has taken a replica's place."""
-    found = []
+    replaced = []
     for address, replica in names.items():
         role, _, number = replica.rpartition("-")
         try:
@@ -117,7 +122,7 @@ def _replaced(names: Mapping[str, str]) -> list[str]:
                 f"/job:{role}/replica:0/task:{number}", timeout_in_ms=int(ANSWER_WITHIN_S * 1000)
             )
         except tf.errors.FailedPreconditionError:
-            found.append(address)
+            replaced.append(address)
         except tf.errors.OpError:
             pass  # it does not answer, which `lost` sees
-    return found
+    return replaced

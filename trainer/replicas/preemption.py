@@ -67,7 +67,7 @@ class Preemption:
             threading.Thread(
                 target=self._read_notes, args=(peers.board,), name="agreements", daemon=True
             ).start()
-        on_sigterm(self._asked)
+        on_sigterm(self._react_to_sigterm)
 
     def is_agreed(self, done: int, *, propose: bool = False) -> bool:
         """Whether all replicas save now, after `done` steps. `propose`: propose that all do so soon.
@@ -81,7 +81,7 @@ class Preemption:
         if self._peers.board is None:
             return asked or propose
         if pending is None and (asked or propose):
-            self._propose(self._peers.board, Agreement(step=done + 1, leave=asked))
+            self._propose_agreement(self._peers.board, Agreement(step=done + 1, leave=asked))
         return pending is not None and pending.step <= done
 
     @contextmanager
@@ -96,7 +96,7 @@ class Preemption:
         if asked:
             self._propose_to_leave(done)
 
-    def _asked(self) -> None:
+    def _react_to_sigterm(self) -> None:
         """React to SIGTERM; a second one changes nothing."""
         with self._changed:  # waits while a checkpoint is being written, not while it is uploaded
             if self._asked_at is not None:
@@ -114,11 +114,11 @@ class Preemption:
 
     def _propose_to_leave(self, saved: int) -> None:
         board = self._peers.board
-        if board is None or self._propose(board, Agreement(step=saved, leave=True)):
+        if board is None or self._propose_agreement(board, Agreement(step=saved, leave=True)):
             with self._changed:
-                self._leave()
+                self._end_preempted()
 
-    def _propose(self, board: Board, agreement: Agreement) -> bool:
+    def _propose_agreement(self, board: Board, agreement: Agreement) -> bool:
         """Whether `agreement` became the next one, and every replica has read it.
 
         For a future step it waits without limit: a replica that passed the step without reading would wait for
@@ -159,12 +159,12 @@ class Preemption:
         if reached is None or self._saved < reached.step:
             return
         if reached.leave:
-            self._leave()
+            self._end_preempted()
         self._agreement = None
         self._number += 1
         self._changed.notify_all()
 
-    def _leave(self) -> None:
+    def _end_preempted(self) -> None:
         """Exit; the chief is the last. The caller holds the lock: no other thread saves or leaves meanwhile."""
         is_saved = self._finish_upload()
         after_s = None if self._asked_at is None else round(time.monotonic() - self._asked_at, 2)

@@ -37,13 +37,13 @@ class Setting:
 
 def with_defaults(settings: Mapping[str, Setting], defaults: Mapping[str, Any]) -> dict[str, Setting]:
     """The settings, some with other defaults."""
-    return {name: replace(each, default=defaults.get(name, each.default)) for name, each in settings.items()}
+    return {name: replace(old, default=defaults.get(name, old.default)) for name, old in settings.items()}
 
 
 def text_of(value: Any) -> str:
     """A value as it is written on a command line: words with commas between them, sizes with an x."""
     if isinstance(value, list | tuple):
-        return ("," if all(isinstance(each, str) for each in value) else "x").join(map(str, value))
+        return ("," if all(isinstance(item, str) for item in value) else "x").join(map(str, value))
     return str(value)
 
 
@@ -54,10 +54,10 @@ def word(text: str) -> str:
 
 
 def words(text: str) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in text.split(","))
-    if not all(found):
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
         raise ValueError("words with commas between them")
-    return found
+    return parts
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
@@ -79,15 +79,15 @@ def truth(text: str) -> bool:
 
 def number(minimum: float | None = None, maximum: float | None = None) -> Callable[[str], float]:
     """A reader of finite numbers; the limits are inclusive."""
-    return _within(float, "a number", minimum, maximum)
+    return _number_reader(float, "a number", minimum, maximum)
 
 
 def whole_number(minimum: int | None = None, maximum: int | None = None) -> Callable[[str], int]:
     """A reader of whole numbers; the limits are inclusive. Tuning services write 128 as `128.0`, too."""
-    return _within(int, "a whole number", minimum, maximum)
+    return _number_reader(int, "a whole number", minimum, maximum)
 
 
-def _within(
+def _number_reader(
     kind: Callable[[float], Number], name: str, low: float | None, high: float | None
 ) -> Callable[[str], Number]:
     limits = {
@@ -98,28 +98,28 @@ def _within(
     }[low is not None, high is not None]
 
     def reads(text: str) -> Number:
-        found = _finite(text)
-        is_within = (low is None or found >= low) and (high is None or found <= high)
-        if math.isnan(found) or not is_within or found != kind(found):
+        value = _finite_number(text)
+        is_within = (low is None or value >= low) and (high is None or value <= high)
+        if math.isnan(value) or not is_within or value != kind(value):
             raise ValueError(f"{name}{limits}")
-        return kind(found)
+        return kind(value)
 
     return reads
 
 
 def positive(text: str) -> float:
-    if not (found := _finite(text)) > 0:
+    if not (value := _finite_number(text)) > 0:
         raise ValueError("a number above 0")
-    return found
+    return value
 
 
-def _finite(text: str) -> float:
+def _finite_number(text: str) -> float:
     """The finite number in `text`, else NaN, which no comparison holds for."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
         return math.nan
-    return found if math.isfinite(found) else math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 count = whole_number(1)
@@ -137,15 +137,15 @@ def read_flags(
     Raises:
         Unusable: every fault.
     """
-    known = {name: each for group in groups.values() for name, each in group.items()}
-    given, rest = _parsed(arguments, groups, prog=prog, description=description)
-    flags = [each.lstrip("-").partition("=")[0] for each in rest if each.startswith("-")]
+    known = {name: setting for group in groups.values() for name, setting in group.items()}
+    given, rest = _parse_flags(arguments, groups, prog=prog, description=description)
+    flags = [argument.lstrip("-").partition("=")[0] for argument in rest if argument.startswith("-")]
     faults = [
-        f"Unknown flag {'--' + each!r}.{nearest(each, known)} `{prog} --help` lists all flags."
-        for each in flags
+        f"Unknown flag {'--' + flag!r}.{nearest(flag, known)} `{prog} --help` lists all flags."
+        for flag in flags
     ]
     if not flags:
-        faults = [f"Unexpected argument {each!r}: it does not belong to any flag." for each in rest]
+        faults = [f"Unexpected argument {argument!r}: it does not belong to any flag." for argument in rest]
     values = {}
     for name, text in given.items():
         try:
@@ -159,24 +159,24 @@ def read_flags(
 
 def read_one(arguments: Sequence[str], name: str, setting: Setting) -> str:
     """The text of one flag, before the others are known."""
-    text = _parsed(arguments, {"": {name: setting}}, add_help=False)[0][name]
+    text = _parse_flags(arguments, {"": {name: setting}}, add_help=False)[0][name]
     return str(setting.default if text is None else text).strip()
 
 
-def _parsed(
+def _parse_flags(
     arguments: Sequence[str], groups: Mapping[str, Mapping[str, Setting]], **options: Any
 ) -> tuple[dict[str, str | None], list[str]]:
     """The text of every flag, None where it is not given, and the arguments that are left."""
     parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False, **options)
     for title, settings in groups.items():
         group = parser.add_argument_group(title)
-        for name, each in settings.items():
-            text = each.help if each.default is None else f"{each.help} (default: {text_of(each.default)})"
-            const, values = ("true", "true|false") if each.reads is truth else ("", "VALUE")
+        for name, flag in settings.items():
+            text = flag.help if flag.default is None else f"{flag.help} (default: {text_of(flag.default)})"
+            const, values = ("true", "true|false") if flag.reads is truth else ("", "VALUE")
             group.add_argument(
                 f"--{name}", nargs="?", const=const, metavar=values, help=text.replace("%", "%%")
             )
-    spelled = [re.sub("(?<=^--)[^=]+", lambda name: name[0].replace("-", "_"), each) for each in arguments]
+    spelled = [re.sub("(?<=^--)[^=]+", lambda name: name[0].replace("-", "_"), text) for text in arguments]
     try:
         given, rest = parser.parse_known_args(spelled)
     except argparse.ArgumentError as error:  # no other flag has a wrong number of values

@@ -22,7 +22,7 @@ AVERAGED_SHARE = 0.1
 MIN_AVERAGED_STEPS = 2
 
 
-def _setting(reads: Callable[[str], Any], text: str, default: Any = None) -> Any:
+def _setting_field(reads: Callable[[str], Any], text: str, default: Any = None) -> Any:
     return field(default=default, metadata={"setting": Setting(reads, text, default)})
 
 
@@ -34,80 +34,80 @@ class Settings:
     The table of flags in docs/reference/trainer.md is written from these fields.
     """
 
-    epochs: int = _setting(count, "passes over the training examples", 1)
-    steps_per_epoch: int | None = _setting(
+    epochs: int = _setting_field(count, "passes over the training examples", 1)
+    steps_per_epoch: int | None = _setting_field(
         count, "steps per epoch at most (default: as many as the examples fill)"
     )
-    strategy: Strategy = _setting(  # noqa: RUF009 - a field, not a value
+    strategy: Strategy = _setting_field(  # noqa: RUF009 - a field, not a value
         read_strategy, f"tf.distribute strategy: {', '.join(CHOICES)}", Strategy.AUTO
     )
-    batch_size: int = _setting(
+    batch_size: int = _setting_field(
         count, "examples per replica and step; a global batch is this times the number of replicas", 32
     )
-    mixed_precision: bool = _setting(
+    mixed_precision: bool = _setting_field(
         truth, "compute in 16 bits: bfloat16, or float16 on GPUs without it", False
     )
-    jit: bool = _setting(
+    jit: bool = _setting_field(
         truth,
         "compile the forward and backward pass of training with XLA, but not the optimizer's update",
         False,
     )
-    steps_per_execution: int = _setting(
+    steps_per_execution: int = _setting_field(
         count,
         "steps that run without a return to Python; progress, checkpoints and preemptions wait for their end",
         1,
     )
-    cache: bool = _setting(
+    cache: bool = _setting_field(
         truth,
         "decode each example once and keep it in memory, an image with 3 bytes per pixel; at most 2 GiB",
         False,
     )
-    seed: int = _setting(
+    seed: int = _setting_field(
         whole_number(0, 2**31 - 1),
         "seed of the weights and of the order of examples; must be the same on every replica",
         1,
     )
-    job_dir: str | None = _setting(
+    job_dir: str | None = _setting_field(
         word,
         "output directory for what AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR do not set "
         "(default: output)",
     )
-    reported_metrics: tuple[str, ...] = _setting(
+    reported_metrics: tuple[str, ...] = _setting_field(
         words,
         "metrics that a tuning trial reports after each evaluation, separated by commas: `loss` or metrics that the "
         "model is compiled with",
         ("accuracy",),
     )
-    checkpoint_every_s: float = _setting(
+    checkpoint_every_s: float = _setting_field(
         positive, "seconds between checkpoints within an epoch; every epoch ends with one", 600.0
     )
-    checkpoint_steps: int | None = _setting(
+    checkpoint_steps: int | None = _setting_field(
         count, "steps of the run between checkpoints (default: only --checkpoint_every_s applies)"
     )
-    peers_within_s: float = _setting(
+    peers_within_s: float = _setting_field(
         positive,
         "seconds to wait for all replicas to start; after that the replica exits with status 134",
         1800.0,
     )
 
     def __post_init__(self) -> None:
-        for name, each in SETTINGS.items():
+        for name, setting in SETTINGS.items():
             with suppress(ValueError):  # `faults` reports what cannot be read
-                object.__setattr__(self, name, each.of(getattr(self, name)))
+                object.__setattr__(self, name, setting.of(getattr(self, name)))
 
     def faults(self) -> list[str]:
         """Every value that a run cannot use, as a sentence."""
-        found = []
-        for name, each in SETTINGS.items():
+        faults = []
+        for name, setting in SETTINGS.items():
             value = getattr(self, name)
             try:
-                each.of(value)
+                setting.of(value)
             except ValueError as error:
-                found.append(f"--{name}={text_of(value)}: expected {error}; found {value!r}.")
-        return found
+                faults.append(f"--{name}={text_of(value)}: expected {error}; found {value!r}.")
+        return faults
 
 
-SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Settings)}
+SETTINGS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(Settings)}
 
 
 def batch_norm_momentum(total_steps: int) -> float:

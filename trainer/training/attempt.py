@@ -99,8 +99,8 @@ class Training:
         )
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
-        model = self._model(self.run, self.strategy)
-        steps = self._steps(model)
+        model = self._built_model(self.run, self.strategy)
+        steps = self._built_steps(model)
         to_study = self._trial_report(initial_epoch, steps.model)
         self._report_start(initial_epoch, place.step if place.epoch == initial_epoch else 0)
         scratch_prefix = f"trainer-{self.cluster.replica}-checkpoint-"
@@ -121,13 +121,13 @@ class Training:
             if checkpoint is not None:
                 saver.restore(checkpoint)
             done = place.epoch * self.steps_per_epoch + place.step
-            own = list(self.run.workload.callbacks(self.run))
+            callbacks = list(self.run.workload.callbacks(self.run))
             loop = Loop(
                 steps=steps,
-                batches=self._batches(place),
+                batches=self._batches_from(place),
                 steps_per_epoch=self.steps_per_epoch,
-                callbacks=self._callbacks(steps.model, own, to_study),
-                kept=Kept(own, checkpoint.callbacks if checkpoint else ()),
+                callbacks=self._callback_list(steps.model, callbacks, to_study),
+                kept=Kept(callbacks, checkpoint.callbacks if checkpoint else ()),
                 saver=saver,
                 preemption=Preemption(self.cluster, self.peers, done=done, finish_upload=uploads.finish),
             )
@@ -135,10 +135,12 @@ class Training:
             metrics = loop.run(place, known)
             if place.epoch >= epochs:  # only the export is left to do
                 to_study(metrics, epochs)
-            return Trained(model=self._exported(model, scratch), metrics=metrics, initial_epoch=initial_epoch)
+            return Trained(
+                model=self._exportable_model(model, scratch), metrics=metrics, initial_epoch=initial_epoch
+            )
 
-    def _callbacks(
-        self, model: Any, own: Sequence[Any], to_study: Callable[[Mapping[str, float], int], None]
+    def _callback_list(
+        self, model: Any, of_workload: Sequence[Any], to_study: Callable[[Mapping[str, float], int], None]
     ) -> Any:  # CallbackList of the model's Keras
         kinds = keras_of(model).callbacks
         progress = ProgressReport(
@@ -147,16 +149,16 @@ class Training:
             global_batch_size=self.global_batch_size,
         )
         reporting = kinds.LambdaCallback(on_epoch_end=lambda epoch, logs: to_study(numbers(logs), epoch + 1))
-        callbacks = [progress, reporting, *own]
+        callbacks = [progress, reporting, *of_workload]
         if self.cluster.is_chief:  # one writer; no graph, which is large and never read
             callbacks.append(kinds.TensorBoard(str(self.run.outputs.logs.path), write_graph=False))
         how = {"epochs": self.settings.epochs, "steps": self.steps_per_epoch}
         return kinds.CallbackList(callbacks, model=model, **how)
 
-    def _model(self, run: Run, strategy: Any) -> Any:
+    def _built_model(self, run: Run, strategy: Any) -> Any:
         return built_model(run, strategy=strategy, total_steps=self.settings.epochs * self.steps_per_epoch)
 
-    def _steps(self, model: Any) -> Steps:
+    def _built_steps(self, model: Any) -> Steps:
         return Steps(model, self.settings)
 
     @property
@@ -169,7 +171,7 @@ class Training:
             replicas=self.strategy.num_replicas_in_sync,
         )
 
-    def _batches(self, place: Position) -> Batches:
+    def _batches_from(self, place: Position) -> Batches:
         pipeline = self.pipeline
         training = partial(
             pipeline.training,
@@ -185,7 +187,7 @@ class Training:
             spec=batch_spec(self.run.data.training),
         )
 
-    def _exported(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - CoordinatedTraining writes there
+    def _exportable_model(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - CoordinatedTraining writes there
         """The trained model with variables that an export can hold."""
         return model
 
@@ -201,7 +203,7 @@ class Training:
         names, asked, steps = self.settings.reported_metrics, trial.asked_metric, self.steps_per_epoch
         file = MetricFile(trial.metric_file, trial_id=trial.trial_id, after_step=initial_epoch * steps)
         known = metrics_known(model)
-        if known is not None and not any(each in name for each in known for name in names):
+        if known is not None and not any(metric in name for metric in known for name in names):
             missing_metrics(names, known)
         message = f"trial {trial.trial_id} reports {', '.join(names)} to {trial.metric_file}"
         is_missing = asked not in {None, *names}
@@ -218,11 +220,11 @@ class Training:
         )
 
         def to_study(metrics: Mapping[str, float], epochs: int) -> None:
-            found = [name.removeprefix(EVALUATED) for name in metrics if name.startswith(EVALUATED)]
-            if found and not file.last_step and (missing := missing_metrics(names, found)):
+            in_logs = [name.removeprefix(EVALUATED) for name in metrics if name.startswith(EVALUATED)]
+            if in_logs and not file.last_step and (missing := missing_metrics(names, in_logs)):
                 report(
                     "metrics_missing",
-                    f"trial {trial.trial_id} cannot report {', '.join(missing)}: the model has {', '.join(found)}",
+                    f"trial {trial.trial_id} cannot report {', '.join(missing)}: the model has {', '.join(in_logs)}",
                     severity="WARNING",
                     trial_id=trial.trial_id,
                     metrics=missing,

@@ -1,4 +1,4 @@
-"""What differs between models of Keras 2, which `tf.keras` is here, and of Keras 3, which `import keras` is."""
+"""The differences between models of Keras 2, which `tf.keras` is here, and of Keras 3, which `import keras` is."""
 
 import importlib
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _KERAS_3_AVERAGES = ("moving_mean", "moving_variance")  # Keras 2's names begin 
 
 
 def is_keras_2(model: Any) -> bool:
-    return any(each.__module__.startswith(KERAS_2) for each in type(model).__mro__)
+    return any(kind.__module__.startswith(KERAS_2) for kind in type(model).__mro__)
 
 
 def overrides(model: Any, *methods: str) -> bool:
@@ -79,12 +79,12 @@ def metrics_known(model: Any) -> list[str] | None:
 
     Reads no metric: that would wait for all replicas, and some of Keras' have no result before their first batch.
     """
-    found = [each for of in model.metrics for each in getattr(of, "metrics", None) or [of]]
+    metrics = [metric for of in model.metrics for metric in getattr(of, "metrics", None) or [of]]
     if overrides(model, "train_step", "test_step", "compute_metrics", "get_metrics_result") or not all(
-        type(each).__module__.startswith(_OF_KERAS) for each in found
+        type(metric).__module__.startswith(_OF_KERAS) for metric in metrics
     ):
         return None
-    return [each.name for each in found]
+    return [metric.name for metric in metrics]
 
 
 def inputs_of(batch: Any) -> Any:
@@ -135,11 +135,11 @@ def _finite_on_all_replicas_or_none(gradients: list[Any]) -> list[Any]:
     To skip a step that overflowed, Keras 3.15 looks at the gradients of the first replica alone.
     """
     is_lost = [
-        tf.logical_not(tf.reduce_all(tf.math.is_finite(each))) for each in gradients if each is not None
+        tf.logical_not(tf.reduce_all(tf.math.is_finite(grad))) for grad in gradients if grad is not None
     ]
     count = tf.reduce_sum(tf.cast(tf.stack(is_lost), tf.float32))
     count = tf.distribute.get_replica_context().all_reduce("SUM", count)
     return [
-        each if each is None else tf.where(count > 0, tf.constant(float("nan"), each.dtype), each)
-        for each in gradients
+        grad if grad is None else tf.where(count > 0, tf.constant(float("nan"), grad.dtype), grad)
+        for grad in gradients
     ]

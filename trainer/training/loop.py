@@ -55,7 +55,7 @@ class Loop:
         """
         with self.steps.model.distribute_strategy.scope():
             if place.epoch >= self.steps.settings.epochs:
-                return dict(metrics) or self._evaluated()
+                return dict(metrics) or self._evaluation_metrics()
             return self._epochs_from(place)
 
     def _epochs_from(self, place: Position) -> dict[str, float]:
@@ -69,21 +69,21 @@ class Loop:
             if not first:
                 model.reset_metrics()
             self.callbacks.on_epoch_begin(epoch)
-            self._train(epoch, first, batches)
+            self._train_epoch(epoch, first, batches)
             is_saved = model.stop_training
             reached = numbers(model.get_metrics_result())
-            reached |= self._evaluated()
+            reached |= self._evaluation_metrics()
             self.saver.uploads.finish()  # what is reported is never trained again
             self.callbacks.on_epoch_end(epoch, dict(reached))
             if model.stop_training and not is_saved:
-                self._save(epoch, self.steps_per_epoch)
+                self._save_checkpoint(epoch, self.steps_per_epoch)
             self.saver.note_evaluated(reached, self.kept.changed())
             if model.stop_training:
                 break
         self.callbacks.on_train_end(dict(reached))
         return reached
 
-    def _train(self, epoch: int, first: int, batches: Any) -> None:
+    def _train_epoch(self, epoch: int, first: int, batches: Any) -> None:
         """The steps of an epoch from step `first`, and the checkpoints among and after them."""
         step = first
         while step < self.steps_per_epoch:
@@ -97,19 +97,19 @@ class Loop:
             if self.steps.model.stop_training:
                 break
 
-    def _evaluated(self) -> dict[str, float]:
+    def _evaluation_metrics(self) -> dict[str, float]:
         if self.batches.evaluation is None:
             return {}
         with fitting(self.batches.spec):
-            found = self.steps.evaluate(
+            metrics = self.steps.evaluate(
                 self.batches.evaluation, self.batches.evaluation_steps, self.callbacks
             )
-        return {EVALUATED + name: value for name, value in found.items()}
+        return {EVALUATED + name: value for name, value in metrics.items()}
 
     def _save_when_due(self, epoch: int, before: int, step: int) -> None:
         """Save at an epoch's end, where steps since `before` reached a checkpoint's place, or where replicas agreed."""
         if step == self.steps_per_epoch or self.steps.model.stop_training:
-            self._save(epoch, self.steps_per_epoch)
+            self._save_checkpoint(epoch, self.steps_per_epoch)
             return
         done = epoch * self.steps_per_epoch + step
         is_late = (
@@ -119,9 +119,9 @@ class Loop:
         is_agreed = self.preemption.is_agreed(done, propose=is_late)
         every = self.steps.settings.checkpoint_steps
         if is_agreed or (every and done // every > (done - step + before) // every):
-            self._save(epoch, step)
+            self._save_checkpoint(epoch, step)
 
-    def _save(self, epoch: int, step: int) -> None:
+    def _save_checkpoint(self, epoch: int, step: int) -> None:
         """Save after `step` steps of an epoch; once training was stopped, as the end of the last epoch."""
         done = epoch * self.steps_per_epoch + step
         if step == self.steps_per_epoch:

@@ -1,4 +1,4 @@
-"""Whether this process is a trial of a tuning job, and its metric file, in the form that cloudml-hypertune writes.
+"""A trial of a tuning job, if this process is one, and its metric file, in the form that cloudml-hypertune writes.
 
 One JSON object per line, keys sorted, metric and step as strings; each report rewrites the file, which has the
 last 100. Sources: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6, also for the defaults of the variables;
@@ -61,9 +61,9 @@ class MetricFile:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                found = parse_reports(path.read_text(errors="replace"), trial_id)
-                self._reports = [report for report in found if int(report["global_step"]) <= after_step]
-                self._write()
+                reports = parse_reports(path.read_text(errors="replace"), trial_id)
+                self._reports = [report for report in reports if int(report["global_step"]) <= after_step]
+                self._write_reports()
             elif not os.access(path.parent, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
@@ -95,9 +95,9 @@ class MetricFile:
             for name, value in metrics.items()
         ]
         del self._reports[:-MAX_REPORTS]
-        self._write()
+        self._write_reports()
 
-    def _write(self) -> None:
+    def _write_reports(self) -> None:
         """Write in place, as hypertune does: the file may be a mount point."""
         self._path.write_text("".join(json.dumps(report, sort_keys=True) + "\n" for report in self._reports))
 
@@ -107,14 +107,14 @@ def evaluated(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, f
     return {name: metrics[EVALUATED + name] for name in names if EVALUATED + name in metrics}
 
 
-def missing_metrics(asked: Sequence[str], found: Sequence[str]) -> list[str]:
+def missing_metrics(asked: Sequence[str], known: Sequence[str]) -> list[str]:
     """Those of `asked` that are not among the metrics that a model has.
 
     Raises:
         Unusable: all are missing, so the study would not get a result of this trial.
     """
-    if missing := [name for name in asked if name not in found]:
-        has = f"the model is compiled with {', '.join(found)}"
+    if missing := [name for name in asked if name not in known]:
+        has = f"the model is compiled with {', '.join(known)}"
         if missing == list(asked):
             raise Unusable(
                 f"--reported_metrics={','.join(asked)}: {has}, so the study would not get any result of this trial. "
@@ -125,13 +125,13 @@ def missing_metrics(asked: Sequence[str], found: Sequence[str]) -> list[str]:
 
 def parse_reports(text: str, trial_id: str) -> list[dict[str, Any]]:
     """The reports of `trial_id` in a metric file, up to the first damaged line, which a killed process left."""
-    found: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
     for line in text.splitlines():
         try:
             report = json.loads(line)
             if report["trial"] == trial_id:
                 int(report["global_step"])
-                found.append(report)
+                reports.append(report)
         except (ValueError, KeyError, TypeError):
             break
-    return found
+    return reports

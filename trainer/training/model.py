@@ -63,17 +63,17 @@ def fitting(spec: Any) -> Iterator[None]:
         tf.errors.InvalidArgumentError,
         tf.errors.FailedPreconditionError,
     ) as error:
-        found = _TOO_FEW.search(str(error))
-        is_other = isinstance(error, tf.errors.FailedPreconditionError) and not found
+        too_few = _TOO_FEW.search(str(error))
+        is_other = isinstance(error, tf.errors.FailedPreconditionError) and not too_few
         if "ollective" in str(error) or is_other:  # a peer's fault
             raise
-        if found:
+        if too_few:
             raise Unusable(
-                f"The examples: count={found[1]}, but load() has only {found[2]}. Correct or remove it."
+                f"The examples: count={too_few[1]}, but load() has only {too_few[2]}. Correct or remove it."
             ) from error
         if is_of_data(error):
             raise Unusable(f"An example cannot be read: {reason_of(error)}. {REPAIR_OF_DATA}") from error
-        why = f"{reason_of(error)}. A batch is {_words(spec)}."
+        why = f"{reason_of(error)}. A batch is {_types_and_shapes(spec)}."
         if tf.keras.utils.unpack_x_y_sample_weight(spec)[1] is None:
             raise Unusable(
                 f"The examples have no labels, and the model cannot be trained on them: {why} Give pairs (inputs, labels) "
@@ -85,7 +85,7 @@ def fitting(spec: Any) -> Iterator[None]:
         ) from error
 
 
-def _words(nest: Any) -> str:
+def _types_and_shapes(nest: Any) -> str:
     """Types and shapes of the tensors of a nest."""
-    found = tf.nest.map_structure(lambda each: f"{each.dtype.name} {list(each.shape)}", nest)
-    return str(found).replace("'", "")
+    words = tf.nest.map_structure(lambda spec: f"{spec.dtype.name} {list(spec.shape)}", nest)
+    return str(words).replace("'", "")

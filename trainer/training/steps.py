@@ -29,8 +29,8 @@ class Steps:
         """
         self.model = model
         self.settings = settings
-        self._train = tf.function(self._function(self._training_step()), reduce_retracing=True)
-        self._test = tf.function(self._function(self._evaluation_step()), reduce_retracing=True)
+        self._train = tf.function(self._distributed_function(self._training_step()), reduce_retracing=True)
+        self._test = tf.function(self._distributed_function(self._evaluation_step()), reduce_retracing=True)
 
     def train(self, batches: Any, count: int) -> Mapping[str, Any]:
         """The metrics of the epoch so far, as tensors, over all replicas and after `count` further steps.
@@ -38,7 +38,7 @@ class Steps:
         `batches` is an iterator of a distributed data set. All replicas must call this with the same `count`, at
         most `steps_per_execution`.
         """
-        return dict(self._train(batches, *self._counted(count)))
+        return dict(self._train(batches, *self._count_of(count)))
 
     def finish(self) -> None:
         """Return when every step that was started is finished; here they are once `train` returns."""
@@ -52,17 +52,17 @@ class Steps:
         for step in range(0, steps, at_once):
             callbacks.on_test_batch_begin(step)
             end = min(step + at_once, steps)
-            logs = self._test(batches, *self._counted(end - step))
+            logs = self._test(batches, *self._count_of(end - step))
             callbacks.on_test_batch_end(end - 1, logs)
-        found = {name: float(value) for name, value in logs.items()}
-        callbacks.on_test_end(found)
-        return found
+        metrics = {name: float(value) for name, value in logs.items()}
+        callbacks.on_test_end(metrics)
+        return metrics
 
-    def _counted(self, count: int) -> tuple[Any, ...]:
+    def _count_of(self, count: int) -> tuple[Any, ...]:
         """The number of steps as an argument, where a call may run several."""
         return () if self.settings.steps_per_execution == 1 else (tf.constant(count),)
 
-    def _function(self, step: Callable[[Any], object]) -> Callable[..., Mapping[str, Any]]:
+    def _distributed_function(self, step: Callable[[Any], object]) -> Callable[..., Mapping[str, Any]]:
         """A function that runs `step` on every replica for the next batches, and returns the metrics of all replicas."""
         model, strategy = self.model, self.model.distribute_strategy
 
@@ -88,7 +88,7 @@ class Steps:
                 )
             own_step: Callable[[Any], object] = model.train_step
             return own_step
-        gradients_of = self._gradients
+        gradients_of = self._gradients_of
         if settings.jit:
             gradients_of = tf.function(gradients_of, jit_compile=True, reduce_retracing=True)
 
@@ -111,7 +111,7 @@ class Steps:
 
         return step
 
-    def _gradients(self, batch: Any) -> list[Any]:
+    def _gradients_of(self, batch: Any) -> list[Any]:
         """The gradients of one replica's batch; updates the metrics and the moving averages of the layers."""
         model = self.model
         with tf.GradientTape() as tape:

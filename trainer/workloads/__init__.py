@@ -31,19 +31,19 @@ def workload_named(name: str) -> Workload:
             f"{nearest(name, names())}"
         )
     module = name if "." in name else f"{__name__}.{name}"
-    workload = getattr(_imported(module), "WORKLOAD", None)
+    workload = getattr(_import_module(module), "WORKLOAD", None)
     if not isinstance(workload, Workload):
-        found = "no WORKLOAD" if workload is None else f"a {type(workload).__name__} as WORKLOAD"
+        kind = "no WORKLOAD" if workload is None else f"a {type(workload).__name__} as WORKLOAD"
         raise Unusable(
-            f"--workload={name}: the module {module} has {found}; expected a trainer.workload.Workload, or what "
+            f"--workload={name}: the module {module} has {kind}; expected a trainer.workload.Workload, or what "
             f"trainer.images.classification.image_classification returns."
         )
-    if faults := _faults(workload, name):
+    if faults := _workload_faults(workload, name):
         raise Unusable(*faults)
     return workload
 
 
-def _imported(module: str) -> object:
+def _import_module(module: str) -> object:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -58,20 +58,20 @@ def _imported(module: str) -> object:
         raise Unusable(f"--workload={module}: {why}.") from error
 
 
-def _faults(workload: Workload, name: str) -> list[str]:
+def _workload_faults(workload: Workload, name: str) -> list[str]:
     return [
-        f"--workload={name} declares the flag {each!r}: a name must be a Python identifier and differ from the names "
+        f"--workload={name} declares the flag {flag!r}: a name must be a Python identifier and differ from the names "
         f"of all other flags."
-        for each in workload.flags
-        if each in {*SETTINGS, "workload"} or not each.isidentifier()
+        for flag in workload.flags
+        if flag in {*SETTINGS, "workload"} or not flag.isidentifier()
     ] + [
-        f"--workload={name} has a default for {each!r}, which is not a common setting.{nearest(each, SETTINGS)} "
+        f"--workload={name} has a default for {default!r}, which is not a common setting.{nearest(default, SETTINGS)} "
         f"Its own flags' defaults belong into their declarations."
-        for each in workload.defaults
-        if each not in SETTINGS
+        for default in workload.defaults
+        if default not in SETTINGS
     ]
 
 
 def all_flags() -> dict[str, Setting]:
     """The flags of all workloads of this package. Imports all of them."""
-    return {flag: each for name in names() for flag, each in workload_named(name).flags.items()}
+    return {flag: setting for name in names() for flag, setting in workload_named(name).flags.items()}

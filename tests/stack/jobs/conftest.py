@@ -190,13 +190,6 @@ def stand_alone(tmp_path: Path, *flags: str) -> Iterator[tuple["subprocess.Popen
             process.kill()
 
 
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
 def processes_with(word: str) -> list[int]:
     """The running processes, in whatever namespace, that have this argument."""
     found = []

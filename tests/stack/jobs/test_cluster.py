@@ -40,22 +40,6 @@ def seen(
     return variables
 
 
-def test_a_lone_chief_has_a_cluster_spec_and_no_tf_config() -> None:
-    assert seen(cluster(1), 0, 0) == {
-        "CLOUD_ML_JOB_ID": "123",
-        "CLOUD_ML_PROJECT_ID": "456",
-        "AIP_MODEL_DIR": "gs://b/out/model/",
-        "AIP_CHECKPOINT_DIR": "gs://b/out/checkpoints/",
-        "AIP_TENSORBOARD_LOG_DIR": "gs://b/out/logs/",
-        "CLUSTER_SPEC": {
-            "cluster": {"workerpool0": ["127.0.0.1:20000"]},
-            "environment": "cloud",
-            "task": {"type": "workerpool0", "index": 0, "trial": ""},
-            "job": SPEC,
-        },
-    }
-
-
 def test_two_pools_make_a_chief_and_workers() -> None:
     found = seen(cluster(1, 2), 1, 1)
     assert found["CLUSTER_SPEC"]["cluster"] == {
@@ -71,33 +55,6 @@ def test_two_pools_make_a_chief_and_workers() -> None:
     assert tf_config["task"] == {"type": "worker", "index": 1, "cloud": "123-workerpool1-1"}
     assert tf_config["environment"] == "cloud"
     assert json.loads(tf_config["job"]) == SPEC
-
-
-@pytest.mark.parametrize(("pool", "role"), [(0, "chief"), (1, "worker"), (2, "ps"), (3, "evaluator")])
-def test_each_pool_has_its_role_and_the_evaluator_stays_out_of_the_tf_cluster(pool: int, role: str) -> None:
-    found = seen(cluster(1, 1, 1, 1), pool, 0)
-    assert found["TF_CONFIG"]["task"]["type"] == role
-    assert sorted(found["TF_CONFIG"]["cluster"]) == ["chief", "ps", "worker"]
-    assert sorted(found["CLUSTER_SPEC"]["cluster"]) == [
-        "workerpool0",
-        "workerpool1",
-        "workerpool2",
-        "workerpool3",
-    ]
-
-
-def test_a_skipped_pool_keeps_the_numbers_of_those_after_it() -> None:
-    found = seen(cluster(1, 0, 2), 2, 1)
-    assert sorted(found["CLUSTER_SPEC"]["cluster"]) == ["workerpool0", "workerpool2"]
-    assert found["TF_CONFIG"]["task"] == {"type": "ps", "index": 1, "cloud": "123-workerpool2-1"}
-
-
-def test_a_trial_has_its_number_everywhere() -> None:
-    found = seen(cluster(1, 1, trial_id="3"), 0, 0)
-    assert found["CLOUD_ML_TRIAL_ID"] == "3"
-    assert found["CLUSTER_SPEC"]["task"]["trial"] == "3"
-    assert found["TF_CONFIG"]["task"]["trial"] == "3"
-    assert found["AIP_MODEL_DIR"] == "gs://b/out/3/model/"
 
 
 def test_output_directories_have_one_slash_whether_or_not_the_prefix_ends_with_one() -> None:

@@ -16,7 +16,7 @@ from trainstack.gateway import Authority, Gateway
 from trainstack.gateway.identity import WorkloadIdentities
 from trainstack.iam import Grant, Grants
 from trainstack.iam.principals import Tokens
-from trainstack.sandbox.probe import obstacle, repair
+from trainstack.sandbox.probe import repair
 
 from .conftest import WAYS, Stack, container, run_stack
 
@@ -269,7 +269,3 @@ def test_a_machine_that_cannot_confine_says_what_to_change(
     path.write_text(f"{value}\n")
     assert words in repair(tmp_path, is_root=False)
     assert "start it with --privileged" in repair(tmp_path, is_root=True)
-
-
-def test_this_machine_has_no_obstacle() -> None:
-    assert obstacle() == ""

@@ -24,16 +24,14 @@ def test_the_job_ends_with_its_chief_whatever_the_others_do(stack: Stack) -> Non
     assert not ended.error.message
 
 
-def test_a_worker_that_is_done_early_is_left_in_peace(stack: Stack) -> None:
+def test_a_worker_that_ends_early_does_not_end_the_job(stack: Stack) -> None:
     job = stack.submit(container("wait=b/done", "print=chief done"), container("write=b/done"))
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
     assert "chief done" in stack.texts(job.name)
 
 
 @pytest.mark.parametrize("task", ["workerpool0-0", "workerpool1-0"])
-def test_an_ordinary_exit_code_of_any_replica_fails_the_job_in_the_services_words(
-    stack: Stack, task: str
-) -> None:
+def test_an_ordinary_exit_code_of_any_replica_fails_the_job(stack: Stack, task: str) -> None:
     words = ("print=up", f"exit=3@{task}", "sleep=600")
     job = stack.submit(container(*words), container(*words))
     ended = stack.ended(job.name)
@@ -72,7 +70,7 @@ def test_all_replicas_start_again_with_a_lost_one_where_the_job_asks_for_it(stac
 
 
 @pytest.mark.slow
-def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job_where_it_is_asked_to(
+def test_a_lost_replica_whose_peers_fail_after_it_restarts_the_job_where_asked(
     stack: Stack,
 ) -> None:
     """The worker's end is reported late, because it has much output; the chief ended after it."""
@@ -88,7 +86,7 @@ def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job
     ]
 
 
-def test_a_worker_that_was_started_again_alone_starts_with_all_when_its_chief_gives_up_after_it(
+def test_a_worker_restarted_alone_restarts_with_all_when_its_chief_crashes_next(
     stack: Stack,
 ) -> None:
     (stack.buckets / "b").mkdir()
@@ -107,28 +105,20 @@ def test_a_worker_that_was_started_again_alone_starts_with_all_when_its_chief_gi
     ]
 
 
-@pytest.mark.slow  # starts its replica two dozen times
-def test_a_killed_replica_is_not_said_to_have_run_out_of_memory_unless_the_kernel_counts_it(
+def test_a_killed_replica_ran_out_of_memory_only_if_the_kernel_counts_it(
     stack: Stack,
 ) -> None:
     before = oom_kills()
-    job = stack.submit(container("print=try", "die=9"))
+    job = stack.submit(container("print=try", "die=9"), scheduling={"disable_retries": True})
     ended = stack.ended(job.name)
     after = oom_kills()
-    assert stack.texts(job.name).count("try") == 1 + 3 * 6 + 5
+    assert stack.texts(job.name).count("try") == 6
     if before is not None and before == after:
         assert ended.error.message.startswith(
             "The replica workerpool0-0 exited with a non-zero status of 137(SIGKILL). To find out more"
         )
     else:
         assert "ran out of memory and exited with a non-zero status of 137(SIGKILL)." in ended.error.message
-
-
-def test_a_crash_is_tried_again_three_times_and_then_named(stack: Stack) -> None:
-    job = stack.submit(container("print=try", "die=11"))
-    ended = stack.ended(job.name)
-    assert "exited with a non-zero status of 139." in ended.error.message
-    assert stack.texts(job.name).count("try") == 4
 
 
 def test_retries_can_be_disabled(stack: Stack) -> None:
@@ -166,33 +156,6 @@ def test_a_job_that_runs_longer_than_its_timeout_is_cancelled(stack: Stack) -> N
     assert "timeout" in ended.error.message
 
 
-def test_a_flexible_start_that_finds_no_room_in_time_fails_with_the_services_words(
-    start: Callable[..., Any],
-) -> None:
-    with start(capacity=1) as stack:
-        first = stack.submit(container("wait=b/go"))
-        waits = {"strategy": "FLEX_START", "max_wait_duration": Duration(nanos=300_000_000)}
-        late = stack.submit(container("print=never"), scheduling=waits)
-        patient = stack.submit(container("print=at last"), scheduling={"strategy": "FLEX_START"})
-        assert late.state.name == "JOB_STATE_QUEUED"
-        ended = stack.ended(late.name)
-        assert (ended.state.name, ended.error.code) == ("JOB_STATE_FAILED", 8)
-        assert ended.error.message == (
-            "Resources are insufficient in region: us-central1. "
-            "None became available within the job's maxWaitDuration of 0.3s."
-        )
-        assert stack.service_lines(late.name) == [
-            "Waiting for job to be provisioned.",
-            ended.error.message,
-            "Job failed.",
-        ]
-        assert not ended.start_time
-        (stack.buckets / "b").mkdir()
-        (stack.buckets / "b" / "go").touch()
-        assert stack.ended(first.name).state.name == "JOB_STATE_SUCCEEDED"
-        assert stack.ended(patient.name).state.name == "JOB_STATE_SUCCEEDED"
-
-
 def test_a_flexible_start_that_found_room_runs_on_beyond_its_longest_wait(stack: Stack) -> None:
     waits = {"strategy": "FLEX_START", "max_wait_duration": Duration(nanos=1)}
     job = stack.submit(container("print=ran"), scheduling=waits)
@@ -211,14 +174,6 @@ def test_tpu_machines_are_accepted_shown_and_passed_on_with_nothing_attached(sta
         )
         spec = json.loads(stack.told(job.name)["environ"]["CLUSTER_SPEC"])["job"]
         assert spec["worker_pool_specs"][0]["machine_spec"] == machine
-
-
-def test_a_reduction_server_is_accepted_and_fails_as_any_image_that_cannot_be_read(stack: Stack) -> None:
-    image = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
-    reducers = {**container(image=image), "machine_spec": {"machine_type": "n1-highcpu-16"}}
-    job = stack.submit(container("tell"), container("tell"), reducers)
-    ended = stack.ended(job.name)
-    assert ended.error.message.startswith(f"Failed to read the container uri [{image}]. ")
 
 
 def test_a_reduction_server_that_is_provided_runs_beside_the_workers(start: Callable[..., Any]) -> None:

@@ -3,13 +3,14 @@
 import os
 import secrets
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+
+from tests.stack.waiting import wait_until
 
 from .conftest import WAYS, Stack, Way, container, processes_with, stand_alone, way_of
 
@@ -41,17 +42,10 @@ def seconds() -> Iterator[str]:
         os.kill(pid, signal.SIGKILL)
 
 
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"not within 60 s: {what}"
-        time.sleep(0.02)
-
-
 def escaped(stack: Stack, seconds: str, status: int = 0) -> str:
     """The name of a job whose process has got away from its parent."""
     job = stack.submit(container("-c", ESCAPE, f"for={seconds}", str(status), command=["python"]))
-    eventually(lambda: len(processes_with(seconds)) == 1, "the process has got away")
+    wait_until(lambda: len(processes_with(seconds)) == 1, "the process has got away")
     return job.name
 
 
@@ -104,7 +98,7 @@ def test_what_double_forks_without_an_environment_ends_with_a_killed_stack_and_w
             _kill_watcher(process.pid)
         process.kill()
         process.wait(60)
-    eventually(lambda: processes_with(seconds) == [], "the process has ended")
+    wait_until(lambda: processes_with(seconds) == [], "the process has ended")
 
 
 def _kill_watcher(stack: int) -> None:

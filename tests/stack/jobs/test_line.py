@@ -171,16 +171,26 @@ def test_a_job_that_ran_when_the_stack_ended_has_its_place_again_before_those_th
 
 
 @pytest.mark.parametrize(
-    "left",
+    ("left", "state", "error"),
     [
-        job(1, JobState.RUNNING, disableRetries=True),
-        replace(job(1, JobState.RUNNING), attempts=3),
-        job(1, JobState.CANCELLING),
-        job(1, JobState.SUCCEEDED),
+        (
+            job(1, JobState.RUNNING, disableRetries=True),
+            JobState.FAILED,
+            (13, "Internal error occurred", "its disableRetries forbids a second attempt"),
+        ),
+        (
+            replace(job(1, JobState.RUNNING), attempts=3),
+            JobState.FAILED,
+            (13, "The local stack was killed or crashed during each of its 3 attempts."),
+        ),
+        (job(1, JobState.CANCELLING), JobState.CANCELLED, (1,)),
+        (job(1, JobState.SUCCEEDED), JobState.SUCCEEDED, (0,)),
     ],
     ids=["not to be retried", "retried too often", "being cancelled", "ended without its last line"],
 )
-def test_a_job_that_the_next_stack_only_ends_leaves_its_room_to_others(line: Line, left: Job) -> None:
+def test_a_job_that_the_next_stack_only_ends_leaves_its_room_to_others(
+    line: Line, left: Job, state: JobState, error: tuple[Any, ...]
+) -> None:
     queued = job(2, JobState.QUEUED)
     line.store.put(left)
     line.store.put(queued)
@@ -188,7 +198,9 @@ def test_a_job_that_the_next_stack_only_ends_leaves_its_room_to_others(line: Lin
     async def work() -> None:
         service = line.service()
         service.resume()
-        await line.ended(service, left, queued)
+        ended, _ = await line.ended(service, left, queued)
+        assert (ended.state, ended.message.error.code) == (state, error[0])
+        assert all(words in ended.message.error.message for words in error[1:])
         assert line.log.order_of(lines.PROVISIONING) == [queued.job_id]
         assert line.capacity.has_room_for(1)
 

@@ -162,18 +162,7 @@ def test_requirements_are_installed_once_for_all_scripts_that_have_the_same(
     assert [making in stack.service_lines(name) for name in names] == [True, False]
 
 
-def test_requirements_that_cannot_be_installed_fail_the_job_with_the_reason(
-    stack: Stack, tmp_path: Path
-) -> None:
-    needs = {"requirements.txt": "--no-index\nno-such-package==1\n"}
-    job = stack.ended(stack.submit(pool(upload(stack.buckets, tmp_path / "own", **needs))).name)
-    assert job.state.name == "JOB_STATE_FAILED"
-    assert job.error.message.startswith(
-        "The script's packages cannot be installed here: uv failed at requirements.txt.\n"
-    )
-
-
-def test_words_in_requirements_that_are_none_are_refused_in_the_words_of_the_scripts_author(
+def test_invalid_requirements_fail_the_job_and_name_the_file_of_the_script(
     stack: Stack, tmp_path: Path
 ) -> None:
     needs = {"requirements.txt": "numpy please\n"}

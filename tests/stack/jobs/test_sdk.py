@@ -56,19 +56,6 @@ def test_a_job_is_submitted_followed_listed_and_deleted(sdk: Stack) -> None:
     assert aiplatform.CustomJob.list(filter="labels.team=vision") == []
 
 
-@pytest.mark.slow
-def test_a_job_is_cancelled(sdk: Stack) -> None:
-    from google.cloud import aiplatform
-
-    job = aiplatform.CustomJob(display_name="long", worker_pool_specs=[container("sleep=600")])
-    job.submit()
-    job.cancel()
-    sdk.ended(job.resource_name)
-    assert job.state.name == "JOB_STATE_CANCELLED"
-    assert job.error is not None
-    assert job.error.code == 1
-
-
 def tuning(body: str, **more: Any) -> "aiplatform.HyperparameterTuningJob":
     from google.cloud import aiplatform
     from google.cloud.aiplatform import hyperparameter_tuning as hpt

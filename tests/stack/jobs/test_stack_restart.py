@@ -3,44 +3,28 @@
 import contextlib
 import signal
 import sqlite3
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import container, gone, stand_alone
+from tests.stack.waiting import wait_until
 
-
-def pids_under(process: "subprocess.Popen[str]") -> set[int]:
-    """The children of the stack: its replicas and the watcher."""
-    found = set()
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if parent == process.pid:
-            found.add(int(stat.parent.name))
-    return found
+from .conftest import container, is_held, stand_alone
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_process_is_left_however_the_stack_ends(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stack_that_is_told_to_end_ends_its_replicas_and_exits_with_0(tmp_path: Path, number: int) -> None:
+    (tmp_path / "buckets" / "b").mkdir(parents=True)
+    held = tmp_path / "buckets" / "b" / "held"
     with stand_alone(tmp_path) as (process, stack):
-        job = stack.submit(container("deaf", "sleep=600"), container("deaf", "sleep=600"))
-        stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
-        pids = pids_under(process)
-        assert len(pids) == 3
+        stack.submit(container("deaf", "hold=b/held", "sleep=600"))
+        wait_until(held.exists)
         process.send_signal(number)
-        assert process.wait(60) == (-9 if number == signal.SIGKILL else 0)
-        deadline = time.monotonic() + 60
-        while not all(gone(pid) for pid in pids):
-            assert time.monotonic() < deadline, [pid for pid in pids if not gone(pid)]
-            time.sleep(0.02)
+        assert process.wait(60) == 0
+        wait_until(lambda: not is_held(held))
 
 
 @pytest.mark.slow
@@ -65,22 +49,6 @@ def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an
         assert "was running when the stack stopped; attempt 2 of 3 begins" in caplog.text
 
 
-@pytest.mark.slow
-def test_a_job_whose_retries_are_disabled_fails_after_the_stack_was_killed(
-    tmp_path: Path, start: Callable[..., Any]
-) -> None:
-    with stand_alone(tmp_path) as (process, stack):
-        job = stack.submit(container("sleep=600"), scheduling={"disable_retries": True})
-        stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
-        process.kill()
-        process.wait(60)
-    with start() as stack:
-        ended = stack.ended(job.name)
-        assert (ended.state.name, ended.error.code) == ("JOB_STATE_FAILED", 13)
-        assert "Internal error occurred" in ended.error.message
-        assert "its disableRetries forbids a second attempt" in ended.error.message
-
-
 def test_a_job_starts_again_however_often_its_stack_is_stopped_in_order(start: Callable[..., Any]) -> None:
     with start(grace_s=0.1) as stack:
         name = stack.submit(container("deaf", "sleep=600")).name
@@ -88,20 +56,6 @@ def test_a_job_starts_again_however_often_its_stack_is_stopped_in_order(start: C
     for _ in range(4):
         with start(grace_s=0.1) as stack:
             stack.until(name, lambda _job: "Job is running." in stack.service_lines(name))
-
-
-def test_a_job_whose_stack_was_killed_in_all_of_its_attempts_fails_and_says_so(
-    tmp_path: Path, start: Callable[..., Any]
-) -> None:
-    with start(grace_s=0.1) as stack:
-        name = stack.submit(container("deaf", "sleep=600")).name
-        stack.until(name, lambda job: job.state.name == "JOB_STATE_RUNNING")
-    with contextlib.closing(sqlite3.connect(tmp_path / "state" / "jobs.sqlite")) as database, database:
-        database.execute("UPDATE jobs SET attempts = 3")  # as three kills would leave it
-    with start() as stack:
-        error = stack.ended(name).error
-    assert error.code == 13
-    assert "The local stack was killed or crashed during each of its 3 attempts." in error.message
 
 
 def test_queued_and_finished_jobs_survive_and_keep_their_order(start: Callable[..., Any]) -> None:

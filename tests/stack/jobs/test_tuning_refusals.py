@@ -27,14 +27,30 @@ def parsed(body: object) -> TuningJob:
     return TuningJob.parse(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
 
 
-def faults(**study: Any) -> list[str]:
-    body = copy.deepcopy(GOOD)
+def faults(counts: dict[str, int] | None = None, **study: Any) -> list[str]:
+    body = copy.deepcopy(GOOD) | (counts or {})
     body["studySpec"] |= study
     try:
         parsed(body)
     except InvalidJobError as error:
         return list(error.faults)
     return []
+
+
+def test_all_faults_of_a_study_are_reported_at_once() -> None:
+    parameters = [
+        {"parameterId": "x", "doubleValueSpec": {"minValue": 2, "maxValue": 1}},
+        {
+            "parameterId": "y",
+            "integerValueSpec": {"minValue": 0, "maxValue": 3},
+            "scaleType": "UNIT_LOG_SCALE",
+        },
+        {"parameterId": "z", "categoricalValueSpec": {"values": ["a", "a"]}},
+    ]
+    message = "\n".join(faults({"parallelTrialCount": 9}, algorithm="GRID_SEARCH", parameters=parameters))
+    for part in ("parallel_trial_count", "above max_value", "GRID_SEARCH does not support a double",
+                 "parameters[1].integer_value_spec.min_value", "duplicate value 'a'"):  # fmt: skip
+        assert part in message
 
 
 @pytest.mark.parametrize(
@@ -50,7 +66,7 @@ def faults(**study: Any) -> list[str]:
         {"parameters": [{"parameterId": "x", "doubleValueSpec": {"minValue": 1, "maxValue": 2, "defaultValue": 1.5}}]},
     ],
 )  # fmt: skip
-def test_everything_that_a_study_spec_can_say_is_taken_and_kept(study: dict[str, Any]) -> None:
+def test_every_field_of_a_study_spec_is_accepted_and_kept(study: dict[str, Any]) -> None:
     assert faults(**study) == []
     body = copy.deepcopy(GOOD)
     body["studySpec"] |= study
@@ -69,7 +85,7 @@ def test_everything_that_a_study_spec_can_say_is_taken_and_kept(study: dict[str,
         ({"measurementSelectionType": 3}, "study_spec.measurement_selection_type: unknown enum value 3"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_with_its_path(study: dict[str, Any], path: str) -> None:
+def test_an_invalid_field_is_refused_with_its_path(study: dict[str, Any], path: str) -> None:
     found = faults(**study)
     assert any(path in fault for fault in found), found
     assert len(found) == 1

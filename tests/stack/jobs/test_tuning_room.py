@@ -1,12 +1,13 @@
 """Trials of several replicas, and studies beside each other on one machine."""
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from google.api_core.exceptions import TooManyRequests
+
+from tests.stack.waiting import wait_until
 
 from .conftest import Stack, container, is_held
 from .studies import ended, study, until
@@ -24,10 +25,7 @@ def test_every_trial_of_several_replicas_is_a_cluster_of_its_own(stack: Stack) -
     output = {"base_output_directory": {"output_uri_prefix": "gs://b/out"}}
     job = study(stack, body, job_spec=output, workers=2, max_trial_count=2)
     until(stack, job.name, lambda job: [trial.state.name for trial in job.trials] == ["ACTIVE"] * 2)
-    deadline = time.monotonic() + 60
-    while len(list(stack.buckets.glob("up-*"))) < 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: len(list(stack.buckets.glob("up-*"))) == 4)
     (stack.buckets / "go").touch()
     done = ended(stack, job.name)
     assert done.state.name == "JOB_STATE_SUCCEEDED", done
@@ -66,10 +64,9 @@ def test_cancelling_leaves_no_process_of_any_replica_of_any_trial(stack: Stack) 
         "fcntl.flock(held, fcntl.LOCK_EX); time.sleep(600)"
     )
     job = study(stack, body, workers=2)
-    deadline = time.monotonic() + 60
-    while len(held := list(stack.buckets.glob("held-*"))) < 6 or not all(map(is_held, held)):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: len(list(stack.buckets.glob("held-*"))) == 6)
+    held = list(stack.buckets.glob("held-*"))
+    wait_until(lambda: all(map(is_held, held)))
     stack.jobs.cancel_hyperparameter_tuning_job(name=job.name)
     assert ended(stack, job.name).state.name == "JOB_STATE_CANCELLED"
     assert not any(map(is_held, held))

@@ -115,7 +115,7 @@ def test_printed_lines_are_in_the_file_and_in_cloud_logging_under_the_functions_
     assert (request["httpRequest"]["status"], request["labels"]["ce-id"]) == (200, "e-7")
 
 
-def test_a_function_that_raises_answers_500_and_goes_on(run: Run, entries: Entries) -> None:
+def test_a_function_that_raises_answers_500_and_keeps_running(run: Run, entries: Entries) -> None:
     with run("fail") as instance:
         pid = instance.pid
         assert [instance.post(*event(str(number))) for number in range(3)] == [500, 500, 500]

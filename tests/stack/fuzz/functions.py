@@ -1,18 +1,16 @@
 """One function of the staged source, in its process as the local stack runs it, against its own emulators."""
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 
+from tests.stack.functions.hosted import hosted
 from trainmaster.deploy.stage import stage
 from trainstack import pubsub, storage
 from trainstack.events.clients import clients_of
-from trainstack.functions import Deployment, Function, FunctionsHost, TopicTrigger, fork_server
-from trainstack.http import in_thread
-from trainstack.process.processes import ProcessGuard
 from trainstack.vertex import Jobs, serve
 
 PROJECT, REGION = "my-project", "us-central1"
@@ -46,8 +44,11 @@ def function(entry_point: str, state: Path) -> Iterator[int]:
             "VERTEX_EMULATOR_HOST": url,
             "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true",
         }
-        with in_thread(lambda: _instance(entry_point, state, shared)) as port:
-            yield port
+        with hosted(
+            entry_point, source=state / "source", state=state, environment=shared, timeout_s=60
+        ) as instances:
+            (instance,) = instances.values()
+            yield int(instance.url.rpartition(":")[2])
 
 
 _BUCKETS = ("inbox", "ledger", "models", "champions")
@@ -62,28 +63,3 @@ def _provide(host: str, files: str) -> None:
     for role in _BUCKETS:
         client.create_bucket(f"{PROJECT}-{role}")
     client.close()
-
-
-@contextlib.asynccontextmanager
-async def _instance(entry_point: str, state: Path, shared: dict[str, str]) -> AsyncIterator[int]:
-    described = Function(
-        name=entry_point.replace("_", "-"),
-        entry_point=entry_point,
-        trigger=TopicTrigger(topic="fuzzed"),
-        timeout_s=60,
-        memory_mib=512,
-        concurrency=4,
-        retry=True,
-    )
-    guard = ProcessGuard()
-    deployment = Deployment(
-        server=fork_server(state / "source", {}, guard), environment=shared, state=state, project=PROJECT, region=REGION,
-        write_log=lambda _: None,
-    )  # fmt: skip
-    host = FunctionsHost([described], deployment)
-    try:
-        await host.start()
-        yield int(host.instances[described.name].url.rpartition(":")[2])
-    finally:
-        await host.stop()
-        await guard.stop(grace_s=1)

@@ -91,7 +91,7 @@ class HttpRequest:
         return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + self.body
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Shape:
     """A method of a service: its path with `{}` for each variable, its query's keys, and a sound body if it takes one."""
 

@@ -47,66 +47,66 @@ def _related(metadata: bytes) -> bytes:
 
 STORAGE = Drawing(
     shapes=[
-        Shape(verb="GET", path=_OBJECT, query=(*_CONDITIONS, "alt", "fields")),
-        Shape(verb="GET", path="/download" + _OBJECT, query=(*_CONDITIONS, "alt")),
-        Shape(verb="DELETE", path=_OBJECT, query=_CONDITIONS),
-        Shape(verb="PATCH", path=_OBJECT, query=_CONDITIONS, documents=[_METADATA]),
-        Shape(verb="POST", path=_OBJECT + "/copyTo/b/{}/o/{}", query=_CONDITIONS, documents=[_METADATA]),
+        Shape("GET", _OBJECT, query=(*_CONDITIONS, "alt", "fields")),
+        Shape("GET", "/download" + _OBJECT, query=(*_CONDITIONS, "alt")),
+        Shape("DELETE", _OBJECT, query=_CONDITIONS),
+        Shape("PATCH", _OBJECT, query=_CONDITIONS, documents=[_METADATA]),
+        Shape("POST", _OBJECT + "/copyTo/b/{}/o/{}", query=_CONDITIONS, documents=[_METADATA]),
         Shape(
-            verb="POST",
-            path=_OBJECT + "/rewriteTo/b/{}/o/{}",
+            "POST",
+            _OBJECT + "/rewriteTo/b/{}/o/{}",
             query=("rewriteToken", "maxBytesRewrittenPerCall", "sourceGeneration", *_CONDITIONS),
             documents=[_METADATA],
         ),
-        Shape(verb="POST", path=_OBJECT + "/compose", query=_CONDITIONS, documents=[_COMPOSE]),
+        Shape("POST", _OBJECT + "/compose", query=_CONDITIONS, documents=[_COMPOSE]),
         Shape(
-            verb="GET",
-            path="/storage/v1/b/{}/o",
+            "GET",
+            "/storage/v1/b/{}/o",
             query=("prefix", "delimiter", "pageToken", "maxResults", "startOffset", "endOffset", "matchGlob"),
         ),
         Shape(
-            verb="POST",
-            path="/upload/storage/v1/b/{}/o?uploadType=media",
+            "POST",
+            "/upload/storage/v1/b/{}/o?uploadType=media",
             query=("name", *_CONDITIONS),
             documents=[b"canary"],
         ),
         Shape(
-            verb="POST",
-            path="/upload/storage/v1/b/{}/o?uploadType=multipart",
+            "POST",
+            "/upload/storage/v1/b/{}/o?uploadType=multipart",
             query=("name", *_CONDITIONS),
             documents=[_METADATA],
             headers=(("content-type", "multipart/related; boundary=edge"),),
             written=_related,
         ),
         Shape(
-            verb="POST",
-            path="/upload/storage/v1/b/{}/o?uploadType=multipart",
+            "POST",
+            "/upload/storage/v1/b/{}/o?uploadType=multipart",
             documents=[_related(json.dumps(_METADATA).encode())],
             headers=(("content-type", "multipart/related; boundary='edge'"),),
         ),
         Shape(
-            verb="POST",
-            path="/upload/storage/v1/b/{}/o?uploadType=resumable",
+            "POST",
+            "/upload/storage/v1/b/{}/o?uploadType=resumable",
             query=("name", *_CONDITIONS),
             documents=[_METADATA],
         ),
         Shape(
-            verb="PUT",
-            path="/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={}",
+            "PUT",
+            "/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={}",
             documents=[b"canary"],
             headers=(("content-range", "bytes 0-5/6"),),
         ),
-        Shape(verb="DELETE", path="/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={}"),
-        Shape(verb="GET", path="/storage/v1/b", query=("project", "prefix", "pageToken", "maxResults")),
-        Shape(verb="POST", path="/storage/v1/b", query=("project",), documents=[_BUCKET]),
-        Shape(verb="GET", path="/storage/v1/b/{}"),
-        Shape(verb="DELETE", path="/storage/v1/b/no-{}"),
-        Shape(verb="GET", path="/storage/v1/b/{}/iam/testPermissions", query=("permissions",)),
-        Shape(verb="GET", path="/storage/v1/b/{}/{}"),
-        Shape(verb="GET", path="/storage/v1/b/{}/notificationConfigs/{}"),
-        Shape(verb="DELETE", path="/storage/v1/b/{}/notificationConfigs/{}"),
-        Shape(verb="POST", path="/storage/v1/b/{}/notificationConfigs", documents=[_NOTIFICATION]),
-        Shape(verb="POST", path="/emulator/v1/injections", documents=[{"injections": [{"name": 3}]}]),
+        Shape("DELETE", "/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={}"),
+        Shape("GET", "/storage/v1/b", query=("project", "prefix", "pageToken", "maxResults")),
+        Shape("POST", "/storage/v1/b", query=("project",), documents=[_BUCKET]),
+        Shape("GET", "/storage/v1/b/{}"),
+        Shape("DELETE", "/storage/v1/b/no-{}"),
+        Shape("GET", "/storage/v1/b/{}/iam/testPermissions", query=("permissions",)),
+        Shape("GET", "/storage/v1/b/{}/{}"),
+        Shape("GET", "/storage/v1/b/{}/notificationConfigs/{}"),
+        Shape("DELETE", "/storage/v1/b/{}/notificationConfigs/{}"),
+        Shape("POST", "/storage/v1/b/{}/notificationConfigs", documents=[_NOTIFICATION]),
+        Shape("POST", "/emulator/v1/injections", documents=[{"injections": [{"name": 3}]}]),
     ],
     words=[
         BUCKET,
@@ -159,26 +159,24 @@ _TUNING = {
 _HERE = "/v1/projects/{}/locations/{}"
 VERTEX = Drawing(
     shapes=[
-        Shape(verb="POST", path=f"/v1/{PARENT}/customJobs", documents=[_job(_SPEC)]),
-        Shape(verb="POST", path=f"/v1/{PARENT}/hyperparameterTuningJobs", documents=[_TUNING]),
-        Shape(verb="POST", path=_HERE + "/customJobs", documents=[_job(_SPEC)]),
+        Shape("POST", f"/v1/{PARENT}/customJobs", documents=[_job(_SPEC)]),
+        Shape("POST", f"/v1/{PARENT}/hyperparameterTuningJobs", documents=[_TUNING]),
+        Shape("POST", _HERE + "/customJobs", documents=[_job(_SPEC)]),
         *(
             shape
             for kind in ("customJobs", "hyperparameterTuningJobs")
             for shape in (
                 Shape(
-                    verb="GET",
-                    path=_HERE + f"/{kind}",
-                    query=("filter", "pageSize", "pageToken", "readMask", "$alt"),
+                    "GET", _HERE + f"/{kind}", query=("filter", "pageSize", "pageToken", "readMask", "$alt")
                 ),
-                Shape(verb="GET", path=_HERE + f"/{kind}/{{}}", query=("$alt",)),
-                Shape(verb="DELETE", path=_HERE + f"/{kind}/{{}}"),
-                Shape(verb="POST", path=_HERE + f"/{kind}/{{}}:cancel", documents=[{}]),
+                Shape("GET", _HERE + f"/{kind}/{{}}", query=("$alt",)),
+                Shape("DELETE", _HERE + f"/{kind}/{{}}"),
+                Shape("POST", _HERE + f"/{kind}/{{}}:cancel", documents=[{}]),
             )
         ),
         Shape(
-            verb="POST",
-            path="/emulator/v1/projects/{}/locations/{}/customJobs/{}:preempt",
+            "POST",
+            "/emulator/v1/projects/{}/locations/{}/customJobs/{}:preempt",
             documents=[{"replica": "workerpool0-0"}],
         ),
     ],
@@ -219,13 +217,13 @@ _SINK = {
 }
 LOGGING = Drawing(
     shapes=[
-        Shape(verb="POST", path="/v2/entries:write", documents=[_WRITE, {"entries": seeds.LOG_ENTRIES}]),
-        Shape(verb="POST", path="/v2/entries:list", documents=[_LIST]),
-        Shape(verb="POST", path="/v2/projects/{}/sinks", query=("uniqueWriterIdentity",), documents=[_SINK]),
-        Shape(verb="GET", path="/v2/{}/{}/sinks"),
-        Shape(verb="GET", path="/v2/projects/{}/sinks/{}"),
-        Shape(verb="PATCH", path="/v2/projects/{}/sinks/{}", query=("updateMask",), documents=[_SINK]),
-        Shape(verb="DELETE", path="/v2/projects/{}/sinks/{}"),
+        Shape("POST", "/v2/entries:write", documents=[_WRITE, {"entries": seeds.LOG_ENTRIES}]),
+        Shape("POST", "/v2/entries:list", documents=[_LIST]),
+        Shape("POST", "/v2/projects/{}/sinks", query=("uniqueWriterIdentity",), documents=[_SINK]),
+        Shape("GET", "/v2/{}/{}/sinks"),
+        Shape("GET", "/v2/projects/{}/sinks/{}"),
+        Shape("PATCH", "/v2/projects/{}/sinks/{}", query=("updateMask",), documents=[_SINK]),
+        Shape("DELETE", "/v2/projects/{}/sinks/{}"),
     ],
     words=[
         PROJECT,
@@ -249,21 +247,21 @@ _PERMISSIONS = {"permissions": ["aiplatform.customJobs.create", "pubsub.topics.p
 _TOKEN = {"scope": ["https://www.googleapis.com/auth/cloud-platform"], "lifetime": "300s"}
 IAM = Drawing(
     shapes=[
-        Shape(verb="GET", path="/v1/projects/{}"),
+        Shape("GET", "/v1/projects/{}"),
         *(
             shape
             for resource in ("projects/{}", "projects/{}/topics/{}", "projects/{}/serviceAccounts/{}")
             for shape in (
-                Shape(verb="GET", path=f"/v1/{resource}:getIamPolicy"),
-                Shape(verb="POST", path=f"/v1/{resource}:getIamPolicy", documents=[{}]),
-                Shape(verb="POST", path=f"/v1/{resource}:testIamPermissions", documents=[_PERMISSIONS]),
+                Shape("GET", f"/v1/{resource}:getIamPolicy"),
+                Shape("POST", f"/v1/{resource}:getIamPolicy", documents=[{}]),
+                Shape("POST", f"/v1/{resource}:testIamPermissions", documents=[_PERMISSIONS]),
             )
         ),
-        Shape(verb="GET", path="/v2/projects/{}/locations/{}/services/{}:getIamPolicy"),
-        Shape(verb="POST", path="/v1/projects/-/serviceAccounts/{}:generateAccessToken", documents=[_TOKEN]),
-        Shape(verb="GET", path="/emulator/v1/taken-grants"),
-        Shape(verb="POST", path="/emulator/v1/taken-grants", documents=[_TAKEN]),
-        Shape(verb="DELETE", path="/emulator/v1/taken-grants"),
+        Shape("GET", "/v2/projects/{}/locations/{}/services/{}:getIamPolicy"),
+        Shape("POST", "/v1/projects/-/serviceAccounts/{}:generateAccessToken", documents=[_TOKEN]),
+        Shape("GET", "/emulator/v1/taken-grants"),
+        Shape("POST", "/emulator/v1/taken-grants", documents=[_TAKEN]),
+        Shape("DELETE", "/emulator/v1/taken-grants"),
     ],
     words=[
         PROJECT,
@@ -297,16 +295,16 @@ def function_drawing(kind: str, data: list[Any]) -> Drawing:
     legacy = {"eventId": "9", "timestamp": "2026-01-01T00:00:00Z", "eventType": "google.pubsub.topic.publish"}
     return Drawing(
         shapes=[
-            Shape(verb="POST", path="/", documents=data, headers=binary),
+            Shape("POST", "/", documents=data, headers=binary),
             Shape(
-                verb="POST",
-                path="/",
+                "POST",
+                "/",
                 documents=[_event(kind, each) for each in data],
                 headers=(("content-type", "application/cloudevents+json"),),
             ),
             Shape(
-                verb="POST",
-                path="/",
+                "POST",
+                "/",
                 documents=[
                     {"context": {**legacy, "resource": {"service": "s", "name": "n"}}, "data": data[0]}
                 ],

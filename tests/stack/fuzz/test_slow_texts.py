@@ -16,16 +16,12 @@ from tests.stack.fuzz.slow_texts import TEXT_PARSERS
 
 BY_NAME = {parser.name: parser for parser in TEXT_PARSERS}
 FOUND: tuple[tuple[str, int, str, int], ...] = (
-    ("glob of a listing", -1, "**a", 12),
     ("glob of a listing", -1, "{*a,**a}", 200),
     ("log filter", -1, "a OR ", 3990),
     ("log filter", -1, 'jsonPayload.a=~"[ab]*c" ', 700),
     ("filter of jobs", -1, "labels.team:a ", 100_000),
-    (".gitignore", -1, "[[:", 10_000),
-    (".gitignore", -1, "a{n}\n", 20_000),
     (".gitignore", -1, "!*a{n}\n*b{n}\n", 4900),
     ("Dockerfile", 0, "ENV A=$A$A\n", 40),
-    ("Dockerfile", 1, "ENV A{n}=1\n", 1800),
     ("Dockerfile", 1, "COPY a /b\nRUN pip install -r requirements.txt\n", 900),
     ("Dockerfile", 0, "${a:-", 20_000),
     ("requirement file", -1, "a\n", 250_000),

@@ -104,7 +104,7 @@ def test_hosts_of_no_proxy_are_reached_straight(replica: Replica, proxies: pytes
     assert own.head == b""
 
 
-def test_google_hosts_lead_into_the_stack_whatever_proxy_there_is(
+def test_google_hosts_lead_into_the_stack_even_with_a_proxy(
     replica: Replica, proxies: pytest.MonkeyPatch
 ) -> None:
     with proxy() as own:
@@ -122,7 +122,7 @@ def test_google_hosts_lead_into_the_stack_whatever_proxy_there_is(
         (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000, "exceeds 262144 bytes"),
     ],
 )
-def test_a_proxy_that_refuses_is_told(
+def test_a_refusal_of_the_proxy_is_reported(
     replica: Replica, proxies: pytest.MonkeyPatch, answer: bytes, reason: str
 ) -> None:
     with proxy(answer) as own:

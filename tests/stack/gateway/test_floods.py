@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import socket
-import time
 import urllib.request
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.stack.waiting import wait_until
 from trainstack.gateway import Authority, Gateway
 
 from .conftest import Replica
@@ -41,13 +41,6 @@ def answer(port: int) -> bytes:
         return connection.recv(100).split(b"\r\n")[0]
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "not within 60 s"
-        time.sleep(0.02)
-
-
 def test_a_job_that_fills_its_share_of_the_gateway_leaves_that_of_another_job(
     networks: tuple[int, int],
 ) -> None:
@@ -57,9 +50,9 @@ def test_a_job_that_fills_its_share_of_the_gateway_leaves_that_of_another_job(
             connection = socket.create_connection(("127.0.0.1", flooded), timeout=60)
             held.enter_context(connection)
             connection.sendall(CONNECT[:20])
-        eventually(lambda: answer(flooded) == b"HTTP/1.1 503 Service Unavailable")
+        wait_until(lambda: answer(flooded) == b"HTTP/1.1 503 Service Unavailable")
         assert answer(other) == b"HTTP/1.1 407 Proxy Authentication Required"
-    eventually(lambda: answer(flooded) == b"HTTP/1.1 407 Proxy Authentication Required")
+    wait_until(lambda: answer(flooded) == b"HTTP/1.1 407 Proxy Authentication Required")
 
 
 def test_a_replica_that_floods_its_metadata_server_is_disconnected(replica: Replica) -> None:

@@ -1,4 +1,4 @@
-"""Who gets through the gateway, to where, and what is refused."""
+"""The gateway's connections: to whom, to where, and which are refused."""
 
 import asyncio
 import base64
@@ -60,7 +60,7 @@ def test_a_revoked_token_opens_nothing(replica: Replica) -> None:
         ("CONNECT a:²", 400),
     ],
 )
-def test_what_is_no_connect_is_refused(replica: Replica, asked: str, code: int) -> None:
+def test_a_request_other_than_connect_is_refused(replica: Replica, asked: str, code: int) -> None:
     with socket.create_connection(("127.0.0.1", replica.gateway.port), timeout=30) as connection:
         connection.sendall(f"{asked}\r\n\r\n".encode())
         assert status(connection) == code
@@ -79,7 +79,7 @@ def test_other_hosts_are_passed_through_untouched(replica: Replica) -> None:
         assert connection.recv(100) == b"hello"
 
 
-def test_a_host_that_does_not_answer_is_told(replica: Replica) -> None:
+def test_a_host_that_does_not_answer_is_a_502(replica: Replica) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with connect(replica, f"127.0.0.1:{port}", replica.identity.token) as connection:

@@ -116,7 +116,7 @@ def test_nothing_else_leaves_the_machine(world: World, replica: httpx.Client) ->
     assert world.asked == []
 
 
-def test_a_service_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
+def test_an_unreachable_service_is_a_502(tmp_path: Path) -> None:
     transport = httpx.HTTPTransport(local_address="127.0.0.2")  # as the gateway's connections
     with (
         in_thread(lambda: served(tmp_path, tokens=Tokens(), public_data="http://127.0.0.1:1")) as url,

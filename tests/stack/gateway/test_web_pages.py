@@ -26,6 +26,11 @@ def address(replica: Replica, name: str) -> str:
         ("GET", {"Host": "evil.example"}),  # DNS rebinding: same origin to the browser, so no Origin
         ("POST", {"Host": "evil.example:80"}),
         ("GET", {"Host": "storage.googleapis.com.evil.example"}),
+        *(("GET", {"Host": host}) for host in ("127.0.0.1.evil.example:80", "10.0.0.1", "", "[::1")),
+        *(
+            ("POST", {"Origin": origin})
+            for origin in ("https://evil.example", "http://localhost.evil.example")
+        ),
         ("GET", {"Origin": "https://evil.example"}),
         ("GET", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),  # an image, a script
         ("POST", {**CROSS_SITE, "Content-Type": "text/plain"}),  # fetch(…, {mode: "no-cors"}), or a form

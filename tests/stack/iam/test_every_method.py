@@ -81,9 +81,3 @@ def test_every_route_of_the_others_is_closed_to_an_account_without_a_grant(
     answer = served.call(verb, service, path, STRANGER, **({"json": {}} if verb != "GET" else {}))
     assert denied(answer)
     assert answer.json()["error"]["status"] == "PERMISSION_DENIED"
-
-
-def test_the_local_user_needs_no_grant(served: Served) -> None:
-    assert served.call("GET", "storage", "/_stats").status_code == 200
-    assert served.call("GET", "vertex", f"/v1/{JOBS}").status_code == 200
-    assert served.call("GET", "logging", f"/v2/projects/{PROJECT}/sinks").status_code == 200

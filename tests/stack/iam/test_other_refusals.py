@@ -1,4 +1,4 @@
-"""What Vertex AI, Cloud Logging and Pub/Sub refuse and allow, and their sentences."""
+"""Refusals of Vertex AI, Cloud Logging and Pub/Sub for missing permissions, and their sentences."""
 
 from pathlib import Path
 

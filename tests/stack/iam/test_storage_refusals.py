@@ -1,4 +1,4 @@
-"""What Cloud Storage refuses and allows, and its sentences."""
+"""Refusals of Cloud Storage for missing permissions, and their sentences."""
 
 from pathlib import Path
 
@@ -89,13 +89,6 @@ def test_a_bucket_that_does_not_exist_is_404_for_everyone(served: Served) -> Non
     assert served.upload("no-such-bucket", "a", STRANGER).status_code == 404
     copied = f"/storage/v1/b/{MODELS}/o/team-a%2Fmodel/copyTo/b/no-such-bucket/o/a"
     assert served.call("POST", "storage", copied, TRAINER).status_code == 404
-
-
-def test_a_copy_needs_both_ends(served: Served) -> None:
-    for source, target in ((LEDGER, MODELS), (MODELS, LEDGER)):
-        name = "runs%2Fa.json" if source == LEDGER else "team-a%2Fmodel"
-        path = f"/storage/v1/b/{source}/o/{name}/rewriteTo/b/{target}/o/stolen"
-        assert "denied on resource" in denied(served.call("POST", "storage", path, TRAINER))
 
 
 def test_every_account_may_use_a_bucket_that_the_local_user_made(served: Served) -> None:

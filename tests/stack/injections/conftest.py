@@ -1,7 +1,5 @@
-"""How tests ask for injections: over HTTP, as a user would."""
+"""Injections are put in force over HTTP, as a user would do it."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -20,10 +18,3 @@ def account(url: str, name: str) -> dict[str, Any]:
     shown = httpx.get(f"{url}{PATH}", timeout=60).json()
     found: dict[str, Any] = next(each for each in shown["injections"] if each["name"] == name)
     return found
-
-
-def until(condition: Callable[[], bool], what: str, *, deadline_s: float = 120) -> None:
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"not within {deadline_s} s: {what}"
-        time.sleep(0.02)

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.stack.waiting import wait_until
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.injections import with_injections
 from trainstack.functions import (
@@ -26,7 +27,7 @@ from trainstack.injections import Injections, plan_from
 from trainstack.process.processes import ProcessGuard
 from trainstack.storage import Storage
 
-from .conftest import PATH, account, ask, until
+from .conftest import PATH, account, ask
 
 SOURCES = Path(__file__).parent / "sources"
 SOURCE = "//storage.googleapis.com/projects/_/buckets/inbox"
@@ -79,7 +80,7 @@ class RecordingFunction:
         ("kill_after", 502, 1, 1),
     ],
 )
-def test_what_each_kind_does_to_an_event(kind: str, status: int, told: int, kills: int) -> None:
+def test_each_kind_of_injection_strikes_an_event(kind: str, status: int, told: int, kills: int) -> None:
     function = RecordingFunction()
     assert function.through(kind, seconds=0.01, match="inbox/requests/a b.yaml")(event()) == status
     assert (len(function.ids), function.kills) == (told, kills)
@@ -118,7 +119,7 @@ class Running:
 
     def bring(self, given: CloudEvent) -> None:
         """Until it is accepted: while the last killed process dies, the port accepts connections that no process answers."""
-        until(lambda: self.invoke(given) == 200, "the event is taken")
+        wait_until(lambda: self.invoke(given) == 200, "the event is taken")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -10,11 +11,12 @@ from google.api_core.exceptions import ResourceExhausted, ServiceUnavailable
 from google.pubsub_v1 import PublisherClient, PubsubMessage, StreamingPullRequest
 
 from tests.stack.logging.stack import connected, service_entry
+from tests.stack.waiting import wait_until
 from trainstack import logging, pubsub, storage
 from trainstack.events.clients import Clients, clients_of
 from trainstack.injections import Injections, plan_from
 
-from .conftest import account, ask, until
+from .conftest import account, ask
 
 TOPIC = "projects/p1/topics/topic-1"
 SUBSCRIPTION = "projects/p1/subscriptions/sub-1"
@@ -61,30 +63,60 @@ def pulled(clients: Clients, count: int) -> list[bytes]:
     return found
 
 
-def test_a_refused_publish_has_published_nothing(clients: Clients, injections: Injections) -> None:
-    strike(injections, "pubsub.publish", "error_before", code=429, times=1, match=TOPIC)
-    with pytest.raises(ResourceExhausted, match="injection 'f1' struck"):
+@pytest.mark.parametrize(
+    ("kind", "fields", "error"),
+    [
+        ("error_before", {"code": 429, "match": TOPIC}, ResourceExhausted),
+        ("drop", {}, ServiceUnavailable),
+    ],
+)
+def test_a_refused_or_dropped_publish_has_published_nothing(
+    clients: Clients, injections: Injections, kind: str, fields: dict[str, object], error: type[Exception]
+) -> None:
+    strike(injections, "pubsub.publish", kind, times=1, **fields)
+    with pytest.raises(error, match="injection 'f1' struck" if kind == "error_before" else None):
         publish(clients, b"a")
     publish(clients, b"b")
     assert pulled(clients, 1) == [b"b"]
     assert injections.account("f1").on == [f"pubsub.publish {TOPIC}"]
 
 
-def test_a_publish_that_is_not_told_of_comes_twice_when_it_is_tried_again(
-    clients: Clients, injections: Injections
+@pytest.mark.parametrize("kind", ["error_after", "duplicate"])
+def test_a_publish_that_is_repeated_after_an_error_or_by_the_stack_is_two_messages(
+    clients: Clients, injections: Injections, kind: str
 ) -> None:
-    strike(injections, "pubsub.publish", "error_after", times=1)
+    strike(injections, "pubsub.publish", kind, times=1)
     clients.publisher.publish(TOPIC, b"a").result(timeout=60)  # the client tries UNAVAILABLE again by itself
     assert pulled(clients, 2) == [b"a", b"a"]
 
 
-def test_a_dropped_call_breaks_off(clients: Clients, injections: Injections) -> None:
-    strike(injections, "pubsub.publish", "drop", times=1)
-    with pytest.raises(ServiceUnavailable):
-        publish(clients, b"a")
-    publish(clients, b"b")
-    assert pulled(clients, 1) == [b"b"]
-    assert injections.account("f1").struck == 1
+@pytest.mark.parametrize(
+    ("kind", "fields", "published", "arrived"),
+    [
+        ("drop", {"skip": 1, "times": 2, "match": SUBSCRIPTION}, [b"abcd"], b"ad"),
+        ("drop", {"times": 3}, [b"abc", b"d"], b"d"),
+        ("delay", {"seconds": 0.2, "times": 1}, [b"ab"], b"ba"),
+        ("reorder", {"times": 1}, [b"abc"], b"bca"),
+    ],
+    ids=["some are lost", "a whole batch is lost", "one is held back", "one is overtaken"],
+)
+def test_messages_are_struck_on_their_way_out(
+    clients: Clients,
+    injections: Injections,
+    kind: str,
+    fields: dict[str, Any],
+    published: list[bytes],
+    arrived: bytes,
+) -> None:
+    """Each byte is a message, each element of `published` a batch."""
+    strike(injections, "pubsub.deliver", kind, **fields)
+    for batch in published:
+        publish(clients, *(bytes([each]) for each in batch))
+    assert b"".join(pulled(clients, len(arrived))) == arrived
+    assert {each.rpartition("#")[0] for each in injections.account("f1").on} == {
+        f"pubsub.deliver {SUBSCRIPTION}"
+    }
+    assert injections.account("f1").struck == fields["times"]
 
 
 def test_a_delayed_publish_takes_its_time_and_is_done_once(clients: Clients, injections: Injections) -> None:
@@ -94,44 +126,6 @@ def test_a_delayed_publish_takes_its_time_and_is_done_once(clients: Clients, inj
     assert time.monotonic() - began >= 0.3
     publish(clients, b"b")
     assert pulled(clients, 2) == [b"a", b"b"]
-
-
-def test_a_duplicated_publish_is_two_messages(clients: Clients, injections: Injections) -> None:
-    strike(injections, "pubsub.publish", "duplicate", times=1)
-    publish(clients, b"a")
-    assert pulled(clients, 2) == [b"a", b"a"]
-
-
-def test_a_message_is_lost_on_its_way_and_the_others_come(clients: Clients, injections: Injections) -> None:
-    strike(injections, "pubsub.deliver", "drop", skip=1, times=2, match=SUBSCRIPTION)
-    publish(clients, b"a", b"b", b"c", b"d")
-    assert pulled(clients, 2) == [b"a", b"d"]
-    assert [each.rpartition("#")[0] for each in injections.account("f1").on] == [
-        f"pubsub.deliver {SUBSCRIPTION}"
-    ] * 2
-
-
-def test_a_subscriber_waits_through_a_batch_that_is_lost_whole(
-    clients: Clients, injections: Injections
-) -> None:
-    strike(injections, "pubsub.deliver", "drop", times=3)
-    publish(clients, b"a", b"b", b"c")
-    publish(clients, b"d")
-    assert pulled(clients, 1) == [b"d"]
-
-
-def test_a_message_held_back_comes_later(clients: Clients, injections: Injections) -> None:
-    strike(injections, "pubsub.deliver", "delay", seconds=0.2, times=1)
-    publish(clients, b"a", b"b")
-    assert pulled(clients, 2) == [b"b", b"a"]
-
-
-def test_a_reordered_message_is_overtaken_by_those_behind_it(
-    clients: Clients, injections: Injections
-) -> None:
-    strike(injections, "pubsub.deliver", "reorder", times=1)
-    publish(clients, b"a", b"b", b"c")
-    assert pulled(clients, 3) == [b"b", b"c", b"a"]
 
 
 def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(
@@ -147,7 +141,7 @@ def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(
     stream = clients.subscriber.subscribe(SUBSCRIPTION, callback=take)
     try:
         publish(clients, b"a")
-        until(lambda: len(received) == 2, "both deliveries")
+        wait_until(lambda: len(received) == 2, "both deliveries")
     finally:
         stream.cancel()
         stream.result(timeout=60)
@@ -176,7 +170,7 @@ def test_sinks_deliver_through_errors_and_lose_what_is_dropped(tmp_path: Path, h
         assert account(url, "untold")["on"] == ["logging.export projects/p1/sinks/s1"]
         ask(url, {"name": "lost", "at": "logging.export", "kind": "drop", "times": 1})
         stack.write(service_entry("two"))
-        until(lambda: account(url, "lost")["struck"] == 1, "the entry is lost")
+        wait_until(lambda: account(url, "lost")["struck"] == 1, "the entry is lost")
         stack.write(service_entry("three"))
         assert [one["textPayload"] for one in stack.received("ends", 1)] == ["three"]
 
@@ -212,7 +206,7 @@ def test_notifications_come_twice_or_never(tmp_path: Path) -> None:
         for name in ("lost", "untold", "last"):
             upload = f"/upload/storage/v1/b/inbox/o?uploadType=media&name={name}"
             http.post(upload, content=b"x").raise_for_status()
-            until(lambda: _arrived(url, published, name), f"{name} in {published}")  # noqa: B023  # used at once
+            wait_until(lambda: _arrived(url, published, name), f"{name} in {published}")  # noqa: B023  # used at once
     assert published == ["untold", "untold", "last"]
 
 

@@ -29,7 +29,7 @@ def struck(injections: Injections, count: int) -> list[bool]:
     return [injections.strike(INSERT, RECORD) is not None for _ in range(count)]
 
 
-def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
+def test_every_fault_of_a_plan_is_reported_at_once() -> None:
     document = {
         "seed": "7",
         "injections": [
@@ -75,9 +75,7 @@ def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
         (7, "$: expected an injection like"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_path_in_the_document_as_it_was_written(
-    document: object, path: str
-) -> None:
+def test_a_fault_has_its_path_in_the_document_as_it_was_written(document: object, path: str) -> None:
     with pytest.raises(BadInjectionsError) as refusal:
         plan_from(document)
     assert str(refusal.value).startswith(path)
@@ -106,7 +104,7 @@ def test_one_injection_a_list_and_a_plan_are_read_alike(document: object) -> Non
         times=some.none() | some.integers(0, 9),
     )
 )
-def test_a_injection_written_down_is_read_as_the_same(written: Injection) -> None:
+def test_an_injection_is_read_back_as_it_was_written(written: Injection) -> None:
     assert plan_from(written.to_json()).injections == (written,)
 
 
@@ -171,7 +169,7 @@ def test_the_plan_in_the_documents_is_one() -> None:
     assert all(f"\n| `{kind.value}` |" in kinds for kind in Kind)
 
 
-def test_a_injection_put_again_begins_a_new_account_and_the_others_keep_theirs() -> None:
+def test_an_injection_put_again_begins_a_new_account_and_the_others_keep_theirs() -> None:
     injections = Injections(plan_from([injection(name="a", skip=9), injection(name="b", skip=9)]))
     struck(injections, 3)
     injections.put(plan_from(injection(name="a", skip=5)))

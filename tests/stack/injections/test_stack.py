@@ -55,7 +55,7 @@ def test_a_request_is_answered_once_although_its_function_is_killed(tmp_path: Pa
         (None, "cannot read the file"),
     ],
 )
-def test_a_file_that_is_no_plan_is_refused_before_anything_starts(
+def test_an_invalid_plan_file_is_refused_before_anything_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, reason: str
 ) -> None:
     plan = tmp_path / "injections.json"

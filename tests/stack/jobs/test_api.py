@@ -38,7 +38,7 @@ def post(stack: Stack, body: object, query: str = "") -> httpx.Response:
     return httpx.post(f"{stack.url}/v1/{PARENT}/customJobs{query}", json=body, timeout=60)
 
 
-def test_names_have_the_projects_number_and_a_19_digit_id_and_either_address_finds_the_job(
+def test_a_job_is_found_by_the_projects_number_or_id(
     stack: Stack,
 ) -> None:
     job = stack.submit(container("print=x"))

@@ -1,4 +1,4 @@
-"""Which packages a base image stands for."""
+"""The packages that a base image stands for."""
 
 import pytest
 

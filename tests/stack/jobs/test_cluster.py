@@ -1,4 +1,4 @@
-"""What a replica finds in its environment, field by field, as the service documents it."""
+"""The environment of a replica, field by field, as the service documents it."""
 
 import json
 from typing import Any
@@ -88,7 +88,7 @@ def members(counts: tuple[int, ...], names: tuple[str, ...], *, without: str = "
 
 @pytest.mark.parametrize("trial_id", ["", "7"])
 @pytest.mark.parametrize(("counts", "replica"), PLACES)
-def test_every_role_of_every_layout_finds_vertex_ais_variables_field_by_field(
+def test_every_role_of_every_layout_has_vertex_ais_variables(
     counts: tuple[int, ...], replica: Replica, trial_id: str
 ) -> None:
     found = seen(cluster(*counts, trial_id=trial_id), replica.pool, replica.index)
@@ -118,7 +118,7 @@ def test_every_role_of_every_layout_finds_vertex_ais_variables_field_by_field(
 
 @pytest.mark.parametrize("trial_id", ["", "7"])
 @pytest.mark.parametrize(("counts", "replica"), PLACES)
-def test_every_role_of_every_layout_finds_ai_platforms_variables_where_they_are_asked_for(
+def test_every_role_of_every_layout_has_ai_platforms_variables_on_request(
     counts: tuple[int, ...], replica: Replica, trial_id: str
 ) -> None:
     kind = ReplicaEnvironment.AI_PLATFORM

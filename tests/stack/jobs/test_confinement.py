@@ -1,4 +1,4 @@
-"""What a hostile replica of an enforcing stack finds of this machine and of other jobs: nothing."""
+"""A hostile replica of an enforcing stack sees nothing of this machine and of other jobs."""
 
 import http.server
 import os
@@ -117,7 +117,7 @@ print({{connected(name + ":{port}") for name in {names}}})
     assert said(connected, ASKED + program) == ["ConnectionRefusedError", "OSError", "{403}"]
 
 
-def test_a_job_finds_the_gateway_its_metadata_server_and_the_users_index_and_nothing_else(
+def test_a_job_reaches_the_gateway_its_metadata_server_and_the_users_index_only(
     connected: Stack, index: int
 ) -> None:
     program = """
@@ -175,7 +175,7 @@ def said(stack: Stack, program: str, *, account: str = MINE) -> list[str]:
     return stack.texts(job.name, "workerpool0-0")
 
 
-def test_a_job_sees_the_buckets_and_folders_of_its_account_and_writes_those_that_it_may_write(
+def test_a_job_reads_and_writes_the_buckets_and_folders_of_its_account(
     stack: Stack,
 ) -> None:
     program = """
@@ -261,7 +261,7 @@ memory.close(); memory.unlink()
         ("user/max_user_namespaces", "100", "start it with --privileged"),
     ],
 )  # fmt: skip
-def test_a_machine_that_cannot_confine_says_what_to_change(
+def test_a_machine_that_cannot_confine_is_reported_with_the_setting_to_change(
     tmp_path: Path, setting: str, value: str, words: str
 ) -> None:
     path = tmp_path / setting

@@ -1,4 +1,4 @@
-"""How jobs end: by their chief, by a failure, by a lost replica, by cancelling, by their timeout."""
+"""The end of a job: by their chief, by a failure, by a lost replica, by cancelling, by their timeout."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from .conftest import IMAGES, PARENT, PROGRAM, Stack, container, processes_with
 
 
 @pytest.mark.slow
-def test_the_job_ends_with_its_chief_whatever_the_others_do(stack: Stack) -> None:
+def test_a_job_ends_with_its_chief_even_if_a_worker_ignores_sigterm(stack: Stack) -> None:
     job = stack.submit(container("wait=b/up-1"), container("deaf", "write=b/up-1", "sleep=600"))
     ended = stack.ended(job.name)
     assert ended.state.name == "JOB_STATE_SUCCEEDED"

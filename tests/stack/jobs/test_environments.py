@@ -1,4 +1,4 @@
-"""What a job may ask for by variables that only the local stack reads."""
+"""Variables of a job that only the local stack reads."""
 
 import json
 from typing import Any

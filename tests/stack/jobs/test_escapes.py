@@ -50,34 +50,23 @@ def escaped(stack: Stack, seconds: str, status: int = 0) -> str:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=way_of)
-@pytest.mark.parametrize("status", [0, 3])
-def test_what_double_forks_without_an_environment_ends_with_its_job(
-    start: Callable[..., Any], way: Way, status: int, seconds: str
-) -> None:
-    with start(**way) as stack:
-        name = escaped(stack, seconds, status)
-        (stack.buckets / "b").mkdir()
-        (stack.buckets / "b" / "go").touch()
-        state = stack.ended(name).state.name
-        assert state == ("JOB_STATE_FAILED" if status else "JOB_STATE_SUCCEEDED")
-        assert processes_with(seconds) == []
-
-
-@pytest.mark.parametrize("way", WAYS, ids=way_of)
-def test_what_double_forks_without_an_environment_ends_with_a_cancelled_job(
-    start: Callable[..., Any], way: Way, seconds: str
+@pytest.mark.parametrize("end", ["SUCCEEDED", "FAILED", "CANCELLED"])
+def test_an_escaped_process_ends_with_its_job(
+    start: Callable[..., Any], way: Way, end: str, seconds: str
 ) -> None:
     with start(**way, grace_s=0.2) as stack:
-        name = escaped(stack, seconds)
-        stack.jobs.cancel_custom_job(name=name)
-        assert stack.ended(name).state.name == "JOB_STATE_CANCELLED"
+        name = escaped(stack, seconds, status=3 if end == "FAILED" else 0)
+        if end == "CANCELLED":
+            stack.jobs.cancel_custom_job(name=name)
+        else:
+            (stack.buckets / "b").mkdir()
+            (stack.buckets / "b" / "go").touch()
+        assert stack.ended(name).state.name == f"JOB_STATE_{end}"
         assert processes_with(seconds) == []
 
 
 @pytest.mark.parametrize("way", WAYS, ids=way_of)
-def test_what_double_forks_without_an_environment_ends_with_the_stack(
-    start: Callable[..., Any], way: Way, seconds: str
-) -> None:
+def test_an_escaped_process_ends_with_the_stack(start: Callable[..., Any], way: Way, seconds: str) -> None:
     with start(**way, grace_s=0.2) as stack:
         name = escaped(stack, seconds)
     assert processes_with(seconds) == []
@@ -86,7 +75,7 @@ def test_what_double_forks_without_an_environment_ends_with_the_stack(
 
 @pytest.mark.parametrize("way", WAYS, ids=way_of)
 @pytest.mark.parametrize("is_watched", [True, False])
-def test_what_double_forks_without_an_environment_ends_with_a_killed_stack_and_without_its_watcher(
+def test_an_escaped_process_ends_with_a_killed_stack_even_without_its_watcher(
     tmp_path: Path, way: Way, seconds: str, *, is_watched: bool
 ) -> None:
     with stand_alone(tmp_path, *(word for flag, value in way.items() for word in (f"--{flag}", value))) as (

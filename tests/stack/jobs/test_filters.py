@@ -1,4 +1,4 @@
-"""Which jobs a list call's filter keeps."""
+"""The jobs that the filter of a list call keeps."""
 
 import re
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ def test_a_filter_keeps_what_it_describes(job: Job, text: str, kept: bool) -> No
         ('display_name="open', "cannot be parsed"),
     ],
 )
-def test_a_filter_that_cannot_be_is_refused_with_its_reason(text: str, fault: str) -> None:
+def test_an_invalid_filter_is_refused_with_the_reason(text: str, fault: str) -> None:
     with pytest.raises(FilterError, match=fault):
         parse_filter(text)
 

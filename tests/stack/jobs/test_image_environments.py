@@ -247,7 +247,7 @@ def test_a_job_that_is_cancelled_meanwhile_leaves_nothing_half_made(
     assert list((tmp_path / "state" / "environments").iterdir()) == []
 
 
-def test_a_stack_that_ends_meanwhile_leaves_nothing_half_made_and_the_next_takes_the_job_up(
+def test_a_stack_that_ends_meanwhile_leaves_no_partial_environment_and_the_job_resumes(
     start: Callable[..., Any], tree: Path, tmp_path: Path
 ) -> None:
     endless(tree, tmp_path)

@@ -1,4 +1,4 @@
-"""What a Dockerfile says about the program to run, and where its files are."""
+"""The program that a Dockerfile runs, and the places of its files."""
 
 import contextlib
 from pathlib import Path
@@ -118,7 +118,7 @@ def test_nothing_above_the_tree_can_be_copied(tmp_path: Path) -> None:
         image(tree, "FROM b\nCOPY ../secret /s\n")
 
 
-def test_every_file_that_is_copied_and_not_there_is_named_and_a_pattern_may_match_nothing(
+def test_every_missing_file_of_copy_is_named_and_a_pattern_may_match_none(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(ImageError, match=r"COPY train\.py: there is no such .*; COPY lib/: there is no such"):
@@ -187,11 +187,11 @@ def test_any_dockerfile_is_read_or_refused(tmp_path: Path, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ENV A=1\n", "FROM b\nENV A=1 B\n"])
-def test_a_dockerfile_that_cannot_be_read_says_so(tmp_path: Path, text: str) -> None:
+def test_an_invalid_dockerfile_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ImageError, match="Dockerfile"):
         image(tmp_path, text)
 
 
-def test_a_tree_without_dockerfile_says_so(tmp_path: Path) -> None:
+def test_a_tree_without_a_dockerfile_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="no Dockerfile"):
         read_image(tmp_path)

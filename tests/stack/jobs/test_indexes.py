@@ -1,4 +1,4 @@
-"""Which package indexes uv asks: those that its user has chosen, for uv or for pip."""
+"""The package indexes of uv: those that its user has chosen, for uv or for pip."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def settings(home: Path, **environ: str) -> Settings:
     return settings_of_uv({"PIP_CONFIG_FILE": "/dev/null", **environ}, home=home)
 
 
-def test_pips_variables_are_told_to_uv_in_its_own_words(tmp_path: Path) -> None:
+def test_variables_of_pip_become_variables_of_uv(tmp_path: Path) -> None:
     found = settings(
         tmp_path,
         PIP_INDEX_URL="https://a.example/simple",

@@ -1,4 +1,4 @@
-"""What the RUN lines of a Dockerfile install."""
+"""The packages that the RUN lines of a Dockerfile install."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which state may follow which, and what the exits of replicas lead to."""
+"""The order of a job's states, and the consequences of its replicas' exits."""
 
 import signal
 
@@ -123,7 +123,7 @@ def test_disabled_retries_override_restarting_with_a_worker() -> None:
 
 @pytest.mark.parametrize("status", [0, 1, 2, 134, 137, 143])
 @pytest.mark.parametrize("replica", [CHIEF, WORKER])
-def test_a_preempted_replica_is_lost_whatever_it_ended_with(status: int, replica: Replica) -> None:
+def test_a_preempted_replica_is_lost_with_any_exit_status(status: int, replica: Replica) -> None:
     gone = Exit(replica=replica, status=status, preempted=True)
     assert restarts(with_the_job=True).decide([gone]) == restart_job(gone)
     assert restarts().decide([gone]) == restart_replicas(gone)
@@ -175,7 +175,7 @@ def test_a_loss_that_takes_its_peers_with_it_is_counted_once() -> None:
     assert (rules.of_the_job, dict(rules.of_replicas)) == (1, {})
 
 
-def test_a_worker_that_was_restarted_alone_starts_again_with_all_when_its_peers_go_down_after_it() -> None:
+def test_a_worker_restarted_alone_restarts_with_all_when_its_peers_crash_next() -> None:
     rules = restarts()
     assert rules.decide([LOST]) == restart_replicas(LOST)
     assert rules.decide([chief(134)]) == restart_job(chief(134))

@@ -1,4 +1,4 @@
-"""Who has room first: the line of jobs, with a log that takes its time as the stack's own does."""
+"""The line of jobs that wait for room, with a log that takes its time as the stack's own does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -126,7 +126,7 @@ def create(service: JobService, *bodies: dict[str, Any]) -> list[Job]:
     return [service.create("1", "us-central1", body) for body in bodies]
 
 
-def test_of_jobs_that_come_at_once_only_those_that_have_room_are_pending_and_the_rest_queue_in_their_order(
+def test_jobs_without_room_queue_in_the_order_in_which_they_came(
     line: Line,
 ) -> None:
     async def work() -> None:
@@ -140,7 +140,7 @@ def test_of_jobs_that_come_at_once_only_those_that_have_room_are_pending_and_the
     in_time(work)
 
 
-def test_a_flexible_start_behind_a_job_that_came_at_the_same_moment_ends_after_its_longest_wait(
+def test_a_flexible_start_without_room_fails_after_its_longest_wait(
     line: Line,
 ) -> None:
     async def work() -> None:
@@ -156,7 +156,7 @@ def test_a_flexible_start_behind_a_job_that_came_at_the_same_moment_ends_after_i
     in_time(work)
 
 
-def test_a_job_that_ran_when_the_stack_ended_has_its_place_again_before_those_that_waited(line: Line) -> None:
+def test_a_job_that_ran_when_the_stack_ended_precedes_those_that_waited(line: Line) -> None:
     running, queued = job(1, JobState.RUNNING), job(2, JobState.QUEUED)
     line.store.put(running)
     line.store.put(queued)
@@ -303,7 +303,7 @@ def test_a_run_that_breaks_gives_its_turn_back(line: Line) -> None:
     in_time(work)
 
 
-def test_a_large_job_at_the_head_of_the_line_is_not_overtaken_and_lets_others_pass_when_it_leaves() -> None:
+def test_a_large_job_at_the_head_is_not_overtaken_until_it_leaves() -> None:
     capacity = Capacity(2)
     running, large, small = (capacity.line_up(count) for count in (1, 2, 1))
     assert [turn.came.is_set() for turn in (running, large, small)] == [True, False, False]

@@ -110,7 +110,7 @@ REPORTS = some.lists(
 
 
 @given(some.lists(REPORTS, max_size=4))
-def test_whatever_is_reported_each_metric_rises_strictly_and_a_second_reading_changes_nothing(
+def test_any_reports_give_rising_metrics_and_a_second_reading_changes_nothing(
     files: list[list[Measured]],
 ) -> None:
     found: list[Measured] = []
@@ -130,7 +130,7 @@ def test_only_whole_reports_count_and_at_most_the_last_hundred_lines() -> None:
     assert [reports[0].step, reports[-1].step, len(reports)] == [51, 149, 99]
 
 
-def test_what_is_no_measurement_is_passed_over() -> None:
+def test_an_invalid_measurement_is_skipped() -> None:
     for fields in (
         '"accuracy": "nan"', '"accuracy": "inf"', '"accuracy": "high"', '"accuracy": "1", "global_step": "-1"',
         '"accuracy": "1", "global_step": "1e300"', '"accuracy": "1", "timestamp": 1e300', '"accuracy": "1", "timestamp": NaN',
@@ -140,7 +140,7 @@ def test_what_is_no_measurement_is_passed_over() -> None:
     assert read_reports("[]\n\n7\nnull\n\x00", started=STARTED) == []
 
 
-def test_a_trial_that_reported_no_metric_says_so() -> None:
+def test_a_trial_without_any_metric_has_that_as_its_reason() -> None:
     study = StudySpec.pb(StudySpec(metrics=[{"metric_id": "accuracy", "goal": "MAXIMIZE"}]))
     ended = tuned.Trial(Trial.pb(Trial(id="1"))).ended(study, at=STARTED, failure="")
     assert ended.message.infeasible_reason == (
@@ -149,7 +149,7 @@ def test_a_trial_that_reported_no_metric_says_so() -> None:
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_a_trial_whose_metric_was_never_finite_says_so_and_not_that_it_reported_none(value: str) -> None:
+def test_a_trial_whose_metric_was_never_finite_has_that_as_its_reason(value: str) -> None:
     study = StudySpec.pb(StudySpec(metrics=[{"metric_id": "accuracy", "goal": "MAXIMIZE"}]))
     trial = Trial.pb(Trial(id="1", start_time=STARTED))
     text = f'{{"accuracy": "{value}", "global_step": "1", "timestamp": 1767225601.0}}\n{{"accuracy": "0.'

@@ -1,4 +1,4 @@
-"""What packages still need, without installing anything."""
+"""Requirements of packages that are not met, without installing anything."""
 
 from importlib.metadata import Distribution
 from pathlib import Path
@@ -39,7 +39,7 @@ HAVE: dict[str, Distribution] = {
         (["my-lib>=2", "scipy"], {"my-lib>=2", "scipy"}),
     ],
 )
-def test_what_is_not_here_or_not_as_asked_is_missing(needs: list[str], lacking: set[str]) -> None:
+def test_absent_and_mismatched_requirements_are_missing(needs: list[str], lacking: set[str]) -> None:
     assert missing(needs, HAVE) == lacking
 
 

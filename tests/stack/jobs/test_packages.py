@@ -72,9 +72,15 @@ def told(stack: Stack, name: str, task: str = "workerpool0-0") -> dict[str, Any]
     return found
 
 
+def assert_answers(stack: Stack, name: str) -> None:
+    """The job, whose program prints an answer, succeeds."""
+    assert stack.ended(name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(name)
+    assert "answer 42" in stack.texts(name, "workerpool0-0")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
-def test_a_source_distribution_is_installed_before_its_module_runs_with_the_jobs_arguments(
+def test_a_source_distribution_is_installed_and_its_module_gets_the_arguments(
     stack: Stack,
 ) -> None:
     sdist(
@@ -105,8 +111,7 @@ def test_wheels_that_need_each_other_and_this_machines_packages_need_no_index(st
     app = wheel(bucket, "demo_app", code="import demo_lib, numpy; print('answer', demo_lib.ANSWER)\n",
                 needs=("demo_lib>=1", "numpy>=1", "requests[socks]; extra == 'none'"))  # fmt: skip
     job = stack.submit(package(f"gs://b/{app}", f"gs://b/{lib}", module="demo_app", UV_OFFLINE="1"))
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
-    assert "answer 42" in stack.texts(job.name, "workerpool0-0")
+    assert_answers(stack, job.name)
 
 
 @pytest.mark.slow
@@ -123,8 +128,7 @@ def test_what_is_needed_and_nowhere_here_is_asked_of_the_index(
         job = stack.submit(
             package(f"gs://b/{app}", module="demo_app", PIP_NO_INDEX="1", PIP_FIND_LINKS=str(index))
         )
-        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", "\n".join(stack.texts(job.name))
-        assert "answer 42" in stack.texts(job.name, "workerpool0-0")
+        assert_answers(stack, job.name)
 
 
 def test_the_index_is_the_users_own_where_the_job_names_none(
@@ -138,8 +142,7 @@ def test_the_index_is_the_users_own_where_the_job_names_none(
     app = wheel(stack.buckets / "b", "demo_app", code="import demo_lib; print('answer', demo_lib.ANSWER)\n",
                 needs=("demo_lib",))  # fmt: skip
     job = stack.submit(package(f"gs://b/{app}", module="demo_app"))
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", "\n".join(stack.texts(job.name))
-    assert "answer 42" in stack.texts(job.name, "workerpool0-0")
+    assert_answers(stack, job.name)
 
 
 @pytest.mark.slow
@@ -171,7 +174,7 @@ def test_each_replica_installs_for_itself_also_one_that_is_started_again(stack: 
         (b"no archive", "These packages could not be installed: "),
     ],
 )
-def test_a_package_that_cannot_be_read_fails_the_job_with_the_replica_and_says_why(
+def test_an_unreadable_package_fails_the_job_with_the_replica_and_the_reason(
     stack: Stack, content: bytes | None, reason: str
 ) -> None:
     (stack.buckets / "b").mkdir()
@@ -187,7 +190,7 @@ def test_a_package_that_cannot_be_read_fails_the_job_with_the_replica_and_says_w
 
 
 @pytest.mark.slow
-def test_a_package_that_does_not_build_or_needs_what_is_nowhere_fails_the_job_with_the_installers_words(
+def test_a_package_that_cannot_be_built_or_resolved_fails_the_job_with_the_reason(
     start: Callable[..., Any],
 ) -> None:
     with start() as stack:
@@ -234,9 +237,7 @@ def test_an_executor_image_may_be_provided_from_a_source_tree(stack: Stack) -> N
         "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest",
     ],
 )
-def test_another_executor_image_that_nobody_provides_cannot_be_read(
-    start: Callable[..., Any], image: str
-) -> None:
+def test_an_executor_image_that_is_not_provided_cannot_be_read(start: Callable[..., Any], image: str) -> None:
     with start() as stack:
         job = stack.submit(package("gs://b/t.tar.gz", module="m", image=image))
         ended = stack.ended(job.name)

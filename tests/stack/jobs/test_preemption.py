@@ -52,7 +52,7 @@ def refusal(stack: Stack, name: str, body: object = None) -> tuple[int, str, str
 
 
 @pytest.mark.parametrize("status", [0, 1, 143])
-def test_a_preempted_replica_may_save_its_work_and_starts_again_whatever_it_ended_with(
+def test_a_preempted_replica_may_save_its_work_and_restarts_after_any_exit_status(
     stack: Stack, status: int
 ) -> None:
     job = stack.submit(container("-c", SAVES, str(status), command=["python"]))
@@ -108,7 +108,7 @@ def is_refused(stack: Stack, name: str, body: object) -> bool:
     return False
 
 
-def test_what_cannot_be_preempted_is_told_with_what_can(stack: Stack) -> None:
+def test_an_invalid_preemption_is_refused_with_the_replicas_that_there_are(stack: Stack) -> None:
     job = stack.submit(container("wait=b/go"), container("hold=b/held"))
     held = stack.buckets / "b" / "held"
     stack.until(job.name, lambda _job: held.exists() and not is_held(held))
@@ -163,7 +163,7 @@ def test_the_command_preempts_on_the_stack_of_a_state_folder(
 
 
 @pytest.mark.parametrize("words", [["preempt", "1"], ["env"], ["env", "--gateway"], ["status"]])
-def test_the_command_says_where_no_stack_is(
+def test_the_command_reports_a_folder_without_a_stack(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     assert main(["stack", *words, "--state", str(tmp_path)]) == 4

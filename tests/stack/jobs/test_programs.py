@@ -1,4 +1,4 @@
-"""What the pools of a job run."""
+"""The programs of a job's pools."""
 
 from google.cloud.aiplatform_v1.types import CustomJobSpec
 

@@ -99,7 +99,7 @@ def test_quota_is_raised_while_the_service_runs(stack: Stack) -> None:
     )
 
 
-def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
+def test_every_fault_of_a_document_is_reported_with_its_path() -> None:
     with pytest.raises(BadQuotaError) as refused:
         quota_from(
             {
@@ -129,7 +129,7 @@ def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
         (None, "cannot read the file"),
     ],
 )
-def test_a_file_that_says_no_quotas_is_refused_before_anything_starts(
+def test_an_invalid_quota_file_is_refused_before_anything_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, reason: str
 ) -> None:
     path = tmp_path / "quota.yaml"

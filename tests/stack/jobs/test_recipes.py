@@ -1,4 +1,4 @@
-"""What an image's environment is made from, and when the stack's own will do."""
+"""The recipe of an image's environment, and when the stack's own will do."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_a_label_stands_for_the_run_lines(tmp_path: Path) -> None:
     assert (image_recipe.installs, image_recipe.omissions()) == ((), [])
 
 
-def test_a_script_gets_no_package_of_the_label_and_a_note_names_those_that_the_stack_lacks(
+def test_a_script_gets_no_package_of_the_label_and_a_note_names_the_missing_ones(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "Dockerfile").write_text(f"FROM python:3\n{LABEL}\n")
@@ -105,7 +105,7 @@ def test_links_that_lead_in_circles_are_not_followed(tmp_path: Path) -> None:
     assert recipe(tmp_path, "RUN pip install .").installs
 
 
-def test_what_is_not_done_is_listed_in_notes_of_bounded_number_and_length(tmp_path: Path) -> None:
+def test_omitted_lines_are_listed_in_notes_of_bounded_number_and_length(tmp_path: Path) -> None:
     found = recipe(tmp_path, *(f"RUN touch {number} {'x' * 1000}" for number in range(30)))
     notes = found.omissions()
     assert len(notes) == 22

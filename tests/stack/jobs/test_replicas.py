@@ -1,4 +1,4 @@
-"""What a replica sees and where its output goes, in both ways of showing it its files."""
+"""The files and variables that a replica sees, and its output, in each way of running it."""
 
 import json
 import marshal
@@ -40,7 +40,7 @@ def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator
         yield running
 
 
-def test_the_service_says_its_lines_in_order_and_the_job_succeeds(stack: Stack) -> None:
+def test_a_job_succeeds_and_its_service_lines_are_in_order(stack: Stack) -> None:
     job = stack.submit(container("print=hello"))
     assert job.state.name == "JOB_STATE_PENDING"
     ended = stack.ended(job.name)
@@ -55,7 +55,7 @@ def test_the_service_says_its_lines_in_order_and_the_job_succeeds(stack: Stack) 
     )
 
 
-def test_a_replica_has_the_services_environment_the_images_and_its_own_and_nothing_of_ours(
+def test_a_replica_has_the_variables_of_service_image_and_job_and_none_of_ours(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_HOST", "leaked")

@@ -75,7 +75,7 @@ def test_the_command_of_the_job_reports_a_damaged_archive(scripts: Scripts, cont
     assert scripts.install_of(f"gs://data/scripts/{'0' * 64}.tar.gz") is None
 
 
-def test_an_archive_that_cannot_be_unpacked_here_fails_the_job_and_says_why(
+def test_an_archive_that_cannot_be_unpacked_fails_the_job_with_the_reason(
     scripts: Scripts, tmp_path: Path
 ) -> None:
     uri = put(scripts.buckets, packed(tmp_path / "project"))

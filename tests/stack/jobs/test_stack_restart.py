@@ -16,7 +16,7 @@ from .conftest import container, is_held, stand_alone
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stack_that_is_told_to_end_ends_its_replicas_and_exits_with_0(tmp_path: Path, number: int) -> None:
+def test_a_signalled_stack_ends_its_replicas_and_exits_with_0(tmp_path: Path, number: int) -> None:
     (tmp_path / "buckets" / "b").mkdir(parents=True)
     held = tmp_path / "buckets" / "b" / "held"
     with stand_alone(tmp_path) as (process, stack):
@@ -28,7 +28,7 @@ def test_a_stack_that_is_told_to_end_ends_its_replicas_and_exits_with_0(tmp_path
 
 
 @pytest.mark.slow
-def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an_internal_error(
+def test_a_job_whose_stack_was_killed_runs_again_as_after_an_internal_error(
     tmp_path: Path, start: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     with stand_alone(tmp_path) as (process, stack):

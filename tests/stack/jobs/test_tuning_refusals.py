@@ -1,4 +1,4 @@
-"""What is wrong with a study, all at once and each with its path, without a socket."""
+"""The faults of a study, all at once and each with its path, without a socket."""
 
 import copy
 from datetime import UTC, datetime

@@ -13,18 +13,6 @@ from .conftest import stand_alone
 from .studies import ended, study, until
 
 
-def test_a_study_goes_on_after_the_stack_was_stopped(start: Callable[..., Any]) -> None:
-    with start(grace_s=0.1) as stack:
-        body = "report(x, 1)\nif trial == 2: wait('go')"
-        name = study(stack, body, parallel_trial_count=1, max_trial_count=3).name
-        until(stack, name, lambda job: len(job.trials) == 2 and job.trials[1].state.name == "ACTIVE")
-    with start() as stack:
-        (stack.buckets / "go").touch()
-        done = ended(stack, name)
-        assert done.state.name == "JOB_STATE_SUCCEEDED"
-        assert [trial.state.name for trial in done.trials] == ["SUCCEEDED"] * 3
-
-
 @pytest.mark.slow
 def test_a_killed_stack_runs_no_ended_trial_again_and_leaves_no_measurement_twice(
     tmp_path: Path, start: Callable[..., Any]

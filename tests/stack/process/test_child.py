@@ -35,7 +35,7 @@ def run(guard: ProcessGuard, program: str, env: dict[str, str] | None = None) ->
     return asyncio.run(ran()), heard
 
 
-def test_every_line_arrives_in_order_before_the_end_is_told(guard: ProcessGuard) -> None:
+def test_every_line_arrives_in_order_before_the_end(guard: ProcessGuard) -> None:
     code, heard = run(guard, "import sys; [print(i) for i in range(20000)]; sys.exit(3)")
     assert code == 3
     assert heard == [(Stream.STDOUT, str(i).encode()) for i in range(20000)]

@@ -44,7 +44,7 @@ def pids_of(parent: "subprocess.Popen[str]") -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
-def test_whatever_ends_the_parent_ends_its_whole_tree_and_the_watcher(
+def test_any_signal_that_ends_the_parent_ends_its_tree_and_the_watcher(
     parent: "subprocess.Popen[str]", number: int
 ) -> None:
     pids = pids_of(parent)

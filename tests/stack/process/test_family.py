@@ -1,4 +1,4 @@
-"""Which processes are a stack's, while they start.
+"""The processes of a stack, while they start.
 
 The kernel's window between two programs is some microseconds long, so what /proc shows in it is given here.
 """

@@ -55,7 +55,7 @@ def test_of_a_line_that_is_overwritten_the_last_version_is_read(
     assert read + cutter.close() == lines
 
 
-def test_a_pipe_that_stays_open_in_silence_is_left_with_all_that_was_written_heard(pipe: Pipe) -> None:
+def test_a_pipe_that_stays_open_in_silence_is_left_after_all_its_lines(pipe: Pipe) -> None:
     heard: list[bytes] = []
 
     async def work() -> None:

@@ -56,7 +56,7 @@ def test_topics_subscriptions_and_unacknowledged_messages_come_back_after_a_kill
         assert int(after.publish(topic, "new", wanted="yes")[0]) > int(ids[-1])
 
 
-def test_the_emulator_ends_when_it_is_told_to(tmp_path: Path) -> None:
+def test_the_emulator_ends_cleanly_on_sigterm(tmp_path: Path) -> None:
     with running(tmp_path) as (process, clients):
         clients.topic()
         process.terminate()

@@ -69,7 +69,7 @@ def _with(word: str) -> list[int]:
     ]
 
 
-def test_a_program_ends_with_its_launcher_whatever_it_does_to_its_init(user: User, word: str) -> None:
+def test_a_program_that_tampers_with_its_init_still_ends_with_its_launcher(user: User, word: str) -> None:
     with user.folder() as folder:
         runner = Path(__file__).with_name("confined.py")
         with user.start(

@@ -110,7 +110,7 @@ def test_only_its_owner_may_enter_a_state_folder_even_one_that_was_open(tmp_path
 
 
 @pytest.mark.parametrize("pair", ["[]", "{}"])
-def test_json_that_is_nested_too_deeply_is_refused_by_the_services_and_kept_as_text_in_logs(
+def test_json_nested_too_deeply_is_refused_by_services_and_kept_as_text_in_logs(
     pair: str,
 ) -> None:
     begin, end = ('{"a":', "}") if pair == "{}" else ("[", "]")

@@ -31,7 +31,7 @@ def test_a_folder_without_a_stack_is_reported_with_the_command_that_starts_one(t
         environment_on(tmp_path / "my state")
 
 
-def test_a_stopped_stack_is_told_from_one_that_was_killed_or_never_ran(
+def test_a_stopped_stack_is_distinguished_from_one_that_was_killed_or_never_ran(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = tmp_path / ".trainmaster"

@@ -28,7 +28,7 @@ def test_a_claimed_folder_is_refused_to_others_and_free_after_close(tmp_path: Pa
     StateFolder(tmp_path / "state").close()
 
 
-def test_an_owner_that_stops_is_told_from_one_that_was_killed_until_the_next_has_started(
+def test_a_stopped_owner_is_distinguished_from_a_killed_one_until_the_next_start(
     tmp_path: Path,
 ) -> None:
     stopped = StateFolder(tmp_path)

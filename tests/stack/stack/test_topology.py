@@ -18,7 +18,7 @@ def read(path: Path) -> object:
     return read_topology(path, project="p1", region="europe-west4")
 
 
-def test_the_projects_own_topology_says_what_is_deployed() -> None:
+def test_the_deployed_topology_is_read() -> None:
     topology = read_topology(
         ROOT / "trainmaster" / "deploy" / "topology.yaml", project="p1", region="europe-west4"
     )

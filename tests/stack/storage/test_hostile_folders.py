@@ -101,7 +101,7 @@ def test_a_file_with_a_megabyte_of_data_and_many_holes_takes_half_a_second_at_mo
     assert time.thread_time() - began_s < 0.5
 
 
-def test_a_digest_that_is_no_longer_wanted_ends(tmp_path: Path) -> None:
+def test_a_digest_ends_when_it_is_no_longer_wanted(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     with (tmp_path / "file").open("rb") as file:
         assert digest_of(file.fileno(), lambda: False) is None

@@ -127,7 +127,7 @@ def test_a_directory_is_served_by_one_process_at_a_time(tmp_path: Path) -> None:
         Storage(dir=tmp_path)
 
 
-def test_generations_grow_across_restarts_whatever_the_clock_says(tmp_path: Path) -> None:
+def test_generations_grow_across_restarts_even_if_the_clock_is_behind(tmp_path: Path) -> None:
     with serve(tmp_path) as url, client_of(url) as client:
         client.create_bucket("bucket").blob("a").upload_from_string("x")
     ahead = 4_000_000_000_000_000

@@ -8,13 +8,14 @@ import pytest
 
 from tests.client.recording import service, status
 from tests.client.served import Served, run_record, served_context
+from tests.client.served import Served, deployment, run_record
 from tests.client.submission.test_examination import TERMS
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.submission.examination import Examination
 from trainmaster.client.submission.send import Sent, is_refused, problems_of, recorded, upload
 from trainmaster.client.submission.source import Source
-from trainmaster.orchestrator.core.names import message_status_object
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, message_status_object
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
 
 SUBMITTERS = 6
@@ -79,6 +80,7 @@ def test_the_run_of_the_same_text_that_has_not_ended_is_named(served: Served) ->
 
 def test_a_used_key_is_refused_before_anything_is_packed_into_the_bucket(served: Served) -> None:
     (served.folder / "fit.py").write_text("print(1)\n")
+    served.write("ledger", DEPLOYMENT_OBJECT, deployment())
     key = message_status_object(message_id="", idempotency_key="used")
     used = {"schema": "drop_status.v1", "state": "succeeded", "run_id": run_id_of_message_key("used")}
     served.write("ledger", key, used)

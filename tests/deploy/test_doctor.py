@@ -228,6 +228,10 @@ def test_permissions_that_cannot_be_tested_are_judged_by_the_binding(
     cloud.policy = {"bindings": [{"role": "roles/pubsub.publisher", "members": [MEMBER]}]}
     with run(cloud) as questions:
         assert finding_of_tick(deployment, questions, "topic")[0] is Verdict.OK
+    cloud.has_token = False
+    with run(cloud) as questions:
+        verdict, text = finding_of_tick(deployment, questions, "topic")
+    assert (verdict, "judged by its bindings only" in text) == (Verdict.OK, True)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """The local user's tools and the functions reach a running stack, each as its own principal."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
 from .project import ROOT, Project
@@ -53,43 +51,7 @@ def test_gcloud_uses_the_stack_after_one_command_and_without_an_account(
     assert not (tmp_path / ".config").exists()
 
 
-def test_a_program_that_names_no_endpoint_uses_the_stack_through_the_gateway(
-    project: Project, tmp_path: Path
-) -> None:
-    program = """
-import google.auth, json
-from google.cloud import aiplatform, storage
-aiplatform.init(location="us-central1")
-jobs = aiplatform.CustomJob.list()
-print(json.dumps([google.auth.default()[1], [each.name for each in storage.Client().list_buckets()]]))
-"""
-    printed = in_shell(project, tmp_path, f"{sys.executable} -c '{program}'", "--gateway")
-    found, buckets = json.loads(printed)
-    assert found == project.id
-    assert {project.inbox, project.ledger, project.models} <= set(buckets)
-
-
 def test_what_names_a_token_is_readable_to_its_owner_alone(project: Project) -> None:
     token = (project.state / "user" / "access-token").read_text()
     assert (project.state / "user").stat().st_mode & 0o777 == 0o700
     assert token not in (project.state / "stack.env").read_text()
-
-
-@pytest.mark.parametrize(
-    ("function", "held"), [("on-tick", ["aiplatform.customJobs.create"]), ("on-data-arrived", [])]
-)
-def test_a_function_is_a_principal_with_an_account_of_its_own(
-    project: Project, function: str, held: list[str]
-) -> None:
-    environment = project.function_processes(function)[0].environ()
-    root = f"http://{environment['GCE_METADATA_HOST']}/computeMetadata/v1/instance/service-accounts/default"
-    with httpx.Client(headers={"Metadata-Flavor": "Google"}, timeout=60) as client:
-        assert client.get(f"{root}/email").text == f"tm-{function}@{project.id}.iam.gserviceaccount.com"
-        token = client.get(f"{root}/token").json()["access_token"]
-    asked = httpx.post(
-        f"{project.env['IAM_EMULATOR_HOST']}/v1/projects/{project.id}:testIamPermissions",
-        json={"permissions": ["aiplatform.customJobs.create", "aiplatform.endpoints.create"]},
-        headers={"Authorization": f"Bearer {token}"},
-        timeout=60,
-    )
-    assert asked.json().get("permissions", []) == held

@@ -1,7 +1,7 @@
 """The codelabs' programs in examples/codelabs run here as they are, whichever client creates the job.
 
 In every run of the tests a small network stands for ResNet50, and requests alone ask for the programs; with
-TRAINMASTER_TEST_CODELABS=1 ResNet50 is trained too, and the programs are asked for in every way, in about ten minutes.
+TRAINMASTER_TEST_CODELABS=1 ResNet50 is trained too, from requests and with the SDK, in about ten minutes.
 """
 
 import json
@@ -18,8 +18,6 @@ import numpy as np
 import pytest
 import yaml
 from google.auth.credentials import AnonymousCredentials
-from google.cloud.aiplatform_v1.types import CustomJobSpec, JobState
-from google.protobuf.json_format import MessageToDict
 
 from tests.networks import SMALL_NETWORK
 
@@ -30,7 +28,6 @@ DEADLINE_S = 900 if THOROUGH else 300
 TRIALS = 2 if THOROUGH else 1
 pytestmark = [pytest.mark.slow(seconds=60), pytest.mark.timeout(DEADLINE_S + 120)]
 
-GCLOUD = shutil.which("gcloud")
 CODELABS = ROOT / "examples" / "codelabs"
 REQUESTS = {
     name: yaml.safe_load((CODELABS / name / "request.yaml").read_text())
@@ -224,74 +221,3 @@ if THOROUGH:
         for number in ("1", "2"):
             assert "saved_model.pb" in names_below(project, f"{base}/{number}/model")
         assert all(0 <= each.final_measurement.metrics[0].value <= 1 for each in job.trials)
-
-
-if THOROUGH and GCLOUD is not None:
-    # Not collected on a machine without gcloud: nothing there can say whether it would pass.
-
-    def gcloud(project: Project, tmp_path: Path, *words: str, config: dict[str, Any]) -> dict[str, Any]:
-        """What gcloud prints of the job that it creates from a configuration."""
-        (tmp_path / "config.json").write_text(json.dumps(config))  # JSON is YAML
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(tmp_path),
-            "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
-            "CLOUDSDK_CORE_PROJECT": project.id,
-            "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-            "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
-            "CLOUDSDK_AI_REGION": project.region,
-            "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
-            "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{project.env['VERTEX_EMULATOR_HOST']}/",
-        }
-        command = [str(GCLOUD), "ai", *words, "--display-name=codelab", "--format=json"]
-        command.append(f"--config={tmp_path / 'config.json'}")
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-    def camel_cased(spec: CustomJobSpec) -> dict[str, Any]:
-        found: dict[str, Any] = MessageToDict(CustomJobSpec.pb(spec))
-        return found
-
-    def test_multi_worker_training_goes_from_gcloud_to_a_model_in_the_bucket(
-        project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
-    ) -> None:
-        forget_models(project)
-        replica = pool(
-            images["multi_worker"], variables, [*SMALL["multi_worker"], f"--model_dir={FIXED_URI}"]
-        )
-        config = camel_cased(CustomJobSpec(worker_pool_specs=[replica, replica]))
-        name = gcloud(project, tmp_path, "custom-jobs", "create", config=config)["name"]
-        project.eventually(
-            lambda: project.vertex.get_custom_job(name=name).state == JobState.JOB_STATE_SUCCEEDED,
-            f"success of {name}",
-            deadline_s=DEADLINE_S,
-        )
-        assert_both_saved(project)
-
-    def test_tuning_goes_from_gcloud_to_a_model_of_each_trial(
-        project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
-    ) -> None:
-        base = f"gs://{project.models}/codelab-gcloud"
-        trial = CustomJobSpec(worker_pool_specs=[pool(images["tuning"], variables, SMALL["tuning"])])
-        trial.base_output_directory.output_uri_prefix = base
-        parameters = [
-            {"parameterId": "learning_rate", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1},
-             "scaleType": "UNIT_LOG_SCALE"},
-            {"parameterId": "momentum", "doubleValueSpec": {"minValue": 0, "maxValue": 1}},
-            {"parameterId": "num_units", "discreteValueSpec": {"values": [64, 128, 512]}},
-        ]  # fmt: skip
-        study = {"metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}], "parameters": parameters}
-        config = {"studySpec": study, "trialJobSpec": camel_cased(trial)}
-        words = ("hp-tuning-jobs", "create", "--max-trial-count=2", "--parallel-trial-count=2")
-        name = gcloud(project, tmp_path, *words, config=config)["name"]
-        project.eventually(
-            lambda: (
-                project.vertex.get_hyperparameter_tuning_job(name=name).state == JobState.JOB_STATE_SUCCEEDED
-            ),
-            f"success of {name}",
-            deadline_s=DEADLINE_S,
-        )
-        for number in ("1", "2"):
-            assert "saved_model.pb" in names_below(project, f"{base}/{number}/model")

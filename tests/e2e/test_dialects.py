@@ -67,36 +67,3 @@ def test_a_custom_jobs_file_dropped_as_it_is_trains_the_model_of_its_name(projec
     pools = job.job_spec.worker_pool_specs
     assert [list(each.container_spec.args) for each in pools] == [["--epochs=30"], ["--epochs=2"]]
     assert [each.replica_count for each in pools] == [1, 2]
-
-
-def test_a_finished_job_as_the_client_prints_it_is_a_request_of_its_own(project: Project) -> None:
-    whole = {"displayName": "line-again", "jobSpec": spec(project), "labels": {"team": "vision"}}
-    generation = project.upload("requests/first.json", json.dumps(whole))
-    first = project.record(project.final_status("requests/first.json", generation)["run_id"])
-    job = assert_trained(project, first, model_name="line-again")
-    generation = project.upload("requests/again.json", CustomJob.to_json(job))
-    status = project.final_status("requests/again.json", generation)
-    assert any("an earlier job; ignored" in problem for problem in status["problems"])
-    again = assert_trained(project, project.record(status["run_id"]), model_name="line-again")
-    assert again.name != job.name
-    assert again.job_spec.worker_pool_specs == job.job_spec.worker_pool_specs
-    assert dict(again.labels) == {**job.labels, "trainmaster_run_id": status["run_id"]}
-
-
-def test_a_fault_in_pool_2_of_a_dropped_file_is_told_with_its_path_in_the_text(project: Project) -> None:
-    faulty = snake_cased(spec(project))
-    faulty["worker_pool_specs"].append(snake_cased(pool(project, "--epochs=1")))
-    faulty["worker_pool_specs"][2]["container_spec"]["image_uri"] = "no image"
-    faulty["worker_pool_specs"][2]["machine_spec"]["machin_type"] = "n1-standard-4"
-    before = set(project.all_jobs())
-    project.drop("requests/faulty-pool.yaml", yaml.safe_dump(faulty, sort_keys=False))
-    status = project.final_status("requests/faulty-pool.yaml")
-    assert status["state"] == "rejected"
-    report = project.document(project.ledger, f"rejected/{status['run_id']}.json")
-    assert report is not None
-    faults = {fault["path"]: fault for fault in report["faults"]}
-    assert faults["$.worker_pool_specs[2].container_spec.image_uri"]["found"] == "'no image'"
-    assert (
-        faults["$.worker_pool_specs[2].machine_spec.machin_type"]["repair"] == "did you mean 'machine_type'?"
-    )
-    assert set(project.all_jobs()) == before

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -101,27 +100,6 @@ def test_a_function_that_lacks_a_grant_is_refused_until_it_has_it_again(project:
             "a refusal in the log",
         )
     assert project.final_status("requests/denied.json")["state"] == "succeeded"
-
-
-def reason_of_waiting(project: Project, name: str) -> str | None:
-    """Why the run of a drop waits; None while it does not."""
-    status = project.status(name) or {}
-    return str(status["reason"]) if status.get("state") == "waiting" else None
-
-
-def test_without_the_right_to_create_jobs_runs_wait_with_the_repair_and_start_when_it_is_granted(
-    project: Project,
-) -> None:
-    member = f"serviceAccount:tm-on-*@{project.id}.iam.gserviceaccount.com"
-    names = ["requests/first.json", "requests/second.json"]
-    with taken(project, member=member, role="*trainmaster_jobs", resource="*"):
-        for name in names:
-            project.upload(name, request(project.id))
-            reason = project.eventually(partial(reason_of_waiting, project, name), f"{name} waits")
-            assert "Permission 'aiplatform.customJobs." in reason
-            assert f"gcloud projects add-iam-policy-binding {project.id} " in reason
-    for name in names:
-        assert project.final_status(name)["state"] == "succeeded"
 
 
 def answer_to_a_trainer(project: Project) -> int:

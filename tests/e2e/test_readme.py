@@ -47,12 +47,6 @@ def test_every_make_target_of_the_readme_exists() -> None:
     assert named <= targets
 
 
-def test_every_file_that_the_readme_links_to_exists() -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / "README.md").read_text())
-    assert links
-    assert not [link for link in links if not (ROOT / link).exists()]
-
-
 def test_the_readmes_code_for_plain_files_makes_the_folder_to_write_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.command import trainmaster
 from trainmaster.deploy.stage import stage
 from trainstack.sandbox.probe import obstacle
 from trainstack.stack.images import provide
@@ -165,43 +163,3 @@ def test_no_teams_job_reads_or_changes_what_the_other_team_has(project: Project)
             == team.encode()
         )
         assert project.status(f"requests/{team}/forged.json") is None
-
-
-def test_the_command_submits_lists_and_cancels_in_the_folder_of_its_team(
-    project: Project, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.json").write_text(request(project.id, f"--wait-for=gs://{project.id}-data/never"))
-    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    where = ("--context", f"local:{project.state}")
-    alone = trainmaster("submit", "mine.json", *where, cwd=tmp_path, environment=environment)
-    assert (alone.status, "export TRAINMASTER_TEAM=" in alone.err) == (2, True)
-    speech = {**environment, "TRAINMASTER_TEAM": "speech"}
-    sent = trainmaster("submit", "mine.json", "-o", "name", *where, cwd=tmp_path, environment=speech)
-    run_id = sent.out.strip()
-    assert project.record(run_id)["source"]["object_name"] == "requests/speech/mine.json"
-
-    def is_listed() -> bool:
-        words = ("ls", "--team", "speech", "-o", "name", *where)
-        return run_id in trainmaster(*words, cwd=tmp_path, environment=speech).out.split()
-
-    project.eventually(is_listed, f"{run_id} in the list of speech")
-    done = trainmaster("cancel", run_id, *where, cwd=tmp_path, environment=environment)
-    assert done.status == 0, done.err
-
-
-def test_a_message_on_a_teams_own_topic_is_its_request(project: Project) -> None:
-    project.publish("requests-speech", b"model_nam: x", idempotency_key="mine")
-    project.eventually(
-        lambda: project.document(project.ledger, "status/keys/speech/mine.json") is not None,
-        "the message is answered",
-    )
-    status = project.document(project.ledger, "status/keys/speech/mine.json")
-    assert status is not None
-    assert (status["state"], status["team"]) == ("rejected", "speech")
-
-
-def test_a_drop_in_no_teams_folder_is_refused_with_the_folders_in_its_status(project: Project) -> None:
-    project.upload("requests/stray.json", request(project.id))
-    status = project.final_status("requests/stray.json")
-    assert status["state"] == "rejected"
-    assert "requests/vision/" in status["reason"]

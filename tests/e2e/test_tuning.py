@@ -7,12 +7,11 @@ from typing import Any
 import jsonschema
 import psutil
 import pytest
-import yaml
 from google.cloud.aiplatform_v1.types import JobState, Trial
 
 from trainstack.process.family import members
 
-from .project import ROOT, Project, image_uri, request
+from .project import ROOT, Project, request
 
 pytestmark = pytest.mark.slow
 
@@ -70,16 +69,6 @@ def assert_tuned(project: Project, record: dict[str, Any], *, trials: int) -> No
     assert record["model"]["metrics"]["loss"] == pytest.approx(final[best])
 
 
-def test_a_request_for_a_tuning_ends_with_the_best_trials_model_on_record(project: Project) -> None:
-    text = request(project.id, f"--epochs={EPOCHS}", tuning=tuning())
-    record = ended_run(project, "requests/tuning.yaml", text)
-    assert_tuned(project, record, trials=4)
-    assert all(each["measurements"] == EPOCHS for each in record["tuning"]["trials"])
-    rates = {each["parameters"]["rate"] for each in record["tuning"]["trials"]}
-    assert len(rates) == 4
-    assert all(0.001 <= rate <= 1.0 for rate in rates)
-
-
 def test_each_trial_may_be_a_chief_with_workers(project: Project) -> None:
     machine, start = {"machine": "n1-standard-4"}, "start-tuning"
     cluster = {"chief": machine, "workers": {"count": 1, **machine}}
@@ -100,62 +89,6 @@ def test_each_trial_may_be_a_chief_with_workers(project: Project) -> None:
     project.storage.bucket(project.models).blob(start).upload_from_string("go")
     project.final_status(name, generation)
     assert_tuned(project, project.record(run_id), trials=2)
-
-
-def test_a_file_for_gcloud_is_a_request_as_it_is(project: Project) -> None:
-    job = {
-        "displayName": "line",
-        "maxTrialCount": 3,
-        "parallelTrialCount": 3,
-        "studySpec": {
-            "algorithm": "GRID_SEARCH",
-            "metrics": [{"metricId": "loss", "goal": "MINIMIZE"}],
-            "parameters": [{"parameterId": "rate", "discreteValueSpec": {"values": [0.05, 0.1, 0.5]}}],
-        },
-        "trialJobSpec": {
-            "workerPoolSpecs": [
-                {
-                    "machineSpec": {"machineType": "n1-standard-4"},
-                    "replicaCount": 1,
-                    "containerSpec": {"imageUri": f"{image_uri(project.id)}:1", "args": ["--epochs=3"]},
-                }
-            ]
-        },
-    }
-    record = ended_run(project, "requests/gcloud.yaml", yaml.safe_dump(job))
-    assert_tuned(project, record, trials=3)
-    assert [each["parameters"]["rate"] for each in record["tuning"]["trials"]] == [0.05, 0.1, 0.5]
-    assert record["tuning"]["best_trial"]["parameters"] == {"rate": 0.5}
-
-
-def test_a_tuning_whose_trainer_reports_another_tag_says_so_in_the_record(project: Project) -> None:
-    content = tuning(metric="lost", max_trials=2, max_failed_trials=2)
-    record = ended_run(project, "requests/tag.yaml", request(project.id, "--epochs=2", tuning=content))
-    assert record["state"] == "failed"
-    assert {each["state"] for each in record["tuning"]["trials"]} == {"INFEASIBLE"}
-    assert "best_trial" not in record
-    assert "model" not in record
-    (problem,) = record["problems"]
-    assert problem.startswith("no trial reported the metric 'lost'; they reported 'loss'.")
-    assert "must report the metric under the id" in problem
-
-
-def test_a_tuning_whose_program_refuses_a_parameter_says_so_in_the_record(project: Project) -> None:
-    content = tuning(max_trials=1, parallel_trials=1, max_failed_trials=1, parameters={"rates": RATE})
-    name = "requests/refused.yaml"
-    generation = project.upload(name, request(project.id, "--epochs=2", tuning=content))
-    record = project.finished_record(project.final_status(name, generation)["run_id"])
-    assert record["state"] == "failed"
-    (trial,) = record["tuning"]["trials"]
-    assert "non-zero status of 2" in trial["infeasible_reason"]
-    told = trial["failure"]["message"]
-    assert told.startswith("the program rejected its arguments: ")
-    assert "unrecognized arguments: --rates=" in told
-    assert trial["failure"]["last_lines"][0].startswith("usage: ")
-    told = f"1 of 1 trials are infeasible; the first, trial 1, workerpool0-0: {told}"
-    assert record["failure"]["message"].startswith(told)
-    (problem,) = record["problems"]
-    assert problem.startswith("no trial is best: none reported 'loss' (1 infeasible)")
 
 
 def test_a_tuning_that_is_cancelled_on_vertex_ends_cancelled_with_no_process_left(project: Project) -> None:

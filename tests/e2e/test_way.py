@@ -2,12 +2,10 @@
 
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from http.client import HTTPConnection
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import jsonschema
 import pytest
@@ -87,55 +85,6 @@ def test_a_message_becomes_a_trained_model_on_record(project: Project) -> None:
     assert status["run_id"] == record["run_id"]
 
 
-def test_the_same_message_key_twice_is_one_run(project: Project) -> None:
-    for _ in range(2):
-        project.publish("trainmaster-requests", request(project.id).encode(), idempotency_key="twice")
-
-    def runs() -> list[dict[str, Any]]:
-        every = project.records().values()
-        return [each for each in every if each["source"].get("idempotency_key") == "twice"]
-
-    record = project.eventually(
-        lambda: next((each for each in runs() if each["state"] in ENDED), None), "the end of the keyed run"
-    )
-    assert len(runs()) == 1
-    assert_trained(project, record)
-
-
-def test_ten_deliveries_of_one_event_at_once_give_one_job_and_one_record(project: Project) -> None:
-    name = "requests/ten.yaml"
-    generation = project.upload(name, request(project.id))
-    blob = project.storage.bucket(project.inbox).get_blob(name)
-    body = json.dumps({**blob._properties, "bucket": project.inbox, "name": name}).encode()
-    headers = {
-        "ce-id": "forced-redelivery",
-        "ce-source": f"//storage.googleapis.com/projects/_/buckets/{project.inbox}",
-        "ce-specversion": "1.0",
-        "ce-type": "google.cloud.storage.object.v1.finalized",
-        "ce-time": blob.time_created.isoformat(),
-        "ce-subject": f"objects/{name}",
-        "ce-bucket": project.inbox,
-        "Content-Type": "application/json",
-    }
-    address = urlsplit(project.function_url("on-request-uploaded"))
-
-    def post(_number: int) -> int:
-        connection = HTTPConnection(address.hostname or "", address.port or 0, timeout=60)
-        try:
-            connection.request("POST", "/", body=body, headers=headers)
-            return connection.getresponse().status
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(10) as pool:
-        answers = list(pool.map(post, range(10)))
-    assert set(answers) <= {200, 500}  # done, or retried because another delivery is being handled
-    status = project.final_status(name, generation)
-    assert_trained(project, project.record(status["run_id"]))
-    same = [r for r in project.records().values() if r["source"].get("object_name") == name]
-    assert len(same) == 1
-
-
 def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_that_failed(
     project: Project,
 ) -> None:
@@ -162,61 +111,12 @@ def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_th
     assert "model" not in record
 
 
-def test_the_status_of_a_drop_says_how_its_run_goes_on_and_where_its_log_is(project: Project) -> None:
-    name, go = "requests/watched.yaml", f"gs://{project.models}/watched-may-end"
-    project.upload(name, request(project.id, f"--wait-for={go}"))
-    running = project.eventually(
-        lambda: _status_with_state(project, name, "running"), "the status says that it runs"
-    )
-    jsonschema.validate(running, schema("drop_status.v1"))
-    assert [running["job_name"]] == [job.name for job in project.jobs(running["run_id"])]
-    assert running["logs"]["project"] == project.id
-
-    def lines() -> list[object]:
-        return [entry.payload for entry in project.logging.list_entries(filter_=running["logs"]["filter"])]
-
-    project.eventually(lambda: "Job is running." in lines(), "the filter finds the job's log")
-    told = project.state / "logs" / "on-job-log.log"
-    project.eventually(lambda: running["run_id"] in told.read_text(), "the sink passed on that the job runs")
-    project.storage.bucket(project.models).blob("watched-may-end").upload_from_string("go")
-    ended = project.final_status(name)
-    jsonschema.validate(ended, schema("drop_status.v1"))
-    model = project.record(ended["run_id"])["model"]
-    assert (ended["state"], ended["model_uri"], ended["metrics"]) == (
-        "succeeded",
-        model["uri"],
-        model["metrics"],
-    )
-
-
 def _status_with_state(project: Project, name: str, state: str) -> dict[str, Any] | None:
     status = project.status(name)
     return status if status and status["state"] == state else None
 
 
-def test_what_is_not_under_requests_is_ignored_and_its_status_says_so(project: Project) -> None:
-    before = set(project.records())
-    names = ("notes.yaml", "old/requests/a.yaml", "requests/readme.txt")
-    for name in names:
-        project.upload(name, request(project.id))
-    for name in names:
-        project.eventually(partial(_status_with_state, project, name, "ignored"), f"{name} is ignored")
-    assert set(project.records()) == before
-
-
-def test_every_delivery_is_a_line_in_the_platforms_request_log(project: Project) -> None:
-    generation = project.upload("requests/logged.yaml", request(project.id))
-    status = project.final_status("requests/logged.yaml", generation)
-    event_id = project.record(status["run_id"])["source"]["event_id"]
-    project.eventually(
-        lambda: project.requests_to_functions(event_id) == [200], "the one delivery is in the request log"
-    )
-
-
 def test_a_shell_that_sources_stack_env_reaches_the_stack(project: Project, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     script = "from google.cloud import storage; print([b.name for b in storage.Client().list_buckets()])"
     command = f". {project.state}/stack.env && exec {sys.executable} -c {json.dumps(script)}"
     clean = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

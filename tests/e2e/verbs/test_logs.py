@@ -63,21 +63,3 @@ def test_a_run_is_watched_from_its_beginning(
     done = trainmaster("watch", "requests/watched.yaml")
     assert done.status == 0, done.err
     assert done.out.count("Record closed  succeeded: ") == 1
-
-
-@pytest.mark.parametrize("verb", ["logs", "watch", "download", "tensorboard", "study"])
-def test_an_unknown_run_is_not_found_and_the_next_command_is_named(
-    trainmaster: Trainmaster, stack: Project, verb: str
-) -> None:
-    done = trainmaster(verb, "unknown-run")
-    assert (done.status, done.out) == (3, "")
-    assert "trainmaster ls" in done.err
-
-
-@pytest.mark.parametrize("verb", ["logs", "watch", "download", "tensorboard", "study"])
-def test_a_stack_that_does_not_run_ends_the_verb_with_4(
-    trainmaster: Trainmaster, verb: str, tmp_path: Path
-) -> None:
-    done = trainmaster(verb, "some-run", "--context", f"local:{tmp_path}")
-    assert (done.status, done.out) == (4, "")
-    assert "trainmaster up" in done.err

@@ -67,37 +67,6 @@ def test_a_rule_is_applied_listed_fired_held_back_and_removed(
     )
 
 
-def test_an_order_takes_the_objects_so_far_and_leaves_none_of_them_to_the_next_tick(
-    trainmaster: Trainmaster, stack: Project, tmp_path: Path
-) -> None:
-    bucket = stack.storage.bucket(f"{PROJECT}-data")
-    watched = {"new_data": {"objects": f"gs://{bucket.name}/fresh/**", "min_objects": 4}}
-    asked = json.loads(request(PROJECT, "--tag=loss-${data.count}", model_name="fresh"))
-    file = tmp_path / "fresh.yaml"
-    file.write_text(json.dumps({"when": [watched, {"manual": {}}], "request": asked}))
-    assert trainmaster("rules", "apply", str(file)).out == "fresh accepted\n"
-
-    def lists(text: str) -> bool:
-        rows = trainmaster("rules", "ls").out.splitlines()
-        return any(row.startswith("fresh ") and text in row for row in rows)
-
-    for number in range(3):
-        bucket.blob(f"fresh/{number}").upload_from_string(b"x")
-    stack.eventually(lambda: lists("3 of 4 objects"), "the objects are listed")
-    run_id = trainmaster("rules", "fire", "fresh").out.strip()
-    assert stack.record(run_id)["request"]["document"]["args"] == ["--tag=loss-3"]
-    assert lists("0 of 4 objects")
-    bucket.blob("fresh/3").upload_from_string(b"x")
-    stack.eventually(lambda: lists("1 of 4 objects"), "the next object is listed")
-    stack.eventually(
-        lambda: not list(stack.storage.list_blobs(stack.ledger, prefix="arrivals/")),
-        "a tick has counted",
-        deadline_s=180,
-    )
-    assert lists("1 of 4 objects")
-    assert trainmaster("rules", "rm", "fresh", "--yes").status == 0
-
-
 def test_faulty_rules_are_refused_together_and_nothing_is_changed(
     trainmaster: Trainmaster, stack: Project, tmp_path: Path
 ) -> None:

@@ -1,8 +1,6 @@
 """`stack` and `context` show the stack that runs."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -23,19 +21,10 @@ def test_the_status_of_a_stack_is_its_variables_and_its_process(
     assert read_stack_env(shown.out) == stack.env
 
 
-def test_the_stack_of_the_folder_is_the_context(trainmaster: Trainmaster, stack: Project) -> None:
-    shown = trainmaster("context")
-    assert (shown.status, shown.out) == (0, f"local:{stack.state}\n")
-
-
 def test_a_replica_of_an_unknown_job_cannot_be_preempted(trainmaster: Trainmaster, stack: Project) -> None:
     refused = trainmaster("stack", "preempt", "404")
     assert (refused.status, refused.out) == (3, "")
     assert "locations/us-central1/customJobs/404 does not exist" in refused.err
-
-
-def test_a_run_of_the_shared_stack_has_a_model(trained: dict[str, Any]) -> None:
-    assert trained["model"]["uri"].startswith("gs://")
 
 
 def test_the_stack_publishes_what_it_is_in_its_ledger(stack: Project) -> None:
@@ -50,12 +39,3 @@ def test_the_stack_publishes_what_it_is_in_its_ledger(stack: Project) -> None:
     tokens = {path.read_text().strip() for path in (stack.state / "user").glob("access-token")}
     assert tokens
     assert not [token for token in tokens if token in json.dumps(document)]
-
-
-def test_in_a_folder_without_a_stack_the_verbs_say_how_to_start_one(
-    trainmaster: Trainmaster, tmp_path: Path
-) -> None:
-    for verb, printed in {"status": "", "env": "false\n"}.items():
-        refused = trainmaster("stack", verb, cwd=tmp_path)
-        assert (refused.status, refused.out) == (4, printed)
-        assert "Start one: trainmaster up --detach\n" in refused.err

@@ -181,22 +181,6 @@ def test_options_that_are_refused_start_nothing(folder: Path) -> None:
     assert not (folder / ".trainmaster").exists()
 
 
-def test_a_killed_stack_is_started_again_on_its_folder(folder: Path) -> None:
-    state, words = (
-        folder / ".trainmaster",
-        ("up", "--detach", "--console", "off", "--topology", str(quick_topology(folder))),
-    )
-    assert run(folder, *words).returncode == 0
-    killed = owner_of(state)
-    assert killed is not None
-    os.kill(killed, 9)
-    eventually(lambda: owner_of(state) is None, "the end of the killed stack")
-    assert (state / "stack.env").exists()
-    assert run(folder, *words).returncode == 0
-    assert owner_of(state) not in {None, killed}
-    assert environment_on(state)
-
-
 def test_a_policy_that_cannot_be_read_is_refused_when_the_stack_starts(folder: Path) -> None:
     path = quick_topology(folder)
     topology = yaml.safe_load(path.read_text())

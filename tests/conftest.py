@@ -1,4 +1,4 @@
-"""What holds for all tests: how Hypothesis draws, who comes first, and where leftovers are found."""
+"""Rules for all tests: how Hypothesis draws, who comes first, and where leftovers are found."""
 
 import gc
 import signal

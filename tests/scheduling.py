@@ -1,4 +1,4 @@
-"""Which test files follow each other on one worker: those that share a stack, so that no second worker starts it too."""
+"""Scheduling of test files: those that share a stack follow each other on one worker, so that no second one starts it too."""
 
 import re
 from pathlib import Path

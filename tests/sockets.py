@@ -1,4 +1,4 @@
-"""Where each socket was opened, for the report of a test that forgot to close one.
+"""The place where each socket was opened, for the report of a test that forgot to close one.
 
 `tracemalloc` would report the same for every object, but makes the tests of servers three times slower.
 """

@@ -1,4 +1,4 @@
-"""How the command ends: every error of the client with its status, and an output that cannot be written."""
+"""Exit statuses of the command: one for every error of the client, and for an output that cannot be written."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""Which replicas and trials a selection of a run's log may name."""
+"""Replicas and trials that a selection of a run's log may name."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What the command sends for a team: into its folder, and in no other way."""
+"""The command sends a team's files into the team's folder, and in no other way."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

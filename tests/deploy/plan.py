@@ -1,4 +1,4 @@
-"""What Terraform itself makes of trainmaster/deploy/topology.yaml and trainmaster/deploy/permissions.yaml, without a provider or a cloud."""
+"""The plan that Terraform itself makes of trainmaster/deploy/topology.yaml and trainmaster/deploy/permissions.yaml, without a provider or a cloud."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What `trainmaster doctor` expects of a deployment's teams, and what it makes of a grant that is missing."""
+"""`trainmaster doctor` checks the grants of a deployment's teams, and names a missing one."""
 
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What Terraform deploys is what the local stack starts, to the last name, filter, timeout and variable."""
+"""Terraform deploys what the local stack starts, to the last name, filter, timeout and variable."""
 
 from datetime import timedelta
 from pathlib import Path, PurePosixPath

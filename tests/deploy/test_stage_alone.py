@@ -1,4 +1,4 @@
-"""What is deployed, as it is deployed: the staged directory, its own requirements and nothing else.
+"""The staged directory runs with its own requirements and nothing else.
 
 An empty virtual environment with requirements.txt, functions-framework started on the staged directory once for
 each entry point, and one event of each kind, against the local stack's services; the stack's own functions are left out.

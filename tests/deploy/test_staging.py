@@ -1,4 +1,4 @@
-"""What is deployed: staged whole, light to import, and on its own."""
+"""The deployed source is staged whole, light to import, and self-contained."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What each team's account and members may do: Terraform's own grants, evaluated as Cloud Storage does."""
+"""Rights of each team's account and members: Terraform's own grants, evaluated as Cloud Storage does."""
 
 from collections.abc import Iterator
 from pathlib import Path

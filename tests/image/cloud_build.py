@@ -1,4 +1,4 @@
-"""What Cloud Build makes of cloudbuild.yaml: substitutions resolved, steps run one after the other.
+"""A simulated Cloud Build of cloudbuild.yaml: substitutions resolved, steps run one after the other.
 
 Source: https://cloud.google.com/build/docs/configuring-builds/substitute-variable-values, read 2026-11.
 Steps run on this machine, not in their images; `shims` holds the programs that those images would bring.

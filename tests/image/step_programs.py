@@ -1,4 +1,4 @@
-"""What the steps of cloudbuild.yaml find on the PATH in place of the programs in their images.
+"""Programs that the steps of cloudbuild.yaml find on the PATH in place of those in their images.
 
 The image keeps its name in the cloud throughout; only where it is pushed to and pulled from is a local registry.
 """

@@ -1,4 +1,4 @@
-"""What a registry posts about a push, as the message that Artifact Registry publishes."""
+"""A registry's report of a push becomes the message that Artifact Registry publishes."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What building takes of a machine, known before anything is built."""
+"""Tools and settings that building needs of a machine, known before anything is built."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the source shows is reported at its place, what it does not show is not followed, and neither is called ok."""
+"""Checks of the source report a fault at its place, say what they did not follow, and call neither ok."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a program must fit is read from every dialect, and from the Dockerfile beside the source."""
+"""Demands on a program are read from every dialect, and from the Dockerfile beside the source."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""When a smoke run is over, and who is ended then; plain processes play the replicas."""
+"""The end of a smoke run, and who is stopped then; plain processes play the replicas."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What Google's discovery documents say against a request or an answer of one of its REST APIs.
+"""Faults of a request or an answer of one of Google's REST APIs, by its discovery document.
 
 They are stricter than the clients' messages, which also take snake_case and the numbers of enums.
 Source of the forms: https://developers.google.com/discovery/v1/type-format and, for 64-bit integers in requests,

@@ -1,4 +1,4 @@
-"""What Terraform's Google provider says against a resource of the configuration, by its schema in provider.json."""
+"""Faults of a resource of the configuration, by the schema of Terraform's Google provider in provider.json."""
 
 import json
 from collections.abc import Iterator, Mapping

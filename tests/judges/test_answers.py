@@ -1,4 +1,4 @@
-"""Whatever the local stack answers over REST has the form that Google's discovery documents give it, and so has what it takes."""
+"""Requests and answers of the local stack over REST have the form that Google's discovery documents give them."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What Terraform's provider sends for our resources is what their APIs take, by Google's discovery documents."""
+"""Terraform's provider sends for our resources what their APIs take, by Google's discovery documents."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What the documents name exists, and the requests and rules that they show are valid."""
+"""Everything that the documents name exists, and the requests and rules that they show are valid."""
 
 import json
 import re

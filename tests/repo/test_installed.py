@@ -1,4 +1,4 @@
-"""What a user installs: the wheel in an empty environment, used in an empty folder outside the checkout."""
+"""The wheel in an empty environment, used in an empty folder outside the checkout."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What `gcloud builds submit` uploads, and every release archive, can be checked and tested: it has no .git."""
+"""The tree that `gcloud builds submit` uploads, like every release archive, can be checked and tested: it has no .git."""
 
 import os
 import shutil

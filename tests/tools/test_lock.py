@@ -1,4 +1,4 @@
-"""What is deployed is what was tested: the exported requirements against the lock."""
+"""The exported requirements have the versions of the lock, which the tests used."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What an open page costs in the cloud: storage operations for an hour of looks, against clients that count them."""
+"""Costs of an open page in the cloud: storage operations for an hour of looks, against clients that count them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Whatever users' texts hold, they are text on every page: no element, attribute or address comes from them."""
+"""Users' texts stay text on every page: no element, attribute or address comes from them."""
 
 import copy
 import json

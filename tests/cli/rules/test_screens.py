@@ -1,4 +1,4 @@
-"""What `rules` and `champions` print for people, and the rules' documents for programs."""
+"""Screens of `rules` and `champions` for people, and the rules' documents for programs."""
 
 import json
 import re

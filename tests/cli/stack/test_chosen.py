@@ -1,4 +1,4 @@
-"""Which stack `trainmaster stack status` and `env` use: the chosen one, else that of the folder or of a parent."""
+"""`trainmaster stack status` and `env` use the chosen stack, else that of the folder or of a parent."""
 
 import subprocess
 from pathlib import Path

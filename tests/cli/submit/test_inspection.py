@@ -1,4 +1,4 @@
-"""What `submit` reports about a script before it sends it."""
+"""`submit` warns of faults in a script before it sends it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `--image DIR` means here and in the cloud."""
+"""Options of `submit`: a folder as an image here and in the cloud, and the program's own arguments."""
 
 from pathlib import Path
 

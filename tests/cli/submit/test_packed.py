@@ -1,4 +1,4 @@
-"""What is said about a script's archive before it is uploaded."""
+"""Notes on a script's archive, printed before it is uploaded."""
 
 from pathlib import Path
 

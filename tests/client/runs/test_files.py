@@ -1,4 +1,4 @@
-"""Which run the name of a file means once others have the same name, on a real storage server."""
+"""The run that a file's name means once other files have the same name, on a real storage server."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which run a file on this machine means once a file of its name in another folder was submitted, too."""
+"""The run that a file on this machine means once a file of its name in another folder was submitted, too."""
 
 import hashlib
 from dataclasses import replace

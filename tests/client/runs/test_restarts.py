@@ -1,4 +1,4 @@
-"""How often Vertex AI tried a job again is shown, on real storage and logging servers."""
+"""Restarts of a job by Vertex AI are counted on every screen, on real storage and logging servers."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the options of `submit` change in a request, and the faults of their values; where two requests differ."""
+"""Changes that the options of `submit` make in a request, the faults of their values, and where two requests differ."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What is sent for a source and the options of `submit`, and every fault and doubt about it."""
+"""The request that `submit` sends for a source and its options, and every fault and doubt about it."""
 
 from dataclasses import replace
 from pathlib import Path

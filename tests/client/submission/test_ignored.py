@@ -1,4 +1,4 @@
-"""What git would not track: compared with git itself, and bounded whatever a .gitignore says."""
+"""Files that git would not track: compared with git itself, and bounded whatever a .gitignore says."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Each way in which `make setup` fails on a machine: one sentence with the repair, and no complete environment."""
+"""Failures of `make setup` on a machine: one sentence with the repair each, and no complete environment."""
 
 import ast
 import os

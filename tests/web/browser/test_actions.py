@@ -1,4 +1,4 @@
-"""What a person changes on a page happens, and is on record: a submission, a cancellation, a rollback, a replay."""
+"""Changes that a person makes on a page happen, and are on record: a submission, a cancellation, a rollback, a replay."""
 
 import re
 from pathlib import Path

@@ -218,7 +218,7 @@ def test_a_stack_that_was_killed_is_reported_as_gone(tmp_path: Path, settings: P
 
 
 @pytest.mark.parametrize("text", ["Local", "project", "project/", "/us-central1", "/"])
-def test_a_text_that_names_no_context_is_refused_with_the_forms(
+def test_an_invalid_context_is_refused_with_the_valid_forms(
     text: str, tmp_path: Path, settings: Path
 ) -> None:
     with pytest.raises(UnknownContext, match="PROJECT/REGION") as refused:

@@ -57,7 +57,7 @@ def test_each_metric_of_an_epoch_has_a_chart_with_a_series_for_each_replica() ->
     ]
 
 
-def test_values_that_are_no_numbers_give_no_points() -> None:
+def test_values_that_are_not_numbers_give_no_points() -> None:
     curves = Curves()
     hostile = [math.nan, math.inf, -math.inf, "1", None, True, [], {}, 10**400]
     curves.add([line(1, step(number, value)) for number, value in enumerate(hostile)])

@@ -144,6 +144,6 @@ def test_a_selected_tail_gets_new_lines(clients: Clients, run: Run, logged: Logg
 @pytest.mark.parametrize(
     "text", ["", "x", "2026-11-23T00:00:00Z", "2026-11-23T00:00:00~x", "~x", "2026-13-01T00:00:00Z~x"]
 )
-def test_another_text_is_no_cursor(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="expected the time and id of a line"):
         parse_cursor(text)

@@ -83,7 +83,9 @@ def once_started(served: Served, run_id: str, ended: dict[str, Any], settled: di
     return said.getvalue()
 
 
-def test_a_failure_is_said_once_with_the_cause_that_the_service_reads_after_the_end(served: Served) -> None:
+def test_a_failure_is_printed_once_with_the_cause_that_the_service_reads_after_the_end(
+    served: Served,
+) -> None:
     ended = run_record(run_id="broke", state="failed", failure={"message": "The replica exited."})
     failure = {"message": "workerpool0-0: KeyError: 'label'. The replica exited."}
     said = once_started(served, "broke", ended, ended | {"failure": failure, "completion": EXPLAINED})
@@ -191,7 +193,7 @@ def test_a_run_that_has_not_ended_in_time_ends_the_wait_with_5_and_its_state(ser
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "1w", "", "1e9", "99999999999"])
-def test_a_timeout_that_is_no_time_is_wrong_usage(served: Served, text: str) -> None:
+def test_an_invalid_timeout_is_wrong_usage(served: Served, text: str) -> None:
     done = served.trainmaster("wait", "slow", f"--timeout={text}")
     assert done.status == 2
     assert "for example 90s, 15m, 2h or 1d" in done.err
@@ -357,7 +359,7 @@ def test_a_service_that_is_gone_for_good_is_named_in_the_words_of_every_verb(
             wait_for_end(clients, RUN, on_change=lambda _: running.close())
 
 
-def test_the_problem_of_a_run_that_succeeded_with_a_model_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_problem_of_a_successful_run_with_a_model_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     problem = "the metric loss is nan: the training diverged"
     document = run_record("succeeded", problems=[problem])
     run = Run(document=document, record=decoded(RunRecord, document))

@@ -137,7 +137,7 @@ def test_what_is_pushed_is_recorded_by_digest(build: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("message", ["true", "exit 1", "echo elsewhere.example/trainer@sha256:0a"])
-def test_a_build_whose_image_has_no_digest_ends_and_tells_of_no_image(
+def test_a_build_whose_image_has_no_digest_ends_without_announcing_an_image(
     build: dict[str, Any], tmp_path: Path, message: str
 ) -> None:
     values = substitutions(build)

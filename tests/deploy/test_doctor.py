@@ -208,9 +208,7 @@ def test_permissions_are_tested_as_the_account(deployment: Deployment, run: Aski
     assert cloud.tokens_seen == {"Bearer t"}
 
 
-def test_a_bucket_that_is_not_there_is_said_and_no_binding_offered(
-    deployment: Deployment, run: Asking
-) -> None:
+def test_a_missing_bucket_is_reported_without_a_binding(deployment: Deployment, run: Asking) -> None:
     cloud = Cloud()
     cloud.held = 404
     with run(cloud) as questions:
@@ -255,7 +253,7 @@ def test_a_binding_of_something_else_or_under_a_condition_does_not_count(
     assert "gcloud pubsub topics add-iam-policy-binding trainmaster-notices" in text
 
 
-def test_what_cannot_be_tested_is_not_a_failure(deployment: Deployment, run: Asking) -> None:
+def test_a_permission_that_cannot_be_tested_is_not_a_failure(deployment: Deployment, run: Asking) -> None:
     cloud = Cloud()
     cloud.has_token = False
     cloud.policy = 403
@@ -282,7 +280,7 @@ NOBODY = ProbeSubscription(SubscriberClient.__new__(SubscriberClient), "none", "
 """One that could not watch, and so asks its client for nothing."""
 
 
-def test_without_a_witness_the_hop_is_open_and_the_missing_answer_a_failure(
+def test_without_a_probe_subscription_the_hop_is_unknown_and_a_missing_answer_is_a_failure(
     deployment: Deployment, logs: LoggingClient
 ) -> None:
     found = entry_findings(deployment, Probe(), logs, NOBODY)

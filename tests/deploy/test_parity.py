@@ -62,7 +62,7 @@ def test_the_functions_are_the_same(local: Topology) -> None:
         assert deployed["retry"] == function.retry
 
 
-def test_each_function_hears_of_the_same(local: Topology) -> None:
+def test_each_function_receives_the_same_events(local: Topology) -> None:
     for function in local.functions:
         trigger = plan()["triggers"][function.name]
         assert trigger["function"] == function.name
@@ -126,7 +126,7 @@ def test_a_lease_outlasts_the_function_and_an_event_is_redelivered_only_after_it
         assert deployed["subscription"]["ack_deadline_s"] >= deployed["timeout_s"]
 
 
-def test_what_is_kept_of_a_topic_is_the_same(local: Topology) -> None:
+def test_subscriptions_that_keep_messages_are_the_same(local: Topology) -> None:
     assert len(plan()["subscriptions"]) == len(local.subscriptions)
     for kept in local.subscriptions:
         ours = kept_subscription(kept)

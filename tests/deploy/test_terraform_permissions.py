@@ -73,7 +73,7 @@ def test_a_function_calls_something(function: str) -> None:
     assert {call.bucket for call in calls_of(TOPOLOGY["functions"][function]["entry_point"])} >= {"ledger"}
 
 
-def test_the_calls_that_are_known_by_heart_are_found() -> None:
+def test_well_known_calls_are_found() -> None:
     launch = calls_of("on_request_uploaded")
     assert {
         Call(name="VertexJobs.submit"),

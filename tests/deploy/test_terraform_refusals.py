@@ -111,7 +111,7 @@ def test_a_project_that_cannot_be_deployed_to_is_refused(
         ("a; rm -rf /", "--project is 'a; rm -rf /'"),
     ],
 )
-def test_what_is_no_project_is_refused(cloud: Cloud, project: str, said: str) -> None:
+def test_an_invalid_or_unknown_project_is_refused(cloud: Cloud, project: str, said: str) -> None:
     message = refused(cloud.up(project=project))
     assert (said in message, message.count("refused: ")) == (True, 1), message
 

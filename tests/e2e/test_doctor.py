@@ -136,7 +136,7 @@ def test_a_revoked_grant_is_named_with_the_command(deployed: Project) -> None:
     ) in told
 
 
-def test_what_cannot_be_checked_is_said_and_is_no_failure(deployed: Project) -> None:
+def test_a_check_that_cannot_run_is_reported_and_is_not_a_failure(deployed: Project) -> None:
     refused = [
         {"permission": "iam.serviceAccounts.getAccessToken", "resource": "*"},
         {"permission": "resourcemanager.projects.getIamPolicy", "resource": "*"},
@@ -182,7 +182,7 @@ def test_a_function_that_does_not_answer_is_named(deployed: Project) -> None:
     assert findings["the sink forwards it"].startswith("ok")
 
 
-def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> None:
+def test_a_function_that_fails_is_reported_in_its_own_words(tmp_path: Path) -> None:
     """The policy that it was deployed with cannot be used; the log entry needs none."""
     policy = tmp_path / "policy.yaml"
     policy.write_text("schema: policy.v1\nimages: none\n")

@@ -45,7 +45,7 @@ def test_a_deletion_is_published() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b'{"events": 1}', b'{"events": ["push"]}', b"\xff", b"[" * 100_000]
 )
-def test_what_is_no_envelope_is_refused(body: bytes) -> None:
+def test_a_body_that_is_not_an_envelope_is_refused(body: bytes) -> None:
     with pytest.raises(BadEnvelopeError):
         messages_of(body, host=HOST)
 

@@ -61,7 +61,7 @@ def test_a_failed_build_pushes_nothing(project: Project, worker: Worker) -> None
     assert catalog(project.env["TRAINMASTER_REGISTRY"]) == []
 
 
-def test_only_the_registry_itself_is_heard(project: Project) -> None:
+def test_only_the_registrys_own_notifications_are_accepted(project: Project) -> None:
     config = project.state / "registry" / "config.yml"
     url = json.loads(config.read_text())["notifications"]["endpoints"][0]["url"]
     request = urllib.request.Request(url, data=b'{"events": []}', method="POST")

@@ -46,7 +46,7 @@ def test_json_lines_say_the_same() -> None:
     assert (findings[0]["path"], findings[0]["line"]) == ("tests/inspect/trees/metric_tag/faulty.py", 13)
 
 
-def test_warnings_alone_are_no_failure(tmp_path: Path) -> None:
+def test_warnings_alone_exit_successfully(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import google.cloud.logging, os\ngoogle.cloud.logging.Client().setup_logging()\nos.environ['AIP_MODEL_DIR']\n"
     )
@@ -93,7 +93,7 @@ def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str],
         (("trainer", "--strict"), "No such option '--strict'"),
     ],
 )
-def test_what_cannot_be_is_refused_with_status_2(arguments: tuple[str, ...], words: str) -> None:
+def test_wrong_usage_is_refused_with_status_2(arguments: tuple[str, ...], words: str) -> None:
     done = inspected(*arguments)
     assert done.status == 2, done.out
     assert words in done.err

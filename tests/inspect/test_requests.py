@@ -103,7 +103,7 @@ def test_a_legacy_study_without_a_tag_has_the_default_one(tmp_path: Path) -> Non
     assert read_request(path).metrics == ("training/hptuning/metric",)
 
 
-def test_a_custom_job_is_no_study(tmp_path: Path) -> None:
+def test_a_custom_job_is_not_a_study(tmp_path: Path) -> None:
     path = tmp_path / "job.json"
     spec = {"imageUri": "gcr.io/p/i", "command": ["python", "train.py"]}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": spec}
@@ -136,7 +136,7 @@ def test_every_example_of_a_request_is_understood(path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_request_is_refused_in_plain_words(text: str, words: str, tmp_path: Path) -> None:
+def test_a_document_that_is_not_a_request_is_refused(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "request.yaml"
     path.write_text(text)
     with pytest.raises(Unusable) as refused:

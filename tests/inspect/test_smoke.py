@@ -159,7 +159,7 @@ if task == "chief":
     ],
     ids=["both write", "nobody writes", "worker fails", "killed"],
 )
-def test_what_went_wrong_is_reported(source: str, words: str, tmp_path: Path) -> None:
+def test_a_fault_of_the_program_is_reported(source: str, words: str, tmp_path: Path) -> None:
     errors = said(inspected(written(tmp_path, source), "--smoke", status=1), "error")
     assert any(words in error for error in errors), errors
 

@@ -71,7 +71,9 @@ def test_markup_in_a_label_is_shown_as_text(browser: Browser) -> None:
         (address(IDS[0], "cassava-20260309t120000-eb46bb303f"), 404, "does not exist"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(browser: Browser, query: str, status: int, said: str) -> None:
+def test_runs_that_cannot_be_compared_are_refused(
+    browser: Browser, query: str, status: int, said: str
+) -> None:
     answer = browser.get(query)
     assert answer.status_code == status
     assert said in answer.text

@@ -85,7 +85,7 @@ def test_a_page_that_stays_the_same_is_sent_once_with_signs_of_life() -> None:
     )
 
 
-def test_a_look_without_an_answer_is_said_and_its_page_is_sent_again() -> None:
+def test_a_look_without_an_answer_is_reported_and_its_page_is_sent_again() -> None:
     answered = threading.Event()
     looks: Iterator[Callable[[], bool]] = iter([lambda: True, lambda: answered.wait(DEADLINE_S)])
 

@@ -256,7 +256,7 @@ def test_every_answer_forbids_scripts_frames_and_caches_of_others() -> None:
 
 
 @pytest.mark.parametrize("choose", [stopped, nothing_runs])
-def test_a_lost_stack_is_said_in_plain_words_and_keeps_an_open_page(choose: Callable[[], Context]) -> None:
+def test_a_lost_stack_is_reported_and_keeps_an_open_page(choose: Callable[[], Context]) -> None:
     page = browser(choose=choose).get("/runs/some-id")
     assert page.status_code == 503
     assert 'data-fault="lost"' in page.text

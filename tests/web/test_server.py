@@ -101,7 +101,7 @@ def test_nothing_outside_the_static_folder_is_served(console: tuple[str, int], p
     assert (status, "<h1>No such page</h1>" in text) == (404, True)
 
 
-def test_clients_that_send_half_a_request_keep_nobody_else_waiting(console: tuple[str, int]) -> None:
+def test_clients_that_send_half_a_request_do_not_delay_others(console: tuple[str, int]) -> None:
     with contextlib.ExitStack() as held:
         for part in (
             b"GET / HT",

@@ -196,7 +196,7 @@ def test_the_document_is_the_one_that_the_command_prints(jobs: Jobs) -> None:
     assert found == json.loads(jobs.served.trainmaster("study", RUN, "-o", "json").out)
 
 
-def test_a_run_that_is_no_tuning_has_no_study(jobs: Jobs) -> None:
+def test_a_run_that_is_not_a_tuning_has_no_study(jobs: Jobs) -> None:
     with console_of(jobs.served.clients) as browser:
         answer = browser.get("/runs/plain/study")
     assert answer.status_code == 404

@@ -119,7 +119,7 @@ def test_the_largest_limit_is_not_suggested_again() -> None:
         (["--before", "1s"], 8),
     ],
 )
-def test_options_select_lines_and_none_selected_is_said(
+def test_options_select_lines_and_an_empty_selection_is_reported(
     logged: Logged, run: str, options: list[str], count: int
 ) -> None:
     done = logged.served.trainmaster("logs", run, *options)

@@ -98,7 +98,7 @@ def test_a_cut_list_says_how_to_continue_and_verbose_what_it_cost(served: Served
     assert served.trainmaster("ls", "--before", before, "-o", "name").out == "run-2\nrun-1\n"
 
 
-def test_an_empty_list_is_no_failure_and_says_so(served: Served) -> None:
+def test_an_empty_list_exits_successfully_and_says_so(served: Served) -> None:
     done = served.trainmaster("ls", "--model", "unknown")
     assert (done.status, done.out, done.err) == (0, "", "No run matches.\n")
 

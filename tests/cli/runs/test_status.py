@@ -183,7 +183,7 @@ def test_the_screen_of_a_tuning_names_its_study_also_after_a_failure() -> None:
     ("run_id", "said"),
     [("damaged", "The record of damaged is damaged"), ("old", "'run_record.v1', which this version")],
 )
-def test_a_record_that_cannot_be_read_is_said_to_be_so(served: Served, run_id: str, said: str) -> None:
+def test_a_record_that_cannot_be_read_is_reported(served: Served, run_id: str, said: str) -> None:
     done = served.trainmaster("status", run_id)
     assert (done.status, done.out) == (3, "")
     assert said in done.err

@@ -176,7 +176,7 @@ def test_a_log_that_cannot_be_read_is_a_problem_and_no_failure_of_the_command(se
     assert "problem      the log of the job cannot be read: " in done.out
 
 
-def test_what_is_missing_is_said_on_a_line_each(served: Served) -> None:
+def test_an_unknown_subject_names_the_lists_of_runs_and_of_champions(served: Served) -> None:
     said = served.trainmaster("why", "unknown").err.splitlines()
     assert [line.rpartition(": ")[2] for line in said] == ["trainmaster ls", "trainmaster champions ls"]
 

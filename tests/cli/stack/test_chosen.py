@@ -71,7 +71,7 @@ def test_without_a_stack_the_eval_fails_and_what_follows_it_does_not_run(
     assert subprocess.run(shell, capture_output=True, text=True, check=False).stdout == ""
 
 
-def test_the_help_is_no_failure(tmp_path: Path) -> None:
+def test_help_exits_successfully(tmp_path: Path) -> None:
     done = trainmaster("stack", "env", "--help", cwd=tmp_path, environment={"HOME": str(tmp_path)})
     assert done.status == 0
     assert "\nfalse\n" not in done.out

@@ -82,7 +82,7 @@ def test_control_characters_of_a_reason_do_not_reach_the_terminal() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no JSON", b"[]", b'{"id": 1, "time": "x"}', b"[" * 100_000])
-def test_a_message_that_is_no_notice_is_ignored(data: bytes) -> None:
+def test_a_message_that_is_not_a_notice_is_ignored(data: bytes) -> None:
     lines: list[str] = []
     news = News(lines.append)
     news.start()

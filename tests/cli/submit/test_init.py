@@ -89,7 +89,7 @@ def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert trainmaster("init", "file", cwd=tmp_path, environment=NO_VARIABLES).status == 2
     done = trainmaster("init", "file/below", cwd=tmp_path, environment=NO_VARIABLES)

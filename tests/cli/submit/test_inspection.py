@@ -80,7 +80,7 @@ def test_a_discrete_parameter_that_the_script_reads_as_an_int_is_warned_of_with_
     assert found[0].endswith("Read it with type=lambda text: int(float(text)).")
 
 
-def test_questions_that_only_a_smoke_run_answers_are_no_warnings(script: Path) -> None:
+def test_questions_that_only_a_smoke_run_answers_give_no_warnings(script: Path) -> None:
     survives = "from trainer import survive\nsurvive.run(build, data, settings=survive.settings_from())\n"
     assert warned(script, survives, TUNING) == []
 

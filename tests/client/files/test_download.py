@@ -231,7 +231,7 @@ def test_the_documents_that_counted_are_downloaded_and_a_false_manifest_is_a_fin
 
 
 @pytest.mark.parametrize("words", [["champion:unknown"], ["unknown"], ["failed"]])
-def test_what_has_no_model_is_not_found(served: Served, words: list[str]) -> None:
+def test_a_run_or_champion_without_a_model_is_not_found(served: Served, words: list[str]) -> None:
     served.write("ledger", "runs/failed.json", run_record("failed", run_id="failed"))
     done = served.trainmaster("download", *words)
     assert (done.status, done.out) == (3, "")

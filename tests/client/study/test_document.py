@@ -52,7 +52,7 @@ def test_a_run_and_its_job_have_the_same_study(jobs: Jobs) -> None:
     assert by_run["trials"][0]["measurements"][0] == {"step": 0, "value": 0.0}
 
 
-def test_what_is_no_tuning_is_refused(jobs: Jobs) -> None:
+def test_a_run_that_is_not_a_tuning_is_refused(jobs: Jobs) -> None:
     with pytest.raises(NotFound, match="plain is not a tuning"):
         found_by(jobs, "plain")
     with pytest.raises(Refused, match="hyperparameterTuningJobs/ID"):

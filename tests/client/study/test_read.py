@@ -96,7 +96,7 @@ def test_the_first_measurement_may_be_at_step_0_and_those_without_steps_are_coun
     assert steps(0, 0, 0) == [1, 2, 3]
 
 
-def test_what_is_no_finite_number_is_no_measurement() -> None:
+def test_values_that_are_not_finite_are_not_measurements() -> None:
     study = study_of(job(trials=[trial("1", loss=float("nan")), trial("2", loss=float("inf"))]))
     assert [each.measurements for each in study.trials] == [(), ()]
     assert study.best is None

@@ -136,7 +136,7 @@ def test_a_file_that_cannot_be_read_is_not_edited() -> None:
         ({"settings": ["model_name.x=1"]}, "there is no 'x' in 'm'"),
     ],
 )
-def test_what_options_cannot_change_is_refused(edits: dict[str, Any], said: str) -> None:
+def test_an_edit_that_options_cannot_make_is_refused(edits: dict[str, Any], said: str) -> None:
     with pytest.raises(Refused) as refused:
         examined(GCLOUD if "name" in edits else REQUEST, **edits)
     assert said in str(refused.value)

@@ -53,7 +53,9 @@ def test_a_file_without_edits_is_sent_as_it_is() -> None:
         ("model_name: m\n", "m.yaml", "m.yaml:1:1: $.cluster: missing"),
     ],
 )
-def test_what_cannot_be_submitted_says_why_and_what_takes_it(text: str, file: str, said: str) -> None:
+def test_a_file_that_submit_does_not_take_is_refused_with_the_right_verb(
+    text: str, file: str, said: str
+) -> None:
     assert said in examined(text, file).refusal
 
 
@@ -87,7 +89,7 @@ def test_the_examples_have_no_faults(example: Path) -> None:
         (b"a: 1\n" * 400_000, "the file is too large for a request"),
     ],
 )
-def test_what_is_no_request_is_one_clear_fault(content: bytes, said: str) -> None:
+def test_content_that_is_not_a_request_is_one_clear_fault(content: bytes, said: str) -> None:
     found = examination_of(Source(file="file.yaml", content=content), TERMS)
     assert found.kind == "request"
     (fault,) = found.faults

@@ -139,7 +139,7 @@ def test_in_an_image_of_its_own_a_script_may_be_of_a_newer_python(script: Path) 
         (b"if x:\n\x1b[31m\n", "cannot compile"),
     ],
 )
-def test_whatever_is_in_a_script_the_problem_is_said_in_printable_lines(
+def test_the_problem_of_a_script_is_printed_in_printable_lines(
     source: bytes, said: str, script: Path
 ) -> None:
     script.write_bytes(source)

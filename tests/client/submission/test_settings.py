@@ -78,7 +78,7 @@ def test_the_document_itself_stays_as_it_is() -> None:
         ("cluster[0]=1", "[0] is a place in a list, and there are keys: chief"),
     ],
 )
-def test_what_cannot_be_set_is_refused(text: str, said: str) -> None:
+def test_an_invalid_setting_is_refused(text: str, said: str) -> None:
     with pytest.raises(Refused) as refused:
         changed(text)
     assert said in str(refused.value)

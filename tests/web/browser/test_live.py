@@ -34,7 +34,7 @@ def test_an_upload_appears_on_the_overview_of_two_windows_without_a_reload(
         assert second.seen == Seen()
 
 
-def test_a_lost_connection_is_said_and_found_again(window: Window) -> None:
+def test_a_lost_connection_is_reported_and_restored(window: Window) -> None:
     page = window.open("/runs")
     expect(page.locator("#link-state")).to_have_text("live")
     page.context.set_offline(True)

@@ -28,8 +28,8 @@ from google.cloud.aiplatform_v1.types import CustomJob
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
+from bench.reckoning import STUB, stub_request, stub_uri  # noqa: E402
 from tests.e2e.project import Project, image_uri, running_project  # noqa: E402  # needs the line above
-from tests.e2e.reckoning import STUB, stub_request, stub_uri  # noqa: E402
 
 PROJECT = "bench-hostile"
 LONGER_S = 2.0

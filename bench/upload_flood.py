@@ -36,8 +36,8 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
+from bench.reckoning import STUB, Upload, count_files, reckoning, stub_request, stub_uri  # noqa: E402
 from tests.e2e.project import Project, running_project  # noqa: E402  # needs the line above
-from tests.e2e.reckoning import STUB, Upload, count_files, reckoning, stub_request, stub_uri  # noqa: E402
 
 PROJECT = "bench-flood"
 TAKER = "on-request-uploaded"

@@ -9,10 +9,10 @@ from typing import Any
 
 import psutil
 
+from bench.reckoning import custom_jobs, reckoned
 from bench.soaking.kills import FUNCTION
 from bench.soaking.traffic import ANY_END, Traffic
 from tests.e2e.project import Project
-from tests.e2e.reckoning import custom_jobs, reckoned
 from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, RUN_LABEL, SLOTS_PREFIX, WAITING_PREFIX
 
 GROWTH_MAX = 1.10

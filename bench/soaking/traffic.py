@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from bench.reckoning import Upload, stub_request
 from bench.soaking.kills import FUNCTION, REPLICA, kill_one
 from tests.e2e.project import Project, image_uri
-from tests.e2e.reckoning import Upload, stub_request
 
 PROJECT = "bench-soak"
 PAUSE_S = (0.05, 1.5)

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.client.served import ROOT, run_record, served_context
+from tests.client.served import run_record, served_context
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, trial, tuning_job
 from tests.command import Done, trainmaster
 from tests.ready_stack import announce
+from trainmaster.client.submission.terms import schema
 
 CLOUD = "some-project/us-central1"
 
@@ -74,8 +75,9 @@ def test_the_trials_are_a_table_whose_columns_are_whole_in_a_pipe(jobs: Jobs) ->
 
 
 def test_the_document_has_its_schema(jobs: Jobs) -> None:
-    schema = json.loads((ROOT / "schemas/study.v1.schema.json").read_text())
-    Draft202012Validator(schema).validate(json.loads(jobs.served.trainmaster("study", RUN, "-o", "json").out))
+    Draft202012Validator(schema("study.v1")).validate(
+        json.loads(jobs.served.trainmaster("study", RUN, "-o", "json").out)
+    )
 
 
 def test_the_request_of_the_best_trial_can_be_checked_and_submitted(jobs: Jobs) -> None:

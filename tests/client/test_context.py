@@ -189,9 +189,12 @@ def test_two_stacks_are_not_chosen_between_and_both_are_named(tmp_path: Path, se
         assert choose_context(f"local:{other}", {}, directory=tmp_path, settings=settings).state == other
 
 
-def test_without_a_stack_the_refusal_says_how_to_start_one(tmp_path: Path, settings: Path) -> None:
+@pytest.mark.parametrize("name", [None, "local", "local:DIR"])
+def test_without_a_stack_the_refusal_says_how_to_start_one(
+    name: str | None, tmp_path: Path, settings: Path
+) -> None:
     with pytest.raises(NoContext, match="trainmaster up --detach"):
-        choose_context(None, {}, directory=tmp_path, settings=settings)
+        choose_context(name and name.replace("DIR", str(tmp_path)), {}, directory=tmp_path, settings=settings)
 
 
 @pytest.mark.parametrize("name", [None, "local", "local:."])
@@ -264,9 +267,3 @@ def test_the_buckets_of_a_project_are_those_of_the_topology() -> None:
 def test_a_refused_name_says_what_took_it(tmp_path: Path, settings: Path) -> None:
     with pytest.raises(UnknownContext, match="no context 'foo', chosen by trainmaster context use"):
         choose_context("foo", {}, directory=tmp_path, settings=settings, named_by="trainmaster context use")
-
-
-@pytest.mark.parametrize("name", [None, "local", "local:DIR"])
-def test_where_no_stack_runs_there_is_no_context(name: str | None, tmp_path: Path, settings: Path) -> None:
-    with pytest.raises(NoContext):
-        choose_context(name and name.replace("DIR", str(tmp_path)), {}, directory=tmp_path, settings=settings)

@@ -1,6 +1,5 @@
 """A deployment is read from its ledger; what cannot be read says which version to use, or what to do."""
 
-import json
 from typing import Any
 
 import pytest
@@ -9,11 +8,12 @@ from jsonschema import Draft202012Validator
 from tests.client.served import PROJECT, ROOT, Served
 from trainmaster.client.deployment import deployment_document, read_deployment
 from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.submission.terms import schema
 from trainmaster.deploy.names import topology_of
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.version import VERSION
 
-SCHEMA = json.loads((ROOT / "schemas" / "deployment.v1.schema.json").read_text())
+SCHEMA = schema("deployment.v1")
 POLICY = (ROOT / "functions" / "policy.yaml").read_bytes()
 PRICES = (ROOT / "functions" / "prices.yaml").read_bytes()
 

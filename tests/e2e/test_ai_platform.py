@@ -1,6 +1,5 @@
 """An unchanged config.yaml of AI Platform Training trains and is recorded."""
 
-import json
 from typing import Any
 
 import jsonschema
@@ -8,7 +7,9 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import JobState
 
-from .project import ROOT, Project, image_uri
+from trainmaster.client.submission.terms import schema
+
+from .project import Project, image_uri
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +31,8 @@ def ended_run(project: Project, name: str, content: str) -> tuple[dict[str, Any]
     generation = project.upload(name, content)
     status = project.final_status(name, generation)
     record = project.record(status["run_id"])
-    for document, schema in ((status, "drop_status.v1"), (record, "run_record.v2")):
-        jsonschema.validate(document, json.loads((ROOT / "schemas" / f"{schema}.schema.json").read_text()))
+    for document, name_of_schema in ((status, "drop_status.v1"), (record, "run_record.v2")):
+        jsonschema.validate(document, schema(name_of_schema))
     return status, record
 
 

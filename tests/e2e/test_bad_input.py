@@ -7,7 +7,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from .project import ROOT, Project, request
+from trainmaster.client.submission.terms import schema
+
+from .project import Project, request
 
 pytestmark = pytest.mark.slow
 
@@ -70,9 +72,7 @@ def test_a_faulty_upload_is_reported_acknowledged_and_submits_nothing(faulty: An
     report = project.document(project.ledger, f"rejected/{status['run_id']}.json")
     assert report is not None
     assert status["report_uri"] == f"gs://{project.ledger}/rejected/{status['run_id']}.json"
-    jsonschema.validate(
-        report, json.loads((ROOT / "schemas" / "rejection_report.v1.schema.json").read_text())
-    )
+    jsonschema.validate(report, schema("rejection_report.v1"))
     paths = [fault["path"] for fault in report["faults"]]
     for path in CASES[faulty]:
         assert any(found.startswith(path) for found in paths), report

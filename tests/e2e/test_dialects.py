@@ -8,7 +8,9 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import CustomJob, JobState
 
-from .project import ROOT, Project, image_uri
+from trainmaster.client.submission.terms import schema
+
+from .project import Project, image_uri
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +46,7 @@ def snake_cased(value: Any) -> Any:
 
 def assert_trained(project: Project, record: dict[str, Any], *, model_name: str) -> CustomJob:
     """The job of the run, whose record names the model that its chief wrote."""
-    jsonschema.validate(record, json.loads((ROOT / "schemas/run_record.v2.schema.json").read_text()))
+    jsonschema.validate(record, schema("run_record.v2"))
     assert record["state"] == "succeeded", record
     assert record["request"]["model_name"] == model_name
     assert record["model"]["uri"] == f"gs://{project.models}/{model_name}/{record['run_id']}/model/"
@@ -58,7 +60,7 @@ def assert_trained(project: Project, record: dict[str, Any], *, model_name: str)
 def test_a_custom_jobs_file_dropped_as_it_is_trains_the_model_of_its_name(project: Project) -> None:
     project.drop("requests/Line snake.yaml", yaml.safe_dump(snake_cased(spec(project)), sort_keys=False))
     status = project.final_status("requests/Line snake.yaml")
-    jsonschema.validate(status, json.loads((ROOT / "schemas/drop_status.v1.schema.json").read_text()))
+    jsonschema.validate(status, schema("drop_status.v1"))
     told = "$.scheduling.strategy: Vertex AI deprecated this strategy"
     assert any(problem.startswith(told) for problem in status["problems"])
     record = project.record(status["run_id"])

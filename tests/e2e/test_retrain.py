@@ -8,14 +8,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from .project import ENDED, ROOT, Project, image_uri
+from trainmaster.client.submission.terms import schema
+
+from .project import ENDED, Project, image_uri
 
 pytestmark = pytest.mark.slow
-
-
-def schema(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((ROOT / "schemas" / f"{name}.schema.json").read_text())
-    return loaded
 
 
 def tiny(project: Project, model_name: str, *args: str, image: str = "") -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """A request for a tuning becomes the best trial's model on record."""
 
 import contextlib
-import json
 from typing import Any
 
 import jsonschema
@@ -9,9 +8,10 @@ import psutil
 import pytest
 from google.cloud.aiplatform_v1.types import JobState, Trial
 
+from trainmaster.client.submission.terms import schema
 from trainstack.process.family import members
 
-from .project import ROOT, Project, request
+from .project import Project, request
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +33,7 @@ def ended_run(project: Project, name: str, content: str) -> dict[str, Any]:
     """The record of the dropped request once its run has ended; it fits its schema."""
     generation = project.upload(name, content)
     record = project.record(project.final_status(name, generation)["run_id"])
-    schema = json.loads((ROOT / "schemas" / "run_record.v2.schema.json").read_text())
-    jsonschema.validate(record, schema)
+    jsonschema.validate(record, schema("run_record.v2"))
     return record
 
 

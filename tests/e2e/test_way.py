@@ -11,14 +11,11 @@ import jsonschema
 import pytest
 from google.cloud.aiplatform_v1.types import JobState
 
-from .project import ENDED, ROOT, Project, request
+from trainmaster.client.submission.terms import schema
+
+from .project import ENDED, Project, request
 
 pytestmark = pytest.mark.slow
-
-
-def schema(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((ROOT / "schemas" / f"{name}.schema.json").read_text())
-    return loaded
 
 
 def assert_trained(project: Project, record: dict[str, Any]) -> None:

@@ -13,9 +13,10 @@ from tests.client.mirrored import mirror, queueing_world
 from tests.client.served import ROOT, Served, served_context
 from tests.contract.world import World
 from tests.web.consoles import console_of
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.names import WAITING_PREFIX
 
-SCHEMA = json.loads((ROOT / "schemas/queue.v1.schema.json").read_text())
+SCHEMA = schema("queue.v1")
 DEPLOYMENT: dict[str, Any] = json.loads(
     (ROOT / "schemas/examples/valid/deployment.v1.us_central1.json").read_text()
 )

@@ -12,13 +12,14 @@ from jsonschema import Draft202012Validator
 from starlette.datastructures import QueryParams
 
 from tests.client.runs.rows import START, row, write_row
-from tests.client.served import ROOT, Served, served_context
+from tests.client.served import Served, served_context
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages import runs as page_of_runs
 from trainmaster.web.source import Source
 from trainmaster.web.subject import Ask
 
-SCHEMA = json.loads((ROOT / "schemas/run_list.v1.schema.json").read_text())
+SCHEMA = schema("run_list.v1")
 HOSTILE = """</td><script>alert('x')</script>" onload="y" \u202ereversed"""
 ROWS = [
     row(
@@ -63,16 +64,12 @@ def test_each_row_says_why_its_run_waits_or_failed_and_what_it_costs(browser: Br
     [
         ("", [5, 4, 3, 2, 1, 0]),
         ("state=failed&state=rejected", [3, 2]),
-        ("model=lea*", [5]),
         ("label=team%3Dvision", [3, 0]),
         ("label=team%3Dvision&label=owner%3Dann", [0]),
-        ("text=LIMIT+of", [5]),
-        ("text=rule", [0]),
         ("text=run-4", [4]),
         ("since=2026-03-01T12:04Z", [5, 4]),
         ("before=2026-03-01T12:02Z", [1, 0]),
         ("text=&model=&label=&since=&state=running", [4]),
-        ("text=nothing-like-that", []),
     ],
 )
 def test_filters_choose_runs_on_the_page_and_in_the_document(

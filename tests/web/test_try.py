@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from tests.client.recording import service
 from tests.client.served import ROOT, Served, served_context
 from tests.web.consoles import console_of, form
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.web.pages.attempt import EXCERPT_CHARS
 from trainmaster.web.pages.examples import EXAMPLES
@@ -202,7 +203,7 @@ def test_the_documents_are_those_that_the_commands_print(
     (expected,) = json.loads(printed)
     assert found == [expected | {"file": "request.yaml"}]
     plan = browser.post("/api/v1/plan", json={"text": SMALL, "file": "request.yaml"}).json()
-    Draft202012Validator(json.loads((ROOT / "schemas/plan.v1.schema.json").read_text())).validate(plan)
+    Draft202012Validator(schema("plan.v1")).validate(plan)
     assert browser.post("/api/v1/plan", json={"text": FAULTY}).status_code == 422
     assert browser.get("/api/v1/check").status_code == 405
 

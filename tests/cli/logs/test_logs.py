@@ -9,13 +9,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.client.logged import NOW, Logged, point_to, progress, stamp
-from tests.client.served import ROOT, run_record, served_context
+from tests.client.served import run_record, served_context
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LINES_MAX
 from trainmaster.client.logs.tail import left_out_hint
+from trainmaster.client.submission.terms import schema
 from trainstack import logging
 
-SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/log_line.v1.schema.json").read_text()))
+SCHEMA = Draft202012Validator(schema("log_line.v1"))
 
 
 @pytest.fixture(scope="module")

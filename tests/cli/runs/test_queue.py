@@ -10,16 +10,17 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.mirrored import mirror, queueing_world
-from tests.client.served import ROOT, Served, served_context
+from tests.client.served import Served, served_context
 from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
 from tests.contract.world import World
 from trainmaster.cli.runs.queue_verb import SPARE, queue_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.runs.queue_listing import Queue, read_queue
 from trainmaster.client.shown.queue_lines import queue_facts
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 
-SCHEMA = json.loads((ROOT / "schemas/queue.v1.schema.json").read_text())
+SCHEMA = schema("queue.v1")
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from trainmaster.client.explaining.explanation import Explanation, explained_run
 from trainmaster.client.runs.queue_listing import Waits
 from trainmaster.client.shown.run_lines import best_lines, job_facts
 from trainmaster.client.shown.run_screen import run_facts
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.completion.explanation import LINE_MAX_CHARS
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import BestTrial, JobState
@@ -28,7 +29,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainstack import logging
 
-SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
+SCHEMA = Draft202012Validator(schema("explanation.v1"))
 EXAMPLES = ROOT / "schemas/examples/valid"
 RUN = "cassava-20260301t120000-eb46bb303f"
 CHAMPION = "b-20260301t121100-6024327c9f"

@@ -1,7 +1,6 @@
 """Lists of runs, on a real storage server: what matches, what it costs, and how a list continues."""
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,13 +9,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.client.runs.rows import START, row, write_index_object, write_row
-from tests.client.served import ROOT, Served, served_context
+from tests.client.served import Served, served_context
 from trainmaster.client.runs import listing
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.index import IndexRow, index_object
 from trainmaster.orchestrator.core.runs.states import RunState
 
-SCHEMA = json.loads((ROOT / "schemas/run_list.v1.schema.json").read_text())
+SCHEMA = schema("run_list.v1")
 RUNS = 12
 
 

@@ -8,10 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.client.logged import Logged, point_to
-from tests.client.served import ROOT, served_context
+from tests.client.served import served_context
+from trainmaster.client.submission.terms import schema
 from trainstack import logging
 
-SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/explanation.v1.schema.json").read_text()))
+SCHEMA = Draft202012Validator(schema("explanation.v1"))
 AGAIN = "Internal error occurred for the current attempt."
 
 

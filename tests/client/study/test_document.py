@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.studies import many, study, trial
-from tests.client.served import ROOT, run_record
+from tests.client.served import run_record
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, tuning_job
 from tests.client.study.jobs import trial as on_the_wire
 from trainmaster.client.errors import NotFound, Refused
@@ -19,9 +18,10 @@ from trainmaster.client.study.document import study_csv, study_document
 from trainmaster.client.study.find import Tuning, find_tuning
 from trainmaster.client.study.request import best_request
 from trainmaster.client.study.study import Choices
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.job import TrialState
 
-SCHEMA = Draft202012Validator(json.loads((ROOT / "schemas/study.v1.schema.json").read_text()))
+SCHEMA = Draft202012Validator(schema("study.v1"))
 
 
 @pytest.fixture(scope="module")

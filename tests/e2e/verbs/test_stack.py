@@ -5,8 +5,9 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.e2e.project import ROOT, Project
+from tests.e2e.project import Project
 from tests.e2e.verbs.conftest import Trainmaster
+from trainmaster.client.submission.terms import schema
 from trainstack.find import read_stack_env
 
 pytestmark = pytest.mark.slow
@@ -29,8 +30,7 @@ def test_a_replica_of_an_unknown_job_cannot_be_preempted(trainmaster: Trainmaste
 
 def test_the_stack_publishes_what_it_is_in_its_ledger(stack: Project) -> None:
     document = stack.document(stack.ledger, "deployment.json")
-    schema = json.loads((ROOT / "schemas" / "deployment.v1.schema.json").read_text())
-    Draft202012Validator(schema).validate(document)
+    Draft202012Validator(schema("deployment.v1")).validate(document)
     assert document is not None
     assert document["project"] == stack.id
     assert document["buckets"] == {

@@ -103,7 +103,6 @@ def refusing() -> Iterator[str]:
     [
         ("401", "The package index asks for a login."),
         ("403", "The package index cannot be reached: {index}/setuptools/: 403 Client Error: Forbidden."),
-        ("404", "The package index cannot be reached: {index}/setuptools/: 404 Client Error: Not Found."),
     ],
 )
 def test_an_index_that_refuses_is_named(

@@ -4,14 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from google.cloud.aiplatform_v1.types import CustomJob
 
-from .project import ENDED, Project
+from tests.e2e.project import ENDED, ROOT, Project
 
-STUB = Path(__file__).parent / "images" / "stub"
+STUB = ROOT / "tests" / "e2e" / "images" / "stub"
 RUN_LABEL = "trainmaster_run_id"
 
 

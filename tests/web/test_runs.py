@@ -70,6 +70,7 @@ def test_each_row_says_why_its_run_waits_or_failed_and_what_it_costs(browser: Br
         ("since=2026-03-01T12:04Z", [5, 4]),
         ("before=2026-03-01T12:02Z", [1, 0]),
         ("text=&model=&label=&since=&state=running", [4]),
+        ("text=nothing-like-that", []),
     ],
 )
 def test_filters_choose_runs_on_the_page_and_in_the_document(

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.recording import service, status
-from tests.client.served import Served, run_record, served_context
-from tests.client.served import Served, deployment, run_record
+from tests.client.served import Served, deployment, run_record, served_context
 from tests.client.submission.test_examination import TERMS
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import TimedOut

@@ -10,6 +10,7 @@ import pytest
 
 from trainmaster.client.submission.terms import schema
 
+from .data_events import data_event, post
 from .project import ENDED, Project, image_uri
 
 pytestmark = pytest.mark.slow
@@ -127,3 +128,23 @@ def held(project: Project, rule_id: str) -> dict[str, Any] | None:
     status = project.status(f"rules/{rule_id}.json")
     found: dict[str, Any] | None = status.get("held") if status else None
     return found
+
+
+def test_data_events_write_together_and_start_one_run(project: Project) -> None:
+    """Five hundred events from eight clients at once, sent directly to the function."""
+    data = f"{project.id}-data"
+    watched = {"new_data": {"objects": f"gs://{data}/flood/**", "min_objects": 500, "quiet_s": 1}}
+    accepted(project, "flood", watched, request=tiny(project, "flood", "--tag=loss-${data.count}"))
+    log = project.state / "logs" / "on-data-arrived.log"
+    before = log.read_text().count("arrivals recorded")
+    url = project.function_url("on-data-arrived")
+
+    def deliver(number: int) -> int:
+        return post(url, data_event(data, f"flood/{number}.jpg", number + 1))
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(deliver, [*range(500), *range(0, 500, 50)]))
+    assert set(answers) == {200}
+    (run,) = ended_runs(project, "flood", 1)
+    assert run["request"]["document"]["args"] == ["--tag=loss-500"]  # those delivered twice are counted once
+    assert log.read_text().count("arrivals recorded") - before < 500

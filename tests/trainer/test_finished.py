@@ -71,7 +71,7 @@ def restarted(run_dir: Path, role: str, **variables: str) -> "subprocess.Complet
 
 
 @pytest.mark.parametrize("role", ["chief", "worker", "ps"])
-def test_it_says_so_and_exits_without_tensorflow_data_or_peers(run_dir: Path, role: str) -> None:
+def test_a_restarted_replica_exits_without_tensorflow_data_or_peers(run_dir: Path, role: str) -> None:
     done = restarted(run_dir, role)
     assert done.returncode == 0, done.stderr
     (event,) = map(json.loads, done.stdout.splitlines())

@@ -24,7 +24,7 @@ def test_without_flags_the_workloads_defaults_count() -> None:
     assert command_from([TUNED]).flags["dataset"] == "horses_or_humans"
 
 
-def test_a_program_of_its_own_reads_the_common_settings_over_its_defaults(
+def test_a_program_reads_the_common_settings_over_its_own_defaults(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     defaults = Settings(epochs=5, batch_size=8)
@@ -87,7 +87,7 @@ def test_settings_given_in_python_are_checked_like_flags() -> None:
         ["--epochs=9", "--epochs=3.0", "--learning_rate=0.001", "--job-dir=gs://b/o", "--cache=yes"],
     ],
 )
-def test_both_spellings_and_both_ways_to_give_a_value_are_taken(arguments: list[str]) -> None:
+def test_dashes_and_underscores_and_both_forms_of_a_value_are_accepted(arguments: list[str]) -> None:
     command = command_from(arguments)
     settings = command.settings
     assert (settings.epochs, settings.job_dir, settings.cache) == (3, "gs://b/o", True)
@@ -99,7 +99,7 @@ def test_an_image_size_is_a_side_or_height_by_width(text: str, size: tuple[int, 
     assert command_from([f"--image_size={text}"]).flags["image_size"] == size
 
 
-def test_every_fault_is_told_at_once_with_the_likely_repair() -> None:
+def test_all_faults_are_reported_together_with_a_repair() -> None:
     with pytest.raises(Unusable) as caught:
         command_from([
             "--epoch=2", "--frobnicate", "--batch_size=0", "--image_size=1x2x3", "--learning_rate=nan",
@@ -150,7 +150,7 @@ def test_a_workload_adds_flags_to_the_common_ones() -> None:
 @pytest.mark.parametrize(
     "workload", [[TUNED], ["--workload", "horses_or_humans"], ["--workload=resnet50", TUNED]]
 )
-def test_what_a_study_appends_counts_and_a_whole_number_may_have_a_point(workload: list[str]) -> None:
+def test_the_last_value_of_a_flag_counts_and_an_integer_may_have_a_decimal_point(workload: list[str]) -> None:
     own = ["--learning_rate=0.5", "--num_units=64"]
     appended = ["--learning_rate=0.003", "--momentum=0.0", "--num_units=512.0"]
     command = command_from([*workload, *own, *appended])
@@ -159,7 +159,7 @@ def test_what_a_study_appends_counts_and_a_whole_number_may_have_a_point(workloa
     assert isinstance(command.flags["num_units"], int)
 
 
-def test_flags_of_an_unknown_workload_are_not_held_against_it() -> None:
+def test_flags_of_any_workload_are_known_when_the_workload_is_not() -> None:
     with pytest.raises(Unusable) as caught:
         command_from(["--workload=horses_or_human", "--num_units=64", "--epochs=0"])
     assert [fault[:17] for fault in caught.value.faults] == ["Unknown workload ", "--epochs=0: expec"]

@@ -41,14 +41,14 @@ def after(losses: list[float], *callbacks: Any, saved: Any = ()) -> list[dict[st
     return found
 
 
-def test_a_restarted_callback_goes_on_with_what_it_had_counted() -> None:
+def test_a_restarted_callback_continues_with_its_counts() -> None:
     again = Patient()
     saved = after([0.5, 0.4], Patient())
     assert after([0.3], again, saved=saved) == after([0.5, 0.4, 0.3], Patient())
     assert (again.wait, again.best, again.lowest) == (3, 0.3, 0.3)
 
 
-def test_what_the_program_chose_is_not_taken_from_the_attempt_before() -> None:
+def test_arguments_of_a_callback_are_not_restored() -> None:
     again = Patient(patience=7)
     after([], again, saved=after([0.5], Patient(patience=3)))
     assert (again.patience, again.wait) == (7, 1)
@@ -69,7 +69,7 @@ def test_a_callback_whose_best_weights_are_not_kept_starts_afresh() -> None:
 @pytest.mark.parametrize(
     "before", [[], [Progress()], [Patient(), Patient()]], ids=["none", "another", "more"]
 )
-def test_other_callbacks_than_before_are_no_obstacle(before: list[Any]) -> None:
+def test_a_run_may_continue_with_other_callbacks(before: list[Any]) -> None:
     kept = Kept(before)
     kept.begin()
     again = Patient()

@@ -71,14 +71,14 @@ def test_the_exit_status_is_the_commands(status: int) -> None:
     assert done.returncode == status
 
 
-def test_a_command_that_is_not_there_is_127(tmp_path: Path) -> None:
+def test_a_missing_command_exits_with_127(tmp_path: Path) -> None:
     for command in ("no-such-program", str(tmp_path / "none")):
         done = launch("--framework=torch", "--", command, environment={})
         assert done.returncode == 127
         assert f"{command!r} was not found" in done.stderr
 
 
-def test_a_command_that_cannot_be_run_is_126(tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_run_exits_with_126(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("print('no first line')\n")
     (tmp_path / "program").write_text("no machine code\n")
     (tmp_path / "program").chmod(0o755)
@@ -88,7 +88,7 @@ def test_a_command_that_cannot_be_run_is_126(tmp_path: Path) -> None:
         assert f"Cannot run {str(command)!r}" in done.stderr
 
 
-def test_one_line_says_what_was_read_what_is_set_and_what_was_there() -> None:
+def test_one_line_reports_the_cluster_and_every_changed_variable() -> None:
     environment = spec([1, 1], pool=1) | {"RANK": "9", "AIP_MODEL_DIR": "gs://b/model/"}
     done = launch("--framework=torch", "--", sys.executable, "-c", "", environment=environment)
     (line,) = done.stderr.splitlines()
@@ -98,13 +98,13 @@ def test_one_line_says_what_was_read_what_is_set_and_what_was_there() -> None:
     assert line.endswith(f"runs {sys.executable!r}.")
 
 
-def test_the_command_finds_what_was_given_but_for_what_was_set() -> None:
+def test_other_variables_reach_the_command_unchanged() -> None:
     """Importing the trainer chooses Keras 2 for itself, which is none of a launched program's business."""
     for own in ({}, {"TF_USE_LEGACY_KERAS": "0"}, {"ODD": "a=b", "EMPTY": ""}):
         assert told("tensorflow", own) == own
 
 
-def test_what_a_user_has_set_of_the_defaults_stays() -> None:
+def test_defaults_do_not_overwrite_the_users_variables() -> None:
     settings = Settings(variables={"RANK": "1"}, defaults={"IFNAME": "lo", "PORT": "1"})
     given_, expected = changed_environment(settings, {"IFNAME": "eth0", "RANK": "1", "HOME": "/"})
     assert given_ == {"IFNAME": "eth0", "RANK": "1", "HOME": "/", "PORT": "1"}

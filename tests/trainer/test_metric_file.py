@@ -73,7 +73,7 @@ def test_values_of_a_training_that_diverged_are_reported_as_hypertune_writes_the
     assert [line.get("loss", line.get("other")) for line in reports] == ["nan", None, "inf"]
 
 
-def test_a_restarted_trial_goes_on_where_its_checkpoint_is(path: Path) -> None:
+def test_a_restarted_trial_keeps_the_reports_up_to_its_checkpoint(path: Path) -> None:
     first = MetricFile(path, trial_id="1")
     for step in (10, 20, 30):
         first.report({"accuracy": step / 100}, step)
@@ -84,7 +84,7 @@ def test_a_restarted_trial_goes_on_where_its_checkpoint_is(path: Path) -> None:
     assert steps(path) == [10, 20, 30, 40]
 
 
-def test_what_another_trial_left_and_what_was_cut_off_are_removed(path: Path) -> None:
+def test_reports_of_another_trial_and_a_truncated_line_are_removed(path: Path) -> None:
     MetricFile(path, trial_id="1").report({"accuracy": 0.5}, 10)
     kept = path.read_text()
     path.write_bytes((kept + kept.replace('"1"', '"2"') + kept[:40]).encode() + b"\xff")
@@ -130,6 +130,6 @@ def test_a_file_that_cannot_be_written_fails_before_training(tmp_path: Path, kin
         ),
     ],
 )
-def test_a_run_is_a_trial_when_its_environment_says_so(environment: dict[str, str], trial: Any) -> None:
+def test_a_trial_is_recognized_by_its_environment(environment: dict[str, str], trial: Any) -> None:
     expected = trial and Trial(trial_id=trial[0], metric_file=Path(trial[1]), asked_metric=trial[2])
     assert trial_from(environment) == expected

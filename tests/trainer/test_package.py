@@ -12,7 +12,7 @@ from trainer.workloads import names, workload_named
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_package_itself_chooses_keras_2_and_a_wrong_flag_is_told_before_tensorflow_loads() -> None:
+def test_the_package_chooses_keras_2_and_a_wrong_flag_is_refused_before_tensorflow_loads() -> None:
     program = (
         "import os, sys; import trainer.task\n"
         "with trainer.survive.ended():\n"

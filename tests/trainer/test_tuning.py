@@ -103,7 +103,7 @@ def test_of_a_trial_with_two_replicas_the_chief_alone_reports_and_exports_a_mode
     assert served["answer"]["class_name"] == [manifest["class_names"][row.index(max(row))] for row in rows]
 
 
-def test_what_the_workload_or_the_study_cannot_use_is_told_in_plain_words(
+def test_a_trial_without_evaluation_and_unfit_data_are_refused_with_the_reason(
     trials: Trials, data_dir: Path
 ) -> None:
     blind = trials.start("5", "--evaluation_split=none")

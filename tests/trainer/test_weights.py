@@ -88,7 +88,7 @@ def test_a_job_of_the_service_and_a_run_that_names_the_weights_fail_without_them
 @pytest.mark.parametrize(
     "environment", [{}, JOB | {"TRAINMASTER_STACK": "token:1"}], ids=["own", "local stack"]
 )
-def test_a_run_outside_the_service_starts_from_random_values_and_says_why(
+def test_a_run_outside_the_service_falls_back_to_random_weights_with_the_reason(
     environment: dict[str, str],
 ) -> None:
     found = starting_weights("auto", unreachable(), environment)
@@ -129,7 +129,7 @@ def test_random_weights_are_not_downloaded(home: Path) -> None:
     assert starting_weights("random", None, {}) == RANDOM
 
 
-def test_a_file_of_ones_own_is_named_as_it_was_given(tmp_path: Path, home: Path) -> None:
+def test_a_local_weights_file_keeps_its_given_name(tmp_path: Path, home: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "mine.h5").write_bytes(CONTENT)
     found = starting_weights("gs://b/mine.h5", None, {"TRAINMASTER_GCS_ROOT": str(tmp_path)})

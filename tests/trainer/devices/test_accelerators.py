@@ -127,5 +127,5 @@ def test_a_job_with_a_tpu_that_tensorflow_does_not_see_is_refused_with_the_repai
         main([], variables(V5E))
 
 
-def test_the_trainer_knows_the_local_stack_by_the_mark_of_every_process_of_it() -> None:
+def test_the_trainer_recognizes_the_local_stack_by_its_variable() -> None:
     assert LOCAL_STACK == MARK

@@ -34,19 +34,19 @@ def cluster(*, role: Role = CHIEF, **counts: int) -> Cluster:
         (cluster(chief=1, worker=2, ps=1), {"gpus": 2, "mirrored": True}, Strategy.PARAMETER_SERVER),
     ],
 )
-def test_without_a_wish_cluster_and_machine_decide(
+def test_auto_chooses_by_cluster_and_machine(
     found: Cluster, machine: dict[str, Any], strategy: Strategy
 ) -> None:
     assert chosen(Strategy.AUTO, found, **machine) is strategy
 
 
 @pytest.mark.parametrize("asked", [strategy for strategy in CHOICES if strategy is not Strategy.AUTO])
-def test_what_is_asked_for_is_built(asked: Strategy) -> None:
+def test_a_named_strategy_is_chosen(asked: Strategy) -> None:
     assert chosen(asked, cluster(), mirrored=True) is asked
     assert read_strategy(asked.replace("_", "-")) is asked
 
 
-def test_the_default_has_no_name_and_unknown_names_are_told_with_the_known() -> None:
+def test_unknown_strategies_are_refused_with_the_valid_names() -> None:
     for text in ("default", "horovod", ""):
         with pytest.raises(ValueError, match=r"one of auto, multi_worker_mirrored, .*tpu"):
             read_strategy(text)
@@ -80,7 +80,7 @@ def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: Cluster) -> No
         (Strategy.AUTO, cluster(role=Role.EVALUATOR, chief=1, worker=1), ["AIP_CHECKPOINT_DIR.*--job_dir"]),
     ],
 )  # fmt: skip
-def test_a_strategy_that_the_cluster_contradicts_is_told_whole(
+def test_every_contradiction_of_strategy_and_cluster_is_reported(
     asked: Strategy, found: Cluster, expected: list[str]
 ) -> None:
     faults = contradictions(asked, found, has_checkpoint_directory=False)
@@ -104,7 +104,7 @@ def test_a_contradiction_is_refused_before_anything_is_loaded() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_machine_without_a_tpu_says_so(runner: Runner, horses_dir: Path) -> None:
+def test_a_machine_without_a_tpu_is_refused_with_the_reason(runner: Runner, horses_dir: Path) -> None:
     replica = runner.start(*TINY, f"--data_dir={horses_dir}", "--strategy=tpu", environment={})
     assert replica.wait() == 2
     assert "--strategy=tpu: no TPU can be used here" in replica.err.read_text()

@@ -54,7 +54,7 @@ def figures_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow(seconds=80)
 @pytest.mark.timeout(1500)
-def test_all_roles_train_one_model_that_learns_and_an_evaluator_says_the_same_of_it(
+def test_all_roles_train_one_model_and_the_evaluator_computes_the_same_metrics(
     own_runner: Runner, figures_dir: Path
 ) -> None:
     own_runner.data_dir = figures_dir
@@ -119,7 +119,7 @@ def chief_that_leaves() -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_again(
+def test_a_worker_may_leave_and_return_and_a_lost_parameter_server_ends_the_chief(
     own_runner: Runner, chief_that_leaves: str
 ) -> None:
     roles = Roles(

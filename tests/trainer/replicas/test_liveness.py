@@ -70,7 +70,7 @@ def test_a_working_server_is_told_from_a_frozen_one_and_from_another_service(
         assert answer_of(address, within_s=0.5 if says is None else 10) is answer
 
 
-def test_where_nobody_listens_or_the_name_is_unknown_nobody_is_there() -> None:
+def test_an_unused_port_and_an_unknown_name_count_as_absent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
     assert answer_of(address, within_s=0.5) is Answer.ABSENT
@@ -79,7 +79,7 @@ def test_where_nobody_listens_or_the_name_is_unknown_nobody_is_there() -> None:
 
 GATHERS = """
 import sys
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster
 from trainer.replicas.liveness import await_peers
 
 here, away = sys.argv[1:]
@@ -102,7 +102,7 @@ def test_a_replica_that_does_not_start_in_time_is_named_and_the_wait_ends_with_1
     assert f"for worker-1 at 127.0.0.1:{port} and gives up" in event["message"]
 
 
-def test_a_replica_that_gathers_answers_as_the_server_that_will_follow_it() -> None:
+def test_a_waiting_replica_answers_as_a_grpc_server_does() -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     for _ in range(2):  # the address is free again
         with answering(address):
@@ -178,7 +178,7 @@ ANSWERS, ABSENT, SILENT = Answer.ANSWERS, Answer.ABSENT, Answer.SILENT
         ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S, 0, "worker-0"),
     ],
 )
-def test_the_chief_goes_on_without_a_worker_but_not_without_its_variables_nor_for_ever(
+def test_a_coordinator_tolerates_an_absent_worker_but_no_lost_parameter_server(
     servers: tuple[Answer, ...],
     workers: tuple[Answer, ...],
     after_s: float,

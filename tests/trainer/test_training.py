@@ -103,7 +103,7 @@ def trained(tree: Path, data_dir: Path) -> Replica:
 
 def test_a_job_that_is_started_again_after_its_export_exports_nothing(tree: Path, trained: Replica) -> None:
     assert json.loads((tree / "job" / "model" / "export.json").read_text())["job"] == JOB
-    again = started(tree, "again", f"--job_dir={tree}/job", environment=JOB_VARIABLES)
+    again = started(tree, "after_export", f"--job_dir={tree}/job", environment=JOB_VARIABLES)
     assert again.wait() == 0, again.err.read_text()[-3000:]
     assert [len(life.events("model_exported")) for life in (trained, again)] == [1, 0]
     assert [len(life.events("already_exported")) for life in (trained, again)] == [0, 1]

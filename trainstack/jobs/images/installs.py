@@ -22,7 +22,7 @@ MAX_FILE_BYTES = 1024 * 1024
 """Of a requirement file, and of all those that it names, and so on."""
 MAX_FILES = 50
 
-_PIP_WORK, _COMMAND_WORK, _COPY_WORK, _FILE_WORK = 300, 30, 20, 1000  # units of dockerfile.Work
+_PIP_WORK, _COMMAND_WORK, _FILE_WORK = 300, 30, 1000  # units of dockerfile.Work
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _OPTIONS = re.compile(r"\A(--(mount|network|security)=\S+\s+)+")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
@@ -188,7 +188,7 @@ def _install_from(words: Sequence[str], image: Image) -> Install | None:
     links = [link for link in asked.links if "://" not in link]
     files = [_file(path, image) for path in asked.files]
     constraints = [_file(path, image) for path in asked.constraints]
-    nodes = [_find(path.partition("[")[0], image) for path in (*paths, *links)]
+    nodes = [find(image, path.partition("[")[0]) for path in (*paths, *links)]
     if unknown or None in (*files, *constraints, *nodes):
         return None
     content = [line for path in (*files, *constraints) if path for line in lines_of(path)]
@@ -217,13 +217,8 @@ def _is_path(word: str) -> bool:
     return "://" not in word and ("/" in word or word.startswith(".") or word.endswith(_ARCHIVES))
 
 
-def _find(path: str, image: Image) -> Node | None:
-    image.work.spend(_COPY_WORK * (1 + sum(len(copy.sources) for copy in image.copies)))
-    return find(image, path)
-
-
 def _file(path: str, image: Image) -> Path | None:
-    node = _find(path, image)
+    node = find(image, path)
     return node if isinstance(node, Path) and node.is_file() else None
 
 

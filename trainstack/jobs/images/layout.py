@@ -23,7 +23,12 @@ def layout(image: Image) -> dict[str, Node]:
 
 
 def find(image: Image, path: str) -> Node | None:
-    """What lies at a path of the image, relative to its WORKDIR or absolute; None where no COPY brings it."""
+    """What lies at a path of the image, relative to its WORKDIR or absolute; None where no COPY brings it.
+
+    Raises:
+        ImageError: all that the image names takes too much work.
+    """
+    image.work.spend(_COPY_WORK * (1 + sum(len(copy.sources) for copy in image.copies)))
     node: Node = layout(image)
     for part in posixpath.normpath(posixpath.join(image.workdir, path)).split("/"):
         if not part:
@@ -35,16 +40,6 @@ def find(image: Image, path: str) -> Node | None:
         else:
             return None
     return node if isinstance(node, dict) or node.exists() else None
-
-
-def find_in_turn(image: Image, path: str) -> Node | None:
-    """As `find`, one of any number of paths that a Dockerfile names.
-
-    Raises:
-        ImageError: all that the image names takes too much work.
-    """
-    image.work.spend(_COPY_WORK * (1 + sum(len(copy.sources) for copy in image.copies)))
-    return find(image, path)
 
 
 def _place_copy(root: dict[str, Node], copy: Copy, *, workdir: str) -> None:

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from google.protobuf import empty_pb2
 from google.protobuf.message import Message
 
 _FIELD = re.compile(r"\{(\w+)=([^}]*)\}")
@@ -47,6 +48,18 @@ class Method:
         return re.compile(
             _FIELD.sub(lambda found: f"(?P<{found[1]}>{found[2].replace('*', '[^/:]+')})", self.path)
         )
+
+
+def method_from(
+    rule: str, name: str, request: Any, response: Any = empty_pb2.Empty, *, body: str = ""
+) -> Method:
+    """The method with an HTTP rule such as `GET /v1/{topic=projects/*/topics/*}`.
+
+    `request` and `response` are the official client's classes, of protobuf or proto-plus; `body` is as in `Method`.
+    """
+    verb, _, path = rule.partition(" ")
+    plain = [cls.pb() if hasattr(cls, "pb") else cls for cls in (request, response)]
+    return Method(name=name, request=plain[0], response=plain[1], verb=verb, path=path, body=body)
 
 
 Services: TypeAlias = Mapping[str, Sequence[Method]]

@@ -7,14 +7,13 @@ from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2
 
 from trainstack.transcoding import Method
-from trainstack.transcoding.method import Services
+from trainstack.transcoding.method import Services, method_from
 
 _HERE = "projects/*/locations/*"
-_OPERATION = f"{_HERE}/operations/*"
+_OPERATION = f"/v1/{{name={_HERE}/operations/*}}"
 _KINDS = (
-    ("CustomJob", "customJobs", "custom_job", custom_job.CustomJob),
+    ("customJobs", "custom_job", custom_job.CustomJob),
     (
-        "HyperparameterTuningJob",
         "hyperparameterTuningJobs",
         "hyperparameter_tuning_job",
         hyperparameter_tuning_job.HyperparameterTuningJob,
@@ -24,47 +23,32 @@ _KINDS = (
 
 def services() -> Services:
     """The methods by service; operations are requested at the same address."""
+    operation = operations_pb2.Operation
     return {
-        "google.cloud.aiplatform.v1.JobService": list(_jobs()),
+        "google.cloud.aiplatform.v1.JobService": list(_job_methods()),
         "google.longrunning.Operations": [
-            Method(
-                name=name,
-                request=request,
-                response=operations_pb2.Operation,
-                verb=verb,
-                path=path,
-                body=body,
-            )
-            for name, request, verb, path, body in (
-                ("GetOperation", operations_pb2.GetOperationRequest, "GET", f"/v1/{{name={_OPERATION}}}", ""),
-                (
-                    "WaitOperation",
-                    operations_pb2.WaitOperationRequest,
-                    "POST",
-                    f"/v1/{{name={_OPERATION}}}:wait",
-                    "*",
-                ),
-            )
+            method_from(f"GET {_OPERATION}", "GetOperation", operations_pb2.GetOperationRequest, operation),
+            method_from(
+                f"POST {_OPERATION}:wait",
+                "WaitOperation",
+                operations_pb2.WaitOperationRequest,
+                operation,
+                body="*",
+            ),
         ],
     }
 
 
-def _jobs() -> Iterator[Method]:
-    for kind, collection, field, resource in _KINDS:
-        job, parent = f"{{name={_HERE}/{collection}/*}}", f"{{parent={_HERE}}}"
-        for verb, asked, answer, http, path, body in (
-            ("Create", kind, resource.pb(), "POST", f"/v1/{parent}/{collection}", field),
-            ("Get", kind, resource.pb(), "GET", f"/v1/{job}", ""),
-            ("List", f"{kind}s", None, "GET", f"/v1/{parent}/{collection}", ""),
-            ("Cancel", kind, empty_pb2.Empty, "POST", f"/v1/{job}:cancel", "*"),
-            ("Delete", kind, operations_pb2.Operation, "DELETE", f"/v1/{job}", ""),
+def _job_methods() -> Iterator[Method]:
+    for collection, field, resource in _KINDS:
+        job, jobs = f"/v1/{{name={_HERE}/{collection}/*}}", f"/v1/{{parent={_HERE}}}/{collection}"
+        kind = resource.__name__
+        answers = getattr(job_service, f"List{kind}sResponse")
+        for rule, name, answer, body in (
+            (f"POST {jobs}", f"Create{kind}", resource, field),
+            (f"GET {job}", f"Get{kind}", resource, ""),
+            (f"GET {jobs}", f"List{kind}s", answers, ""),
+            (f"POST {job}:cancel", f"Cancel{kind}", empty_pb2.Empty, "*"),
+            (f"DELETE {job}", f"Delete{kind}", operations_pb2.Operation, ""),
         ):
-            name = f"{verb}{asked}"
-            yield Method(
-                name=name,
-                request=getattr(job_service, f"{name}Request").pb(),
-                response=answer or getattr(job_service, f"{name}Response").pb(),
-                verb=http,
-                path=path,
-                body=body,
-            )
+            yield method_from(rule, name, getattr(job_service, f"{name}Request"), answer, body=body)

@@ -22,6 +22,9 @@ from trainstack.json_bodies import google_error, json_value
 
 PATH = "/emulator/v1/injections"
 _MAX_PLAN_BYTES = 1 << 20
+_RESOURCE = re.compile(
+    r"/v[12](beta1)?/(?P<name>(projects/[^/]+/)?(locations/[^/]+/)?(?P<collection>\w+)(/(?P<id>[^/:]+))?)(:(?P<verb>[a-z]+))?"
+)
 _METHODS = {
     ("POST", False): "create",
     ("GET", False): "list",
@@ -32,19 +35,29 @@ _METHODS = {
 }
 
 
-def method_at(path: "re.Pattern[str]", scope: Scope) -> str | None:
-    """The method that a request calls, as the service's discovery document names it; None for an unknown path.
-
-    `path` has the groups `collection`, `id` and `verb`.
-    """
-    found = path.fullmatch(scope["path"])
-    if found is None:
+def resource_method(scope: Scope) -> str | None:
+    """The method of a request for a resource, such as `customJobs.create`; None for a path that names none."""
+    path = _RESOURCE.fullmatch(scope["path"])
+    if path is None:
         return None
-    method = found["verb"] or _METHODS.get((scope["method"], found["id"] is not None))
-    return f"{found['collection']}.{method}"
+    return f"{path['collection']}.{path['verb'] or _METHODS.get((scope['method'], path['id'] is not None))}"
 
 
-def json_fields(body: bytes) -> dict[str, object]:
+def resource_subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
+    """The resource's display name, its full name, the logs of entries, and its labels as `KEY=VALUE`, as far as given."""
+    path, fields = _RESOURCE.fullmatch(scope["path"]), _json_fields(body)
+    entries, labels = fields.get("entries"), fields.get("labels")
+    written = [fields, *(entries if isinstance(entries, list) else [])]
+    names = (
+        fields.get("displayName"),
+        path["name"] if path and path["name"] != path["collection"] else None,
+        *(entry.get("logName") for entry in written if isinstance(entry, dict)),
+        *(f"{key}={value}" for key, value in (labels.items() if isinstance(labels, dict) else ())),
+    )
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
+def _json_fields(body: bytes) -> dict[str, object]:
     """The fields of a JSON object; none of another body."""
     try:
         value = json.loads(body)
@@ -57,14 +70,15 @@ def json_fields(body: bytes) -> dict[str, object]:
 class WithInjections:
     """`app`, with the injections around every call of the `service`.
 
-    `method_of` gives the method that a request calls, `subjects` its subjects, from its URL and body.
+    `method_of` gives the method that a request calls, as the service's discovery document names it; `subjects` gives its
+    subjects, from its URL and body.
     """
 
     app: ASGIApp
     injections: Injections
     service: str
-    method_of: Callable[[Scope], str | None]
-    subjects: Callable[[Scope, bytes], tuple[str, ...]]
+    method_of: Callable[[Scope], str | None] = resource_method
+    subjects: Callable[[Scope, bytes], tuple[str, ...]] = resource_subjects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""

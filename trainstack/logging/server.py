@@ -18,7 +18,6 @@ from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections
 from trainstack.logging.api import application
 from trainstack.logging.entry import EntryError
-from trainstack.logging.injections import method_of, subjects
 from trainstack.logging.service import Service
 from trainstack.logging.store import Store
 from trainstack.publisher import Publish, publisher_to
@@ -71,8 +70,6 @@ class Logging:
                 app=application(self._service, grants),
                 injections=injections,
                 service="logging",
-                method_of=method_of,
-                subjects=subjects,
             ),
             tokens,
         )

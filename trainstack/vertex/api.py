@@ -20,7 +20,7 @@ from trainstack.iam.authorization import DeniedError, authorize, permission_info
 from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
-from trainstack.injections.http import WithInjections
+from trainstack.injections.http import WithInjections, resource_method
 from trainstack.jobs.capacity.quota import Supply, quota_from
 from trainstack.jobs.collection import Collection
 from trainstack.jobs.listing.catalogue import AnyJob
@@ -31,7 +31,6 @@ from trainstack.jobs.service import JobService
 from trainstack.json_bodies import google_error, is_disk_full, json_value
 from trainstack.project import project_number
 from trainstack.tuning.service import TuningService
-from trainstack.vertex.injections import method_of, subjects
 
 _SERVICE = "aiplatform.googleapis.com"
 _VERSIONS = ("v1", "v1beta1")
@@ -140,14 +139,7 @@ def application(
         },
     )
     return guarded(
-        WithInjections(
-            app=_Authorized(calls, grants),
-            injections=injections,
-            service="vertex",
-            method_of=method_of,
-            subjects=subjects,
-        ),
-        tokens,
+        WithInjections(app=_Authorized(calls, grants), injections=injections, service="vertex"), tokens
     )
 
 
@@ -230,7 +222,7 @@ class _Authorized:
         project = parts[3] if parts[2:3] == ["projects"] and len(parts) > 3 else ""  # noqa: PLR2004  # see above
         resources = {"project": project_of(self._grants, project)}
         try:
-            authorize(self._grants, f"vertex.{method_of(scope)}", resources)
+            authorize(self._grants, f"vertex.{resource_method(scope)}", resources)
         except DeniedError as denied:
             await _forbidden(denied, parts)(scope, receive, send)
             return

@@ -7,14 +7,13 @@ import pytest
 from starlette.types import Scope
 
 from trainstack.injections import BadInjectionsError, Kind, plan_from
+from trainstack.injections.http import resource_method
 from trainstack.injections.plan import PLACES, kinds_at
-from trainstack.logging import injections as logging
 from trainstack.pubsub.api.methods import methods_of
 from trainstack.pubsub.injections import place_of
 from trainstack.pubsub.service import Service
 from trainstack.pubsub.store import Store
 from trainstack.storage.api.routes import ROUTES
-from trainstack.vertex import injections as vertex
 
 _HERE = "/v1/projects/p1/locations/us-central1"
 _JOBS = {
@@ -69,8 +68,8 @@ def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out(tmp_p
 
 
 def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named() -> None:
-    assert places("vertex") == {f"vertex.{vertex.method_of(scope(*request))}" for request in _VERTEX.values()}
-    named = {f"logging.{logging.method_of(scope(*request))}" for request in _LOGGING.values()}
+    assert places("vertex") == {f"vertex.{resource_method(scope(*request))}" for request in _VERTEX.values()}
+    named = {f"logging.{resource_method(scope(*request))}" for request in _LOGGING.values()}
     assert places("logging") == named | {"logging.export"}
 
 

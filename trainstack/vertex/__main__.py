@@ -4,47 +4,33 @@ Prints its URL. The jobs' log entries are discarded.
 """
 
 import argparse
-import signal
-import threading
+import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
-from trainstack.vertex import Jobs, serve
+from trainstack.alone import run_alone
+from trainstack.http import serving
+from trainstack.vertex import Jobs
 
 
-def main() -> None:
-    """Serve until SIGINT or SIGTERM."""
-    given = _arguments()
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    jobs = Jobs(
-        dir=given.dir,
-        buckets_dir=given.buckets,
-        images={uri: Path(tree) for uri, _, tree in (image.partition("=") for image in given.image)},
-        write_log=lambda _entries: None,
-        project=given.project,
-        mounts=given.mounts,
-        isolation=given.isolation,
-        runtime=given.runtime,
-        grace_s=given.grace,
+def serve_jobs(state: Path, *, port: int, image: list[str], **more: Any) -> AbstractAsyncContextManager[str]:
+    """Serve jobs whose `image` flags are `URI=DIR`; `more` are fields of `Jobs`."""
+    images = {uri: Path(tree) for uri, _, tree in (flag.partition("=") for flag in image)}
+    return serving(Jobs(dir=state, images=images, write_log=lambda _entries: None, **more), port=port)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--buckets", type=Path, required=True, dest="buckets_dir", help="folder of the buckets"
     )
-    with serve(jobs) as url:
-        print(url, flush=True)  # noqa: T201  # what it is for
-        ended.wait()
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m trainstack.vertex")
-    parser.add_argument("--dir", type=Path, required=True, help="directory in which jobs are stored")
-    parser.add_argument("--buckets", type=Path, required=True, help="directory whose folders are the buckets")
     parser.add_argument("--image", action="append", default=[], metavar="URI=DIR", help="repeatable")
     parser.add_argument("--project", default="local-project")
     parser.add_argument("--mounts", choices=["auto", "private", "environment"], default="auto")
     parser.add_argument("--isolation", choices=["enforced", "none"], default="none")
     parser.add_argument("--runtime", choices=["process", "container"], default="process")
-    parser.add_argument("--grace", type=float, default=30.0, help="seconds from SIGTERM to SIGKILL")
-    return parser.parse_args()
+    parser.add_argument("--grace", type=float, default=30.0, dest="grace_s", help="from SIGTERM to SIGKILL")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_alone("vertex", serve_jobs, add_flags=add_flags))

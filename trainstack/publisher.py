@@ -32,7 +32,7 @@ class Publisher:
         """Raises what the client raises: `google.api_core.exceptions.GoogleAPICallError`."""
         from google.pubsub_v1 import PubsubMessage
 
-        self._connected().publish(
+        self._connect().publish(
             topic=topic,
             messages=[PubsubMessage(data=data, attributes=dict(attributes)) for data, attributes in messages],
             timeout=_TIMEOUT_S,
@@ -45,7 +45,7 @@ class Publisher:
             if client:
                 client.transport.close()
 
-    def _connected(self) -> "PublisherClient":
+    def _connect(self) -> "PublisherClient":
         import grpc
         from google.pubsub_v1 import PublisherClient
         from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport

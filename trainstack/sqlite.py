@@ -108,7 +108,7 @@ def opened(path: Path, schema: str, *, exclusive: bool = False) -> sqlite3.Conne
         DiskFullError: no room is left.
     """
     with named_faults(path):
-        return _opened(path, schema, exclusive=exclusive)
+        return _connect(path, schema, exclusive=exclusive)
 
 
 @contextlib.contextmanager
@@ -129,7 +129,7 @@ def named_faults(path: Path) -> Iterator[None]:
         raise
 
 
-def _opened(path: Path, schema: str, *, exclusive: bool) -> sqlite3.Connection:
+def _connect(path: Path, schema: str, *, exclusive: bool) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(
         path, isolation_level=None, timeout=1.0, check_same_thread=False, cached_statements=256

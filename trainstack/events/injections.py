@@ -26,7 +26,7 @@ def with_injections(
     """
     at = f"functions.{function_name}"
 
-    def invoked(event: CloudEvent) -> int:
+    def invoke_injected(event: CloudEvent) -> int:
         injection = injections.strike(at, _subjects(event)) if injections.concerns(at) else None
         if injection is None:
             return invoke(event)
@@ -46,7 +46,7 @@ def with_injections(
             return _NO_ANSWER
         return injection.code if injection.kind is Kind.ERROR_AFTER else status
 
-    return invoked
+    return invoke_injected
 
 
 def _subjects(event: CloudEvent) -> tuple[str, ...]:

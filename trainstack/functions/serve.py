@@ -54,8 +54,8 @@ _PRELOAD = "PRELOAD_MODULE"
 
 def main() -> None:
     """Fork a process for each order, until a signal ends this one; each serves its function until a signal ends it."""
-    forks = _loaded("_trainmaster_forks", _FUNCTIONS / "forks.py")
-    loopback = _loaded("_trainmaster_loopback", _FUNCTIONS.parent / "loopback.py")
+    forks = _load_module("_trainmaster_forks", _FUNCTIONS / "forks.py")
+    loopback = _load_module("_trainmaster_loopback", _FUNCTIONS.parent / "loopback.py")
     # The framework appends the source's folder to the import path; a trainmaster installed here would take
     # precedence.
     sys.path.insert(0, str(Path.cwd()))
@@ -66,7 +66,7 @@ def main() -> None:
     _serve(loopback)
 
 
-def _loaded(name: str, path: Path) -> ModuleType:
+def _load_module(name: str, path: Path) -> ModuleType:
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{str(path)!r} cannot be loaded")

@@ -52,7 +52,9 @@ def parse_proxy(address: str) -> Proxy:
     except ValueError:
         port = 0
     if url.scheme != "http" or not url.hostname or not port:
-        raise OSError(f"this machine's proxy must have the form http://host:port, found {_shown(address)!r}")
+        raise OSError(
+            f"this machine's proxy must have the form http://host:port, found {_without_credentials(address)!r}"
+        )
     if url.username is None:
         return Proxy(host=url.hostname, port=port, fields=())
     pair = base64.b64encode(f"{unquote(url.username)}:{unquote(url.password or '')}".encode()).decode()
@@ -143,7 +145,7 @@ async def _status(reader: asyncio.StreamReader) -> str:
     return head.split(b"\r\n", 1)[0].decode("latin-1")
 
 
-def _shown(proxy: str) -> str:
+def _without_credentials(proxy: str) -> str:
     """The address without its credentials."""
     scheme, separator, rest = proxy.rpartition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"

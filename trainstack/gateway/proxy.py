@@ -140,7 +140,7 @@ class Gateway:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, confined: bool
     ) -> None:
         try:
-            asked = await _asked(reader, plain=confined)
+            asked = await _read_request(reader, plain=confined)
         except _RefusedError as refused:
             await _refuse(writer, refused.status, str(refused))
             return
@@ -187,7 +187,7 @@ class _Asked:
     request: PlainRequest | None = None
 
 
-async def _asked(reader: asyncio.StreamReader, *, plain: bool) -> _Asked:
+async def _read_request(reader: asyncio.StreamReader, *, plain: bool) -> _Asked:
     """`plain`: whether http:// requests are accepted.
 
     Raises:

@@ -68,8 +68,8 @@ def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
     """The ASGI application. `generateAccessToken` issues tokens from the stack's `tokens`."""
     state = _State(grants=grants, tokens=tokens or Tokens())
     routes = [
-        Route(TAKEN, _answering(_taken, state), methods=["GET", "POST", "DELETE"]),
-        Route("/{path:path}", _answering(_called, state), methods=["GET", "POST"]),
+        Route(TAKEN, _answering(_answer_taken_grants, state), methods=["GET", "POST", "DELETE"]),
+        Route("/{path:path}", _answering(_answer_call, state), methods=["GET", "POST"]),
     ]
     return guarded(Starlette(routes=routes), state.tokens)
 
@@ -88,7 +88,7 @@ def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[R
     return respond
 
 
-async def _taken(state: _State, request: Request) -> dict[str, object]:
+async def _answer_taken_grants(state: _State, request: Request) -> dict[str, object]:
     grants = state.grants
     if request.method == "POST":
         try:
@@ -100,7 +100,7 @@ async def _taken(state: _State, request: Request) -> dict[str, object]:
     return grants.taken()
 
 
-async def _called(state: _State, request: Request) -> dict[str, object]:
+async def _answer_call(state: _State, request: Request) -> dict[str, object]:
     grants, member = state.grants, caller().member
     name, _, verb = request.path_params["path"].partition(":")
     match request.method, verb:

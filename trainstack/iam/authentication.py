@@ -72,7 +72,7 @@ class Authenticated:
         try:
             principal = authenticate(self._tokens, authorization=header, peer=peer)
         except UnauthenticatedError as refusal:
-            await _answer(_refused(str(refusal)), scope, receive, send)
+            await _answer(_refusal(str(refusal)), scope, receive, send)
             return
         if principal.member and scope["path"].startswith(OWN_PATHS):
             forbidden = google_error(403, denial(""), reason="forbidden", status="PERMISSION_DENIED")
@@ -90,7 +90,7 @@ def guarded(app: ASGIApp, tokens: Tokens | None) -> ASGIApp:
     return LoopbackOnly(Authenticated(app, tokens))
 
 
-def _refused(message: str) -> ASGIApp:
+def _refusal(message: str) -> ASGIApp:
     return google_error(
         401,
         message,
@@ -101,13 +101,13 @@ def _refused(message: str) -> ASGIApp:
 
 
 async def _answer(refusal: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    if await _drained(receive):
+    if await _drain_body(receive):
         await refusal(scope, receive, send)
     else:
         cut(scope)
 
 
-async def _drained(receive: Receive) -> bool:
+async def _drain_body(receive: Receive) -> bool:
     """Read and discard the body: a client that is still sending would take an early response for a broken connection.
 
     False if it exceeds DRAINED_MAX_BYTES, beyond which no response is sent.

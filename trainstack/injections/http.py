@@ -83,7 +83,7 @@ class WithInjections:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""
         if path == PATH or path.startswith(f"{PATH}/"):
-            await (await _controlled(self.injections, scope, receive))(scope, receive, send)
+            await (await _answer_control(self.injections, scope, receive))(scope, receive, send)
             return
         at = f"{self.service}.{self.method_of(scope)}" if path and self.injections.names else ""
         if at not in PLACES or not self.injections.concerns(at):
@@ -99,7 +99,7 @@ class WithInjections:
             answer = await apply_injections(self.injections, at, self.subjects(scope, body), do)
         except Struck as struck:
             if struck.injection.kind is not Kind.DROP:
-                await _refused(struck, scope)(scope, receive, send)
+                await _refusal_of(struck, scope)(scope, receive, send)
                 return
             answer = []
             cut(scope)
@@ -126,7 +126,7 @@ async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive) -> 
     return answer
 
 
-def _refused(struck: Struck, scope: Scope) -> Response:
+def _refusal_of(struck: Struck, scope: Scope) -> Response:
     injection = struck.injection
     if injection.answer is not None:
         return answer_named(injection.answer, scope["path"])
@@ -143,7 +143,7 @@ async def _whole(receive: Receive) -> bytes | None:
     return None
 
 
-async def _controlled(injections: Injections, scope: Scope, receive: Receive) -> Response:
+async def _answer_control(injections: Injections, scope: Scope, receive: Receive) -> Response:
     name = unquote(scope["path"][len(PATH) + 1 :])
     match scope["method"]:
         case "GET" if not name:

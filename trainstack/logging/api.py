@@ -46,13 +46,13 @@ def application(service: Service, grants: Grants | None = None) -> Starlette:
     answered: tuple[tuple[str, str, Handler], ...] = (
         ("POST", "/v2/entries:write", functools.partial(_write, grants)),
         ("POST", "/v2/entries:list", functools.partial(_list, grants)),
-        ("GET", "/_stats", _permitted(grants, "_stats", _stats)),
-        ("POST", sinks, _permitted(grants, "sinks.create", _create_sink)),
-        ("GET", sinks, _permitted(grants, "sinks.list", _list_sinks)),
-        ("GET", f"{sinks}/{{sink}}", _permitted(grants, "sinks.get", _get_sink)),
-        ("PUT", f"{sinks}/{{sink}}", _permitted(grants, "sinks.update", _update_sink)),
-        ("PATCH", f"{sinks}/{{sink}}", _permitted(grants, "sinks.update", _update_sink)),
-        ("DELETE", f"{sinks}/{{sink}}", _permitted(grants, "sinks.delete", _delete_sink)),
+        ("GET", "/_stats", _with_permission(grants, "_stats", _stats)),
+        ("POST", sinks, _with_permission(grants, "sinks.create", _create_sink)),
+        ("GET", sinks, _with_permission(grants, "sinks.list", _list_sinks)),
+        ("GET", f"{sinks}/{{sink}}", _with_permission(grants, "sinks.get", _get_sink)),
+        ("PUT", f"{sinks}/{{sink}}", _with_permission(grants, "sinks.update", _update_sink)),
+        ("PATCH", f"{sinks}/{{sink}}", _with_permission(grants, "sinks.update", _update_sink)),
+        ("DELETE", f"{sinks}/{{sink}}", _with_permission(grants, "sinks.delete", _delete_sink)),
     )
     routes = [
         Route(path, functools.partial(handler, service), methods=[verb]) for verb, path, handler in answered
@@ -60,22 +60,22 @@ def application(service: Service, grants: Grants | None = None) -> Starlette:
     return Starlette(
         routes=routes,
         exception_handlers={
-            **dict.fromkeys(_REFUSALS, _refused),
-            DeniedError: _forbidden,
+            **dict.fromkeys(_REFUSALS, _answer_refusal),
+            DeniedError: _answer_denial,
             OSError: refuse_disk_full,
-            HTTPException: _not_imitated,
+            HTTPException: _answer_not_imitated,
         },
     )
 
 
-def _permitted(grants: Grants | None, method: str, handler: Handler) -> Handler:
+def _with_permission(grants: Grants | None, method: str, handler: Handler) -> Handler:
     """The handler of a method on the project in its path, for callers with the permission."""
 
-    async def permitted(service: Service, request: Request) -> Response:
+    async def handle_permitted(service: Service, request: Request) -> Response:
         _authorize(grants, method, request.path_params.get("project", ""))
         return await handler(service, request)
 
-    return permitted
+    return handle_permitted
 
 
 def _authorize(grants: Grants | None, method: str, project: str) -> None:
@@ -94,12 +94,12 @@ _REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
 }
 
 
-async def _refused(_request: Request, fault: Exception) -> Response:
+async def _answer_refusal(_request: Request, fault: Exception) -> Response:
     code, status = _REFUSALS[type(fault)]
     return google_error(code, str(fault), status=status)
 
 
-async def _forbidden(_request: Request, denied: Exception) -> Response:
+async def _answer_denial(_request: Request, denied: Exception) -> Response:
     """As clients report it, for example in https://github.com/genkit-ai/genkit/pull/3577."""
     if not isinstance(denied, DeniedError):
         raise denied
@@ -107,7 +107,7 @@ async def _forbidden(_request: Request, denied: Exception) -> Response:
     return google_error(403, str(denied), status="PERMISSION_DENIED", details=[info])
 
 
-async def _not_imitated(request: Request, _fault: Exception) -> Response:
+async def _answer_not_imitated(request: Request, _fault: Exception) -> Response:
     message = f"This emulator does not support {request.method} {request.url.path}; docs/reference/fidelity.md lists what it supports."
     return google_error(501, message, status="UNIMPLEMENTED")
 
@@ -170,7 +170,9 @@ async def _stats(service: Service, _request: Request) -> Response:
 async def _create_sink(service: Service, request: Request) -> Response:
     # The Python client sends `True`.
     unique_writer = request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
-    return _shown(service.create_sink(_parent(request), await _body(request), unique_writer=unique_writer))
+    return _sink_response(
+        service.create_sink(_parent(request), await _body(request), unique_writer=unique_writer)
+    )
 
 
 async def _list_sinks(service: Service, request: Request) -> Response:
@@ -179,13 +181,13 @@ async def _list_sinks(service: Service, request: Request) -> Response:
 
 
 async def _get_sink(service: Service, request: Request) -> Response:
-    return _shown(service.sink(_sink_name(request)))
+    return _sink_response(service.sink(_sink_name(request)))
 
 
 async def _update_sink(service: Service, request: Request) -> Response:
     mask = tuple(filter(None, request.query_params.get("updateMask", "").split(",")))
     given = await _body(request)
-    return _shown(service.update_sink(_sink_name(request), given, mask=mask or DEFAULT_UPDATE_MASK))
+    return _sink_response(service.update_sink(_sink_name(request), given, mask=mask or DEFAULT_UPDATE_MASK))
 
 
 async def _delete_sink(service: Service, request: Request) -> Response:
@@ -241,5 +243,5 @@ def _sink_name(request: Request) -> str:
     return f"{_parent(request)}/sinks/{request.path_params['sink']}"
 
 
-def _shown(sink: Sink) -> Response:
+def _sink_response(sink: Sink) -> Response:
     return JSONResponse(dict(sink.resource))

@@ -72,7 +72,7 @@ def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns
     if not isinstance(given, dict):
         raise EntryError(f"a log entry must be an object, found {type(given).__name__}")
     faults: list[str] = []
-    fields = _spelled(given, faults)
+    fields = _fields_by_json_name(given, faults)
     fields.setdefault("logName", defaults.get("logName") or "")
     fields.setdefault("resource", defaults.get("resource") or {})
     if isinstance(shared := defaults.get("labels"), dict):
@@ -102,7 +102,7 @@ def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns
     return entry
 
 
-def _spelled(given: Mapping[str, object], faults: list[str]) -> dict[str, object]:
+def _fields_by_json_name(given: Mapping[str, object], faults: list[str]) -> dict[str, object]:
     """The fields under their JSON names; null means absent, and snake case is accepted too."""
     fields: dict[str, object] = {}
     for name, value in given.items():

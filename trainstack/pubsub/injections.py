@@ -66,7 +66,7 @@ def through_injections(
         elif injection.kind is Kind.DROP:
             lose(one)
         elif injection.kind is Kind.DUPLICATE:
-            kept += [one, _copied(one)]
+            kept += [one, _copy_of(one)]
         elif injection.kind is Kind.REORDER and index + 1 < len(taken):
             overtaken.append(one)
         else:
@@ -75,7 +75,7 @@ def through_injections(
     return kept + overtaken
 
 
-def _copied(delivery: wire.Message) -> wire.Message:
+def _copy_of(delivery: wire.Message) -> wire.Message:
     """The same delivery with another ack id for the same lease: clients compare ids as text, this server reads the numbers in it."""
     head, dash, serial = delivery.ack_id.rpartition("-")
     copy = wire.ReceivedMessage()

@@ -83,7 +83,7 @@ class Subscriptions:
 
     def update(self, request: wire.Message) -> wire.Message:
         subscription = self._service.subscription(request.subscription.name)
-        config = _merged(subscription.config, request.subscription, request.update_mask)
+        config = _config_with(subscription.config, request.subscription, request.update_mask)
         complete_subscription(config)
         subscription.config = config
         self._service.keep(subscription)
@@ -106,7 +106,7 @@ class Subscriptions:
         return wire.ListSubscriptionsResponse(subscriptions=found, next_page_token=token)
 
 
-def _merged(current: wire.Message, update: wire.Message, mask: FieldMask) -> wire.Message:
+def _config_with(current: wire.Message, update: wire.Message, mask: FieldMask) -> wire.Message:
     paths = [path.split(".")[0] for path in mask.paths]
     known = {field.name for field in current.DESCRIPTOR.fields}
     if not paths:

@@ -43,17 +43,17 @@ def main(arguments: "list[str]") -> int:
         with open(arguments[0], "rb") as file:
             plan = marshal.load(file)  # noqa: S302  # written by the stack, with this Python
         supervise.hold_signals()
-        return _confined(plan) if plan["private"] else _adopted(plan)
+        return _run_confined(plan) if plan["private"] else _run_unconfined(plan)
     except OSError as error:
         return _not_set_up(error)
 
 
-def _confined(plan: "dict[str, Any]") -> int:
+def _run_confined(plan: "dict[str, Any]") -> int:
     group = limits.Group(plan["name"])
     _enter_namespaces(plan["network"])
     _follow(plan["stack"])
     taken = Gate()
-    init = _forked(lambda: _be_init(plan, taken))
+    init = _fork_child(lambda: _be_init(plan, taken))
     group.take(init)  # while it builds the file tree
     taken.open()
     status = supervise.wait_for(init, grace_s=plan["grace_s"])
@@ -61,12 +61,12 @@ def _confined(plan: "dict[str, Any]") -> int:
     return status
 
 
-def _adopted(plan: "dict[str, Any]") -> int:
+def _run_unconfined(plan: "dict[str, Any]") -> int:
     files.build(plan["root"], plan["steps"])
     os.chdir(plan["root"] + plan["workdir"])
     syscalls.adopt_orphans()
     _follow(plan["stack"])
-    program = _forked(lambda: _be_program(plan))
+    program = _fork_child(lambda: _be_program(plan))
     status = supervise.wait_for(program, grace_s=plan["grace_s"])
     supervise.end_children()
     return status
@@ -111,7 +111,7 @@ def _be_init(plan: "dict[str, Any]", taken: "Gate | None" = None) -> int:
     if taken and not taken.wait():
         raise OSError("its launcher has ended")
     barrier = Barrier()
-    program = _forked(lambda: _be_confined(plan, barrier))
+    program = _fork_child(lambda: _be_confined(plan, barrier))
     barrier.admit(program)
     return supervise.wait_for(program, grace_s=_INITS_GRACE_S)
 
@@ -136,7 +136,7 @@ def _arrange(root: str, steps: "list[list[str]]") -> None:
     syscalls.change_root(root)
 
 
-def _forked(run: "Callable[[], int]") -> int:
+def _fork_child(run: "Callable[[], int]") -> int:
     """The process id of a child that ends with the status that `run` returns, and at the latest with this process."""
     reading, writing = os.pipe()
     if pid := os.fork():
@@ -172,7 +172,7 @@ def _probe() -> int:
     syscalls.unshare(syscalls.NEWNET)
     raise_loopback()
     plan = {"root": "/tmp", "steps": [["proc", "proc"]], "workdir": "/", "argv": []}  # noqa: S108  a mount point
-    return supervise.wait_for(_forked(lambda: _be_init(plan)), grace_s=_INITS_GRACE_S)
+    return supervise.wait_for(_fork_child(lambda: _be_init(plan)), grace_s=_INITS_GRACE_S)
 
 
 def _not_set_up(error: Exception) -> int:

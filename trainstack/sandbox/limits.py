@@ -32,7 +32,7 @@ class Group:
 
     def __init__(self, name: str) -> None:
         """`name` is unique on this machine."""
-        self._folders = [made for found in _places() if (made := _made(found, name))]
+        self._folders = [made for found in _places() if (made := _make_group(found, name))]
 
     def take(self, pid: int) -> None:
         """Move a process into it, with all that it starts later. Takes milliseconds. Raises `OSError`."""
@@ -70,7 +70,7 @@ def limit_processes() -> None:
     syscalls.limit_processes(_most_processes())
 
 
-def _made(parents: "list[str]", name: str) -> str:
+def _make_group(parents: "list[str]", name: str) -> str:
     """The group's folder in the first of these where this user may make one, with its bounds; else nothing."""
     for parent in parents:
         folder = f"{parent}/{name}"

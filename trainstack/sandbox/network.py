@@ -61,7 +61,7 @@ def _made_by_a_process(ports: Sequence[int]) -> list[int]:
             words = [sys.executable, "-I", "-S", str(LAUNCHER), "--network", *map(str, ports)]
             process = subprocess.Popen(words, stdin=others.fileno(), stderr=subprocess.PIPE, text=True)
         with process:
-            descriptors = _received(own, 2 + len(ports))
+            descriptors = _receive_descriptors(own, 2 + len(ports))
             reason = process.communicate()[1].strip()
     if len(descriptors) < 2 + len(ports):
         for descriptor in descriptors:
@@ -70,7 +70,7 @@ def _made_by_a_process(ports: Sequence[int]) -> list[int]:
     return descriptors
 
 
-def _received(own: socket.socket, count: int) -> list[int]:
+def _receive_descriptors(own: socket.socket, count: int) -> list[int]:
     """That many descriptors, or fewer if the sender ends early."""
     found: list[int] = []
     for _ in range(count):

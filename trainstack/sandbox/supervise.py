@@ -47,7 +47,7 @@ def wait_for(pid: int, *, grace_s: float) -> int:
     while True:
         number = signal.sigwait(_HANDLED)
         if number == signal.SIGCHLD:
-            status = _reaped(pid)
+            status = _reap(pid)
             if status is not None:
                 return status
         elif number == PARENT_ENDED:
@@ -61,20 +61,20 @@ def end_children() -> None:
 
     For the parent of all orphans: `adopt_orphans`.
     """
-    while children := _children():
+    while children := _child_ids():
         for pid in children:
             _send(pid, signal.SIGKILL)
         os.waitpid(-1, 0)
 
 
-def _children() -> "list[int]":
+def _child_ids() -> "list[int]":
     """Also those that have ended and wait to be reaped."""
     own = os.getpid()
     with open(f"/proc/{own}/task/{own}/children", "rb") as file:
         return [int(word) for word in file.read().split()]
 
 
-def _reaped(wanted: int) -> "int | None":
+def _reap(wanted: int) -> "int | None":
     found = None
     while True:
         try:

@@ -32,7 +32,7 @@ async def function_variables(
     for function in topology.functions:
         email = f"{ACCOUNT_PREFIX}{function.name}@{topology.project}.iam.gserviceaccount.com"
         principal = Principal(kind="function", name=function.name, email=email)
-        found[function.name] = (await _issued(principal, services, topology, running)).variables
+        found[function.name] = (await _issue_identity(principal, services, topology, running)).variables
     return found
 
 
@@ -43,7 +43,7 @@ async def user_variables(
 
     `folder`, which only the user can read, gets a file with the access token, and gcloud's configuration.
     """
-    identity = await _issued(LOCAL_USER, services, topology, running)
+    identity = await _issue_identity(LOCAL_USER, services, topology, running)
     token_file = folder / TOKEN
     write_whole(token_file, identity.token)
     gcloud = gcloud_variables(services, topology, token_file=token_file, config=folder / "gcloud")
@@ -78,7 +78,7 @@ def gcloud_variables(
     }
 
 
-async def _issued(
+async def _issue_identity(
     principal: Principal, services: Services, topology: Topology, running: AsyncExitStack
 ) -> WorkloadIdentity:
     identity = await services.identities.issue(principal, zone=f"{topology.region}-a")

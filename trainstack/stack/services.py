@@ -115,7 +115,7 @@ async def running_services(
             vertex_url = await start.live(jobs, "vertex")
         except RuntimeError as error:
             raise StackRefusedError(f"Vertex AI cannot run here: {error}") from error
-        iam_url = await start.bound(application(grants, start.tokens), "iam").start()
+        iam_url = await start.bind_server(application(grants, start.tokens), "iam").start()
         pubsub_rest_url = await start.open_gateway(
             {"storage": storage_url, "logging": logging_url, "vertex": vertex_url, "iam": iam_url},
             pubsub_host,
@@ -199,7 +199,7 @@ class _Starting:
             self.gate.backends[service] = backend
         front = RestApplication(target=pubsub_host, services=pubsub_calls(), tokens=self.tokens)
         self.running.push_async_callback(front.stop)
-        rest = self.bound(front, "pubsub-rest")
+        rest = self.bind_server(front, "pubsub-rest")
         await rest.start()
         self.gate.backends["pubsub"] = Backend(http=rest.port, grpc=int(pubsub_host.rpartition(":")[2]))
         return rest.url
@@ -220,11 +220,11 @@ class _Starting:
 
     async def live(self, service: Service, name: str) -> str:
         self.running.push_async_callback(service.stop)
-        server = self.bound(service, name)
+        server = self.bind_server(service, name)
         await service.start(server.url)
         return await server.start()
 
-    def bound(self, app: ASGIApp, service: str) -> Server:
+    def bind_server(self, app: ASGIApp, service: str) -> Server:
         for port in self._candidates(service):
             try:
                 server = Server(app, port=port)

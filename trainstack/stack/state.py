@@ -73,9 +73,9 @@ class StateFolder:
     def own(self, *, watcher_pid: int) -> None:
         """Record the owners of the folder: this process, and the watcher, which ends shortly after it."""
         self._watcher_pid = watcher_pid
-        self._note({"pid": os.getpid(), "watcher_pid": watcher_pid})
+        self._record_owners({"pid": os.getpid(), "watcher_pid": watcher_pid})
 
-    def _note(self, owners: Mapping[str, int]) -> None:
+    def _record_owners(self, owners: Mapping[str, int]) -> None:
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, json.dumps(owners).encode(), 0)
 
@@ -115,7 +115,7 @@ class StateFolder:
         self.withdraw()
         if self._lock >= 0:
             if self._watcher_pid is not None:
-                self._note({"watcher_pid": self._watcher_pid})
+                self._record_owners({"watcher_pid": self._watcher_pid})
             os.close(self._lock)
             self._lock = -1
 
@@ -132,7 +132,7 @@ class StateFolder:
                     "or choose another folder with --state DIR."
                 )
             time.sleep(_POLL_S)
-        while _is_watcher(_noted(self.path).get("watcher_pid", 0)):
+        while _is_watcher(_read_owners(self.path).get("watcher_pid", 0)):
             if time.monotonic() > deadline:
                 raise StateError(
                     f"Processes of a killed stack on {str(self.path)!r} are still ending; try again."
@@ -149,7 +149,7 @@ class StateFolder:
 
 def owner_of(path: Path) -> int | None:
     """The process id of the stack that runs on a state folder, or None."""
-    return _noted(path).get("pid") if _is_claimed(path) else None
+    return _read_owners(path).get("pid") if _is_claimed(path) else None
 
 
 def _is_claimed(path: Path) -> bool:
@@ -242,7 +242,7 @@ def _exports(variables: Mapping[str, str]) -> str:
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
-def _noted(path: Path) -> dict[str, int]:
+def _read_owners(path: Path) -> dict[str, int]:
     with contextlib.suppress(OSError, ValueError):
         found = json.loads((path / "lock").read_text())
         return found if isinstance(found, dict) else {}

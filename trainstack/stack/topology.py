@@ -110,7 +110,9 @@ class _Reader:
             region=self._region,
             buckets=self._buckets,
             topics=self._topics,
-            subscriptions=tuple(self._kept(name, each) for name, each in self._section("subscriptions")),
+            subscriptions=tuple(
+                self._kept_topic(name, each) for name, each in self._section("subscriptions")
+            ),
             sinks=tuple(self._sink(name, each) for name, each in self._section("sinks")),
             functions=tuple(self._function(name, each) for name, each in self._section("functions")),
             environment=self._names("environment"),
@@ -137,7 +139,7 @@ class _Reader:
             text = ""
         return Sink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", said), filter=text)
 
-    def _kept(self, name: str, said: Mapping[str, Any]) -> KeptTopic:
+    def _kept_topic(self, name: str, said: Mapping[str, Any]) -> KeptTopic:
         where = f"$.subscriptions.{name}"
         return KeptTopic(
             subscription_name=f"projects/{self._project}/subscriptions/{name}",

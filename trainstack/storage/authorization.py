@@ -28,7 +28,7 @@ def may_call(
     try:
         authorize(grants, method, _resources(grants, path, query))
     except DeniedError as denied:
-        raise _refused(denied, store, path.get("bucket", ""), path.get("to_bucket", "")) from denied
+        raise _refusal(denied, store, path.get("bucket", ""), path.get("to_bucket", "")) from denied
 
 
 def may_create(grants: Grants | None, store: Store, bucket: str, name: str) -> None:
@@ -36,7 +36,7 @@ def may_create(grants: Grants | None, store: Store, bucket: str, name: str) -> N
     try:
         require(grants, "storage.objects.create", bucket_of(bucket, name))
     except DeniedError as denied:
-        raise _refused(denied, store, bucket) from denied
+        raise _refusal(denied, store, bucket) from denied
 
 
 def may_read(grants: Grants | None, bucket: str, name: str) -> None:
@@ -44,7 +44,7 @@ def may_read(grants: Grants | None, bucket: str, name: str) -> None:
     try:
         require(grants, "storage.objects.get", bucket_of(bucket, name))
     except DeniedError as denied:
-        raise _forbidden(denied) from denied
+        raise _denial(denied) from denied
 
 
 def replacing(grants: Grants | None, bucket: str, name: str) -> RefusedError | None:
@@ -52,7 +52,7 @@ def replacing(grants: Grants | None, bucket: str, name: str) -> RefusedError | N
     try:
         require(grants, "storage.objects.delete", bucket_of(bucket, name))
     except DeniedError as denied:
-        return _forbidden(denied)
+        return _denial(denied)
     return None
 
 
@@ -66,7 +66,7 @@ def without_listing(grants: Grants | None, refused: RefusedError) -> RefusedErro
     try:
         require(grants, "storage.objects.list", bucket_of(refused.bucket, refused.name))
     except DeniedError as denied:
-        return _forbidden(denied)
+        return _denial(denied)
     return refused
 
 
@@ -83,13 +83,13 @@ def _resources(
     return found
 
 
-def _refused(denied: DeniedError, store: Store, *buckets: str) -> RefusedError:
+def _refusal(denied: DeniedError, store: Store, *buckets: str) -> RefusedError:
     """404 for a bucket that does not exist: the names of all buckets are public."""
     missing = [name for name in buckets if name and store.catalog.find_bucket(name) is None]
-    return no_such_bucket(missing[0]) if missing else _forbidden(denied)
+    return no_such_bucket(missing[0]) if missing else _denial(denied)
 
 
-def _forbidden(denied: DeniedError) -> RefusedError:
+def _denial(denied: DeniedError) -> RefusedError:
     permission = denied.permission
     if not permission:
         return RefusedError(403, "forbidden", denial(""))

@@ -25,7 +25,7 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     """`BUCKET/NAME` of the object, and of the destination if there is one; else the bucket's name."""
     _, path = _route(scope)
     bucket = path.get("bucket", "")
-    name = path.get("object", "") or _inserted(scope, body)
+    name = path.get("object", "") or _inserted_name(scope, body)
     found = [f"{bucket}/{name}" if bucket and name else bucket or name]
     if "to_object" in path:
         found.append(f"{path['to_bucket']}/{path['to_object']}")
@@ -45,7 +45,7 @@ def _route(scope: Scope) -> tuple[str, Mapping[str, str]]:
     return route.name, path
 
 
-def _inserted(scope: Scope, body: bytes) -> str:
+def _inserted_name(scope: Scope, body: bytes) -> str:
     query = parse_qs(scope["query_string"].decode("latin-1"))
     if names := query.get("name"):
         return str(names[0])

@@ -62,7 +62,7 @@ class Notifications:
 def with_links(publish: Publish, base_url: str) -> Publish:
     """`publish`, with the links of each payload below `base_url`."""
 
-    def linked(message: Message) -> Message:
+    def message_with_links(message: Message) -> Message:
         data, attributes = message
         resource = json.loads(data)
         return json.dumps(
@@ -70,7 +70,7 @@ def with_links(publish: Publish, base_url: str) -> Publish:
         ).encode(), attributes
 
     def publishing(topic: str, messages: Sequence[Message]) -> None:
-        publish(topic, [linked(message) for message in messages])
+        publish(topic, [message_with_links(message) for message in messages])
 
     return publishing
 

@@ -28,7 +28,7 @@ class LazyGrpcServer:
         """The server's port; the first call starts it. 0 after `stop`."""
         async with self._lock:
             if self._server is None and not self._stopped:
-                services = await asyncio.to_thread(self._imported)
+                services = await asyncio.to_thread(self._import_services)
                 from trainstack.transcoding.grpc_server import GrpcServer  # already imported
 
                 self._server = GrpcServer(base_url=self._base_url, services=services)
@@ -43,7 +43,7 @@ class LazyGrpcServer:
             if server:
                 await server.stop()
 
-    def _imported(self) -> Services:
+    def _import_services(self) -> Services:
         from trainstack.transcoding import grpc_server  # noqa: F401  # in a thread, for it takes a while
 
         return self._services()

@@ -60,18 +60,18 @@ def read_reports(text: str, *, started: datetime) -> list[Measured]:
     A line that is not a report, such as a half-written one, is skipped. So is a value that is not a finite
     number, and a negative step or time.
     """
-    found = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _reported(line, started)]
+    found = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _measurements_from(line, started)]
     return [one for one in found if math.isfinite(one.value)]
 
 
 def last_not_finite(text: str) -> dict[str, float]:
     """The last value of each metric in a metric file that is NaN or infinite; none of these is a measurement."""
     epoch = datetime.fromtimestamp(0, UTC)
-    found = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _reported(line, epoch)]
+    found = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _measurements_from(line, epoch)]
     return {one.metric_id: one.value for one in found if not math.isfinite(one.value)}
 
 
-def _reported(line: str, started: datetime) -> list[Measured]:
+def _measurements_from(line: str, started: datetime) -> list[Measured]:
     try:
         fields = json.loads(line)
         step, at = int(float(fields.get("global_step", 0))), float(fields.get("timestamp", 0))

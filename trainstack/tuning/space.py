@@ -44,11 +44,11 @@ class Parameter:
 
     def value_of(self, drawn: float) -> Value:
         """The value for a draw of the distribution."""
-        return self.listed[int(drawn)] if self.listed else self._mirrored(drawn)
+        return self.listed[int(drawn)] if self.listed else self._mirror_value(drawn)
 
     def draw_of(self, value: Value) -> float:
         """The draw for `value`."""
-        return self.listed.index(value) if self.listed else self._mirrored(value)
+        return self.listed.index(value) if self.listed else self._mirror_value(value)
 
     def every_value(self) -> Sequence[Value]:
         match self.distribution:
@@ -58,7 +58,7 @@ class Parameter:
                 raise ValueError("a DOUBLE parameter has no grid; the study should have been refused")
         return self.listed
 
-    def _mirrored(self, value: Any) -> Any:
+    def _mirror_value(self, value: Any) -> Any:
         match self.distribution:
             case (FloatDistribution() | IntDistribution()) as whole if self.mirrored:
                 return min(max(whole.low + whole.high - value, whole.low), whole.high)
@@ -94,13 +94,13 @@ def _parameter(spec: Message, path: str) -> Parameter:
         parameter_id=spec.parameter_id,
         path=path,
         distribution=_distribution(spec),
-        listed=_listed(spec),
+        listed=_choices_of(spec),
         mirrored=spec.scale_type == _REVERSE_LOG,
         children=children,
     )
 
 
-def _listed(spec: Message) -> tuple[Value, ...]:
+def _choices_of(spec: Message) -> tuple[Value, ...]:
     return (*spec.categorical_value_spec.values, *spec.discrete_value_spec.values)
 
 
@@ -114,9 +114,9 @@ def _distribution(spec: Message) -> Distribution:
             bounds = spec.integer_value_spec
             return IntDistribution(bounds.min_value, bounds.max_value, log=log)
         case "categorical_value_spec":
-            return CategoricalDistribution(range(len(_listed(spec))))
+            return CategoricalDistribution(range(len(_choices_of(spec))))
         case "discrete_value_spec":
             # The user has already spaced listed values, so the search is over their indexes.
-            return IntDistribution(0, len(_listed(spec)) - 1)
+            return IntDistribution(0, len(_choices_of(spec)) - 1)
         case other:
             raise ValueError(f"a parameter of kind {other!r} should have been refused")

@@ -75,7 +75,7 @@ class Suggestions:
             if self._points is not None:
                 next(self._points, None)
                 continue
-            self._study.add_trial(_known(self._space, trial))
+            self._study.add_trial(_frozen_trial_of(self._space, trial))
             if not trial.has_ended:
                 self._numbers[trial.trial_id] = number
 
@@ -108,7 +108,7 @@ def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
     return RandomSampler(seed=seed)
 
 
-def _known(space: Sequence[Parameter], past: SuggestedTrial) -> FrozenTrial:
+def _frozen_trial_of(space: Sequence[Parameter], past: SuggestedTrial) -> FrozenTrial:
     active = list(_active(space, past.values))
     state = TrialState.FAIL if past.results is None else TrialState.COMPLETE
     return create_trial(
@@ -121,7 +121,7 @@ def _known(space: Sequence[Parameter], past: SuggestedTrial) -> FrozenTrial:
 
 def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value]) -> None:
     for parameter in parameters:
-        value = parameter.value_of(_drawn(trial, parameter))
+        value = parameter.value_of(_draw_value(trial, parameter))
         values[parameter.parameter_id] = value
         _draw(trial, parameter.below(value), values)
 
@@ -135,7 +135,7 @@ def _active(
         yield from _active(parameter.below(value), values)
 
 
-def _drawn(trial: Trial, parameter: Parameter) -> float:
+def _draw_value(trial: Trial, parameter: Parameter) -> float:
     match parameter.distribution:
         case FloatDistribution(low=low, high=high, log=log):
             return trial.suggest_float(parameter.path, low, high, log=log)

@@ -83,10 +83,10 @@ class Trial:
         ]
 
     def begun(self, at: datetime) -> Self:
-        return self._changed(TrialState.ACTIVE, start_time=at)
+        return self._with_state(TrialState.ACTIVE, start_time=at)
 
     def stopping(self) -> Self:
-        return self._changed(TrialState.STOPPING)
+        return self._with_state(TrialState.STOPPING)
 
     def measured(self, text: str) -> Self:
         """The trial with new reports from `text`, its metric file; the same object if there are none."""
@@ -108,10 +108,10 @@ class Trial:
         found = {metric.metric_id: self.of_metric(metric.metric_id) for metric in study.metrics}
         missing = [metric_id for metric_id, values in found.items() if not values]
         if failure or missing:
-            changed = copied(self._changed(TrialState.INFEASIBLE, end_time=at).message)
+            changed = copied(self._with_state(TrialState.INFEASIBLE, end_time=at).message)
             changed.infeasible_reason = failure or self._never_reported(missing, text)
             return type(self)(changed)
-        changed = copied(self._changed(TrialState.SUCCEEDED, end_time=at).message)
+        changed = copied(self._with_state(TrialState.SUCCEEDED, end_time=at).message)
         kept = study.measurement_selection_type
         final = [_final(found[metric.metric_id], metric, kept) for metric in study.metrics]
         changed.final_measurement.step_count = final[0].step
@@ -130,7 +130,7 @@ class Trial:
         reported = seen or "no metric"
         return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {reported}."
 
-    def _changed(self, state: TrialState, **times: datetime) -> Self:
+    def _with_state(self, state: TrialState, **times: datetime) -> Self:
         changed = copied(self.message)
         changed.state = state.value
         for name, at in times.items():

@@ -64,7 +64,7 @@ def _metric_faults(study: Message, at: str) -> Iterator[str]:
             yield f"{at}.metrics[{number}].safety_config.desired_min_safe_trials_fraction: expected 0 to 1, found {fraction!r}."
         if metric.goal not in {0, 1, 2}:
             yield f"{at}.metrics[{number}].goal: unknown enum value {metric.goal}; expected MAXIMIZE or MINIMIZE."
-    for metric_id in _repeated([metric.metric_id for metric in study.metrics]):
+    for metric_id in _repeated_values([metric.metric_id for metric in study.metrics]):
         yield f"{at}.metrics: duplicate metric {metric_id!r}."
     if study.metrics and all(metric.HasField("safety_config") for metric in study.metrics):
         yield f"{at}.metrics: a metric without safety_config is required, to optimize for."
@@ -78,7 +78,7 @@ def _homes(specs: Sequence[Message], home: str) -> Iterator[tuple[str, str]]:
 
 
 def _siblings_faults(specs: Sequence[Message], path: str, *, algorithm: int) -> Iterator[str]:
-    for parameter_id in _repeated([spec.parameter_id for spec in specs]):
+    for parameter_id in _repeated_values([spec.parameter_id for spec in specs]):
         yield f"{path}: duplicate parameter {parameter_id!r}; specify each parameter once."
     for at, spec in enumerate(specs):
         yield from _parameter_faults(spec, f"{path}[{at}]", algorithm=algorithm)
@@ -119,7 +119,7 @@ def _range_faults(bounds: Message, path: str, *, scale: int) -> Iterator[str]:
 def _values_faults(values: Sequence[object], path: str) -> Iterator[str]:
     if not values:
         yield f"{path}: at least one value is required."
-    for value in _repeated(values):
+    for value in _repeated_values(values):
         yield f"{path}: duplicate value {value!r}."
 
 
@@ -172,7 +172,7 @@ def _unknown_values(spec: Message, kind: str, values: Sequence[Any], path: str) 
             yield f"{path}: {value!r} is not a value of the parent {spec.parameter_id!r}."
 
 
-def _repeated(values: Sequence[Any]) -> list[Any]:
+def _repeated_values(values: Sequence[Any]) -> list[Any]:
     return [value for value, count in Counter(values).items() if count > 1 and value != ""]
 
 

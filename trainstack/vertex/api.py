@@ -132,10 +132,10 @@ def application(
     calls = Starlette(
         routes=[Route(path, handler, methods=[method]) for method, path, handler in table],
         exception_handlers={
-            ApiError: _refused,
-            HTTPException: _not_routed,
-            OSError: _no_room,
-            Exception: _broken,
+            ApiError: _answer_refusal,
+            HTTPException: _answer_unknown_route,
+            OSError: _answer_disk_full,
+            Exception: _answer_failure,
         },
     )
     return guarded(
@@ -183,13 +183,13 @@ def _integer(name: str, text: str) -> int:
         raise ApiError(Status.INVALID_ARGUMENT, f"{name}: expected a number, found {text!r}.") from error
 
 
-async def _refused(_request: Request, error: Exception) -> Response:
+async def _answer_refusal(_request: Request, error: Exception) -> Response:
     if not isinstance(error, ApiError):
         raise error
     return google_error(error.status.http, str(error), status=error.status.name)
 
 
-async def _no_room(_request: Request, fault: Exception) -> Response:
+async def _answer_disk_full(_request: Request, fault: Exception) -> Response:
     """429 for a full disk, which says that nothing was done: after a 5xx, callers must wait for a job that may exist."""
     if not is_disk_full(fault):
         raise fault
@@ -197,14 +197,14 @@ async def _no_room(_request: Request, fault: Exception) -> Response:
     return google_error(429, what, status="RESOURCE_EXHAUSTED")
 
 
-async def _not_routed(request: Request, error: Exception) -> Response:
+async def _answer_unknown_route(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     what = f"{request.method} {request.url.path} is not supported by this JobService."
     return google_error(error.status_code, what, status="NOT_FOUND")
 
 
-async def _broken(_request: Request, _error: Exception) -> Response:
+async def _answer_failure(_request: Request, _error: Exception) -> Response:
     return google_error(500, "Internal error encountered.", status="INTERNAL")
 
 
@@ -224,12 +224,12 @@ class _Authorized:
         try:
             authorize(self._grants, f"vertex.{resource_method(scope)}", resources)
         except DeniedError as denied:
-            await _forbidden(denied, parts)(scope, receive, send)
+            await _denial_answer(denied, parts)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
 
-def _forbidden(denied: DeniedError, parts: list[str]) -> ASGIApp:
+def _denial_answer(denied: DeniedError, parts: list[str]) -> ASGIApp:
     if not denied.permission:
         return google_error(403, str(denied), status="PERMISSION_DENIED")
     is_job = denied.permission.rpartition(".")[2] not in ("create", "list")

@@ -139,9 +139,9 @@ class Jobs:
         shutil.rmtree(running.machine.scratch, ignore_errors=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._started().app(scope, receive, send)
+        await self._require_running().app(scope, receive, send)
 
-    def _started(self) -> "_Running":
+    def _require_running(self) -> "_Running":
         if self._running is None:
             raise RuntimeError("the JobService is not running; call start() first")
         return self._running
@@ -184,7 +184,7 @@ class Jobs:
                 "isolation=enforced needs buckets under /gcs: leave out mounts=environment, or use isolation=none"
             )
         if reason := obstacle():
-            raise _refused(reason)
+            raise _isolation_error(reason)
         common = Path(os.path.commonpath([state, buckets]))
         confinement = Confinement(state=common, grants=self.grants)
         return Processes(buckets=buckets, private=True, grace_s=self.grace_s, confinement=confinement)
@@ -210,7 +210,7 @@ def _has_private_mounts(choice: MountChoice) -> bool:
     return not reason
 
 
-def _refused(reason: str) -> RuntimeError:
+def _isolation_error(reason: str) -> RuntimeError:
     return RuntimeError(
         f"isolation=enforced, but replicas cannot be isolated from this machine: {reason}. "
         "Or start the stack with --isolation none, or set TRAINMASTER_ISOLATION=none, if you trust every program that it runs."

@@ -186,7 +186,7 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: Work) -> I
                 image = replace(image, tree=tree, args=globals_.args)
                 stages[name] = image
             else:
-                image = _applied(image, instruction, value, defaults=globals_, stages=stages)
+                image = _image_after(image, instruction, value, defaults=globals_, stages=stages)
             if stages:
                 stages[list(stages)[-1]] = image
             else:
@@ -221,7 +221,7 @@ def _from(words: str) -> tuple[str, str]:
     return parts[0], parts[2] if named else f"unnamed stage of {parts[0]}"
 
 
-def _applied(
+def _image_after(
     image: Image, instruction: str, value: str, *, defaults: Image, stages: Mapping[str, Image]
 ) -> Image:
     match instruction:
@@ -237,7 +237,7 @@ def _applied(
         case "RUN":
             image = replace(image, runs=(*image.runs, Run(command=_command(value, image), before=image)))
         case "COPY" | "ADD":
-            image = _copied(image, f"{instruction} {value}", _copy_words(value, image), stages)
+            image = _with_copy(image, f"{instruction} {value}", _copy_words(value, image), stages)
         case "ENTRYPOINT":
             image = replace(image, entrypoint=_words(value))
         case "CMD":
@@ -259,15 +259,15 @@ def _arguments(value: str, image: Image, defaults: Image) -> dict[str, str]:
 
 
 def _pairs(value: str, image: Image) -> dict[str, str]:
-    pairs = extract_key_values(True, image.args, image.env, _defaulted(value, image))
+    pairs = extract_key_values(True, image.args, image.env, _with_defaults(value, image))
     return {str(name): str(text) for name, text in pairs}
 
 
 def _plain(value: str, image: Image) -> str:
-    return str(WordSplitter(_defaulted(value, image), args=image.args, envs=image.env).dequote())
+    return str(WordSplitter(_with_defaults(value, image), args=image.args, envs=image.env).dequote())
 
 
-def _defaulted(value: str, image: Image) -> str:
+def _with_defaults(value: str, image: Image) -> str:
     """`${NAME:-word}` and `${NAME:+word}` resolved: the parser knows `$NAME` and `${NAME}` only.
 
     Counts the work of what the parser then makes of it.
@@ -293,11 +293,11 @@ def _count_expansion(value: str, image: Image) -> None:
 
 def _copy_words(value: str, image: Image) -> list[str]:
     return _list(value) or list(
-        WordSplitter(_defaulted(value, image), args=image.args, envs=image.env).split()
+        WordSplitter(_with_defaults(value, image), args=image.args, envs=image.env).split()
     )
 
 
-def _copied(image: Image, line: str, words: Sequence[str], stages: Mapping[str, Image]) -> Image:
+def _with_copy(image: Image, line: str, words: Sequence[str], stages: Mapping[str, Image]) -> Image:
     flags = dict(word.removeprefix("--").partition("=")[::2] for word in words if word.startswith("--"))
     *sources, target = [word for word in words if not word.startswith("--")]
     if len(sources) + sum(len(copy.sources) for copy in image.copies) > MAX_SOURCES:
@@ -329,7 +329,9 @@ def _command(value: str, image: Image) -> str:
     if listed is not None:
         return shlex.join(listed)
     known = {**image.args, **image.env}
-    return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], found[0]), _defaulted(value, image))
+    return _VARIABLE.sub(
+        lambda found: known.get(found[1] or found[2], found[0]), _with_defaults(value, image)
+    )
 
 
 def _words(value: str) -> tuple[str, ...]:

@@ -68,13 +68,13 @@ def _directory(root: dict[str, Node], path: str) -> dict[str, Node]:
     for part in (part for part in path.split("/") if part):
         there = here.get(part)
         if not isinstance(there, dict):
-            there = _opened(there) if there is not None else {}
+            there = _children_of(there) if there is not None else {}
             here[part] = there
         here = there
     return here
 
 
-def _opened(path: Path) -> dict[str, Node]:
+def _children_of(path: Path) -> dict[str, Node]:
     return {child.name: child for child in path.iterdir()} if path.is_dir() else {}
 
 
@@ -83,7 +83,7 @@ def _merge(directory: dict[str, Node], name: str, path: Path) -> None:
     if before is None or not path.is_dir() or (isinstance(before, Path) and not before.is_dir()):
         directory[name] = path
         return
-    merged = _opened(before) if isinstance(before, Path) else before
+    merged = _children_of(before) if isinstance(before, Path) else before
     directory[name] = merged
     for child in path.iterdir():
         _merge(merged, child.name, child)

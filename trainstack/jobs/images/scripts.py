@@ -87,7 +87,7 @@ class Scripts:
             unfinished = Path(tempfile.mkdtemp(dir=self.folder, prefix=".unfinished-"))
             try:
                 with tarfile.open(fileobj=file, mode="r:gz") as tar:
-                    members = _bounded(tar)
+                    members = _read_members(tar)
                     if any(member.name == _REQUIREMENTS for member in members):
                         _write_files(tar, members, unfinished)
                 unfinished.rename(self.folder / sha256)
@@ -101,7 +101,7 @@ class Scripts:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _bounded(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
+def _read_members(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
     """The archive's members; refuses one that would unpack to too much before it is unpacked."""
     members: list[tarfile.TarInfo] = []
     size = 0

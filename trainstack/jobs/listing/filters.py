@@ -73,18 +73,18 @@ def _restrictions(text: str) -> Iterator[Filter]:
             )
         rest = rest[found.end() :].lstrip()
         if found["sign"] is None:
-            raise _expected(text, f"an operator after {found['path']!r}", rest)
+            raise _syntax_error(text, f"an operator after {found['path']!r}", rest)
         if found["value"] is None:
-            raise _expected(text, f"a value after {found['path']}{found['sign']}", rest)
-        yield _restriction(found["path"], found["sign"], _unquoted(found["value"]))
+            raise _syntax_error(text, f"a value after {found['path']}{found['sign']}", rest)
+        yield _restriction(found["path"], found["sign"], _text_of(found["value"]))
 
 
-def _expected(text: str, what: str, rest: str) -> FilterError:
+def _syntax_error(text: str, what: str, rest: str) -> FilterError:
     found = f"{rest!r}, which cannot be parsed" if rest else "its end"
     return FilterError(f"Invalid filter {text!r}: expected {what}, found {found}.")
 
 
-def _unquoted(value: str) -> str:
+def _text_of(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
 

@@ -62,7 +62,7 @@ class Containers:
 
         A registry takes precedence: a tag is looked up there each time, because it may have moved.
         """
-        name = (self._pulled(uri) if self.registry else None) or uri
+        name = (self._pull_image(uri) if self.registry else None) or uri
         inspected = self._call("image", "inspect", "--format", "{{.Config.User}}", name)
         if inspected.returncode != 0:
             return None
@@ -125,7 +125,7 @@ class Containers:
         listed = self._call("ps", "--all", "--quiet", "--filter", f"label={LABEL}={self.stack}")
         self.remove(listed.stdout.split())
 
-    def _pulled(self, uri: str) -> str | None:
+    def _pull_image(self, uri: str) -> str | None:
         mirrored = mirrored_name(uri, self.registry)
         pulled = self._call("pull", "--quiet", "--tls-verify=false", mirrored, within_s=_PULL_S)
         return mirrored if pulled.returncode == 0 else None

@@ -71,7 +71,7 @@ def oom_kills() -> int | None:
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.events), and `oom_kill` in /proc/vmstat,
     which counts the whole machine's.
     """
-    counts = [found for path in (*_own_events(), _MACHINE) if (found := _counted(path)) is not None]
+    counts = [found for path in (*_own_events(), _MACHINE) if (found := _oom_kill_count(path)) is not None]
     return sum(counts) if counts else None
 
 
@@ -84,7 +84,7 @@ def _own_events() -> list[Path]:
     return [_CGROUPS / line[4:].lstrip("/") / "memory.events" for line in groups if line.startswith("0::/")]
 
 
-def _counted(path: Path) -> int | None:
+def _oom_kill_count(path: Path) -> int | None:
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError):

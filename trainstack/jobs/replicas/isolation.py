@@ -108,11 +108,11 @@ def expanded(variables: Iterable[tuple[str, str]], *, known: Mapping[str, str]) 
     """
     found: dict[str, str] = {}
     for name, value in variables:
-        found[name] = _resolved(value, {**known, **found})
+        found[name] = _expand_references(value, {**known, **found})
     return found
 
 
-def _resolved(value: str, known: Mapping[str, str]) -> str:
+def _expand_references(value: str, known: Mapping[str, str]) -> str:
     def text(match: re.Match[str]) -> str:
         name = match.group(1)
         return "$" if name is None else known.get(name, match.group())

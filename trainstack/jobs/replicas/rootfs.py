@@ -86,19 +86,19 @@ def private_steps(image: Image, buckets: Path) -> list[Step]:
     """Steps that build the private root: the image's files, `/gcs`, and the host's entries around them."""
     root = layout(image)
     root["gcs"] = buckets
-    return [*_mounted(image, root, Path("/"), "", "bind-if-there"), ("proc", "proc")]
+    return [*_mount_steps(image, root, Path("/"), "", "bind-if-there"), ("proc", "proc")]
 
 
 def linked_steps(image: Image) -> list[Step]:
     """Steps that build the layout from symbolic links in the scratch directory."""
-    return list(_linked(layout(image), ""))
+    return list(_link_steps(layout(image), ""))
 
 
-def _linked(directory: Mapping[str, Node], at: str) -> Iterator[Step]:
+def _link_steps(directory: Mapping[str, Node], at: str) -> Iterator[Step]:
     yield "dir", at
     for name, node in directory.items():
         if isinstance(node, dict):
-            yield from _linked(node, f"{at}{name}/")
+            yield from _link_steps(node, f"{at}{name}/")
         else:
             yield "link", str(node), at + name
 
@@ -112,10 +112,10 @@ def _system(image: Image, root: dict[str, Node]) -> Iterator[Step]:
             node = root.pop(name, {})
             if node:
                 directory = node if isinstance(node, dict) else {}
-                yield from _mounted(image, directory, path, f"{name}/", "bind-ro-if-there")
+                yield from _mount_steps(image, directory, path, f"{name}/", "bind-ro-if-there")
             else:
                 yield "bind-ro", str(path), name
-    yield from _mounted(image, root, None, "", "")
+    yield from _mount_steps(image, root, None, "", "")
 
 
 def _remove(directory: dict[str, Node], hidden: Path, at: str) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _buckets(view: View) -> Iterator[Step]:
     yield "read-only", "gcs"  # what is written beside the buckets would be lost
 
 
-def _mounted(
+def _mount_steps(
     image: Image,
     directory: Mapping[str, Node],
     host: Path | None,
@@ -201,7 +201,7 @@ def _mounted(
         yield from _around(directory, host, at, kind)
     for name, node in directory.items():
         if isinstance(node, dict):
-            yield from _mounted(
+            yield from _mount_steps(
                 image, node, host / name if host else None, f"{at}{name}/", kind, covers=covers
             )
         else:

@@ -64,9 +64,9 @@ def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predi
 def _test_for(operator: Operator, value: Value, kind: Kind) -> Test:
     match kind:
         case Kind.INSTANT:
-            return _ranked(operator, value, parse_instant)
+            return _rank_test(operator, value, parse_instant)
         case Kind.SEVERITY:
-            return _ranked(operator, value, lambda text: RANKS[severity_name(text)])
+            return _rank_test(operator, value, lambda text: RANKS[severity_name(text)])
         case _ if operator is Operator.HAS:
             return _has(value)
         case _:
@@ -84,7 +84,7 @@ def _match_test(pattern: Pattern, *, wanted: bool) -> Test:
     return lambda found: pattern.is_in(as_text(found)) is wanted
 
 
-def _ranked(operator: Operator, value: Value, rank: Callable[[str], int]) -> Test:
+def _rank_test(operator: Operator, value: Value, rank: Callable[[str], int]) -> Test:
     """Compares the ranks of both sides; `:` is equality."""
     try:
         bound = rank(value.text)

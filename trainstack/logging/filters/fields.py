@@ -71,11 +71,11 @@ def resolve(path: tuple[str, ...]) -> tuple[tuple[str, ...], Kind]:
     """
     name, found = _lookup(FIELDS, path[0], path)
     if isinstance(found, Kind):
-        return _ended((name,), found, path)
+        return _field_at_end((name,), found, path)
     if len(path) == 1:
         return (name,), Kind.FREE
     inner_name, inner = _lookup(found, path[1], path)
-    return _ended((name, inner_name), inner, path)
+    return _field_at_end((name, inner_name), inner, path)
 
 
 def _lookup(
@@ -91,7 +91,7 @@ def _lookup(
     )
 
 
-def _ended(
+def _field_at_end(
     resolved: tuple[str, ...], found: Kind | Mapping[str, Kind], path: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Kind]:
     rest = path[len(resolved) :]

@@ -80,7 +80,7 @@ def parse_filter(text: str) -> Filter:
             return EVERYTHING
         found: Filter = _Builder().transform(_PARSER.parse(text))
     except UnexpectedInput as fault:
-        raise _described(fault, text) from fault
+        raise _error_from(fault, text) from fault
     except VisitError as fault:
         raise fault.orig_exc from fault
     except RecursionError as fault:
@@ -99,7 +99,7 @@ def _check_depth(text: str) -> None:
         )
 
 
-def _described(fault: UnexpectedInput, text: str) -> FilterError:
+def _error_from(fault: UnexpectedInput, text: str) -> FilterError:
     match fault:
         case UnexpectedToken(token=Token(type="$END")):
             lines = text.split("\n")
@@ -117,7 +117,7 @@ def _described(fault: UnexpectedInput, text: str) -> FilterError:
             )
 
 
-def _unquoted(text: str) -> str:
+def _text_of(text: str) -> str:
     """Without quotes and escapes; an unknown escape is kept as its character, so that regular expressions survive."""
     out: list[str] = []
     characters = iter(text[1:-1])
@@ -142,7 +142,7 @@ def _segments(token: Token) -> tuple[str, ...]:
     while rest:
         if rest.startswith('"'):
             end = _closing_quote(rest) + 1
-            parts.append(_unquoted(rest[:end]))
+            parts.append(_text_of(rest[:end]))
         else:
             end = rest.find(".") if "." in rest else len(rest)
             parts.append(rest[:end])
@@ -161,7 +161,7 @@ def _closing_quote(text: str) -> int:
 class _Builder(Transformer[Token, Filter]):
     def value(self, token: Token) -> Value:
         if token.type == "STRING":
-            return Value(text=_unquoted(token), quoted=True)
+            return Value(text=_text_of(token), quoted=True)
         if '"' in token:
             raise FilterError(
                 f"only a part of the value {str(token)!r} is quoted",

@@ -43,7 +43,9 @@ def handlers_of(
     for name, methods in methods_of(service).items():
         unary = {
             method_name: grpc.unary_unary_rpc_method_handler(
-                _unary(_permitted(method, method_name, grants), method_name, service.injections, tokens),
+                _unary(
+                    _with_permission(method, method_name, grants), method_name, service.injections, tokens
+                ),
                 request_deserializer=(
                     REQUESTS.get(method_name) or wire.request_class(method_name)
                 ).FromString,
@@ -73,7 +75,7 @@ def _serialize(message: wire.Message) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _permitted(method: Method, method_name: str, grants: Grants | None) -> Method:
+def _with_permission(method: Method, method_name: str, grants: Grants | None) -> Method:
     """The method, for callers with the permissions that it requires."""
     if inspect.iscoroutinefunction(method):
 

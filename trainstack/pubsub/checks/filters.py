@@ -57,7 +57,7 @@ def parse_filter(text: str) -> Predicate:
     return predicate
 
 
-def _unquoted(token: Token) -> str:
+def _text_of(token: Token) -> str:
     if not token.startswith('"'):
         return str(token)
     # The grammar accepts only escapes that mean the same in a Python string.
@@ -67,19 +67,19 @@ def _unquoted(token: Token) -> str:
 @v_args(inline=True)
 class _Compiler(Transformer[Token, Predicate]):
     def present(self, key: Token) -> Predicate:
-        name = _unquoted(key)
+        name = _text_of(key)
         return lambda attributes: name in attributes
 
     def equals(self, key: Token, value: Token) -> Predicate:
-        name, wanted = _unquoted(key), _unquoted(value)
+        name, wanted = _text_of(key), _text_of(value)
         return lambda attributes: attributes.get(name) == wanted
 
     def differs(self, key: Token, value: Token) -> Predicate:
-        name, refused = _unquoted(key), _unquoted(value)
+        name, refused = _text_of(key), _text_of(value)
         return lambda attributes: attributes.get(name) != refused
 
     def prefix(self, key: Token, value: Token) -> Predicate:
-        name, start = _unquoted(key), _unquoted(value)
+        name, start = _text_of(key), _text_of(value)
         return lambda attributes: name in attributes and attributes[name].startswith(start)
 
     def negation(self, inner: Predicate) -> Predicate:

@@ -34,12 +34,12 @@ _DESCRIPTIVE = (
 
 async def copy(call: Call) -> Response:
     """The copy's resource."""
-    return json_answer(object_json(await _copied(call), call.base_url))
+    return json_answer(object_json(await _copy_object(call), call.base_url))
 
 
 async def rewrite(call: Call) -> Response:
     """As `copy`; always completes in one call."""
-    stored = await _copied(call)
+    stored = await _copy_object(call)
     return json_answer(
         {
             "kind": "storage#rewriteResponse",
@@ -77,7 +77,7 @@ async def compose(call: Call) -> Response:
     return json_answer(object_json(stored, call.base_url))
 
 
-async def _copied(call: Call) -> StoredObject:
+async def _copy_object(call: Call) -> StoredObject:
     """The copy. Metadata in the body replaces the source's; otherwise the source's is kept."""
     body = await call.json()
     source = await _find(

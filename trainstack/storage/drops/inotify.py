@@ -60,7 +60,7 @@ class Inotify:
     def __init__(self) -> None:
         """Raises `OSError` if the user has too many instances."""
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self.descriptor: int = self._checked(self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        self.descriptor: int = self._check_result(self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
 
     def add(self, path: str) -> int:
         """Watch this directory; returns the existing watch if it already has one, under whatever path.
@@ -68,7 +68,7 @@ class Inotify:
         Raises:
             OSError: the directory is gone, or the user has too many watches (ENOSPC).
         """
-        return self._checked(self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), _WANTED))
+        return self._check_result(self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), _WANTED))
 
     def read(self) -> Iterator[Event]:
         """The events since the last read."""
@@ -88,7 +88,7 @@ class Inotify:
         os.close(self.descriptor)
 
     @staticmethod
-    def _checked(result: int) -> int:
+    def _check_result(result: int) -> int:
         if result < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))

@@ -176,14 +176,14 @@ class DropScanner:
             return _Sight.SETTLED
         descriptor = folder.open(name)
         if descriptor is None:
-            self._vanished(folder, bucket, name)
+            self._forget_vanished(folder, bucket, name)
             return _Sight.SETTLED
         try:
             return self._take_in(folder, descriptor, bucket, name)
         finally:
             os.close(descriptor)
 
-    def _vanished(self, folder: Folder, bucket: str, name: str) -> None:
+    def _forget_vanished(self, folder: Folder, bucket: str, name: str) -> None:
         with self._store.changing():
             live = self._store.find(bucket, name, strict=False)
             if live and not live.aside and folder.fingerprint(name) is None:

@@ -109,7 +109,7 @@ class Folder:
         descriptor = os.open(self.root, _DIRECTORY)
         try:
             for part in folders:
-                inner = _opened(part, descriptor, create=create)
+                inner = _open_folder(part, descriptor, create=create)
                 os.close(descriptor)
                 descriptor = inner
             yield descriptor, leaf
@@ -135,7 +135,7 @@ def _listing(directory: int, entries_max: int) -> Listing:
     return Listing(identity=(found.st_mtime_ns, found.st_ino), files=files, subfolders=tuple(subfolders))
 
 
-def _opened(part: str, parent: int, *, create: bool) -> int:
+def _open_folder(part: str, parent: int, *, create: bool) -> int:
     try:
         return os.open(part, _DIRECTORY, dir_fd=parent)
     except FileNotFoundError:

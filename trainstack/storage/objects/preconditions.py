@@ -23,18 +23,18 @@ class Preconditions:
 
     def check_write(self, live: StoredObject | None) -> None:
         """Raises `RefusedError` (412) if a condition does not hold."""
-        fault = self._unmatched(live) or self._unwanted(live)
+        fault = self._mismatch(live) or self._unwanted_match(live)
         if fault:
             raise condition_not_met(fault)
 
     def check_read(self, live: StoredObject) -> None:
         """Raises `RefusedError`: 412 if a Match condition does not hold, 304 if a NotMatch condition does not."""
-        if fault := self._unmatched(live):
+        if fault := self._mismatch(live):
             raise condition_not_met(fault)
-        if fault := self._unwanted(live):
+        if fault := self._unwanted_match(live):
             raise RefusedError(304, "notModified", f"Not modified: {fault}.")
 
-    def _unmatched(self, live: StoredObject | None) -> str:
+    def _mismatch(self, live: StoredObject | None) -> str:
         found = live.generation if live else 0
         if self.generation is not None and self.generation != found:
             return f"ifGenerationMatch is {self.generation}, the live generation {found}"
@@ -43,7 +43,7 @@ class Preconditions:
             return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {found}"
         return ""
 
-    def _unwanted(self, live: StoredObject | None) -> str:
+    def _unwanted_match(self, live: StoredObject | None) -> str:
         if self.not_generation is not None and self.not_generation == (live.generation if live else 0):
             return f"ifGenerationNotMatch is the live generation, {self.not_generation}"
         if self.not_metageneration is not None and live and self.not_metageneration == live.metageneration:

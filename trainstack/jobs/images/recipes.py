@@ -59,16 +59,12 @@ class Recipe:
 
     def differences(self, version_of: Callable[[str], str | None]) -> Iterator[str]:
         """In what an environment with these versions of distributions differs from the base image, in words."""
-        base, here, there = self.base, list[str](), list[str]()
+        base = self.base
         if self.python_difference:
-            here.append(f"Python {_HERE}")
-            there.append(f"Python {base.python}")
+            yield self.python_difference
         if base.version:
-            here.append(f"{base.needed[0]} {version_of(base.needed[0])}")
-            there.append(f"{base.needed[0]} {base.version}")
-        if here:
-            verb = "stands" if len(here) == 1 else "stand"
-            yield f"{' and '.join(here)} {verb} for {' and '.join(there)} of the base image {base.name}."
+            name = base.needed[0]
+            yield f"{name} {version_of(name)} stands for {name} {base.version} of the base image {base.name}."
         if base.has_keras_2:
             yield "tf.keras is Keras 2 there: TF_USE_LEGACY_KERAS=1 and tf-keras make it so here."
         if lacking := [name for name in base.more if version_of(name) is None]:

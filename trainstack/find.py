@@ -155,7 +155,7 @@ def nearest_state(directory: Path) -> Path | None:
     if is_state(directory / DEFAULT_STATE):
         return DEFAULT_STATE
     above = (folder / DEFAULT_STATE for folder in directory.parents)
-    return next((each for each in above if is_state(each) and _is_own(each)), None)
+    return next((candidate for candidate in above if is_state(candidate) and _is_own(candidate)), None)
 
 
 def state_of(directory: Path, settings: Path) -> Path:
@@ -165,7 +165,7 @@ def state_of(directory: Path, settings: Path) -> Path:
     """
     if nearest := nearest_state(directory):
         return nearest
-    running = [each for each in running_stacks(directory, settings) if is_of(each, directory)]
+    running = [state for state in running_stacks(directory, settings) if is_of(state, directory)]
     return running[0] if len(running) == 1 and _is_own(running[0]) else DEFAULT_STATE
 
 
@@ -178,7 +178,7 @@ def _is_own(state: Path) -> bool:
 
 def folder_of(state: Path) -> Path:
     """The folder whose stack runs on `state`: the one with `.trainmaster` in it, else the one with `state` in it."""
-    below = next((each for each in (state, *state.parents) if each.name == DEFAULT_STATE.name), state)
+    below = next((path for path in (state, *state.parents) if path.name == DEFAULT_STATE.name), state)
     return below.parent
 
 
@@ -207,18 +207,18 @@ def running_stacks(directory: Path, settings: Path) -> list[Path]:
     """
     known = _known_states(settings)
     for folder in (directory, *directory.parents):
-        own = [each for each in known if folder_of(each).resolve() == folder.resolve()]
-        if ready := _find_ready(folder / DEFAULT_STATE) or _ready(own):
+        here = [state for state in known if folder_of(state).resolve() == folder.resolve()]
+        if ready := _find_ready(folder / DEFAULT_STATE) or _ready(here):
             return ready
     return _ready(known)
 
 
 def _find_ready(state: Path) -> list[Path]:
-    return _ready(each.parent for each in (state / "stack.env", *sorted(state.glob("*/stack.env"))))
+    return _ready(file.parent for file in (state / "stack.env", *sorted(state.glob("*/stack.env"))))
 
 
 def _ready(states: Iterable[Path]) -> list[Path]:
-    return [each for each in states if _is_ready(each)]
+    return [state for state in states if _is_ready(state)]
 
 
 def stopped_stack(directory: Path) -> Path | None:
@@ -235,7 +235,7 @@ def stopped_stack(directory: Path) -> Path | None:
 def stack_between(directory: Path) -> Path | None:
     """The `.trainmaster` of this directory or of the nearest parent on which a stack is starting or stopping."""
     folders = (directory, *directory.parents)
-    return next((each / DEFAULT_STATE for each in folders if is_between(each / DEFAULT_STATE)), None)
+    return next((folder / DEFAULT_STATE for folder in folders if is_between(folder / DEFAULT_STATE)), None)
 
 
 def own_state(directory: Path, settings: Path) -> Path | None:
@@ -246,16 +246,16 @@ def own_state(directory: Path, settings: Path) -> Path | None:
     known = _known_states(settings)
     for folder in (directory, *directory.parents):
         state = folder / DEFAULT_STATE
-        registered = (each for each in known if folder_of(each).resolve() == folder.resolve())
-        for each in (state, *sorted(state.glob("*")), *registered):
-            if (each / PROJECT).is_file() or (each / "stack.env").is_file():
-                return each
+        registered = (path for path in known if folder_of(path).resolve() == folder.resolve())
+        for candidate in (state, *sorted(state.glob("*")), *registered):
+            if (candidate / PROJECT).is_file() or (candidate / "stack.env").is_file():
+                return candidate
     return None
 
 
 def _known_states(settings: Path) -> list[Path]:
-    registered = {_registered_state(each) for each in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
-    return sorted(each for each in registered if each is not None)
+    registered = {_registered_state(entry) for entry in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
+    return sorted(entry for entry in registered if entry is not None)
 
 
 def _is_ready(state: Path) -> bool:
@@ -301,10 +301,10 @@ def register_stack(state: Path, settings: Path) -> Path:
     """
     folder = settings / "stacks"
     folder.mkdir(parents=True, exist_ok=True)
-    for each in sorted(folder.glob("*"))[:STACKS_MAX]:
-        registered = _registered_state(each)
+    for entry in sorted(folder.glob("*"))[:STACKS_MAX]:
+        registered = _registered_state(entry)
         if registered is None or not (registered / "stack.env").exists():
-            each.unlink(missing_ok=True)
+            entry.unlink(missing_ok=True)
     file = folder / hashlib.sha256(bytes(state)).hexdigest()[:20]
     file.write_text(f"{state}\n", encoding="utf-8")
     return file

@@ -189,9 +189,9 @@ class _Connection(H11Protocol):
 
     def _make_room(self) -> None:
         """Close the oldest connection that waits, first of those that have never had a request."""
-        waiting = [each for each in self.connections if isinstance(each, _Connection) and each.waits_since]
+        waiting = [peer for peer in self.connections if isinstance(peer, _Connection) and peer.waits_since]
         if len(waiting) >= self._bounds.most_waiting:
-            min(waiting, key=lambda each: (each.has_asked, each.waits_since)).give_up()
+            min(waiting, key=lambda peer: (peer.has_asked, peer.waits_since)).give_up()
 
     def _expect_head(self) -> None:
         self._deadline = self.loop.call_later(self._bounds.head_within_s, self.give_up)
@@ -241,13 +241,13 @@ class _Quiet(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # A connection accepted just now is in none of uvicorn's sets yet, and asyncio would lose it if its
         # server were closed first (https://github.com/python/cpython/issues/109564).
-        for each in sockets or []:
-            asyncio.get_running_loop().remove_reader(each)
+        for listener in sockets or []:
+            asyncio.get_running_loop().remove_reader(listener)
         await _run_scheduled()
         for server in self.servers:
             server.close()
-        for each in sockets or []:
-            each.close()
+        for listener in sockets or []:
+            listener.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
                 while self.server_state.connections or self.server_state.tasks:

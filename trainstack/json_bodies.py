@@ -85,13 +85,13 @@ def is_too_deep(value: object) -> bool:
     for _ in range(MAX_DEPTH):
         level = [
             part
-            for each in level
-            if isinstance(each, dict | list)
-            for part in (each.values() if isinstance(each, dict) else each)
+            for value_here in level
+            if isinstance(value_here, dict | list)
+            for part in (value_here.values() if isinstance(value_here, dict) else value_here)
         ]
         if not level:
             return False
-    return any(isinstance(each, dict | list) for each in level)
+    return any(isinstance(value_here, dict | list) for value_here in level)
 
 
 def _no_number(name: str) -> object:

@@ -27,8 +27,8 @@ def foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
     A page of another port of this machine may read, which its browser keeps from it, but change nothing: any program
     may serve pages here, for example of a notebook that was downloaded. Clients other than browsers send neither header.
     """
-    found = {name.lower(): value for name, value in headers}
-    host, origin, site = found.get("host"), found.get("origin"), found.get("sec-fetch-site")
+    values = {name.lower(): value for name, value in headers}
+    host, origin, site = values.get("host"), values.get("origin"), values.get("sec-fetch-site")
     if host is not None and not _is_served(_host_of(f"//{host}")):
         return (
             f"Host {host!r} is not a loopback name; this emulator answers only to {sorted(LOOPBACK_HOSTS)}."

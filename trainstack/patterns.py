@@ -62,5 +62,5 @@ class Pattern:
 
 def _said(fault: Exception) -> str:
     """RE2's own words, which repeat the rest of the pattern: the beginning of them."""
-    said = fault.args[0] if fault.args else b""
-    return (said.decode(errors="replace") if isinstance(said, bytes) else str(said))[:200]
+    reason = fault.args[0] if fault.args else b""
+    return (reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason))[:200]

@@ -18,18 +18,18 @@ def free_ports(count: int) -> list[int]:
     Raises:
         RuntimeError: the range is used up.
     """
-    found: list[int] = []
+    free: list[int] = []
     with _taking:
         for port in random.sample(_RANGE, len(_RANGE)):
-            if len(found) == count:
+            if len(free) == count:
                 break
             if port not in _taken and _is_free(port):
                 _taken.add(port)
-                found.append(port)
-    if len(found) < count:
-        give_back(found)
+                free.append(port)
+    if len(free) < count:
+        give_back(free)
         raise RuntimeError(f"found fewer than {count} free ports from {_RANGE.start} to {_RANGE.stop - 1}")
-    return found
+    return free
 
 
 def free_port(wanted: int = 0) -> int:

@@ -39,16 +39,16 @@ def transport_of(function: Function, *, project: str, region: str) -> Transport:
 
     They never change, so events wait while the function is down.
     """
-    own = f"eventarc-{region}-{function.name}"
+    transport = f"eventarc-{region}-{function.name}"
     match function.trigger:
         case BucketTrigger():
-            topic = own
+            topic = transport
         case TopicTrigger(topic=topic):
             pass
     dead = function.dead_letter
     return Transport(
         topic_name=f"projects/{project}/topics/{topic}",
-        subscription_name=f"projects/{project}/subscriptions/{own}-sub",
+        subscription_name=f"projects/{project}/subscriptions/{transport}-sub",
         dead_letter_topic_name=f"projects/{project}/topics/{dead.topic}" if dead else None,
     )
 

@@ -57,8 +57,8 @@ def take_orders(descriptor: int) -> None:
 
 def _readable(descriptors: Iterable[int]) -> set[int]:
     poll = select.poll()
-    for each in descriptors:
-        poll.register(each, select.POLLIN)
+    for number in descriptors:
+        poll.register(number, select.POLLIN)
     return {descriptor for descriptor, _ in poll.poll()}
 
 

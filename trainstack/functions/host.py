@@ -65,7 +65,7 @@ class FunctionsHost:
             if isinstance(outcome, BaseException) and outcome not in failed:
                 raise outcome
         if failed:
-            raise StartFailedError("\n".join(str(each) for each in failed))
+            raise StartFailedError("\n".join(str(failure) for failure in failed))
 
     async def stop(self) -> None:
         """End every function and the server. Safe to call twice."""

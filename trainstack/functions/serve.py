@@ -80,8 +80,8 @@ def _load_imports(source: Path) -> None:
     with contextlib.suppress(Exception):
         for statement in ast.parse(source.read_bytes()).body:
             if isinstance(statement, ast.Import):
-                for each in statement.names:
-                    import_module(each.name)
+                for alias in statement.names:
+                    import_module(alias.name)
             elif isinstance(statement, ast.ImportFrom) and statement.module:
                 import_module(statement.module)
 

@@ -70,8 +70,8 @@ def http_variables(only_by: str | None = None) -> dict[str, str]:
     if only_by:
         loopback = ",".join(_LOOPBACK)
         return {"http_proxy": only_by, "HTTP_PROXY": only_by, "no_proxy": loopback, "NO_PROXY": loopback}
-    direct = [each.strip() for each in os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).split(",")]
-    no_proxy = ",".join([*_LOOPBACK, *(each for each in direct if each and not _concerns_google(each))])
+    direct = [host.strip() for host in os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).split(",")]
+    no_proxy = ",".join([*_LOOPBACK, *(host for host in direct if host and not _concerns_google(host))])
     proxy = urllib.request.getproxies_environment().get("http", "")
     http = {"http_proxy": proxy, "HTTP_PROXY": proxy} if proxy else {}
     return {**http, "no_proxy": no_proxy, "NO_PROXY": no_proxy}
@@ -163,16 +163,16 @@ async def addresses_elsewhere(host: str, port: int) -> list[str]:
     Raises:
         OwnAddressError: it leads to this machine, or to its link, where cloud machines have their metadata server.
     """
-    found: list[str] = []
+    addresses: list[str] = []
     with contextlib.suppress(OSError, UnicodeError):
         infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        found = [str(info[4][0]) for info in infos]
-    if any(map(_is_own, found)):
+        addresses = [str(info[4][0]) for info in infos]
+    if any(map(_is_own, addresses)):
         raise OwnAddressError(
             f"{host}:{port} is an address of this machine, which jobs cannot reach; start the stack with "
             "--isolation none if they must"
         )
-    return found
+    return addresses
 
 
 def _is_own(address: str) -> bool:

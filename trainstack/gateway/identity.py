@@ -72,7 +72,7 @@ class WorkloadIdentities:
         gateway, *forwarded = listeners
         return [
             await self._gateway.listen(gateway),
-            *[await self._gateway.forward(each) for each in forwarded],
+            *[await self._gateway.forward(address) for address in forwarded],
         ]
 
     async def issue(

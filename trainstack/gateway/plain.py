@@ -31,8 +31,8 @@ class PlainRequest:
             proxy = parse_proxy(address)
             streams, head = await open_stream(proxy.host, proxy.port), self._head(self.url, proxy.fields)
         else:
-            own = urlsplit(self.url)._replace(scheme="", netloc="", fragment="").geturl() or "/"
-            streams, head = await open_first(addresses or [self.host], self.port), self._head(own)
+            path = urlsplit(self.url)._replace(scheme="", netloc="", fragment="").geturl() or "/"
+            streams, head = await open_first(addresses or [self.host], self.port), self._head(path)
         streams[1].write(head)
         await streams[1].drain()
         return streams

@@ -104,20 +104,20 @@ async def _answer_call(state: _State, request: Request) -> dict[str, object]:
     grants, member = state.grants, caller().member
     name, _, verb = request.path_params["path"].partition(":")
     match request.method, verb:
-        case "GET", "" if found := _PROJECT.fullmatch(name):
-            return _project(grants, found[1])
-        case ("GET", "getIamPolicy") if found := _GET_POLICY.fullmatch(name):
-            return _policy(grants, member, found[1] or found[2])
-        case ("POST", "getIamPolicy") if found := _POST_POLICY.fullmatch(name):
-            return _policy(grants, member, found[1])
-        case ("POST", "testIamPermissions") if found := (
+        case "GET", "" if match := _PROJECT.fullmatch(name):
+            return _project(grants, match[1])
+        case ("GET", "getIamPolicy") if match := _GET_POLICY.fullmatch(name):
+            return _policy(grants, member, match[1] or match[2])
+        case ("POST", "getIamPolicy") if match := _POST_POLICY.fullmatch(name):
+            return _policy(grants, member, match[1])
+        case ("POST", "testIamPermissions") if match := (
             _GET_POLICY.fullmatch(name) or _POST_POLICY.fullmatch(name)
         ):
             asked = _permissions(await _body(request))
-            held = grants.permitted(member, asked, next(filter(None, found.groups())))
-            return {"permissions": held} if held else {}
-        case "POST", "generateAccessToken" if found := _ACCOUNT.fullmatch(name):
-            return _token(state, member, found[1], await _body(request))
+            permitted = grants.permitted(member, asked, next(filter(None, match.groups())))
+            return {"permissions": permitted} if permitted else {}
+        case "POST", "generateAccessToken" if match := _ACCOUNT.fullmatch(name):
+            return _token(state, member, match[1], await _body(request))
         case _:
             raise _RefusedError(
                 f"{request.method} {request.url.path} is not supported by the local IAM service.", 404
@@ -164,9 +164,9 @@ def _token(state: _State, member: str, email: str, body: dict[str, object]) -> d
 
 def _permissions(body: dict[str, object]) -> list[str]:
     asked = body.get("permissions", [])
-    if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
+    if not isinstance(asked, list) or not all(isinstance(permission, str) for permission in asked):
         raise _RefusedError(f"permissions must be a list of strings, found {asked!r}")
-    if wild := [each for each in asked if "*" in each]:
+    if wild := [permission for permission in asked if "*" in permission]:
         raise _RefusedError(f"Permissions with wildcards are not allowed: {wild!r}")
     return asked
 

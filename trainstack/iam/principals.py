@@ -95,8 +95,8 @@ class Tokens:
 
     def principal_of(self, token: str) -> Principal | None:
         """The principal the token was issued to; None if it was never issued, has expired or was revoked."""
-        found = self._issued.get(token)
-        return found.principal if found and time.monotonic() < found.expires_at else None
+        issued = self._issued.get(token)
+        return issued.principal if issued and time.monotonic() < issued.expires_at else None
 
     def revoke(self, token: str) -> None:
         """Invalidate the token. Safe to repeat."""
@@ -106,7 +106,7 @@ class Tokens:
     def _make_room(self, now: float) -> None:
         if len(self._expiring) < self._max_expiring:
             return
-        for token in [each for each in self._expiring if self._issued[each].expires_at <= now]:
+        for token in [key for key in self._expiring if self._issued[key].expires_at <= now]:
             self._remove(token)
         if len(self._expiring) >= self._max_expiring:
             raise TooManyTokensError(

@@ -116,11 +116,11 @@ class Grants:
         """The permissions that `member` (empty: the owner) has on the resource, or the folder in it, in the given order."""
         if not member:
             return [
-                each
-                for each in permissions
-                if not self._is_taken("permissions", {"permission": each, "resource": resource})
+                permission
+                for permission in permissions
+                if not self._is_taken("permissions", {"permission": permission, "resource": resource})
             ]
-        return [each for each in permissions if self.allows(member, each, resource, folder)]
+        return [permission for permission in permissions if self.allows(member, permission, resource, folder)]
 
     def has_folder(self, bucket: str, folder: str) -> bool:
         """Whether the deployment has created this managed folder: one on which it grants a role."""
@@ -147,12 +147,16 @@ class Grants:
         if self._is_users_bucket(resource):
             for role in USERS_BUCKET:
                 bindings.setdefault(role, []).append(f"projectEditor:{self.project}")
-        found: list[dict[str, object]] = [
+        policy_bindings: list[dict[str, object]] = [
             {"role": role, "members": sorted(set(members))} for role, members in sorted(bindings.items())
         ]
-        found += conditional
+        policy_bindings += conditional
         version = 3 if conditional else 1
-        return {"version": version, "etag": "ACAB", **({"bindings": found} if found else {})}
+        return {
+            "version": version,
+            "etag": "ACAB",
+            **({"bindings": policy_bindings} if policy_bindings else {}),
+        }
 
     def knows(self, member: str) -> bool:
         """Whether the account exists, which here means that it was ever granted a role."""
@@ -190,12 +194,12 @@ class Grants:
 
     def _by_permission(self) -> Mapping[tuple[str, str], Sequence[_Reach]]:
         """What each account reaches with each permission."""
-        found: dict[tuple[str, str], list[_Reach]] = {}
+        reaches: dict[tuple[str, str], list[_Reach]] = {}
         for grant in self._live():
             reach = self._reach(grant)
             for permission in self._roles.get(grant.role, ()):
-                found.setdefault((grant.member, permission), []).append(reach)
-        return found
+                reaches.setdefault((grant.member, permission), []).append(reach)
+        return reaches
 
     def _reach(self, grant: Grant) -> _Reach:
         pattern: re.Pattern[str] | None = None
@@ -208,9 +212,9 @@ class Grants:
     def _is_users_bucket(self, resource: str) -> bool:
         return self._buckets is not None and resource.startswith(BUCKETS) and resource not in self._buckets
 
-    def _is_taken(self, key: str, found: Mapping[str, str]) -> bool:
+    def _is_taken(self, key: str, attempt: Mapping[str, str]) -> bool:
         return any(
-            all(fnmatchcase(found[field], pattern) for field, pattern in row.items())
+            all(fnmatchcase(attempt[field], pattern) for field, pattern in row.items())
             for row in self._taken[key]
         )
 

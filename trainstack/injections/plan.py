@@ -140,14 +140,14 @@ def _injection(reading: Reading, value: object, path: str) -> Injection | None:
     return injection
 
 
-def kinds_at(at: str) -> frozenset[Kind]:
-    """The kinds that at least one place named or matched by `at` supports; none if `at` matches no place."""
-    if len(at) > GLOB_MAX_CHARS:
+def kinds_at(glob: str) -> frozenset[Kind]:
+    """The kinds that at least one place named or matched by `glob` supports; none if it matches no place."""
+    if len(glob) > GLOB_MAX_CHARS:
         return frozenset()
-    kinds = [kinds_of(place) for place in PLACES if fnmatchcase(place, at)]
-    service, _, name = at.partition(".")
+    kinds = [kinds_of(place) for place in PLACES if fnmatchcase(place, glob)]
+    service, _, name = glob.partition(".")
     # A plan does not know which functions exist; a glob may match their service as any other.
-    if at == "*" or (_FUNCTION_GLOB.fullmatch(name) and fnmatchcase("functions", service)):
+    if glob == "*" or (_FUNCTION_GLOB.fullmatch(name) and fnmatchcase("functions", service)):
         kinds.append(FUNCTION_KINDS)
     return frozenset[Kind]().union(*kinds)
 
@@ -157,8 +157,8 @@ def _unknown_place(at: object) -> str:
     service = at.partition(".")[0] if isinstance(at, str) else ""
     known = [place.removeprefix(f"{service}.") for place in PLACES if place.startswith(f"{service}.")]
     there = f"{service} has {', '.join(known)}" if known else f"the services are {', '.join(SERVICES)}"
-    found = " ".join(filter(None, [f"found {at!r:.80};", _nearest(at, _KNOWN), f"{there}."]))
-    return f"expected SERVICE.METHOD or a glob of it, like storage.objects.insert or functions.*, {found}"
+    hint = " ".join(filter(None, [f"found {at!r:.80};", _nearest(at, _KNOWN), f"{there}."]))
+    return f"expected SERVICE.METHOD or a glob of it, like storage.objects.insert or functions.*, {hint}"
 
 
 def _nearest(word: object, known: Sequence[str]) -> str:

@@ -68,9 +68,9 @@ class JobService(Collection[Job]):
                 f"{len(job.replicas)}; raise the limit with `up --capacity`)",
             )
         # A job that has ended may still be writing its terminal line.
-        running = (each for job_id in self._runners if (each := self._jobs.get(job_id)))
+        running = (other for job_id in self._runners if (other := self._jobs.get(job_id)))
         self._shared.supply.refuse_over_quota(
-            job, going=[each for each in running if not each.state.is_terminal]
+            job, going=[other for other in running if not other.state.is_terminal]
         )
 
     async def preempt(self, parent: str, job_id: str, replica_name: str) -> None:

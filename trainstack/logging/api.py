@@ -132,7 +132,7 @@ async def _write(grants: Grants | None, service: Service, request: Request) -> R
     if not faults:
         return JSONResponse({})
     first = next(iter(faults))
-    errors = {str(at): {"code": 3, "message": fault} for at, fault in faults.items()}
+    errors = {str(index): {"code": 3, "message": fault} for index, fault in faults.items()}
     kind = "type.googleapis.com/google.logging.v2.WriteLogEntriesPartialErrors"
     return google_error(
         400,
@@ -206,7 +206,7 @@ async def _body(request: Request) -> Body:
         raise InvalidRequestError(f"the body is not valid JSON: {fault}") from fault
     if not isinstance(body, dict):
         raise InvalidRequestError(f"the body must be an object, found {type(body).__name__}")
-    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), key): value for key, value in body.items()}
+    return {re.sub(r"_([a-z])", lambda match: match[1].upper(), key): value for key, value in body.items()}
 
 
 def _whole_characters(raw: bytes) -> bytes:
@@ -221,10 +221,10 @@ def _parents(body: Body) -> list[str]:
     given = body.get("resourceNames") or []
     if not isinstance(given, list):
         raise InvalidRequestError("resourceNames must be a list of names such as projects/PROJECT")
-    found = [match[0] for name in given if (match := _PROJECT.match(str(name)))]
-    if not given or len(found) != len(given):
+    projects = [match[0] for name in given if (match := _PROJECT.match(str(name)))]
+    if not given or len(projects) != len(given):
         raise InvalidRequestError(f"each of resourceNames must name a projects/PROJECT, found {given!r}")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(projects))
 
 
 def _page_size(given: object) -> int:

@@ -97,22 +97,22 @@ class Service:
         """
         wanted = parse_filter(filter_text)
         after = _position(page_token) if page_token else None
-        found: list[Mapping[str, object]] = []
+        entries: list[Mapping[str, object]] = []
         steps = 0
         for position, entry, size in self._store.scan(
             parents, wanted.bounds, descending=descending, after=after
         ):
             if steps > PAGE_STEPS:
-                return found, _token(after)
+                return entries, _token(after)
             work = Work(entry_bytes=size)
             passes = wanted.passes(entry, work)
             steps += work.steps
-            if passes and len(found) == page_size:
-                return found, _token(after)
+            if passes and len(entries) == page_size:
+                return entries, _token(after)
             if passes:
-                found.append(entry)
+                entries.append(entry)
             after = position
-        return found, ""
+        return entries, ""
 
     def sink(self, full_name: str) -> Sink:
         """The sink.

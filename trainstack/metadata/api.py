@@ -57,16 +57,16 @@ def application(metadata: InstanceMetadata) -> ASGIApp:
 
 
 def _answer(metadata: InstanceMetadata, path: str, query: Mapping[str, str]) -> Response:
-    found: _Node = _tree(metadata)
+    node: _Node = _tree(metadata)
     for name in filter(None, path.removeprefix(_ROOT).split("/")):
-        if not isinstance(found, dict) or name not in found:
+        if not isinstance(node, dict) or name not in node:
             return PlainTextResponse(f"{path} is not a metadata key.\n", 404, FLAVOR)
-        found = found[name]
-    if callable(found):
-        return JSONResponse(found(), headers=FLAVOR)
+        node = node[name]
+    if callable(node):
+        return JSONResponse(node(), headers=FLAVOR)
     if query.get("recursive", "").lower() == "true" or query.get("alt") == "json":
-        return JSONResponse(_recursive(found), headers=FLAVOR)
-    return PlainTextResponse(_text(found), headers=FLAVOR)
+        return JSONResponse(_recursive(node), headers=FLAVOR)
+    return PlainTextResponse(_text(node), headers=FLAVOR)
 
 
 def _tree(metadata: InstanceMetadata) -> dict[str, "_Node"]:
@@ -97,13 +97,13 @@ def _recursive(node: "_Node") -> object:
     """The directory as one JSON value, with keys in camel case."""
     if not isinstance(node, dict):
         return node
-    return {_camel(name): _recursive(each) for name, each in node.items() if not callable(each)}
+    return {_camel(name): _recursive(child) for name, child in node.items() if not callable(child)}
 
 
 def _text(node: "_Node") -> str:
     match node:
         case dict():
-            lines = [f"{name}/" if isinstance(each, dict) else name for name, each in node.items()]
+            lines = [f"{name}/" if isinstance(child, dict) else name for name, child in node.items()]
         case list():
             lines = list(node)
         case _:
@@ -113,4 +113,4 @@ def _text(node: "_Node") -> str:
 
 def _camel(name: str) -> str:
     first, *others = name.split("-") if "@" not in name else [name]
-    return first + "".join(each.title() for each in others)
+    return first + "".join(word.title() for word in others)

@@ -46,14 +46,14 @@ def members(token: str) -> frozenset[int]:
     children: dict[int, list[int]] = {}
     for pid in pids():
         children.setdefault(_parent(pid), []).append(pid)
-    found: set[int] = set()
+    member_pids: set[int] = set()
     waiting = list(marked)
     while waiting:
         pid = waiting.pop()
-        if pid not in found:
-            found.add(pid)
+        if pid not in member_pids:
+            member_pids.add(pid)
             waiting += children.get(pid, [])
-    return frozenset(pid for pid in found - {os.getpid()} if not _is_zombie(pid))
+    return frozenset(pid for pid in member_pids - {os.getpid()} if not _is_zombie(pid))
 
 
 def end(token: str, *, grace_s: float, empty_scans: int = 1) -> None:
@@ -68,15 +68,15 @@ def end(token: str, *, grace_s: float, empty_scans: int = 1) -> None:
     warned: set[int] = set()
     empty = 0
     while empty < empty_scans:
-        found = members(token)
-        empty = 0 if found else empty + 1
+        pids = members(token)
+        empty = 0 if pids else empty + 1
         if time.monotonic() >= deadline:
-            _send(found, signal.SIGKILL)
+            _send(pids, signal.SIGKILL)
         else:
-            _send({pid for pid in found - warned if not _is_confined(pid)}, signal.SIGTERM)
-            warned |= found
-        if found or empty < empty_scans:
-            time.sleep(0.02 if found else 0.1)
+            _send({pid for pid in pids - warned if not _is_confined(pid)}, signal.SIGTERM)
+            warned |= pids
+        if pids or empty < empty_scans:
+            time.sleep(0.02 if pids else 0.1)
 
 
 def _send(pids: frozenset[int] | set[int], number: signal.Signals) -> None:

@@ -137,12 +137,12 @@ class ForkServer:
 
 
 def _python_files(folder: Path) -> Files:
-    found = set()
+    paths = set()
     for path in folder.resolve().rglob("*.py"):
         with contextlib.suppress(FileNotFoundError):  # removed just now
             status = path.stat()
-            found.add((path, status.st_mtime_ns, status.st_size))
-    return frozenset(found)
+            paths.add((path, status.st_mtime_ns, status.st_size))
+    return frozenset(paths)
 
 
 class _Forked:

@@ -23,8 +23,8 @@ def main() -> None:
     for number in family.IGNORED:
         signal.signal(number, signal.SIG_IGN)
     farewell = b""
-    while said := os.read(0, 64):
-        farewell += said
+    while message := os.read(0, 64):
+        farewell += message
     family.end(token, grace_s=grace_s, empty_scans=1 if farewell == family.CLEAN else _SCANS_AFTER_CRASH)
 
 

@@ -102,8 +102,8 @@ class Subscriptions:
 
     def list(self, request: wire.Message) -> wire.Message:
         page, token = _page(self._service.subscriptions, request, project=request.project)
-        found = [self._service.subscriptions[name].config for name in page]
-        return wire.ListSubscriptionsResponse(subscriptions=found, next_page_token=token)
+        configs = [self._service.subscriptions[name].config for name in page]
+        return wire.ListSubscriptionsResponse(subscriptions=configs, next_page_token=token)
 
 
 def _config_with(current: wire.Message, update: wire.Message, mask: FieldMask) -> wire.Message:
@@ -126,7 +126,7 @@ def _config_with(current: wire.Message, update: wire.Message, mask: FieldMask) -
 
 
 def _page(
-    found: Iterable[str], request: wire.Message, *, project: str | None = None
+    matching: Iterable[str], request: wire.Message, *, project: str | None = None
 ) -> tuple[list[str], str]:
     """A page of the names, of one project if given, and the token of the next page.
 
@@ -134,9 +134,9 @@ def _page(
     """
     if project is not None:
         names.check_project(project)
-        found = [name for name in found if name.startswith(f"{project}/")]
+        matching = [name for name in matching if name.startswith(f"{project}/")]
     if request.page_size < 0:
         raise InvalidArgument(f"Invalid page size {request.page_size}: it must not be negative.")
-    rest = sorted(name for name in found if name > request.page_token)
+    rest = sorted(name for name in matching if name > request.page_token)
     size = min(request.page_size or DEFAULT_PAGE, MAX_PAGE)
     return rest[:size], rest[size - 1] if len(rest) > size else ""

@@ -237,7 +237,7 @@ def _parse_ack_id(subscription: Subscription, ack_id: str) -> tuple[int, int]:
     Raises:
         InvalidArgument: not an id of this subscription.
     """
-    found = _ACK_ID.fullmatch(ack_id)
-    if not found or int(found[1]) != subscription.id:
+    match = _ACK_ID.fullmatch(ack_id)
+    if not match or int(match[1]) != subscription.id:
         raise InvalidArgument(f"You have passed an invalid ack ID to the service (ack_id={ack_id}).")
-    return int(found[2]), int(found[3])
+    return int(match[2]), int(match[3])

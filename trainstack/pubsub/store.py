@@ -94,17 +94,17 @@ class Store(Database):
         self.execute("INSERT INTO messages VALUES (?, ?, ?)", (entry.message_id, published_us, body))
         self.executemany(
             "INSERT INTO deliveries (subscription, message, size) VALUES (?, ?, ?)",
-            [(each, entry.message_id, entry.size) for each in subscription_ids],
+            [(subscription_id, entry.message_id, entry.size) for subscription_id in subscription_ids],
         )
 
     def bodies(self, message_ids: Sequence[int]) -> dict[int, bytes]:
         """The messages as published; missing ids are left out."""
-        found: dict[int, bytes] = {}
+        bodies_by_id: dict[int, bytes] = {}
         for start in range(0, len(message_ids), 500):
             part = message_ids[start : start + 500]
             marks = ",".join("?" * len(part))
-            found.update(self.rows(f"SELECT id, body FROM messages WHERE id IN ({marks})", part))  # noqa: S608  # only question marks
-        return found
+            bodies_by_id.update(self.rows(f"SELECT id, body FROM messages WHERE id IN ({marks})", part))  # noqa: S608  # only question marks
+        return bodies_by_id
 
     def owed(self, subscription_id: int) -> list[Entry]:
         """The unacknowledged messages, in order of their ids."""

@@ -93,9 +93,9 @@ class Registry:
             ended = self._child.returncode is not None
             if ended or asyncio.get_running_loop().time() > deadline:
                 await self.stop()
-                said = b"\n".join(self._said).decode(errors="replace")
+                output = b"\n".join(self._said).decode(errors="replace")
                 raise RegistryFailedError(
-                    f"{PROGRAM} does not answer on port {self._port}. Its output:\n{said}"
+                    f"{PROGRAM} does not answer on port {self._port}. Its output:\n{output}"
                 )
             await asyncio.sleep(0.05)
         return self._port

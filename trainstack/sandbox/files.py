@@ -90,7 +90,7 @@ def _proc(path: str) -> None:
     os.makedirs(path, exist_ok=True)
     syscalls.mount("proc", path, "proc", syscalls.NOSUID | syscalls.NODEV | syscalls.NOEXEC)
     with os.scandir(path) as entries:
-        of_the_machine = [each for each in entries if not each.name.isdigit() and not each.is_symlink()]
+        of_the_machine = [file for file in entries if not file.name.isdigit() and not file.is_symlink()]
     for entry in of_the_machine:
         if entry.is_dir():
             _cover(entry.path, entry.path)

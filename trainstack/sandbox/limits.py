@@ -32,7 +32,7 @@ class Group:
 
     def __init__(self, name: str) -> None:
         """`name` is unique on this machine."""
-        self._folders = [made for found in _places() if (made := _make_group(found, name))]
+        self._folders = [made for parents in _places() if (made := _make_group(parents, name))]
 
     def take(self, pid: int) -> None:
         """Move a process into it, with all that it starts later. Takes milliseconds. Raises `OSError`."""
@@ -91,10 +91,10 @@ def _make_group(parents: "list[str]", name: str) -> str:
 
 def _places() -> "Iterator[list[str]]":
     """For each hierarchy with a controller that is needed, the folders where a group may be made, the best first."""
-    own = dict(_own_groups())
+    groups = dict(_own_groups())
     for kind, controllers, root, mounted in _hierarchies():
-        key = "" if kind == "cgroup2" else next((each for each in _CONTROLLERS if each in controllers), None)
-        group = None if key is None else own.get(key)
+        key = "" if kind == "cgroup2" else next((one for one in _CONTROLLERS if one in controllers), None)
+        group = None if key is None else groups.get(key)
         if group is None or not f"{group}/".startswith(f"{root.rstrip('/')}/"):
             continue
         folder = f"{mounted}/{group[len(root) :].strip('/')}".rstrip("/")

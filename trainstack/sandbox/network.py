@@ -43,7 +43,7 @@ def open_network(ports: Sequence[int]) -> Network:
         OSError: this machine does not allow it; `probe.obstacle` says why.
     """
     user, net, *listening = _made_here(ports) if os.getuid() == 0 else _made_by_a_process(ports)
-    return Network(user=user, net=net, listeners=tuple(socket.socket(fileno=each) for each in listening))
+    return Network(user=user, net=net, listeners=tuple(socket.socket(fileno=fd) for fd in listening))
 
 
 def _made_here(ports: Sequence[int]) -> list[int]:
@@ -54,14 +54,14 @@ def _made_here(ports: Sequence[int]) -> list[int]:
 
 def _made_by_a_process(ports: Sequence[int]) -> list[int]:
     """Users other than root need a user namespace, which a process with several threads cannot enter."""
-    own, others = socket.socketpair()
-    with own:
-        own.settimeout(_WITHIN_S)
+    ours, others = socket.socketpair()
+    with ours:
+        ours.settimeout(_WITHIN_S)
         with others:
             words = [sys.executable, "-I", "-S", str(LAUNCHER), "--network", *map(str, ports)]
             process = subprocess.Popen(words, stdin=others.fileno(), stderr=subprocess.PIPE, text=True)
         with process:
-            descriptors = _receive_descriptors(own, 2 + len(ports))
+            descriptors = _receive_descriptors(ours, 2 + len(ports))
             reason = process.communicate()[1].strip()
     if len(descriptors) < 2 + len(ports):
         for descriptor in descriptors:
@@ -70,13 +70,13 @@ def _made_by_a_process(ports: Sequence[int]) -> list[int]:
     return descriptors
 
 
-def _receive_descriptors(own: socket.socket, count: int) -> list[int]:
+def _receive_descriptors(receiver: socket.socket, count: int) -> list[int]:
     """That many descriptors, or fewer if the sender ends early."""
-    found: list[int] = []
+    received: list[int] = []
     for _ in range(count):
-        _, descriptors, _, _ = socket.recv_fds(own, 1, 1)
+        _, descriptors, _, _ = socket.recv_fds(receiver, 1, 1)
         if not descriptors:
             break
         os.set_inheritable(descriptors[0], False)
-        found += descriptors
-    return found
+        received += descriptors
+    return received

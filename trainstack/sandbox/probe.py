@@ -1,4 +1,4 @@
-"""Whether this machine allows confinements, and what to change where it does not."""
+"""A check that this machine allows confinements, with the repair where it does not."""
 
 import functools
 import os

@@ -69,23 +69,23 @@ def end_children() -> None:
 
 def _child_ids() -> "list[int]":
     """Also those that have ended and wait to be reaped."""
-    own = os.getpid()
-    with open(f"/proc/{own}/task/{own}/children", "rb") as file:
+    pid = os.getpid()
+    with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
         return [int(word) for word in file.read().split()]
 
 
 def _reap(wanted: int) -> "int | None":
-    found = None
+    wanted_status = None
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return found
+            return wanted_status
         if pid == 0:
-            return found
+            return wanted_status
         if pid == wanted:
             code = os.waitstatus_to_exitcode(status)
-            found = _SIGNALLED - code if code < 0 else code
+            wanted_status = _SIGNALLED - code if code < 0 else code
 
 
 def _send(pid: int, number: int) -> None:

@@ -100,9 +100,9 @@ def drop_privileges(kept: int = 0) -> None:
             _prctl(_CAPBSET_DROP, number)
     _prctl(_AMBIENT, _CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0)
-    held = (ctypes.c_uint32 * 6)()
-    _check(_libc.capget(ctypes.byref(header), ctypes.byref(held)), "capget")
-    effective, permitted = held[0] & kept, held[1] & kept
+    sets = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(ctypes.byref(header), ctypes.byref(sets)), "capget")
+    effective, permitted = sets[0] & kept, sets[1] & kept
     reduced = (ctypes.c_uint32 * 6)(effective, permitted, 0, 0, 0, 0)
     _check(_libc.capset(ctypes.byref(header), ctypes.byref(reduced)), "capset")
 

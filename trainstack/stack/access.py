@@ -63,7 +63,9 @@ def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
     functions = [function.name for function in topology.functions]
     for row in table["grants"]:
         role = _role(row["role"], table["roles"][row["role"]], topology)
-        named = [each for name in row["accounts"] for each in (functions if name == "functions" else [name])]
+        named = [
+            account for name in row["accounts"] for account in (functions if name == "functions" else [name])
+        ]
         ((kind, thing),) = row["thing"].items()
         if kind == "topic" and thing not in topology.topics:
             continue
@@ -79,15 +81,15 @@ def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
 def _team_grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[str]) -> Iterator[Grant]:
     for team, row in itertools.product(teams, table["team_grants"]):
         ((kind, thing),) = row["thing"].items()
-        own = {"team": f"trainer-{team}"}
+        accounts = {"team": f"trainer-{team}"}
         parts = [*row.get("folders", ()), *row.get("objects", ())] or [""]
         for name, part in itertools.product(row["accounts"], parts):
             if name != "members":
-                (member,) = _members(own.get(name, name), table, topology)
+                (member,) = _members(accounts.get(name, name), table, topology)
                 yield Grant(
                     member=member,
                     role=_role(row["role"], table["roles"][row["role"]], topology),
-                    resource=_resource(kind, own.get(thing, thing), topology),
+                    resource=_resource(kind, accounts.get(thing, thing), topology),
                     folder=part.replace("${team}", team) if "folders" in row else "",
                     object=part.replace("${team}", team) if "objects" in row else "",
                 )

@@ -28,12 +28,12 @@ async def function_variables(
     services: Services, topology: Topology, running: AsyncExitStack
 ) -> dict[str, Mapping[str, str]]:
     """The variables of each function's identity; identities are revoked with `running`."""
-    found: dict[str, Mapping[str, str]] = {}
+    variables: dict[str, Mapping[str, str]] = {}
     for function in topology.functions:
         email = f"{ACCOUNT_PREFIX}{function.name}@{topology.project}.iam.gserviceaccount.com"
         principal = Principal(kind="function", name=function.name, email=email)
-        found[function.name] = (await _issue_identity(principal, services, topology, running)).variables
-    return found
+        variables[function.name] = (await _issue_identity(principal, services, topology, running)).variables
+    return variables
 
 
 async def user_variables(

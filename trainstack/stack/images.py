@@ -17,8 +17,8 @@ _FILE = "images.json"
 class ProvidedImages(Mapping[str, Path]):
     """The current source trees by image URI; they override the project's own."""
 
-    def __init__(self, state: Path, own: Mapping[str, Path]) -> None:
-        self._state, self._own = state, own
+    def __init__(self, state: Path, given: Mapping[str, Path]) -> None:
+        self._state, self._own = state, given
 
     def __getitem__(self, uri: str) -> Path:
         return self._all()[uri]
@@ -41,8 +41,8 @@ def remembered(state: Path) -> dict[str, Path]:
     """
     path = state / _FILE
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(uri): Path(tree) for uri, tree in found.items()}
+        trees = json.loads(path.read_text(encoding="utf-8"))
+        return {str(uri): Path(tree) for uri, tree in trees.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError, TypeError) as error:
@@ -68,11 +68,11 @@ def provide(state: Path, images: Mapping[str, Path]) -> None:
         raise StateError(f"Cannot write to the state folder {str(state)!r}: {error.strerror}.") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        found = remembered(state) | {uri: tree.resolve() for uri, tree in images.items()}
-        if len(found) > MAX_IMAGES:
+        trees = remembered(state) | {uri: tree.resolve() for uri, tree in images.items()}
+        if len(trees) > MAX_IMAGES:
             raise StateError(
                 f"{state / _FILE} would have more than {MAX_IMAGES} images; remove some by hand."
             )
-        write_whole(state / _FILE, json.dumps({uri: str(tree) for uri, tree in found.items()}, indent=1))
+        write_whole(state / _FILE, json.dumps({uri: str(tree) for uri, tree in trees.items()}, indent=1))
     finally:
         os.close(lock)

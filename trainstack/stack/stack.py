@@ -260,9 +260,9 @@ async def _stage_functions(product: Product, destination: Path, guard: ProcessGu
         on_lines=keep,
     )
     if code := await staging.wait():
-        said = b"\n".join(output).decode(errors="replace")
+        text = b"\n".join(output).decode(errors="replace")
         raise StackRefusedError(
-            f"Staging the functions failed: {shlex.join(product.stage)} ended with status {code}:\n{said}"
+            f"Staging the functions failed: {shlex.join(product.stage)} ended with status {code}:\n{text}"
         )
     return destination
 

@@ -82,8 +82,8 @@ class StateFolder:
     def ports(self) -> dict[str, int]:
         """The ports of the last stack, by service; empty if there was none."""
         with contextlib.suppress(OSError, ValueError):
-            found = json.loads((self.path / "ports.json").read_text())
-            return {name: port for name, port in found.items() if isinstance(port, int)}
+            ports = json.loads((self.path / "ports.json").read_text())
+            return {name: port for name, port in ports.items() if isinstance(port, int)}
         return {}
 
     def keep_ports(self, ports: Mapping[str, int]) -> None:
@@ -194,8 +194,8 @@ def refuse_other_project(path: Path, project: str, region: str) -> None:
         StateError: the stack that last ran on the folder had another project or region.
     """
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        found = json.loads((path / PROJECT).read_text())
-        its_project, its_region = str(found["project"]), str(found["region"])
+        last = json.loads((path / PROJECT).read_text())
+        its_project, its_region = str(last["project"]), str(last["region"])
         if (its_project, its_region) != (project, region):
             raise StateError(
                 f"The state folder {str(path)!r} holds the runs of project {its_project}, region {its_region}; "
@@ -216,7 +216,7 @@ def _refuse_others_files(path: Path) -> None:
     """
     if path.name == DEFAULT_STATE.name or not path.is_dir():
         return
-    names = sorted(each.name for each in path.iterdir())
+    names = sorted(entry.name for entry in path.iterdir())
     others = [name for name in names if not name.startswith(".")]
     if others and not {"lock", "stack.env", "ports.json", PROJECT}.intersection(names):
         more = ", …" if len(others) > _SHOWN else ""
@@ -244,8 +244,8 @@ def _exports(variables: Mapping[str, str]) -> str:
 
 def _read_owners(path: Path) -> dict[str, int]:
     with contextlib.suppress(OSError, ValueError):
-        found = json.loads((path / "lock").read_text())
-        return found if isinstance(found, dict) else {}
+        owners = json.loads((path / "lock").read_text())
+        return owners if isinstance(owners, dict) else {}
     return {}
 
 

@@ -66,9 +66,9 @@ def sources_of(topology: Topology, team_topics: Mapping[str, str | None]) -> lis
 
     They are named as those that trainmaster/deploy/terraform/plan/main.tf creates.
     """
-    own = [Source(trigger=function, function=function.name) for function in topology.functions]
+    sources = [Source(trigger=function, function=function.name) for function in topology.functions]
     requests = TopicTrigger(topic=topology.topics.get("requests", ""))
-    return own + [
+    return sources + [
         Source(
             trigger=replace(function, name=f"{function.name}-{team}", trigger=TopicTrigger(topic=topic)),
             function=function.name,
@@ -110,14 +110,14 @@ class _Reader:
             region=self._region,
             buckets=self._buckets,
             topics=self._topics,
-            subscriptions=tuple(
-                self._kept_topic(name, each) for name, each in self._section("subscriptions")
-            ),
-            sinks=tuple(self._sink(name, each) for name, each in self._section("sinks")),
-            functions=tuple(self._function(name, each) for name, each in self._section("functions")),
+            subscriptions=tuple(self._kept_topic(name, row) for name, row in self._section("subscriptions")),
+            sinks=tuple(self._sink(name, row) for name, row in self._section("sinks")),
+            functions=tuple(self._function(name, row) for name, row in self._section("functions")),
             environment=self._names("environment"),
             schedules=tuple(
-                found for name, each in self._section("schedules") if (found := self._schedule(name, each))
+                schedule
+                for name, row in self._section("schedules")
+                if (schedule := self._schedule(name, row))
             ),
             images=self._names("images"),
         )
@@ -130,44 +130,44 @@ class _Reader:
         section = self._reading.mapping(self._root.get(name) or {}, f"$.{name}")
         return {key: self._text(f"$.{name}", section, key) for key in section}
 
-    def _sink(self, name: str, said: Mapping[str, Any]) -> Sink:
-        path = self._folder / str(said.get("filter_file", ""))
+    def _sink(self, name: str, row: Mapping[str, Any]) -> Sink:
+        path = self._folder / str(row.get("filter_file", ""))
         try:
             text = path.read_text()
         except OSError as error:
             self.faults.append(f"$.sinks.{name}.filter_file: {error}")
             text = ""
-        return Sink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", said), filter=text)
+        return Sink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", row), filter=text)
 
-    def _kept_topic(self, name: str, said: Mapping[str, Any]) -> KeptTopic:
+    def _kept_topic(self, name: str, row: Mapping[str, Any]) -> KeptTopic:
         where = f"$.subscriptions.{name}"
         return KeptTopic(
             subscription_name=f"projects/{self._project}/subscriptions/{name}",
-            topic_name=self._topic_name(where, said),
-            retention_h=self._count(where, said, "retention_h", 168),
-            ack_deadline_s=self._count(where, said, "ack_deadline_s", 10),
+            topic_name=self._topic_name(where, row),
+            retention_h=self._count(where, row, "retention_h", 168),
+            ack_deadline_s=self._count(where, row, "ack_deadline_s", 10),
         )
 
-    def _function(self, name: str, said: Mapping[str, Any]) -> Function:
+    def _function(self, name: str, row: Mapping[str, Any]) -> Function:
         where = f"$.functions.{name}"
         return Function(
             name=name,
-            entry_point=self._text(where, said, "entry_point"),
-            trigger=self._trigger(f"{where}.trigger", said.get("trigger")),
-            timeout_s=self._count(where, said, "timeout_s", 60),
-            memory_mib=self._count(where, said, "memory_mib", 256),
-            concurrency=self._count(where, said, "concurrency", 1),
-            retry=self._flag(where, said, "retry"),
-            dead_letter=self._dead_letter(where, said),
+            entry_point=self._text(where, row, "entry_point"),
+            trigger=self._trigger(f"{where}.trigger", row.get("trigger")),
+            timeout_s=self._count(where, row, "timeout_s", 60),
+            memory_mib=self._count(where, row, "memory_mib", 256),
+            concurrency=self._count(where, row, "concurrency", 1),
+            retry=self._flag(where, row, "retry"),
+            dead_letter=self._dead_letter(where, row),
         )
 
-    def _dead_letter(self, where: str, said: Mapping[str, Any]) -> DeadLetter | None:
+    def _dead_letter(self, where: str, row: Mapping[str, Any]) -> DeadLetter | None:
         """None if not configured. Without `retry`, a message fails only once, so none could be dead-lettered."""
-        match said.get("dead_letter"):
+        match row.get("dead_letter"):
             case None:
                 return None
             case {"topic": str(role), "max_attempts": int(attempts), **rest} if (
-                role in self._topics and attempts in MAX_ATTEMPTS and not rest and said.get("retry") is True
+                role in self._topics and attempts in MAX_ATTEMPTS and not rest and row.get("retry") is True
             ):
                 return DeadLetter(topic=self._topics[role], max_attempts=attempts)
             case found:
@@ -177,8 +177,8 @@ class _Reader:
                 )
                 return None
 
-    def _trigger(self, where: str, said: object) -> Trigger:
-        match said:
+    def _trigger(self, where: str, value: object) -> Trigger:
+        match value:
             case {"bucket": str(role), **rest} if role in self._buckets and not rest:
                 return BucketTrigger(bucket=self._buckets[role])
             case {"topic": str(role), **rest} if role in self._topics and not rest:
@@ -186,45 +186,45 @@ class _Reader:
             case _:
                 self.faults.append(
                     f"{where}: expected {{bucket: one of {sorted(self._buckets)}}} or "
-                    f"{{topic: one of {sorted(self._topics)}}}, found {said!r}"
+                    f"{{topic: one of {sorted(self._topics)}}}, found {value!r}"
                 )
                 return TopicTrigger(topic="")
 
-    def _schedule(self, name: str, said: Mapping[str, Any]) -> Schedule | None:
+    def _schedule(self, name: str, row: Mapping[str, Any]) -> Schedule | None:
         where = f"$.schedules.{name}"
         try:
             return Schedule(
                 name=name,
-                cron=self._text(where, said, "cron"),
-                time_zone=self._text(where, said, "time_zone", "Etc/UTC"),
-                topic_name=self._topic_name(where, said),
-                data=self._text(where, said, "data").encode(),
+                cron=self._text(where, row, "cron"),
+                time_zone=self._text(where, row, "time_zone", "Etc/UTC"),
+                topic_name=self._topic_name(where, row),
+                data=self._text(where, row, "data").encode(),
             )
         except BadScheduleError as error:
             self.faults.append(f"{where}: {error}")
             return None
 
-    def _topic_name(self, where: str, said: Mapping[str, Any]) -> str:
-        role = said.get("topic")
+    def _topic_name(self, where: str, row: Mapping[str, Any]) -> str:
+        role = row.get("topic")
         if role not in self._topics:
             self.faults.append(f"{where}.topic: expected one of {sorted(self._topics)}, found {role!r}")
         return f"projects/{self._project}/topics/{self._topics.get(str(role), '')}"
 
-    def _text(self, where: str, said: Mapping[str, Any], key: str, default: str = "") -> str:
-        found = said.get(key, default)
-        good = isinstance(found, str) and bool(found)
-        return found if self._reading.expect(good, f"{where}.{key}", "a text", found) else default
+    def _text(self, where: str, row: Mapping[str, Any], key: str, default: str = "") -> str:
+        value = row.get(key, default)
+        good = isinstance(value, str) and bool(value)
+        return value if self._reading.expect(good, f"{where}.{key}", "a text", value) else default
 
-    def _count(self, where: str, said: Mapping[str, Any], key: str, default: int) -> int:
-        found = said.get(key, default)
-        good = is_count(found) and found > 0
+    def _count(self, where: str, row: Mapping[str, Any], key: str, default: int) -> int:
+        value = row.get(key, default)
+        good = is_count(value) and value > 0
         return (
-            found
-            if self._reading.expect(good, f"{where}.{key}", "an integer of at least 1", found)
+            value
+            if self._reading.expect(good, f"{where}.{key}", "an integer of at least 1", value)
             else default
         )
 
-    def _flag(self, where: str, said: Mapping[str, Any], key: str) -> bool:
-        found = said.get(key, False)
-        good = isinstance(found, bool)
-        return bool(self._reading.expect(good, f"{where}.{key}", "true or false", found) and found)
+    def _flag(self, where: str, row: Mapping[str, Any], key: str) -> bool:
+        value = row.get(key, False)
+        good = isinstance(value, bool)
+        return bool(self._reading.expect(good, f"{where}.{key}", "true or false", value) and value)

@@ -73,14 +73,14 @@ def without_listing(grants: Grants | None, refused: RefusedError) -> RefusedErro
 def _resources(
     grants: Grants | None, path: Mapping[str, str], query: Mapping[str, str]
 ) -> dict[str, Resource]:
-    found = {"project": project_of(grants, query.get("project", ""))}
+    resources = {"project": project_of(grants, query.get("project", ""))}
     if bucket := path.get("bucket", ""):
-        found["bucket"] = bucket_of(bucket)
-        found["prefix"] = bucket_of(bucket, query.get("prefix", ""))
-        found["object"] = bucket_of(bucket, path.get("object"))
+        resources["bucket"] = bucket_of(bucket)
+        resources["prefix"] = bucket_of(bucket, query.get("prefix", ""))
+        resources["object"] = bucket_of(bucket, path.get("object"))
     if "to_object" in path:
-        found["to_object"] = bucket_of(path["to_bucket"], path["to_object"])
-    return found
+        resources["to_object"] = bucket_of(path["to_bucket"], path["to_object"])
+    return resources
 
 
 def _refusal(denied: DeniedError, store: Store, *buckets: str) -> RefusedError:

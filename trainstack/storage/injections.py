@@ -26,10 +26,10 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     _, path = _route(scope)
     bucket = path.get("bucket", "")
     name = path.get("object", "") or _inserted_name(scope, body)
-    found = [f"{bucket}/{name}" if bucket and name else bucket or name]
+    names = [f"{bucket}/{name}" if bucket and name else bucket or name]
     if "to_object" in path:
-        found.append(f"{path['to_bucket']}/{path['to_object']}")
-    return tuple(filter(None, found))
+        names.append(f"{path['to_bucket']}/{path['to_object']}")
+    return tuple(filter(None, names))
 
 
 def notification_subjects(topic: str, messages: Sequence[Message]) -> tuple[str, ...]:
@@ -51,8 +51,8 @@ def _inserted_name(scope: Scope, body: bytes) -> str:
         return str(names[0])
     if "uploadType" not in query and not scope["path"].endswith("/b"):
         return ""
-    found = _NAME.search(body, 0, _HEAD_BYTES)
+    match = _NAME.search(body, 0, _HEAD_BYTES)
     try:
-        return str(json.loads(found[1])) if found else ""
+        return str(json.loads(match[1])) if match else ""
     except ValueError:
         return ""

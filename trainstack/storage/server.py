@@ -107,7 +107,7 @@ class Storage:
             publish = with_links(self._publish, url)
             send = injected_send(self._injections, "storage.notify", publish, notification_subjects)
             work.append(self.store.notifications.outbox.run(send))
-        self._tasks = [asyncio.create_task(each) for each in work]
+        self._tasks = [asyncio.create_task(job) for job in work]
 
     async def stop(self) -> None:
         """Stop the background tasks and close the files; stop the server that uses this application first.

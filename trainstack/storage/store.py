@@ -69,21 +69,21 @@ class Store:
 
     def folder(self, bucket: str) -> Folder:
         """The plain files of a bucket. Raises `RefusedError` (404) if there is no such bucket."""
-        found = self._folders.get(bucket)
-        if found is None:
+        cached = self._folders.get(bucket)
+        if cached is None:
             self.bucket(bucket)
-            found = self._folders[bucket] = Folder(self.buckets_path / bucket)
-        return found
+            cached = self._folders[bucket] = Folder(self.buckets_path / bucket)
+        return cached
 
     def forget_folder(self, bucket: str) -> None:
         self._folders.pop(bucket, None)
 
     def bucket(self, name: str) -> Bucket:
         """Raises `RefusedError` (404) when there is no such bucket."""
-        found = self.catalog.find_bucket(name)
-        if found is None:
+        stored = self.catalog.find_bucket(name)
+        if stored is None:
             raise no_such_bucket(name)
-        return found
+        return stored
 
     def find(self, bucket: str, name: str, *, strict: bool = True) -> StoredObject | None:
         """The live object, or None.
@@ -224,6 +224,6 @@ class Store:
                 orphan.unlink()
 
 
-def _agrees(live: StoredObject | None, seen: Fingerprint | None) -> bool:
+def _agrees(live: StoredObject | None, fingerprint: Fingerprint | None) -> bool:
     """Whether the file matches its record: an object kept aside, or a missing object, must have no file."""
-    return seen == (live.fingerprint if live and not live.aside else None)
+    return fingerprint == (live.fingerprint if live and not live.aside else None)

@@ -81,7 +81,7 @@ class GrpcServer:
 
 def _camel(name: str) -> str:
     first, *others = name.split("_")
-    return first + "".join(each.title() for each in others)
+    return first + "".join(word.title() for word in others)
 
 
 def _text(value: object) -> str:

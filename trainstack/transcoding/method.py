@@ -40,13 +40,13 @@ class Method:
 
     def path_of(self, fields: Mapping[str, str]) -> str:
         """The path with the fields filled in, unescaped."""
-        return _FIELD.sub(lambda found: fields.get(found[1], ""), self.path)
+        return _FIELD.sub(lambda match: fields.get(match[1], ""), self.path)
 
     @property
     def pattern(self) -> re.Pattern[str]:
         """Matches whole paths of the method, with a group for each field."""
         return re.compile(
-            _FIELD.sub(lambda found: f"(?P<{found[1]}>{found[2].replace('*', '[^/:]+')})", self.path)
+            _FIELD.sub(lambda match: f"(?P<{match[1]}>{match[2].replace('*', '[^/:]+')})", self.path)
         )
 
 

@@ -52,9 +52,9 @@ class RestApplication:
     async def _respond(self, request: Request) -> Response:
         path = request.url.path
         for method, pattern, call in self._methods:
-            if method.verb == request.method and (found := pattern.fullmatch(path)):
+            if method.verb == request.method and (match := pattern.fullmatch(path)):
                 try:
-                    fields = {**request.query_params, **await _body(method, request), **found.groupdict()}
+                    fields = {**request.query_params, **await _body(method, request), **match.groupdict()}
                     message = _message(method, fields)
                     answer = await call(message, timeout=DEADLINE_S, metadata=_credentials(request))
                     return JSONResponse(MessageToDict(answer))

@@ -45,10 +45,10 @@ def read_metric_file(path: Path) -> str:
     except OSError:  # a trial without its metric says at its end that it reported none
         return ""
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             return ""
-        start = max(0, found.st_size - MAX_FILE_BYTES)
+        start = max(0, status.st_size - MAX_FILE_BYTES)
         return os.pread(descriptor, MAX_FILE_BYTES, start).decode(errors="replace")
     finally:
         os.close(descriptor)
@@ -60,24 +60,24 @@ def read_reports(text: str, *, started: datetime) -> list[Measured]:
     A line that is not a report, such as a half-written one, is skipped. So is a value that is not a finite
     number, and a negative step or time.
     """
-    found = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _measurements_from(line, started)]
-    return [one for one in found if math.isfinite(one.value)]
+    reports = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _measurements_from(line, started)]
+    return [one for one in reports if math.isfinite(one.value)]
 
 
 def last_not_finite(text: str) -> dict[str, float]:
     """The last value of each metric in a metric file that is NaN or infinite; none of these is a measurement."""
     epoch = datetime.fromtimestamp(0, UTC)
-    found = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _measurements_from(line, epoch)]
-    return {one.metric_id: one.value for one in found if not math.isfinite(one.value)}
+    reports = [one for line in text.splitlines()[-MAX_REPORTS:] for one in _measurements_from(line, epoch)]
+    return {one.metric_id: one.value for one in reports if not math.isfinite(one.value)}
 
 
 def _measurements_from(line: str, started: datetime) -> list[Measured]:
     try:
         fields = json.loads(line)
-        step, at = int(float(fields.get("global_step", 0))), float(fields.get("timestamp", 0))
-        if not (0 <= step < MAX_STEP and 0 <= at < MAX_TIME):
+        step, time_s = int(float(fields.get("global_step", 0))), float(fields.get("timestamp", 0))
+        if not (0 <= step < MAX_STEP and 0 <= time_s < MAX_TIME):
             return []
-        elapsed = max(timedelta(), datetime.fromtimestamp(at, UTC) - started)
+        elapsed = max(timedelta(), datetime.fromtimestamp(time_s, UTC) - started)
         return [
             Measured(step=step, elapsed=elapsed, metric_id=name, value=float(value))
             for name, value in fields.items()
@@ -94,17 +94,17 @@ def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Meas
     second time: the later report of a step replaces the earlier one and all later ones of that metric. A
     program that counts no steps reports step 0; all such reports are kept.
     """
-    found: dict[str, list[Measured]] = {}
+    by_metric: dict[str, list[Measured]] = {}
     for one in known:
-        found.setdefault(one.metric_id, []).append(one)
+        by_metric.setdefault(one.metric_id, []).append(one)
     for report in reported:
-        ours = found.setdefault(report.metric_id, [])
+        ours = by_metric.setdefault(report.metric_id, [])
         if ours and (report.elapsed, report.step) <= (ours[-1].elapsed, ours[-1].step):
             continue  # known already, or replaced since
         while ours and (report.step < ours[-1].step or report.step == ours[-1].step > 0):
             ours.pop()
         ours.append(report)
-    return sorted(one for ours in found.values() for one in ours)
+    return sorted(one for ours in by_metric.values() for one in ours)
 
 
 def read(messages: Iterable[Message]) -> list[Measured]:
@@ -121,11 +121,11 @@ def read(messages: Iterable[Message]) -> list[Measured]:
     ]
 
 
-def write(trial: Message, found: Iterable[Measured]) -> None:
-    """Set the measurements of `trial` to `found`, which must be in order: one for each step and time."""
+def write(trial: Message, measured: Iterable[Measured]) -> None:
+    """Set the measurements of `trial` to `measured`, which must be in order: one for each step and time."""
     trial.ClearField("measurements")
     last: Measured | None = None
-    for one in found:
+    for one in measured:
         if last is None or (one.step, one.elapsed) != (last.step, last.elapsed):
             message = trial.measurements.add()
             message.step_count = one.step

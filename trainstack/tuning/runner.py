@@ -138,8 +138,8 @@ class TuningJobRunner(JobRunner[TuningJob]):
             self._begin(trial)
 
     def _is_in_line(self) -> bool:
-        found = (self._jobs.find(trial.job_id) for trial in self.job.running)
-        return any(job is not None and job.state is JobState.QUEUED for job in found)
+        jobs = (self._jobs.find(trial.job_id) for trial in self.job.running)
+        return any(job is not None and job.state is JobState.QUEUED for job in jobs)
 
     def _begin(self, trial: Trial) -> None:
         where = str(self._folder(trial))
@@ -179,10 +179,10 @@ class TuningJobRunner(JobRunner[TuningJob]):
         if not self.job.message.study_spec.HasField("median_automated_stopping_spec"):
             return False
         done = [one for one in self.job.trials.values() if one.state is TrialState.SUCCEEDED]
-        seen = len(trial.message.measurements), len(done)
-        if self._judged.get(trial.id) == seen:
+        count = len(trial.message.measurements), len(done)
+        if self._judged.get(trial.id) == count:
             return False
-        self._judged[trial.id] = seen
+        self._judged[trial.id] = count
         for one in done:
             if one.id not in self._curves:
                 self._curves[one.id] = self._curve(one)

@@ -67,7 +67,7 @@ class Parameter:
 
 def space_of(study: Message) -> tuple[Parameter, ...]:
     """The parameters of a validated StudySpec, in its order."""
-    return tuple(_parameter(spec, str(at)) for at, spec in enumerate(study.parameters))
+    return tuple(_parameter(spec, str(index)) for index, spec in enumerate(study.parameters))
 
 
 def grid(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
@@ -86,9 +86,9 @@ def _parameter(spec: Message, path: str) -> Parameter:
     children = tuple(
         (
             frozenset(getattr(child, child.WhichOneof("parent_value_condition")).values),
-            _parameter(child.parameter_spec, f"{path}.{at}"),
+            _parameter(child.parameter_spec, f"{path}.{index}"),
         )
-        for at, child in enumerate(spec.conditional_parameter_specs)
+        for index, child in enumerate(spec.conditional_parameter_specs)
     )
     return Parameter(
         parameter_id=spec.parameter_id,

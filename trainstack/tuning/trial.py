@@ -92,11 +92,11 @@ class Trial:
         """The trial with new reports from `text`, its metric file; the same object if there are none."""
         known = measurements.read(self.message.measurements)
         started = self.message.start_time.ToDatetime(tzinfo=UTC)
-        found = measurements.merged(known, measurements.read_reports(text, started=started))
-        if found == known:
+        measured = measurements.merged(known, measurements.read_reports(text, started=started))
+        if measured == known:
             return self
         changed = copied(self.message)
-        measurements.write(changed, found)
+        measurements.write(changed, measured)
         return type(self)(changed)
 
     def ended(self, study: Message, *, at: datetime, failure: str, text: str = "") -> Self:
@@ -105,15 +105,15 @@ class Trial:
         `failure` is why the trial's job failed; empty if it succeeded or was stopped early. `text` is the metric file,
         which may show a metric that was never a finite number.
         """
-        found = {metric.metric_id: self.of_metric(metric.metric_id) for metric in study.metrics}
-        missing = [metric_id for metric_id, values in found.items() if not values]
+        by_metric = {metric.metric_id: self.of_metric(metric.metric_id) for metric in study.metrics}
+        missing = [metric_id for metric_id, values in by_metric.items() if not values]
         if failure or missing:
             changed = copied(self._with_state(TrialState.INFEASIBLE, end_time=at).message)
             changed.infeasible_reason = failure or self._never_reported(missing, text)
             return type(self)(changed)
         changed = copied(self._with_state(TrialState.SUCCEEDED, end_time=at).message)
         kept = study.measurement_selection_type
-        final = [_final(found[metric.metric_id], metric, kept) for metric in study.metrics]
+        final = [_final(by_metric[metric.metric_id], metric, kept) for metric in study.metrics]
         changed.final_measurement.step_count = final[0].step
         changed.final_measurement.elapsed_duration.FromTimedelta(final[0].elapsed)
         for one in final:
@@ -126,15 +126,15 @@ class Trial:
         for metric_id in missing:
             if metric_id in values:
                 return f"The trial reported {values[metric_id]} as the metric {metric_id!r}, and never a finite number."
-        seen = sorted({one.metric_id for one in measurements.read(self.message.measurements)})
-        reported = seen or "no metric"
+        reported_ids = sorted({one.metric_id for one in measurements.read(self.message.measurements)})
+        reported = reported_ids or "no metric"
         return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {reported}."
 
     def _with_state(self, state: TrialState, **times: datetime) -> Self:
         changed = copied(self.message)
         changed.state = state.value
-        for name, at in times.items():
-            getattr(changed, name).FromDatetime(at)
+        for name, instant in times.items():
+            getattr(changed, name).FromDatetime(instant)
         return type(self)(changed)
 
 

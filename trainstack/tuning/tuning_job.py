@@ -70,17 +70,17 @@ class TuningJob(Job):
         """The final value of each objective of an ended trial; None if it is infeasible."""
         if trial.state is not TrialState.SUCCEEDED:
             return None
-        found = {metric.metric_id: metric.value for metric in trial.message.final_measurement.metrics}
-        return [found[metric.metric_id] for metric in self.objectives]
+        results = {metric.metric_id: metric.value for metric in trial.message.final_measurement.metrics}
+        return [results[metric.metric_id] for metric in self.objectives]
 
     def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:
         """The job as the API answers it, `listed` without its trials."""
-        found = super().to_json(enums_as_integers=enums_as_integers)
+        fields = super().to_json(enums_as_integers=enums_as_integers)
         if self.trials and not listed:
-            found["trials"] = [
+            fields["trials"] = [
                 trial.as_integers if enums_as_integers else trial.as_names for trial in self.trials.values()
             ]
-        return found
+        return fields
 
 
 def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: str) -> Trial:
@@ -103,12 +103,12 @@ def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: st
 def values_of(job: TuningJob, trial: Trial) -> dict[str, Value]:
     """The parameters of a trial as in its flags: integers have no fraction, except for DOUBLE."""
     doubles = set(_doubles(job.message.study_spec.parameters))
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for parameter in trial.message.parameters:
         value = getattr(parameter.value, parameter.value.WhichOneof("kind"))
         is_whole = parameter.parameter_id not in doubles and isinstance(value, float) and value.is_integer()
-        found[parameter.parameter_id] = int(value) if is_whole else value
-    return found
+        values[parameter.parameter_id] = int(value) if is_whole else value
+    return values
 
 
 def _doubles(specs: Sequence[Message]) -> Iterator[str]:

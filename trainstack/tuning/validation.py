@@ -36,52 +36,52 @@ def _count_faults(job: Message) -> Iterator[str]:
 
 
 def _study_faults(study: Message) -> Iterator[str]:
-    at = "study_spec"
-    yield from _metric_faults(study, at)
+    path = "study_spec"
+    yield from _metric_faults(study, path)
     for field, known in (("observation_noise", (0, 1, 2)), ("measurement_selection_type", (0, 1, 2))):
         if getattr(study, field) not in known:
-            yield f"{at}.{field}: unknown enum value {getattr(study, field)}."
+            yield f"{path}.{field}: unknown enum value {getattr(study, field)}."
     if study.algorithm not in _ALGORITHMS:
-        yield f"{at}.algorithm: unknown enum value {study.algorithm}; expected unspecified, GRID_SEARCH or RANDOM_SEARCH."
+        yield f"{path}.algorithm: unknown enum value {study.algorithm}; expected unspecified, GRID_SEARCH or RANDOM_SEARCH."
     if not study.parameters:
-        yield f"{at}.parameters: at least one parameter is required."
-    yield from _siblings_faults(list(study.parameters), f"{at}.parameters", algorithm=study.algorithm)
+        yield f"{path}.parameters: at least one parameter is required."
+    yield from _siblings_faults(list(study.parameters), f"{path}.parameters", algorithm=study.algorithm)
     homes = Counter(parameter_id for _home, parameter_id in set(_homes(list(study.parameters), "")))
     for parameter_id in (name for name, count in homes.items() if count > 1 and name):
-        yield f"{at}.parameters: {parameter_id!r} has several parents; give each occurrence a different name."
+        yield f"{path}.parameters: {parameter_id!r} has several parents; give each occurrence a different name."
 
 
-def _metric_faults(study: Message, at: str) -> Iterator[str]:
+def _metric_faults(study: Message, path: str) -> Iterator[str]:
     if not study.metrics:
-        yield f"{at}.metrics: at least one metric is required."
+        yield f"{path}.metrics: at least one metric is required."
     for number, metric in enumerate(study.metrics):
         if not metric.metric_id:
-            yield f"{at}.metrics[{number}].metric_id: required; the tag under which the trainer reports."
+            yield f"{path}.metrics[{number}].metric_id: required; the tag under which the trainer reports."
         if any(character.isspace() for character in metric.metric_id):
-            yield f"{at}.metrics[{number}].metric_id: must not have white space, found {metric.metric_id!r}."
+            yield f"{path}.metrics[{number}].metric_id: must not have white space, found {metric.metric_id!r}."
         fraction = metric.safety_config.desired_min_safe_trials_fraction
         if not 0 <= fraction <= 1:
-            yield f"{at}.metrics[{number}].safety_config.desired_min_safe_trials_fraction: expected 0 to 1, found {fraction!r}."
+            yield f"{path}.metrics[{number}].safety_config.desired_min_safe_trials_fraction: expected 0 to 1, found {fraction!r}."
         if metric.goal not in {0, 1, 2}:
-            yield f"{at}.metrics[{number}].goal: unknown enum value {metric.goal}; expected MAXIMIZE or MINIMIZE."
+            yield f"{path}.metrics[{number}].goal: unknown enum value {metric.goal}; expected MAXIMIZE or MINIMIZE."
     for metric_id in _repeated_values([metric.metric_id for metric in study.metrics]):
-        yield f"{at}.metrics: duplicate metric {metric_id!r}."
+        yield f"{path}.metrics: duplicate metric {metric_id!r}."
     if study.metrics and all(metric.HasField("safety_config") for metric in study.metrics):
-        yield f"{at}.metrics: a metric without safety_config is required, to optimize for."
+        yield f"{path}.metrics: a metric without safety_config is required, to optimize for."
 
 
 def _homes(specs: Sequence[Message], home: str) -> Iterator[tuple[str, str]]:
-    for at, spec in enumerate(specs):
+    for index, spec in enumerate(specs):
         yield home, spec.parameter_id
         children = [child.parameter_spec for child in spec.conditional_parameter_specs]
-        yield from _homes(children, f"{home}.{at}")
+        yield from _homes(children, f"{home}.{index}")
 
 
 def _siblings_faults(specs: Sequence[Message], path: str, *, algorithm: int) -> Iterator[str]:
     for parameter_id in _repeated_values([spec.parameter_id for spec in specs]):
         yield f"{path}: duplicate parameter {parameter_id!r}; specify each parameter once."
-    for at, spec in enumerate(specs):
-        yield from _parameter_faults(spec, f"{path}[{at}]", algorithm=algorithm)
+    for index, spec in enumerate(specs):
+        yield from _parameter_faults(spec, f"{path}[{index}]", algorithm=algorithm)
 
 
 def _parameter_faults(spec: Message, path: str, *, algorithm: int) -> Iterator[str]:
@@ -124,15 +124,15 @@ def _values_faults(values: Sequence[object], path: str) -> Iterator[str]:
 
 
 def _discrete_faults(values: Sequence[float], path: str, *, scale: int) -> Iterator[str]:
-    at = f"{path}.discrete_value_spec.values"
+    values_path = f"{path}.discrete_value_spec.values"
     if len(values) > MAX_DISCRETE:
-        yield f"{at}: at most {MAX_DISCRETE} values are allowed, found {len(values)}."
+        yield f"{values_path}: at most {MAX_DISCRETE} values are allowed, found {len(values)}."
     if not all(math.isfinite(value) for value in values):
-        yield f"{at}: expected finite numbers, found {values!r:.80}."
+        yield f"{values_path}: expected finite numbers, found {values!r:.80}."
     if any(later - earlier < MIN_GAP for earlier, later in pairwise(values) if later != earlier):
-        yield f"{at}: expected increasing values at least {MIN_GAP} apart, found {values!r:.80}."
+        yield f"{values_path}: expected increasing values at least {MIN_GAP} apart, found {values!r:.80}."
     if scale in _LOG_SCALES and any(value <= 0 for value in values):
-        yield f"{at}: a logarithmic scale needs values above zero, found {min(values)!r}."
+        yield f"{values_path}: a logarithmic scale needs values above zero, found {min(values)!r}."
 
 
 _CONDITION_OF = {
@@ -145,17 +145,19 @@ _CONDITION_OF = {
 def _children_faults(spec: Message, kind: str | None, path: str, *, algorithm: int) -> Iterator[str]:
     taken: Counter[tuple[str, object]] = Counter()
     for number, child in enumerate(spec.conditional_parameter_specs):
-        at = f"{path}.conditional_parameter_specs[{number}]"
+        children_path = f"{path}.conditional_parameter_specs[{number}]"
         condition = child.WhichOneof("parent_value_condition")
         if condition is None or condition != _CONDITION_OF.get(kind or ""):
-            yield f"{at}: expected {_CONDITION_OF.get(kind or '', 'a parent that is not double')} for its parent, found {condition!r}."
+            yield f"{children_path}: expected {_CONDITION_OF.get(kind or '', 'a parent that is not double')} for its parent, found {condition!r}."
         else:
             values = list(getattr(child, condition).values)
             if not values:
-                yield f"{at}.{condition}.values: at least one value is required."
-            yield from _unknown_values(spec, str(kind), values, f"{at}.{condition}.values")
+                yield f"{children_path}.{condition}.values: at least one value is required."
+            yield from _unknown_values(spec, str(kind), values, f"{children_path}.{condition}.values")
             taken.update((child.parameter_spec.parameter_id, value) for value in set(values))
-        yield from _parameter_faults(child.parameter_spec, f"{at}.parameter_spec", algorithm=algorithm)
+        yield from _parameter_faults(
+            child.parameter_spec, f"{children_path}.parameter_spec", algorithm=algorithm
+        )
     for (parameter_id, value), count in taken.items():
         if count > 1:
             yield f"{path}.conditional_parameter_specs: duplicate {parameter_id!r} for the parent's {value!r}, found {count} times."
@@ -181,9 +183,9 @@ def warnings_of(study: Message) -> Iterator[str]:
     for field in ("decay_curve_stopping_spec", "convex_automated_stopping_spec", "study_stopping_config"):
         if study.HasField(field):
             yield f"study_spec.{field} has no effect in the local JobService."
-    for at, metric in enumerate(study.metrics):
+    for index, metric in enumerate(study.metrics):
         if metric.HasField("safety_config"):
             yield (
-                f"study_spec.metrics[{at}].safety_config: the local JobService does not support safe search; "
+                f"study_spec.metrics[{index}].safety_config: the local JobService does not support safe search; "
                 f"{metric.metric_id!r} is recorded but not optimized."
             )

@@ -122,12 +122,12 @@ def application(
     grants: Grants | None = None,
 ) -> ASGIApp:
     """The ASGI application of one JobService, with injections at every call, for principals with `tokens` and `grants`."""
-    own = StackCalls(jobs, supply)
+    stack_calls = StackCalls(jobs, supply)
     table = [
         *Calls(jobs).rows(),
         *Calls(tuning).rows(),
-        ("POST", f"{_OURS}/{_HERE}/customJobs/{{job}}:preempt", own.preempt),
-        ("PUT", f"{_OURS}/quota", own.put_quota),
+        ("POST", f"{_OURS}/{_HERE}/customJobs/{{job}}:preempt", stack_calls.preempt),
+        ("PUT", f"{_OURS}/quota", stack_calls.put_quota),
     ]
     calls = Starlette(
         routes=[Route(path, handler, methods=[method]) for method, path, handler in table],

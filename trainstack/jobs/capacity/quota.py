@@ -120,22 +120,22 @@ def quota_from(document: object) -> Quota:
     quotas = reading.mapping(whole.get("quotas", {}), "$.quotas")
     limits = [
         limit
-        for region, said in quotas.items()
-        for limit in _limits(reading, region, said, f"$.quotas.{region}")
+        for region, region_limits in quotas.items()
+        for limit in _limits(reading, region, region_limits, f"$.quotas.{region}")
     ]
     listed = whole.get("stockouts", [])
     reading.expect(isinstance(listed, list), "$.stockouts", "a list", listed)
     stockouts = [
-        _stockout(reading, each, f"$.stockouts[{at}]")
-        for at, each in enumerate(listed if isinstance(listed, list) else [])
+        _stockout(reading, stockout, f"$.stockouts[{index}]")
+        for index, stockout in enumerate(listed if isinstance(listed, list) else [])
     ]
     if reading.wrong:
         raise BadQuotaError(reading.wrong)
     return Quota(limits=tuple(limits), stockouts=tuple(stockouts))
 
 
-def _limits(reading: Reading, region: str, said: object, path: str) -> Iterator[Limit]:
-    resources = dict(reading.mapping(said, path))
+def _limits(reading: Reading, region: str, limits: object, path: str) -> Iterator[Limit]:
+    resources = dict(reading.mapping(limits, path))
     on_spot = reading.mapping(resources.pop(_SPOT, {}), f"{path}.{_SPOT}")
     for spot, where, named in ((False, path, resources), (True, f"{path}.{_SPOT}", on_spot)):
         for name, most in named.items():
@@ -148,12 +148,12 @@ def _limits(reading: Reading, region: str, said: object, path: str) -> Iterator[
 
 
 def _stockout(reading: Reading, value: object, path: str) -> Stockout:
-    said: Mapping[str, Any] = reading.mapping(value, path, known=("region", "resource", "spot", "times"))
+    row: Mapping[str, Any] = reading.mapping(value, path, known=("region", "resource", "spot", "times"))
     for name in ("region", "resource"):
-        given = said.get(name, "*")
+        given = row.get(name, "*")
         fits = isinstance(given, str) and len(given) <= NAME_MAX_CHARS
         reading.expect(fits, f"{path}.{name}", f"a glob of at most {NAME_MAX_CHARS} characters", given)
-    spot, times, resource = said.get("spot"), said.get("times"), str(said.get("resource"))[:NAME_MAX_CHARS]
+    spot, times, resource = (row.get("spot"), row.get("times"), str(row.get("resource"))[:NAME_MAX_CHARS])
     reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
     if times is not None:
         reading.count(times, f"{path}.times")
@@ -163,9 +163,9 @@ def _stockout(reading: Reading, value: object, path: str) -> Stockout:
             f"{path}.resource: expected an accelerator or a machine type, found {resource!r}; "
             "leave it out to match every job."
         )
-    if resource.isupper() and not any(fnmatchcase(each, resource) for each in AcceleratorType.__members__):
+    if resource.isupper() and not any(fnmatchcase(name, resource) for name in AcceleratorType.__members__):
         reading.wrong.append(_no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
-    return Stockout() if reading.wrong else Stockout(**said)
+    return Stockout() if reading.wrong else Stockout(**row)
 
 
 def _no_accelerator(name: object, path: str, or_like: str) -> str:

@@ -97,8 +97,8 @@ class Base:
 def base_of(name: str) -> Base | None:
     """What a base image brings; None for one that is not known here."""
     for expression, needed, more in _EXPRESSIONS:
-        if found := expression.fullmatch(name):
-            version = (found.groupdict().get("version") or "").replace("-", ".")
+        if match := expression.fullmatch(name):
+            version = (match.groupdict().get("version") or "").replace("-", ".")
             base = Base(name=name, needed=needed, more=more, version=version, python=_python_of(name))
             return replace(base, needed=(*needed, "tf-keras")) if base.has_keras_2 else base
     return None
@@ -106,7 +106,7 @@ def base_of(name: str) -> Base | None:
 
 def _python_of(name: str) -> str:
     for expression in _PYTHONS:
-        if found := expression.fullmatch(name):
-            text = found["python"]
+        if match := expression.fullmatch(name):
+            text = match["python"]
             return text if "." in text else f"{text[0]}.{text[1:]}"
     return ""

@@ -209,9 +209,9 @@ def _base(tree: Path, base: str, bases: Mapping[str, Path], *, depth: int, work:
 
 def _instructions(raw: bytes) -> Iterable[tuple[str, str]]:
     parser = DockerfileParser(fileobj=io.BytesIO(raw))
-    for found in parser.structure:
-        if found["instruction"] != "COMMENT":
-            yield found["instruction"], found["value"]
+    for parsed in parser.structure:
+        if parsed["instruction"] != "COMMENT":
+            yield parsed["instruction"], parsed["value"]
 
 
 def _from(words: str) -> tuple[str, str]:
@@ -250,12 +250,12 @@ def _image_after(
 
 
 def _arguments(value: str, image: Image, defaults: Image) -> dict[str, str]:
-    found: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     for word in WordSplitter(value).split(dequote=False):
         name, equals, _ = word.partition("=")
         # An ARG without a value, inside a stage, takes the one that stands before the first FROM.
-        found |= _pairs(word, image) if equals else {name: defaults.args.get(name, "")}
-    return found
+        arguments |= _pairs(word, image) if equals else {name: defaults.args.get(name, "")}
+    return arguments
 
 
 def _pairs(value: str, image: Image) -> dict[str, str]:
@@ -330,7 +330,7 @@ def _command(value: str, image: Image) -> str:
         return shlex.join(listed)
     known = {**image.args, **image.env}
     return _VARIABLE.sub(
-        lambda found: known.get(found[1] or found[2], found[0]), _with_defaults(value, image)
+        lambda match: known.get(match[1] or match[2], match[0]), _with_defaults(value, image)
     )
 
 
@@ -342,7 +342,7 @@ def _words(value: str) -> tuple[str, ...]:
 
 def _list(value: str) -> list[str] | None:
     try:
-        found = json.loads(value)
+        words = json.loads(value)
     except ValueError:
         return None
-    return found if isinstance(found, list) and all(isinstance(word, str) for word in found) else None
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else None

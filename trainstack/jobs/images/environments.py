@@ -199,13 +199,13 @@ class _Uv:
             where = "requirements.txt" if is_of_script else "the line of the Dockerfile"
             way_out = [*(line.format(where) for line in _WAY_OUT), "uv printed:"]
         # The repair comes first: some readers cut a long reason.
-        said = (
+        message = (
             f"The {whose}'s packages cannot be installed here: uv failed at {what}.",
             *way_out,
             *lines,
             self._last_word,
         )
-        return "\n".join(filter(None, said))
+        return "\n".join(filter(None, message))
 
 
 def _is_met_by_own(recipe: Recipe) -> bool:
@@ -235,16 +235,16 @@ def _differences(recipe: Recipe, python: Path) -> list[str]:
     path = sys.path if python == Path(sys.executable) else [str(site_packages(python))]
 
     def version_of(name: str) -> str | None:
-        return next((found.version for found in distributions(name=name, path=path)), None)
+        return next((distribution.version for distribution in distributions(name=name, path=path)), None)
 
     return list(recipe.differences(version_of))
 
 
-def _indexes(install: Install, own: Mapping[str, str]) -> dict[str, str]:
+def _indexes(install: Install, environment: Mapping[str, str]) -> dict[str, str]:
     """Variables, because URLs may hold passwords, and everyone on the machine can read a command line."""
     variables = {"UV_DEFAULT_INDEX": install.default_index} if install.default_index else {}
     if install.indexes:
-        variables["UV_INDEX"] = " ".join([*install.indexes, own.get("UV_INDEX", "")])
+        variables["UV_INDEX"] = " ".join([*install.indexes, environment.get("UV_INDEX", "")])
     return variables
 
 

@@ -51,13 +51,13 @@ def settings_of_uv(environ: Mapping[str, str], *, home: Path) -> Settings:
 
     Several indexes are one pool to choose from, as they are to pip, unless the user has said otherwise to uv.
     """
-    found = {name: value for name, value in environ.items() if name not in _OF_ANOTHER_ENVIRONMENT}
-    pip = {} if _UVS_OWN.intersection(found) else _pip_settings(environ, home)
+    variables = {name: value for name, value in environ.items() if name not in _OF_ANOTHER_ENVIRONMENT}
+    pip = {} if _UVS_OWN.intersection(variables) else _pip_settings(environ, home)
     no_index = pip.pop("no-index", "").lower() not in {"", "0", "false", "no", "off"}
     for setting, value in pip.items():
         variable, between = _VARIABLES[setting]
-        found.setdefault(variable, between.join(value.split()) if between else value.strip())
-    environment = {"UV_INDEX_STRATEGY": "unsafe-best-match", **found, "NO_COLOR": "1"}
+        variables.setdefault(variable, between.join(value.split()) if between else value.strip())
+    environment = {"UV_INDEX_STRATEGY": "unsafe-best-match", **variables, "NO_COLOR": "1"}
     return Settings(environment=environment, options=("--no-index",) if no_index else ())
 
 
@@ -71,13 +71,13 @@ def local_indexes(environ: Mapping[str, str], *, home: Path) -> Iterator[Path]:
 
 def index_hosts(environ: Mapping[str, str], *, home: Path) -> set[tuple[str, int]]:
     """The hosts and ports of the user's indexes."""
-    found = set[tuple[str, int]]()
+    hosts = set[tuple[str, int]]()
     for word in _words(environ, home):
         with contextlib.suppress(ValueError):  # not a URL; uv says so
             url = urlsplit(word)
             if url.hostname and (port := url.port or _PORTS.get(url.scheme)):
-                found.add((url.hostname, port))
-    return found
+                hosts.add((url.hostname, port))
+    return hosts
 
 
 def _words(environ: Mapping[str, str], home: Path) -> Iterator[str]:
@@ -94,11 +94,11 @@ def _pip_settings(environ: Mapping[str, str], home: Path) -> dict[str, str]:
         ):  # pip says what is wrong with it
             parser.read(path, encoding="utf-8")
     sections = [parser[name] for name in ("global", "install") if name in parser]
-    found = {
+    settings = {
         setting: text for section in sections for setting, text in section.items() if setting in _SETTINGS
     }
     variables = {setting: environ.get(f"PIP_{setting.replace('-', '_').upper()}") for setting in _SETTINGS}
-    return found | {setting: value for setting, value in variables.items() if value}
+    return settings | {setting: value for setting, value in variables.items() if value}
 
 
 def _pip_files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:

@@ -123,7 +123,7 @@ def lines_of(path: Path) -> Iterator[str]:
     Raises:
         ImageError: a file cannot be read, or they are too large or too many.
     """
-    waiting, seen, left = [path], {path}, MAX_FILE_BYTES
+    waiting, named_files, left = [path], {path}, MAX_FILE_BYTES
     while waiting:
         here = waiting.pop()
         try:
@@ -140,10 +140,10 @@ def lines_of(path: Path) -> Iterator[str]:
                 yield line
             if named := _NESTED.fullmatch(line):
                 other = (here.parent / named[1]).resolve()
-                if other not in seen and other.is_file():
-                    seen.add(other)
+                if other not in named_files and other.is_file():
+                    named_files.add(other)
                     waiting.append(other)
-        if len(seen) > MAX_FILES:
+        if len(named_files) > MAX_FILES:
             raise ImageError(f"{path} and the files that it names are more than {MAX_FILES}")
 
 

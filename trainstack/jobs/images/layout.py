@@ -43,9 +43,9 @@ def find(image: Image, path: str) -> Node | None:
 
 
 def _place_copy(root: dict[str, Node], copy: Copy, *, workdir: str) -> None:
-    found = [path for pattern in copy.sources for path in _matches(copy.tree, pattern)]
-    into = copy.into or len(found) > 1 or copy.target == workdir
-    for path in found:
+    paths = [path for pattern in copy.sources for path in _matches(copy.tree, pattern)]
+    into = copy.into or len(paths) > 1 or copy.target == workdir
+    for path in paths:
         if path.is_dir():  # COPY of a directory copies what is in it
             target = _directory(root, copy.target)
             for child in sorted(path.iterdir()):

@@ -80,7 +80,7 @@ def install(files: Sequence[Path], target: Path, python: str, indexes: Mapping[s
 
 
 def _lacking(have: Mapping[str, Distribution], mine: Mapping[str, Distribution]) -> set[str]:
-    needs = [need for found in mine.values() for need in needs_of(found)]
+    needs = [need for distribution in mine.values() for need in needs_of(distribution)]
     return missing(needs, {**have, **mine})
 
 
@@ -88,22 +88,24 @@ def missing(needs: Iterable[str], have: Mapping[str, Distribution]) -> set[str]:
     """Those requirements that no distribution of `have`, by canonical name, meets; of extras too."""
     lacking: set[str] = set()
     waiting = [Requirement(need) for need in needs]
-    seen: set[str] = set()
+    checked: set[str] = set()
     while waiting:
         need = waiting.pop()
-        found = have.get(canonicalize_name(need.name))
-        if found is None or not need.specifier.contains(found.version, prereleases=True):
+        distribution = have.get(canonicalize_name(need.name))
+        if distribution is None or not need.specifier.contains(distribution.version, prereleases=True):
             lacking.add(str(need))
-        elif need.extras and str(need) not in seen:
-            seen.add(str(need))
-            waiting += [Requirement(text) for text in needs_of(found, need.extras, only_extras=True)]
+        elif need.extras and str(need) not in checked:
+            checked.add(str(need))
+            waiting += [Requirement(text) for text in needs_of(distribution, need.extras, only_extras=True)]
     return lacking
 
 
-def needs_of(found: Distribution, extras: Iterable[str] = (), *, only_extras: bool = False) -> list[str]:
+def needs_of(
+    distribution: Distribution, extras: Iterable[str] = (), *, only_extras: bool = False
+) -> list[str]:
     """What a distribution needs on this machine, markers resolved; `only_extras` leaves out what it always needs."""
     needs: list[str] = []
-    for text in found.requires or []:
+    for text in distribution.requires or []:
         need = Requirement(text)
         always = need.marker is None or need.marker.evaluate({"extra": ""})
         asked = need.marker is not None and any(need.marker.evaluate({"extra": extra}) for extra in extras)
@@ -113,8 +115,8 @@ def needs_of(found: Distribution, extras: Iterable[str] = (), *, only_extras: bo
     return needs
 
 
-def by_name(found: Iterable[Distribution]) -> dict[str, Distribution]:
-    return {canonicalize_name(one.name): one for one in found}
+def by_name(installed: Iterable[Distribution]) -> dict[str, Distribution]:
+    return {canonicalize_name(one.name): one for one in installed}
 
 
 def site_packages(python: Path) -> Path:
@@ -129,8 +131,8 @@ def _file_of(uri: str) -> Path:
     Raises:
         InstallError: it is not a gs:// URI, or the object does not exist.
     """
-    found = _GS.fullmatch(uri)
-    path = Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), *found.groups()) if found else None
+    match = _GS.fullmatch(uri)
+    path = Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), *match.groups()) if match else None
     if path is None or not path.is_file():
         raise InstallError(f"The package {uri!r} cannot be read: there is no such object. Upload it first.")
     return path
@@ -180,14 +182,14 @@ def _uv(environment: Mapping[str, str], target: Path, python: str, *what: str) -
 
 def _index_flags() -> list[str]:
     """The settings of the index by pip's variables, which the service's installer reads, as uv calls them."""
-    found = [
+    flags = [
         flag
         for name, option in _INDEX_OPTIONS.items()
         for value in os.environ.get(name, "").split()
         for flag in (option, value)
     ]
     has_none = os.environ.get("PIP_NO_INDEX", "0") not in {"", "0", "false"}
-    return [*found, *(["--no-index"] if has_none else [])]
+    return [*flags, *(["--no-index"] if has_none else [])]
 
 
 if __name__ == "__main__":

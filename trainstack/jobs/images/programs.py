@@ -117,16 +117,16 @@ def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> d
     """
     if provided.find is not None:
         provided = replace(provided, find=functools.cache(provided.find))
-    found: dict[int, Program] = {}
+    programs: dict[int, Program] = {}
     faults: list[str] = []
     for pool in sorted(set(pools)):
         try:
-            found[pool] = _program(spec.worker_pool_specs[pool], pool, provided)
+            programs[pool] = _program(spec.worker_pool_specs[pool], pool, provided)
         except (ProgramError, ImageError) as error:
             faults.append(str(error))
     if faults:
         raise ProgramError("\n".join(dict.fromkeys(faults)))
-    return found
+    return programs
 
 
 def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
@@ -138,9 +138,9 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
         image = _image(task.executor_image_uri, provided.images())
         return made(image=image, recipe=recipe_of(image), argv=_package_argv(task), is_package=True)
     if provided.find is not None:
-        if (found := provided.find(task.image_uri)) is None:
+        if (stored_container := provided.find(task.image_uri)) is None:
             raise _not_in_store(task.image_uri)
-        container = replace(found, command=tuple(task.command), args=tuple(task.args))
+        container = replace(stored_container, command=tuple(task.command), args=tuple(task.args))
         return made(image=Image(tree=Path("/")), argv=(), container=container)
     image = _image(task.image_uri, provided.images())
     is_base = image.tree == Path("/")  # its own program is not here

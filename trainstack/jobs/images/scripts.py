@@ -51,17 +51,17 @@ class Scripts:
         Raises:
             ImageError: a requirement file cannot be read, or is too large; or the archive cannot be unpacked here.
         """
-        found = _ARCHIVE.fullmatch(archive_uri)
-        if found is None or ".." in archive_uri.split("/"):
+        match = _ARCHIVE.fullmatch(archive_uri)
+        if match is None or ".." in archive_uri.split("/"):
             return None
-        target = self.folder / found["sha256"]
-        archive = self.buckets / found["bucket"] / found["name"]
+        target = self.folder / match["sha256"]
+        archive = self.buckets / match["bucket"] / match["name"]
         if not target.is_dir() and not archive.is_file():
             return None
         try:
             with self._unpacking:
                 if not target.is_dir():
-                    self._unpack(archive, found["sha256"])
+                    self._unpack(archive, match["sha256"])
                 os.utime(target)  # the one that was not used for longest is removed first
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error):
             return None

@@ -64,16 +64,16 @@ class Catalogue(Generic[AnyJob]):
         size = min(size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         digest = hashlib.sha256(filter_.encode()).hexdigest()[:12]
         after = token.removesuffix(f"-{digest}")
-        found: list[AnyJob] = []
+        page_jobs: list[AnyJob] = []
         for job in reversed(self.having(wanted.label)):
             if after:
                 after = "" if job.job_id == after else after
             elif job.trial is None and job.parent == parent and wanted.matches(job):
-                if len(found) == size:
-                    return found, f"{found[-1].job_id}-{digest}"
-                found.append(job)
+                if len(page_jobs) == size:
+                    return page_jobs, f"{page_jobs[-1].job_id}-{digest}"
+                page_jobs.append(job)
         if after:
             raise ApiError(
                 Status.INVALID_ARGUMENT, f"page_token {token!r} does not belong to this list and filter."
             )
-        return found, ""
+        return page_jobs, ""

@@ -65,23 +65,23 @@ def parse_filter(text: str) -> Filter:
 def _restrictions(text: str) -> Iterator[Filter]:
     rest = whole = text.strip()
     while rest:
-        found = _RESTRICTION.match(rest)
-        if found is None or found["path"] in {"OR", "NOT"} or (found["joined"] and rest == whole):
+        match = _RESTRICTION.match(rest)
+        if match is None or match["path"] in {"OR", "NOT"} or (match["joined"] and rest == whole):
             raise FilterError(
                 f"Invalid filter {text!r}: cannot be parsed from {rest!r} on; join restrictions by AND. "
                 "OR, NOT and parentheses are not supported."
             )
-        rest = rest[found.end() :].lstrip()
-        if found["sign"] is None:
-            raise _syntax_error(text, f"an operator after {found['path']!r}", rest)
-        if found["value"] is None:
-            raise _syntax_error(text, f"a value after {found['path']}{found['sign']}", rest)
-        yield _restriction(found["path"], found["sign"], _text_of(found["value"]))
+        rest = rest[match.end() :].lstrip()
+        if match["sign"] is None:
+            raise _syntax_error(text, f"an operator after {match['path']!r}", rest)
+        if match["value"] is None:
+            raise _syntax_error(text, f"a value after {match['path']}{match['sign']}", rest)
+        yield _restriction(match["path"], match["sign"], _text_of(match["value"]))
 
 
 def _syntax_error(text: str, what: str, rest: str) -> FilterError:
-    found = f"{rest!r}, which cannot be parsed" if rest else "its end"
-    return FilterError(f"Invalid filter {text!r}: expected {what}, found {found}.")
+    remainder = f"{rest!r}, which cannot be parsed" if rest else "its end"
+    return FilterError(f"Invalid filter {text!r}: expected {what}, found {remainder}.")
 
 
 def _text_of(value: str) -> str:
@@ -124,14 +124,14 @@ def _fits(text: str, parts: Sequence[str]) -> bool:
     Each part takes its first place: a later one never fits better, so no place is tried twice.
     """
     first, *between, last = parts
-    at, end = len(first), len(text) - len(last)
+    start, end = len(first), len(text) - len(last)
     if not text.startswith(first) or not text.endswith(last):
         return False
     for part in between:
-        at = text.find(part, at, end) + len(part)
-        if at < len(part):
+        start = text.find(part, start, end) + len(part)
+        if start < len(part):
             return False
-    return at <= end
+    return start <= end
 
 
 def _instant(value: str) -> datetime:

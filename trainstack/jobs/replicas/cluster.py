@@ -33,18 +33,18 @@ def environment(
     kind: ReplicaEnvironment = ReplicaEnvironment.VERTEX,
 ) -> dict[str, str]:
     """The variables that the service sets on one replica of a job; `addresses` has the `host:port` of each."""
-    found = {
+    variables = {
         "CLOUD_ML_JOB_ID": job.job_id,
         "CLOUD_ML_PROJECT_ID": job.project,
         **_output_directories(job),
     }
     if job.trial:
-        found["CLOUD_ML_TRIAL_ID"] = job.trial.trial_id
-        found["CLOUD_ML_HP_METRIC_FILE"] = f"{job.trial.metrics_dir}/{replica.name}.metrics"
-        found["CLOUD_ML_HP_METRIC_TAG"] = job.trial.metric_tag
+        variables["CLOUD_ML_TRIAL_ID"] = job.trial.trial_id
+        variables["CLOUD_ML_HP_METRIC_FILE"] = f"{job.trial.metrics_dir}/{replica.name}.metrics"
+        variables["CLOUD_ML_HP_METRIC_TAG"] = job.trial.metric_tag
     for name, value in _descriptions(job, addresses, replica, kind).items():
-        found[name] = json.dumps(value)
-    return found
+        variables[name] = json.dumps(value)
+    return variables
 
 
 def _descriptions(

@@ -206,12 +206,12 @@ def limits() -> list[str]:
     podman lowers the limit of processes to the kernel's number of pids.
     """
     pids = int(_PID_MAX.read_text())
-    found = []
+    flags = []
     for name, number in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
         soft, hard = resource.getrlimit(number)
         if name == "nproc":
             soft, hard = (
                 pids if limit == resource.RLIM_INFINITY else min(limit, pids) for limit in (soft, hard)
             )
-        found.append(f"{name}={soft}:{hard}")
-    return found
+        flags.append(f"{name}={soft}:{hard}")
+    return flags

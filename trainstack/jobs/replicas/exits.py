@@ -71,7 +71,7 @@ def oom_kills() -> int | None:
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.events), and `oom_kill` in /proc/vmstat,
     which counts the whole machine's.
     """
-    counts = [found for path in (*_own_events(), _MACHINE) if (found := _oom_kill_count(path)) is not None]
+    counts = [count for path in (*_own_events(), _MACHINE) if (count := _oom_kill_count(path)) is not None]
     return sum(counts) if counts else None
 
 

@@ -26,9 +26,9 @@ class ReplicaIdentities:
     ) -> None:
         """`network` is the job's, with the listeners that `Machine.open_network` makes."""
         self._identities = identities
-        shared, own = _split(network.listeners if network else (), len(job.replicas))
+        shared, listeners = _split(network.listeners if network else (), len(job.replicas))
         self._shared = shared
-        self._listeners = dict(zip(job.replicas, own, strict=False))
+        self._listeners = dict(zip(job.replicas, listeners, strict=False))
         self._admitted: list[asyncio.Server] = []
         self._job_id = job.job_id
         self._zone = f"{job.location}-a"

@@ -106,10 +106,10 @@ def expanded(variables: Iterable[tuple[str, str]], *, known: Mapping[str, str]) 
     Source: the comments of google.cloud.aiplatform.v1.EnvVar: `$(NAME)` expands a variable defined earlier,
     an unresolvable reference stays as it is, and `$$` stands for one dollar sign.
     """
-    found: dict[str, str] = {}
+    resolved: dict[str, str] = {}
     for name, value in variables:
-        found[name] = _expand_references(value, {**known, **found})
-    return found
+        resolved[name] = _expand_references(value, {**known, **resolved})
+    return resolved
 
 
 def _expand_references(value: str, known: Mapping[str, str]) -> str:

@@ -114,7 +114,7 @@ class Processes:
         """The whole environment. It inherits nothing from this process."""
         image = placement.program.image
         ours = {} if self.private else {GCS_ROOT: str(self.buckets)}
-        found = {
+        variables = {
             "HOME": str(placement.scratch / "home"),
             "LANG": "C.UTF-8",
             **placement.program.variables,
@@ -122,16 +122,16 @@ class Processes:
             **placement.variables(**ours),
             "TMPDIR": str(placement.scratch / "tmp"),
         }
-        if PYTHON_PATH in found and not self.private:
-            found[PYTHON_PATH] = _linked_path(found[PYTHON_PATH], image, placement.scratch / "root")
-        return found
+        if PYTHON_PATH in variables and not self.private:
+            variables[PYTHON_PATH] = _linked_path(variables[PYTHON_PATH], image, placement.scratch / "root")
+        return variables
 
 
 def _linked_path(path: str, image: Image, root: Path) -> str:
     """A search path whose directories in the image are below `root`, where links stand for them."""
     return os.pathsep.join(
-        f"{root}{each}" if each.startswith("/") and find(image, each) is not None else each
-        for each in path.split(os.pathsep)
+        f"{root}{folder}" if folder.startswith("/") and find(image, folder) is not None else folder
+        for folder in path.split(os.pathsep)
     )
 
 
@@ -147,8 +147,8 @@ def _write_indexes(path: Path) -> None:
 
 def _programs_files(placement: Placement) -> Iterator[Path]:
     """What the program's Python, its packages and their installation are read from."""
-    own = placement.program.python.parent.parent
-    for path in (own, Path(sys.prefix), Path(sys.base_prefix)):
+    environment = placement.program.python.parent.parent
+    for path in (environment, Path(sys.prefix), Path(sys.base_prefix)):
         yield path
         yield path.resolve()
     if placement.trust:

@@ -94,13 +94,13 @@ def linked_steps(image: Image) -> list[Step]:
     return list(_link_steps(layout(image), ""))
 
 
-def _link_steps(directory: Mapping[str, Node], at: str) -> Iterator[Step]:
-    yield "dir", at
+def _link_steps(directory: Mapping[str, Node], prefix: str) -> Iterator[Step]:
+    yield "dir", prefix
     for name, node in directory.items():
         if isinstance(node, dict):
-            yield from _link_steps(node, f"{at}{name}/")
+            yield from _link_steps(node, f"{prefix}{name}/")
         else:
-            yield "link", str(node), at + name
+            yield "link", str(node), prefix + name
 
 
 def _system(image: Image, root: dict[str, Node]) -> Iterator[Step]:
@@ -118,18 +118,18 @@ def _system(image: Image, root: dict[str, Node]) -> Iterator[Step]:
     yield from _mount_steps(image, root, None, "", "")
 
 
-def _remove(directory: dict[str, Node], hidden: Path, at: str) -> Iterator[str]:
+def _remove(directory: dict[str, Node], hidden: Path, prefix: str) -> Iterator[str]:
     """Take the hidden directory out of an image's files; where it lies deeper in a folder of them, return its path.
 
     A `COPY . .` beside a stack's state folder would bring it into the image.
     """
     for name, node in list(directory.items()):
         if isinstance(node, dict):
-            yield from _remove(node, hidden, f"{at}{name}/")
+            yield from _remove(node, hidden, f"{prefix}{name}/")
         elif node == hidden:
             del directory[name]
         elif hidden.is_relative_to(node):
-            yield f"{at}{name}/{hidden.relative_to(node)}"
+            yield f"{prefix}{name}/{hidden.relative_to(node)}"
 
 
 def _place(root: dict[str, Node], path: Path) -> None:
@@ -182,7 +182,7 @@ def _mount_steps(
     image: Image,
     directory: Mapping[str, Node],
     host: Path | None,
-    at: str,
+    prefix: str,
     kind: str,
     *,
     covers: bool = False,
@@ -191,21 +191,21 @@ def _mount_steps(
 
     With `covers`, the tree has all of `host` here already, and what the image changes has to cover it.
     """
-    if host and at and _leads_on(image, directory, host):
+    if host and prefix and _leads_on(image, directory, host):
         if not covers:
-            yield kind, str(host), at
+            yield kind, str(host), prefix
         covers = True
     else:
-        yield "tmpfs" if covers else "dir", at
+        yield "tmpfs" if covers else "dir", prefix
         covers = False
-        yield from _around(directory, host, at, kind)
+        yield from _around(directory, host, prefix, kind)
     for name, node in directory.items():
         if isinstance(node, dict):
             yield from _mount_steps(
-                image, node, host / name if host else None, f"{at}{name}/", kind, covers=covers
+                image, node, host / name if host else None, f"{prefix}{name}/", kind, covers=covers
             )
         else:
-            yield "bind" if at + name == "gcs" else "bind-ro", str(node), at + name
+            yield "bind" if prefix + name == "gcs" else "bind-ro", str(node), prefix + name
 
 
 def _leads_on(image: Image, directory: Mapping[str, Node], host: Path) -> bool:
@@ -220,14 +220,14 @@ def _leads_on(image: Image, directory: Mapping[str, Node], host: Path) -> bool:
     )  # fmt: skip
 
 
-def _around(directory: Mapping[str, Node], host: Path | None, at: str, kind: str) -> Iterator[Step]:
+def _around(directory: Mapping[str, Node], host: Path | None, prefix: str, kind: str) -> Iterator[Step]:
     for entry in _entries(host) if host else ():
         if entry.name in directory or entry.path == _PROCESSES:
             continue
         if not entry.is_symlink():
-            yield kind, entry.path, at + entry.name
+            yield kind, entry.path, prefix + entry.name
         elif (target := _link_target(entry.path)) is not None:
-            yield "link", target, at + entry.name
+            yield "link", target, prefix + entry.name
 
 
 def _link_target(path: str) -> str | None:
@@ -239,7 +239,7 @@ def _link_target(path: str) -> str | None:
 
 def _entries(host: Path) -> Iterable["os.DirEntry[str]"]:
     try:
-        with os.scandir(host) as found:
-            return sorted(found, key=lambda entry: entry.name)
+        with os.scandir(host) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return []

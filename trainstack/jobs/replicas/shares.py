@@ -26,10 +26,10 @@ def _find_shares(bucket: str, member: str, grants: Grants, buckets: Path) -> Ite
     for folder in ("", *_folders(member, resource, grants)):
         if grants.allows(member, _READ, resource, folder):
             (buckets / bucket / folder).mkdir(parents=True, exist_ok=True)
-            writable = all(grants.allows(member, each, resource, folder) for each in _WRITE)
+            writable = all(grants.allows(member, permission, resource, folder) for permission in _WRITE)
             yield Share(path=f"{bucket}/{folder}".rstrip("/"), writable=writable)
 
 
 def _folders(member: str, resource: str, grants: Grants) -> list[str]:
-    found = (grant for grant in grants.granted if (grant.member, grant.resource) == (member, resource))
-    return sorted({grant.folder for grant in found if grant.folder})
+    grants_on = (grant for grant in grants.granted if (grant.member, grant.resource) == (member, resource))
+    return sorted({grant.folder for grant in grants_on if grant.folder})

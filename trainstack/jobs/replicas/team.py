@@ -68,7 +68,9 @@ class Team:
         self._network = machine.open_network(len(job.replicas))
         ports = _reserve_ports(len(job.replicas), self._network)
         # The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`.
-        self._addresses = {each: f"127.0.0.1:{port}" for each, port in zip(job.replicas, ports, strict=True)}
+        self._addresses = {
+            replica: f"127.0.0.1:{port}" for replica, port in zip(job.replicas, ports, strict=True)
+        }
         self._identities = ReplicaIdentities(machine.identities, job, self._network)
         self._members: dict[Replica, _Member] = {}
         self._watchers: set[asyncio.Task[object]] = set()

@@ -179,8 +179,8 @@ class Job:
 
     def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:  # noqa: ARG002  a tuning job's
         """The job as the API answers it, `listed` without its trials."""
-        found: dict[str, object] = MessageToDict(self.message, use_integers_for_enums=enums_as_integers)
-        return found
+        fields: dict[str, object] = MessageToDict(self.message, use_integers_for_enums=enums_as_integers)
+        return fields
 
 
 def new_job_id() -> str:
@@ -212,7 +212,7 @@ def copied(message: Message) -> Message:
 
 
 def _as_the_service_says(error: str) -> str:
-    if found := _UNKNOWN_NAME.search(error):
-        path = re.sub(r"(?<!^)([A-Z])", r"_\1", found["path"]).lower()
-        return f"Unknown name {found['name']!r} at {path!r}: Cannot find field."
+    if match := _UNKNOWN_NAME.search(error):
+        path = re.sub(r"(?<!^)([A-Z])", r"_\1", match["path"]).lower()
+        return f"Unknown name {match['name']!r} at {path!r}: Cannot find field."
     return re.sub(r"\s+", " ", error).replace("google.cloud.aiplatform.v1.", "")

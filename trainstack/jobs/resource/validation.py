@@ -126,17 +126,17 @@ def _package_faults(package: Message, path: str) -> Iterator[str]:
             yield f"{path}.{field}: required."
     if not 1 <= len(package.package_uris) <= MAX_PACKAGES:
         yield f"{path}.package_uris: 1 to {MAX_PACKAGES}, found {len(package.package_uris)}."
-    for at, uri in enumerate(package.package_uris):
+    for index, uri in enumerate(package.package_uris):
         if not _OBJECT.fullmatch(uri):
-            yield f"{path}.package_uris[{at}]: expected gs://BUCKET/OBJECT, found {uri!r}."
+            yield f"{path}.package_uris[{index}]: expected gs://BUCKET/OBJECT, found {uri!r}."
 
 
 def _env_faults(env: Message, path: str) -> Iterator[str]:
     if len(env) > MAX_ENV:
         yield f"{path}: at most {MAX_ENV} variables, found {len(env)}."
-    for at, variable in enumerate(env):
+    for index, variable in enumerate(env):
         if not variable.name or "=" in variable.name or "\0" in variable.name + variable.value:
-            yield f"{path}[{at}]: {variable.name!r} cannot be the name of an environment variable with a value."
+            yield f"{path}[{index}]: {variable.name!r} cannot be the name of an environment variable with a value."
 
 
 def _scheduling_faults(scheduling: Message, path: str) -> Iterator[str]:

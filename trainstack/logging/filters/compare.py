@@ -55,8 +55,8 @@ def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predi
 
     def passes(entry: Mapping[str, object], work: Work) -> bool:
         work.spend(per_byte)
-        found = get(entry)
-        return any(map(test, found)) if found else absent
+        actual = get(entry)
+        return any(map(test, actual)) if actual else absent
 
     return passes
 
@@ -81,7 +81,7 @@ def _pattern(value: Value) -> Pattern:
 
 
 def _match_test(pattern: Pattern, *, wanted: bool) -> Test:
-    return lambda found: pattern.is_in(as_text(found)) is wanted
+    return lambda actual: pattern.is_in(as_text(actual)) is wanted
 
 
 def _rank_test(operator: Operator, value: Value, rank: Callable[[str], int]) -> Test:
@@ -91,22 +91,22 @@ def _rank_test(operator: Operator, value: Value, rank: Callable[[str], int]) -> 
     except ValueError as fault:
         raise FilterError(str(fault)) from fault
     compare = _ORDER[Operator.EQUALS if operator is Operator.HAS else operator]
-    return lambda found: compare(rank(str(found)), bound)
+    return lambda actual: compare(rank(str(actual)), bound)
 
 
 def _has(value: Value) -> Test:
     wanted = fold(value.text)
 
-    def test(found: object) -> bool:
-        match found:
+    def test(actual: object) -> bool:
+        match actual:
             case str():
-                return wanted in found.lower()
+                return wanted in actual.lower()
             case dict():
-                return any(wanted == fold(key) or test(inner) for key, inner in found.items())
+                return any(wanted == fold(key) or test(inner) for key, inner in actual.items())
             case list():
-                return any(test(inner) for inner in found)
+                return any(test(inner) for inner in actual)
             case _:
-                return wanted == fold(as_text(found))
+                return wanted == fold(as_text(actual))
 
     return test
 
@@ -115,14 +115,14 @@ def _scalar(operator: Operator, value: Value, *, numeric: bool) -> Test:
     compare = _ORDER[operator]
     text, number = fold(value.text), _number(value.text)
 
-    def test(found: object) -> bool:
-        if numeric and isinstance(found, str):  # 64-bit integers travel as JSON strings
-            found = _number(found)
-        if isinstance(found, bool | None):
-            return compare(as_text(found), "null" if text == "null_value" else text)
-        if isinstance(found, int | float):
-            return number is not None and compare(found, number)
-        return isinstance(found, str) and compare(found.lower(), text)
+    def test(actual: object) -> bool:
+        if numeric and isinstance(actual, str):  # 64-bit integers travel as JSON strings
+            actual = _number(actual)
+        if isinstance(actual, bool | None):
+            return compare(as_text(actual), "null" if text == "null_value" else text)
+        if isinstance(actual, int | float):
+            return number is not None and compare(actual, number)
+        return isinstance(actual, str) and compare(actual.lower(), text)
 
     return test
 
@@ -138,9 +138,9 @@ def _number(text: str) -> float | None:
         return None
 
 
-def as_text(found: object) -> str:
+def as_text(value: object) -> str:
     """A scalar of an entry, formatted as in JSON."""
-    match found:
+    match value:
         case True:
             return "true"
         case False:
@@ -148,7 +148,7 @@ def as_text(found: object) -> str:
         case None:
             return "null"
         case _:
-            return str(found)
+            return str(value)
 
 
 def texts(value: object) -> Iterator[str]:

@@ -69,12 +69,12 @@ def resolve(path: tuple[str, ...]) -> tuple[tuple[str, ...], Kind]:
     Raises:
         FilterError: log entries have no such field.
     """
-    name, found = _lookup(FIELDS, path[0], path)
-    if isinstance(found, Kind):
-        return _field_at_end((name,), found, path)
+    name, kind = _lookup(FIELDS, path[0], path)
+    if isinstance(kind, Kind):
+        return _field_at_end((name,), kind, path)
     if len(path) == 1:
         return (name,), Kind.FREE
-    inner_name, inner = _lookup(found, path[1], path)
+    inner_name, inner = _lookup(kind, path[1], path)
     return _field_at_end((name, inner_name), inner, path)
 
 
@@ -82,9 +82,9 @@ def _lookup(
     fields: Mapping[str, Kind | Mapping[str, Kind]] | Mapping[str, Kind], asked: str, path: tuple[str, ...]
 ) -> tuple[str, Kind | Mapping[str, Kind]]:
     folded = asked.replace("_", "").lower()
-    for name, found in fields.items():
+    for name, kind in fields.items():
         if name.lower() == folded:
-            return name, found
+            return name, kind
     allowed = ", ".join(fields)
     raise FilterError(
         f"a log entry has no field {'.'.join(path)!r}; expected instead of {asked!r} one of {allowed}"
@@ -92,16 +92,16 @@ def _lookup(
 
 
 def _field_at_end(
-    resolved: tuple[str, ...], found: Kind | Mapping[str, Kind], path: tuple[str, ...]
+    resolved: tuple[str, ...], kind: Kind | Mapping[str, Kind], path: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Kind]:
     rest = path[len(resolved) :]
-    if found is Kind.FREE:
+    if kind is Kind.FREE:
         return resolved + rest, Kind.FREE
-    if rest or not isinstance(found, Kind):
+    if rest or not isinstance(kind, Kind):
         raise FilterError(
             f"a log entry has no field {'.'.join(path)!r}: {'.'.join(resolved)} has no subfields"
         )
-    return resolved, found
+    return resolved, kind
 
 
 def getter(path: tuple[str, ...]) -> Getter:
@@ -110,9 +110,9 @@ def getter(path: tuple[str, ...]) -> Getter:
 
     def get(entry: Mapping[str, object]) -> tuple[object, ...]:
         value = entry.get(first, _MISSING)
-        for at, key in enumerate(rest):
+        for depth, key in enumerate(rest):
             if isinstance(value, list):
-                return tuple(one for item in value for one in getter(("_", *rest[at:]))({"_": item}))
+                return tuple(one for item in value for one in getter(("_", *rest[depth:]))({"_": item}))
             value = _member(value, key)
             if value is _MISSING:
                 return ()

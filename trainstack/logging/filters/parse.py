@@ -78,14 +78,14 @@ def parse_filter(text: str) -> Filter:
         tokens = _PARSER.lex(text)
         if next(iter(tokens), None) is None:
             return EVERYTHING
-        found: Filter = _Builder().transform(_PARSER.parse(text))
+        parsed: Filter = _Builder().transform(_PARSER.parse(text))
     except UnexpectedInput as fault:
         raise _error_from(fault, text) from fault
     except VisitError as fault:
         raise fault.orig_exc from fault
     except RecursionError as fault:
         raise FilterError("it is nested too deeply") from fault
-    return found
+    return parsed
 
 
 def _check_depth(text: str) -> None:
@@ -151,10 +151,10 @@ def _segments(token: Token) -> tuple[str, ...]:
 
 
 def _closing_quote(text: str) -> int:
-    at = 1
-    while text[at] != '"':
-        at += 2 if text[at] == "\\" else 1
-    return at
+    position = 1
+    while text[position] != '"':
+        position += 2 if text[position] == "\\" else 1
+    return position
 
 
 @v_args(inline=True)
@@ -191,7 +191,7 @@ class _Builder(Transformer[Token, Filter]):
 
         def holds(entry: Mapping[str, object], work: Work) -> bool:
             work.spend(ANY_SHAPE)
-            return any(wanted in fold(found) for found in texts(entry))
+            return any(wanted in fold(text) for text in texts(entry))
 
         return Filter(predicate=holds)
 
@@ -205,10 +205,10 @@ class _Builder(Transformer[Token, Filter]):
     def comparison(self, path: Token, operator: Token, *values: Value) -> Filter:
         """`f=("a" OR "b")` is `f="a" OR f="b"`."""
         of = _segments(path), Operator(str(operator))
-        each = [
+        comparisons = [
             Filter(predicate=comparison(*of, value), bounds=tuple(bounds_of(*of, value))) for value in values
         ]
-        return self.disjunction(*each)
+        return self.disjunction(*comparisons)
 
 
 _PARSER = Lark(_GRAMMAR, parser="lalr")

@@ -28,13 +28,13 @@ def check_publish(messages: Sequence[wire.Message], *, request_bytes: int) -> No
         faults.append(
             "The value for message_count is too small. You passed 0 in the request, but the minimum value is 1."
         )
-    for what, found, most in (
+    for what, amount, most in (
         ("message_count", len(messages), MAX_MESSAGES),
         ("request_size", request_bytes, MAX_REQUEST_BYTES),
     ):
-        if found > most:
+        if amount > most:
             faults.append(
-                f"The value for {what} is too large. You passed {found} in the request, "
+                f"The value for {what} is too large. You passed {amount} in the request, "
                 f"but the maximum value is {most}."
             )
     if faults:

@@ -118,7 +118,7 @@ def _time_faults(subscription: wire.Message) -> list[str]:
 def _duration(given: wire.Message) -> timedelta:
     """Protobuf accepts any numbers in a duration; the service does not. Raises `InvalidArgument`."""
     try:
-        found: timedelta = given.ToTimedelta()
+        duration: timedelta = given.ToTimedelta()
     except (ValueError, OverflowError) as fault:
         raise InvalidArgument(f"Invalid duration: {fault}") from fault
-    return found
+    return duration

@@ -55,12 +55,12 @@ async def list_all(call: Call) -> Response:
     project = call.query.get("project", "")
     if not project:
         raise RefusedError(400, "required", "Required parameter: project")
-    found = [
+    buckets = [
         bucket_json(bucket, call.base_url)
         for bucket in call.store.catalog.buckets()
         if bucket.project == project and bucket.name.startswith(call.query.get("prefix", ""))
     ]
-    return json_answer({"kind": "storage#buckets", **({"items": found} if found else {})})
+    return json_answer({"kind": "storage#buckets", **({"items": buckets} if buckets else {})})
 
 
 async def delete(call: Call) -> Response:
@@ -72,7 +72,7 @@ async def delete(call: Call) -> Response:
     with store.changing():
         store.bucket(name)
         if not store.catalog.is_empty(name) or any(
-            not each.is_dir() or each.is_symlink() for each in folder.rglob("*")
+            not path.is_dir() or path.is_symlink() for path in folder.rglob("*")
         ):
             raise RefusedError(409, "conflict", "The bucket you tried to delete is not empty.")
         store.catalog.remove_bucket(name)

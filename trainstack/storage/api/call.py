@@ -123,10 +123,10 @@ def object_fields(body: Mapping[str, object]) -> Json:
 def custom_metadata(value: object) -> dict[str, str]:
     """Custom metadata, without null values. Raises `RefusedError` (400) for values that are not strings."""
     if not isinstance(value, dict) or not all(
-        each is None or isinstance(each, str) for each in value.values()
+        text is None or isinstance(text, str) for text in value.values()
     ):
         raise invalid(f"Invalid value for metadata: {value!r}; expected an object of strings.")
-    return {str(key): each for key, each in value.items() if each is not None}
+    return {str(key): text for key, text in value.items() if text is not None}
 
 
 def merged(before: object, change: object) -> Json:

@@ -60,11 +60,11 @@ async def compose(call: Call) -> Response:
         raise invalid(f"Invalid value for destination: {destination!r}; expected an object resource.")
     for source in sources:
         may_read(call.service.grants, source.bucket, source.name)
-    found = [await _find(call, source) for source in sources]
-    components = sum(int(str(each.fields.get("componentCount", 1))) for each in found)
+    objects = [await _find(call, source) for source in sources]
+    components = sum(int(str(component.fields.get("componentCount", 1))) for component in objects)
     with Staged(call.store.uploads_path) as staged:
-        for each in found:
-            await call.service.threads.run(each.bucket, _append, call, each, staged)
+        for component in objects:
+            await call.service.threads.run(component.bucket, _append, call, component, staged)
         insertion = Insertion(
             bucket=call.path["bucket"],
             name=call.path["object"],
@@ -90,7 +90,7 @@ async def _copy_object(call: Call) -> StoredObject:
         ),
     )
     kept = {key: value for key, value in source.fields.items() if key != "componentCount"}
-    own = any(body.get(key) is not None for key in _DESCRIPTIVE)
+    replaces = any(body.get(key) is not None for key in _DESCRIPTIVE)
     with Staged(call.store.uploads_path) as staged:
         await call.service.threads.run(source.bucket, _append, call, source, staged)
         insertion = Insertion(
@@ -98,9 +98,9 @@ async def _copy_object(call: Call) -> StoredObject:
             name=call.path["to_object"],
             if_replaced=replacing(call.service.grants, call.path["to_bucket"], call.path["to_object"]),
             content_type=(text_field(body, "contentType") or DEFAULT_CONTENT_TYPE)
-            if own
+            if replaces
             else source.content_type,
-            fields=object_fields(body) if own else {**kept, **object_fields(body)},
+            fields=object_fields(body) if replaces else {**kept, **object_fields(body)},
             conditions=call.conditions(),
             crc32c=source.crc32c,
         )
@@ -108,9 +108,9 @@ async def _copy_object(call: Call) -> StoredObject:
 
 
 async def _find(call: Call, source: Target) -> StoredObject:
-    found = await call.stored(source)
-    source.conditions.check_write(found)
-    return found
+    stored = await call.stored(source)
+    source.conditions.check_write(stored)
+    return stored
 
 
 def _append(call: Call, source: StoredObject, staged: Staged) -> None:
@@ -129,7 +129,7 @@ def _sources(body: Json, bucket: str) -> list[Target]:
     listed = body.get("sourceObjects")
     if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_SOURCES:
         raise invalid(f"Invalid sourceObjects: expected a list of 1 to {_MAX_SOURCES} source objects.")
-    return [_source(each, bucket) for each in listed]
+    return [_source(row, bucket) for row in listed]
 
 
 def _source(listed: object, bucket: str) -> Target:

@@ -39,9 +39,9 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
         RefusedError: 400 for a hash that differs; also as in `Store.put`.
     """
     sent = {"md5Hash": insertion.md5, "crc32c": insertion.crc32c, **_header_hashes(call)}
-    for key, found in (("md5Hash", staged.digest.md5), ("crc32c", staged.digest.crc32c)):
-        if sent[key] and sent[key] != found:
-            raise invalid(f"Provided {key} {sent[key]!r} doesn't match calculated {key} {found!r}.")
+    for key, computed in (("md5Hash", staged.digest.md5), ("crc32c", staged.digest.crc32c)):
+        if sent[key] and sent[key] != computed:
+            raise invalid(f"Provided {key} {sent[key]!r} doesn't match calculated {key} {computed!r}.")
     return await call.service.settled(
         lambda *, strict: call.store.put(staged, insertion, composite=composite, strict=strict)
     )
@@ -49,10 +49,10 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
 
 def _header_hashes(call: Call) -> dict[str, str]:
     """`X-Goog-Hash: crc32c=…,md5=…` by the API's keys."""
-    found = {}
-    for each in call.request.headers.get("x-goog-hash", "").split(","):
-        name, _, value = each.strip().partition("=")
+    hashes = {}
+    for pair in call.request.headers.get("x-goog-hash", "").split(","):
+        name, _, value = pair.strip().partition("=")
         key = {"crc32c": "crc32c", "md5": "md5Hash"}.get(name)
         if key:
-            found[key] = value
-    return found
+            hashes[key] = value
+    return hashes

@@ -43,9 +43,11 @@ class FileResponse(Response):
             os.close(self._descriptor)
 
     def _chunks(self) -> Iterator[bytes]:
-        at, end = self._offset, self._offset + self._length
-        while at < end and (chunk := os.pread(self._descriptor, min(_CHUNK_BYTES, end - at), at)):
-            at += len(chunk)
+        position, end = self._offset, self._offset + self._length
+        while position < end and (
+            chunk := os.pread(self._descriptor, min(_CHUNK_BYTES, end - position), position)
+        ):
+            position += len(chunk)
             yield chunk
 
 
@@ -92,10 +94,10 @@ def media(call: Call, stored: StoredObject) -> Response:
 
 def _range(header: str, size: int) -> tuple[int, int] | None:
     """Offset and length; None for the whole object, also if the header is invalid (RFC 9110, 14.2)."""
-    found = _RANGE.fullmatch(header.replace(" ", ""))
-    if not found or found.groups() == ("", ""):
+    match = _RANGE.fullmatch(header.replace(" ", ""))
+    if not match or match.groups() == ("", ""):
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         offset, end = max(0, size - int(last)), size
     else:

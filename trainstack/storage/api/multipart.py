@@ -15,10 +15,10 @@ _BOUNDARY = re.compile(r"""boundary=(?:"([^"]+)"|'([^']+)'|([^;\s]+))""", re.IGN
 
 def boundary_of(content_type: str) -> bytes:
     """The boundary named in a Content-Type. Raises `RefusedError` (400) if it names none."""
-    found = _BOUNDARY.search(content_type)
-    if not content_type.lower().startswith("multipart/") or not found:
+    match = _BOUNDARY.search(content_type)
+    if not content_type.lower().startswith("multipart/") or not match:
         raise invalid(f"Invalid Content-Type: {content_type!r}; expected multipart/related with a boundary.")
-    return next(part for part in found.groups() if part).encode()
+    return next(part for part in match.groups() if part).encode()
 
 
 class RelatedParser:
@@ -45,12 +45,12 @@ class RelatedParser:
             return
         if self.done:
             return
-        at = self._waiting.find(self._closing)
-        if at >= 0:
+        position = self._waiting.find(self._closing)
+        if position >= 0:
             self.done = True
         else:
-            at = max(0, len(self._waiting) - len(self._closing) + 1)
-        media, self._waiting = self._waiting[:at], self._waiting[at:]
+            position = max(0, len(self._waiting) - len(self._closing) + 1)
+        media, self._waiting = self._waiting[:position], self._waiting[position:]
         if media:
             yield media
 

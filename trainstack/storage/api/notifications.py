@@ -33,7 +33,7 @@ async def insert(call: Call) -> Response:
     }
     with store.changing():
         store.bucket(bucket)
-        number = 1 + max((each.id for each in store.notifications.configs(bucket)), default=0)
+        number = 1 + max((existing.id for existing in store.notifications.configs(bucket)), default=0)
         given = {key: value for key, value in body.items() if value}
         config = NotificationConfig(bucket=bucket, id=number, body=given)
         store.notifications.add(config)
@@ -45,10 +45,10 @@ async def get(call: Call) -> Response:
 
 
 async def list_all(call: Call) -> Response:
-    found = _configs(call)
+    configs = _configs(call)
     answer: Json = {"kind": "storage#notifications"}
-    if found:
-        answer["items"] = [notification_json(config, call.base_url) for config in found]
+    if configs:
+        answer["items"] = [notification_json(config, call.base_url) for config in configs]
     return json_answer(answer)
 
 

@@ -105,9 +105,9 @@ def _page(store: Store, bucket: str, query: ListQuery) -> tuple[Page, list[str]]
 
     page, folder = list_page(scan, query), store.folder(bucket)
     rewritten = [
-        each.name
-        for each in page.items
-        if not each.aside and is_plain(each.name) and folder.fingerprint(each.name) != each.fingerprint
+        item.name
+        for item in page.items
+        if not item.aside and is_plain(item.name) and folder.fingerprint(item.name) != item.fingerprint
     ]
     return page, rewritten
 

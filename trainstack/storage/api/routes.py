@@ -105,9 +105,9 @@ def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
 @lru_cache(maxsize=256)  # several layers ask about each request
 def _route_for(verb: str, raw_path: str) -> tuple[Route, Mapping[str, str]]:
     for route in ROUTES:
-        if route.verb == verb and (found := route.pattern.fullmatch(raw_path)):
+        if route.verb == verb and (match := route.pattern.fullmatch(raw_path)):
             try:
-                parts = {name: unquote(part, errors="strict") for name, part in found.groupdict().items()}
+                parts = {name: unquote(part, errors="strict") for name, part in match.groupdict().items()}
             except UnicodeDecodeError:
                 raise invalid(f"Invalid path: {raw_path!r} is not UTF-8 when decoded.") from None
             return route, MappingProxyType(parts)

@@ -145,12 +145,12 @@ def _content_range(header: str) -> ContentRange:
     """Parse the header; without it, the body is the whole object."""
     if not header:
         return ContentRange(first=0, total=None, rest=True)
-    found = _CONTENT_RANGE.fullmatch(header.strip())
-    if not found:
+    match = _CONTENT_RANGE.fullmatch(header.strip())
+    if not match:
         raise invalid(
             f"Invalid Content-Range: {header!r}; expected 'bytes FIRST-LAST/TOTAL', with '*' for what is unknown."
         )
-    first, _, total = found.groups()
+    first, _, total = match.groups()
     return ContentRange(
         first=None if first is None else int(first), total=None if total is None else int(total)
     )

@@ -76,12 +76,12 @@ class Inotify:
             data = os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:
             return
-        at = 0
-        while at < len(data):
-            watch, mask, _, length = _HEAD.unpack_from(data, at)
-            at += _HEAD.size
-            name = data[at : at + length].rstrip(b"\0")
-            at += length
+        position = 0
+        while position < len(data):
+            watch, mask, _, length = _HEAD.unpack_from(data, position)
+            position += _HEAD.size
+            name = data[position : position + length].rstrip(b"\0")
+            position += length
             yield Event(watch, mask, os.fsdecode(name))
 
     def close(self) -> None:

@@ -118,16 +118,16 @@ class DropScanner:
         folder = self._store.folder(bucket)
         start = folder_of(prefix)
         missing = self._store.catalog.folders(bucket, start)
-        waiting, seen = [start], 0
+        waiting, listed = [start], 0
         while waiting and not self._is_stopped.is_set():
-            current, seen = waiting.pop(), seen + 1
-            if seen > self._folders_max:
+            current, listed = waiting.pop(), listed + 1
+            if listed > self._folders_max:
                 raise too_large(
                     f"It has more than {self._folders_max:,} folders below {prefix!r}. Name a longer prefix."
                 )
             missing.discard(current)
-            for each in self._subfolders(folder, bucket, current):
-                inner = f"{current}{each}/"
+            for subfolder in self._subfolders(folder, bucket, current):
+                inner = f"{current}{subfolder}/"
                 has_room = not object_fault(f"{inner}x")
                 if has_room and (inner.startswith(prefix) or prefix.startswith(inner)):
                     waiting.append(inner)
@@ -147,7 +147,7 @@ class DropScanner:
         settled = self._compare(bucket, current, listing)
         if listing is None:
             return ()
-        subfolders = tuple(each for each in listing.subfolders if not object_fault(each) and is_plain(each))
+        subfolders = tuple(name for name in listing.subfolders if not object_fault(name) and is_plain(name))
         with self._lock:
             self._unchanged.pop(key, None)
             if settled and scanned_ns - listing.identity[0] > _YOUNG_NS:
@@ -163,9 +163,10 @@ class DropScanner:
             with self._lock:
                 self._unchanged.pop((bucket, current), None)
         known = self._store.catalog.plain_in_folder(bucket, current)
-        found = {f"{current}{each}": seen for each, seen in listing.files.items()} if listing else {}
-        changed = [name for name, seen in found.items() if known.get(name) != seen]
-        removed = [name for name in known if name not in found]
+        files = listing.files if listing else {}
+        fingerprints = {f"{current}{name}": fingerprint for name, fingerprint in files.items()}
+        changed = [name for name, fingerprint in fingerprints.items() if known.get(name) != fingerprint]
+        removed = [name for name in known if name not in fingerprints]
         settled = [self.look(bucket, name) for name in changed + removed]
         return all(settled)
 
@@ -193,21 +194,21 @@ class DropScanner:
         if not is_closed(descriptor):
             return _Sight.OPEN
         looked_ns = time.time_ns()
-        seen = fingerprint_of(os.fstat(descriptor))
+        fingerprint = fingerprint_of(os.fstat(descriptor))
         digest = digest_of(descriptor, lambda: not self._is_stopped.is_set())
-        if digest is None or fingerprint_of(os.fstat(descriptor)) != seen:
+        if digest is None or fingerprint_of(os.fstat(descriptor)) != fingerprint:
             return _Sight.OPEN
         store = self._store
         with store.changing() as now_us:
-            if folder.fingerprint(name) != seen:
+            if folder.fingerprint(name) != fingerprint:
                 return _Sight.OPEN
             replaced = store.find(bucket, name, strict=False)
-            if not _is_known(replaced, seen, digest):
+            if not _is_known(replaced, fingerprint, digest):
                 stored = StoredObject(
                     bucket=bucket,
                     name=name,
                     generation=store.catalog.next_generation(now_us),
-                    fingerprint=seen,
+                    fingerprint=fingerprint,
                     md5=digest.md5,
                     crc32c=digest.crc32c,
                     content_type=mimetypes.guess_type(name)[0] or DEFAULT_CONTENT_TYPE,
@@ -216,8 +217,10 @@ class DropScanner:
                 )
                 store.record(stored, replaced, now_us=now_us)
         store.forget_bytes(replaced, store.find(bucket, name, strict=False))
-        return _Sight.YOUNG if looked_ns - seen.mtime_ns <= _YOUNG_NS else _Sight.SETTLED
+        return _Sight.YOUNG if looked_ns - fingerprint.mtime_ns <= _YOUNG_NS else _Sight.SETTLED
 
 
-def _is_known(live: StoredObject | None, seen: Fingerprint, digest: Digest) -> bool:
-    return live is not None and not live.aside and live.fingerprint == seen and live.crc32c == digest.crc32c
+def _is_known(live: StoredObject | None, current: Fingerprint, digest: Digest) -> bool:
+    return (
+        live is not None and not live.aside and live.fingerprint == current and live.crc32c == digest.crc32c
+    )

@@ -66,10 +66,11 @@ class Catalog(Database):
 
     def put(self, stored: StoredObject) -> None:
         body = {key: value for key, value in vars(stored).items() if key != "fingerprint"}
-        seen = json.dumps(vars(stored.fingerprint))
+        fingerprint = json.dumps(vars(stored.fingerprint))
         key = (stored.bucket, stored.name, folder_of(stored.name), stored.token, stored.aside)
         self.execute(
-            "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, seen, json.dumps(body))
+            "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*key, fingerprint, json.dumps(body)),
         )
 
     def remove(self, bucket: str, name: str) -> None:
@@ -91,7 +92,7 @@ class Catalog(Database):
         rows = self.rows(
             "SELECT name, seen FROM objects WHERE bucket = ? AND folder = ? AND aside = ''", (bucket, folder)
         )
-        return {name: Fingerprint(**json.loads(seen)) for name, seen in rows}
+        return {name: Fingerprint(**json.loads(fingerprint)) for name, fingerprint in rows}
 
     def folders(self, bucket: str, prefix: str) -> set[str]:
         """Every folder below `prefix` with recorded plain files.
@@ -118,5 +119,5 @@ class Catalog(Database):
 
 
 def _object(row: tuple[str, str]) -> StoredObject:
-    seen, body = row
-    return StoredObject(**json.loads(body), fingerprint=Fingerprint(**json.loads(seen)))
+    fingerprint, body = row
+    return StoredObject(**json.loads(body), fingerprint=Fingerprint(**json.loads(fingerprint)))

@@ -45,10 +45,10 @@ class Folder:
         One system call. It may follow a linked folder, so use it only for comparisons.
         """
         try:
-            found = os.lstat(self._prefix + name)
+            status = os.lstat(self._prefix + name)
         except (OSError, ValueError):
             return None
-        return fingerprint_of(found) if stat.S_ISREG(found.st_mode) else None
+        return fingerprint_of(status) if stat.S_ISREG(status.st_mode) else None
 
     def open(self, name: str) -> int | None:
         """A descriptor for reading; None if there is no regular file inside this folder."""
@@ -84,10 +84,10 @@ class Folder:
     def identity(self, folder: str) -> tuple[int, int]:
         """The directory's modification time (ns) and inode; zeros if it does not exist. One system call."""
         try:
-            found = os.lstat(self._prefix + folder.rstrip("/"))
+            status = os.lstat(self._prefix + folder.rstrip("/"))
         except (OSError, ValueError):
             return (0, 0)
-        return (found.st_mtime_ns, found.st_ino)
+        return (status.st_mtime_ns, status.st_ino)
 
     def list(self, folder: str, *, entries_max: int = ENTRIES_MAX) -> Listing | None:
         """The directory's content; None if there is no such directory inside this folder.
@@ -118,7 +118,7 @@ class Folder:
 
 
 def _listing(directory: int, entries_max: int) -> Listing:
-    found = os.fstat(directory)
+    status = os.fstat(directory)
     files: dict[str, Fingerprint] = {}
     subfolders: list[str] = []
     with os.scandir(directory) as entries:
@@ -132,7 +132,7 @@ def _listing(directory: int, entries_max: int) -> Listing:
             elif entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(FileNotFoundError):
                     files[entry.name] = fingerprint_of(entry.stat(follow_symlinks=False))
-    return Listing(identity=(found.st_mtime_ns, found.st_ino), files=files, subfolders=tuple(subfolders))
+    return Listing(identity=(status.st_mtime_ns, status.st_ino), files=files, subfolders=tuple(subfolders))
 
 
 def _open_folder(part: str, parent: int, *, create: bool) -> int:
@@ -146,8 +146,8 @@ def _open_folder(part: str, parent: int, *, create: bool) -> int:
     return os.open(part, _DIRECTORY, dir_fd=parent)
 
 
-def fingerprint_of(found: os.stat_result) -> Fingerprint:
-    return Fingerprint(size=found.st_size, mtime_ns=found.st_mtime_ns, inode=found.st_ino)
+def fingerprint_of(status: os.stat_result) -> Fingerprint:
+    return Fingerprint(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
 
 
 def is_closed(descriptor: int) -> bool:

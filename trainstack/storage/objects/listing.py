@@ -92,8 +92,8 @@ def list_page(scan: Scan, query: ListQuery) -> Page:
 def _group(name: str, query: ListQuery) -> str:
     if not query.delimiter:
         return ""
-    at = name.find(query.delimiter, len(query.prefix))
-    return name[: at + len(query.delimiter)] if at >= 0 else ""
+    end = name.find(query.delimiter, len(query.prefix))
+    return name[: end + len(query.delimiter)] if end >= 0 else ""
 
 
 def page_token(resume: str) -> str:

@@ -35,12 +35,12 @@ class Preconditions:
             raise RefusedError(304, "notModified", f"Not modified: {fault}.")
 
     def _mismatch(self, live: StoredObject | None) -> str:
-        found = live.generation if live else 0
-        if self.generation is not None and self.generation != found:
-            return f"ifGenerationMatch is {self.generation}, the live generation {found}"
-        found = live.metageneration if live else 0
-        if self.metageneration is not None and (live is None or self.metageneration != found):
-            return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {found}"
+        live_number = live.generation if live else 0
+        if self.generation is not None and self.generation != live_number:
+            return f"ifGenerationMatch is {self.generation}, the live generation {live_number}"
+        live_number = live.metageneration if live else 0
+        if self.metageneration is not None and (live is None or self.metageneration != live_number):
+            return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {live_number}"
         return ""
 
     def _unwanted_match(self, live: StoredObject | None) -> str:

@@ -1,4 +1,4 @@
-"""Who has which role on what: the deployment's grants, less what a test has taken away."""
+"""The roles of each account on each resource: the deployment's grants, less what a test has taken away."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

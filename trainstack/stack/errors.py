@@ -1,4 +1,4 @@
-"""Why a stack does not start, or refuses a command.
+"""Errors of a stack that does not start, or refuses a command.
 
 The messages are for the user at the terminal; a retry does not help.
 

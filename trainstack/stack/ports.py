@@ -1,4 +1,4 @@
-"""Which port each service of a stack gets."""
+"""The choice of a port for each service of a stack."""
 
 import socket
 from collections.abc import Mapping, Sequence

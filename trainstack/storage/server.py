@@ -202,7 +202,7 @@ def _refusal(refused: RefusedError) -> Response:
 
 
 async def _drain(request: Request) -> None:
-    """Read the rest of the body: a client that is still injected_send would take an early response for a broken connection."""
+    """Read the rest of the body: a client that is still sending would take an early response for a broken connection."""
     try:
         async for _ in request.stream():
             pass

@@ -1,4 +1,4 @@
-"""Whether a running trial is worth its time: the median rule.
+"""The median rule, which stops a trial that is not worth its time.
 
 Source: comments of StudySpec.MedianAutomatedStoppingSpec, read 2026-11.
 """

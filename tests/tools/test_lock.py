@@ -8,6 +8,7 @@ import pytest
 
 from tests.image.cloud_build import loaded, substituted, substitutions
 from tools.images import IMAGES
+from tools.lock import with_hashes
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORTS = ["functions/requirements.txt", "trainer/requirements-cpu.txt", "trainer/installer.txt"]
@@ -42,6 +43,21 @@ def test_every_locked_package_has_a_hash_and_no_index_is_named(path: str) -> Non
         assert PIN.match(block), block
         assert "--hash=sha256:" in block, block
     assert "://" not in text
+
+
+def test_the_functions_deploy_only_hashes_of_the_lock_and_at_most_half_of_them() -> None:
+    locked, deployed = (
+        set(re.findall(r"sha256:([0-9a-f]{64})", (ROOT / path).read_text()))
+        for path in ("requirements.lock", EXPORTS[0])
+    )
+    assert deployed < locked
+    assert 2 * len(deployed) < len(locked)
+
+
+def test_a_package_without_a_wheel_for_the_functions_keeps_all_of_its_hashes() -> None:
+    one, other = (f" \\\n    --hash=sha256:{digit * 64}" for digit in "ab")
+    requirements = f"first==1.0{one}{other}\nsecond==2.0{other}\n"
+    assert with_hashes(requirements, {"a" * 64}) == f"first==1.0{one}\nsecond==2.0{other}\n"
 
 
 def test_the_functions_deploy_no_tensorflow() -> None:

@@ -5,6 +5,7 @@ python -m trainmaster.deploy.stage [--bytecode] build/functions
 
 import argparse
 import compileall
+import json
 import shutil
 from pathlib import Path
 
@@ -46,7 +47,10 @@ def stage(destination: Path, *, bytecode: bool = False) -> None:
     shutil.copy(PACKAGE / "partial_import.py", destination / "trainmaster")
     (destination / "schemas").mkdir()
     for schema in SCHEMAS:
-        shutil.copy(ROOT / "schemas" / f"{schema}.schema.json", destination / "schemas")
+        name = f"{schema}.schema.json"
+        document = json.loads((ROOT / "schemas" / name).read_text())
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        (destination / "schemas" / name).write_text(text)
     (destination / STAGED).touch()
 
 

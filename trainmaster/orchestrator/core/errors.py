@@ -51,16 +51,11 @@ class PolicyInvalid(TrainmasterError):
         super().__init__(
             f"The policy {source} is not usable:\n" + "\n".join(f"  {fault}" for fault in faults)
         )
-        self.source = source
         self.faults = faults
 
 
 class EventMalformed(TrainmasterError):
     retryable = False
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
 
 
 class ServiceFailed(TrainmasterError):
@@ -76,7 +71,6 @@ class AccessDenied(ServiceFailed):
 
     def __init__(self, service: str, operation: str, permission: str, reason: str = "") -> None:
         super().__init__(service, operation, reason or f"{permission} is not granted")
-        self.permission = permission
 
     def __str__(self) -> str:
         return f"{self.service} does not let this deployment {self.operation}: {self.reason}"
@@ -87,33 +81,27 @@ class ObjectGone(TrainmasterError):
         which = f" (generation {generation})" if generation is not None else ""
         super().__init__(f"{uri}{which} does not exist")
         self.uri = uri
-        self.generation = generation
 
 
 class ObjectTooLarge(TrainmasterError):
     def __init__(self, uri: str, max_bytes: int) -> None:
         super().__init__(f"{uri} has more than {max_bytes} bytes, the most that are read of it")
-        self.uri = uri
         self.max_bytes = max_bytes
 
 
 class GenerationMoved(TrainmasterError):
     def __init__(self, uri: str, expected: int) -> None:
         super().__init__(f"{uri} is no longer at generation {expected}")
-        self.uri = uri
-        self.expected = expected
 
 
 class RecordExists(TrainmasterError):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"run {run_id} already exists")
-        self.run_id = run_id
 
 
 class RecordMoved(TrainmasterError):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"the record of run {run_id} changed since it was read")
-        self.run_id = run_id
 
 
 class RecordDamaged(TrainmasterError):
@@ -122,8 +110,6 @@ class RecordDamaged(TrainmasterError):
 
     def __init__(self, uri: str, problem: str) -> None:
         super().__init__(f"{uri} is not a valid run record: {problem}. {self.repair}")
-        self.uri = uri
-        self.problem = problem
 
 
 class RecordUnsupported(RecordDamaged):
@@ -137,8 +123,6 @@ class DocumentDamaged(TrainmasterError):
         super().__init__(
             f"{uri} cannot be read: {problem}. Restore an earlier generation, or delete the object to start afresh"
         )
-        self.uri = uri
-        self.problem = problem
 
 
 class LeaseHeld(TrainmasterError):
@@ -146,8 +130,6 @@ class LeaseHeld(TrainmasterError):
         super().__init__(
             f"run {run_id} is being submitted by another delivery until {expires_at:%H:%M:%S} UTC"
         )
-        self.run_id = run_id
-        self.expires_at = expires_at
 
 
 class LeaseTooShort(TrainmasterError):
@@ -155,8 +137,6 @@ class LeaseTooShort(TrainmasterError):
         super().__init__(
             f"only {left_s:.0f} s remain of the lease on run {run_id}, too few to submit its job"
         )
-        self.run_id = run_id
-        self.left_s = left_s
 
 
 class SubmissionRefused(TrainmasterError):
@@ -209,16 +189,13 @@ class ActAsDenied(DeploymentRefused):
 class SubmissionUnknown(TrainmasterError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"it is unknown whether the job was created: {reason}")
-        self.reason = reason
 
 
 class JobNotFound(TrainmasterError):
     def __init__(self, job_name: str) -> None:
         super().__init__(f"Vertex AI has no job {job_name}")
-        self.job_name = job_name
 
 
 class ReasonPending(TrainmasterError):
     def __init__(self, job_name: str) -> None:
         super().__init__(f"Vertex AI does not say yet why {job_name} failed")
-        self.job_name = job_name

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import is_json
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused
+from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.errors import ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import (
@@ -152,12 +152,10 @@ def _message_text(content: bytes) -> Text | Refused:
 
 
 def _gone_refusal(gone: ObjectGone) -> Refused:
-    fault = Fault(
-        path="$",
+    return refusal_of(
         problem=f"{gone}: it was deleted or overwritten before it was read",
         repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
     )
-    return Refused(faults=(fault,))
 
 
 def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:

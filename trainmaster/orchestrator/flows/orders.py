@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused
+from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.names import object_uri, status_object
 from trainmaster.orchestrator.core.orders.order import (
@@ -65,21 +65,19 @@ def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> F
     if _is_removed(services, rule, signal):
         return removed_rule(rule_id)
     if rule.quarantine is not None:
-        fault = Fault(
+        return refusal_of(
             path="$.fire.rule",
             problem=f"the rule is in quarantine: {rule.quarantine.reason}",
             value=rule_id,
             repair="drop its file again",
         )
-        return Refused(faults=(fault,))
     if not matches(rule, signal):
-        fault = Fault(
+        return refusal_of(
             path="$.fire.rule",
             problem="the rule does not accept orders to fire",
             value=rule_id,
             repair="add `manual: {}` to its `when`, and make sure it is enabled",
         )
-        return Refused(faults=(fault,))
     results = list(take_signal(services, signal))
     status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
     held = why_held(services.rule_states.read(rule_id).state)

@@ -27,7 +27,15 @@ from trainmaster.orchestrator.flows.lifecycle.transitions import finish_second_l
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
-from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, RUNS_SHARE, Done, Turns, error_text, run_item
+from trainmaster.orchestrator.flows.turns import (
+    ATTEMPTS_MAX,
+    RUNS_SHARE,
+    Done,
+    Turns,
+    error_text,
+    run_item,
+    severity_of,
+)
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Item, Kind
 from trainmaster.orchestrator.stores.ledger import Held, Marker
@@ -98,10 +106,8 @@ def _results_of(marker: Marker, done: Done[FlowResult | None]) -> Iterator[FlowR
             yield from () if done.result is None else (done.result,)
         case LeaseHeld():
             return
-        case TrainmasterError() as error:
-            yield _unreconciled_result(marker, f"not reconciled: {error}", "WARNING")
-        case error:  # a bug in this program must not stop the pass for the other runs
-            yield _unreconciled_result(marker, f"not reconciled: {error_text(error)}", "CRITICAL")
+        case error:  # even a bug in this program must not stop the pass for the other runs
+            yield _unreconciled_result(marker, f"not reconciled: {error_text(error)}", severity_of(error))
 
 
 def _unreconciled_result(marker: Marker, message: str, severity: str) -> FlowResult:

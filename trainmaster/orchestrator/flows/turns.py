@@ -55,6 +55,11 @@ def error_text(error: Exception | None) -> str:
     return "".join(traceback.format_exception(error))
 
 
+def severity_of(error: Exception | None) -> str:
+    """A foreseen error is a warning; a bug in this program is critical."""
+    return "WARNING" if error is None or isinstance(error, TrainmasterError) else "CRITICAL"
+
+
 def run_item(run_id: str, order: str = "") -> Item:
     return Item(kind=Kind.RUN, name=run_id, generation=1, order=order)
 

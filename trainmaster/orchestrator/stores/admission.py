@@ -29,7 +29,6 @@ from trainmaster.orchestrator.core.names import (
     started_prefix,
 )
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
-from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.store import TEXT, Store
 
 PLACES_MAX = 10_000
@@ -81,8 +80,11 @@ class Slots(Store):
     def taken_slots(self, limit: str) -> Sequence[Slot]:
         """Every taken slot of the limit, by number: as many as the policy ever allowed at once, 10,000 at most."""
         listed = self.objects.listing(self.bucket, slot_object(f"{limit}/"))
-        found = [slot for slot in map(_slot, listed) if slot is not None]
-        return sorted(found, key=lambda slot: slot.number)
+        found = (
+            parse_slot(entry.name, entry.metadata, generation=entry.generation, created_at=entry.created_at)
+            for entry in listed
+        )
+        return sorted((slot for slot in found if slot is not None), key=lambda slot: slot.number)
 
     def take(self, limit: str, number: int, run_id: str, *, instead_of: Slot | None = None) -> str:
         """Take the slot for the run: a free one, or one that is unchanged since `instead_of` was read.
@@ -113,12 +115,6 @@ class Slots(Store):
             self.objects.delete(self.bucket, slot_object(name), if_generation=generation)
 
 
-def _slot(listed: Listed) -> Slot | None:
-    return parse_slot(
-        listed.name, listed.metadata, generation=listed.generation, created_at=listed.created_at
-    )
-
-
 class Starts(Store):
     """Marks of started runs, for the caps, and which reached caps were reported."""
 
@@ -132,8 +128,11 @@ class Starts(Store):
 
     def _marks(self, prefix: str) -> Sequence[CountedStart]:
         listed = self.objects.listing(self.bucket, prefix)
-        marks = (mark for mark in map(_counted_start, listed) if mark is not None)
-        return list(islice(marks, COUNTED_MAX + 1))
+        marks = (
+            parse_start(entry.name, entry.metadata, generation=entry.generation, created_at=entry.created_at)
+            for entry in listed
+        )
+        return list(islice((mark for mark in marks if mark is not None), COUNTED_MAX + 1))
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         """Mark the run as started. Safe to repeat: the first mark of an hour stays."""
@@ -169,9 +168,3 @@ class Starts(Store):
     def keep_notified(self, window: str, document: Mapping[str, object]) -> None:
         """Record that it was reported. Safe to repeat."""
         self._write_once(cap_object(window), document)
-
-
-def _counted_start(listed: Listed) -> CountedStart | None:
-    return parse_start(
-        listed.name, listed.metadata, generation=listed.generation, created_at=listed.created_at
-    )

@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 from trainmaster.orchestrator.core.documents.places import Place
 
@@ -179,6 +179,12 @@ class Refused:
             count = f"at least {more}" if len(self.faults) >= MAX_COLLECTED else str(more)
             rest = Fault(path="$", problem=f"{count} more faults are not listed", repair="fix these first")
             object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
+
+
+# Any: the other arguments of `Fault`, of different types.
+def refusal_of(problem: str, *, path: str = "$", **said: Any) -> Refused:
+    """The refusal for one fault, of the whole document unless `path` says of what."""
+    return Refused(faults=(Fault(path=path, problem=problem, **said),))
 
 
 class Suggestions:

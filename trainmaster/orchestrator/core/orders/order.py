@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused, listed, nearest
+from trainmaster.orchestrator.core.documents.faults import Refused, listed, nearest, refusal_of
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 
 ORDER_SCHEMA = "order.v1"
@@ -68,32 +68,29 @@ def parse_order(
 
 def unknown_rule(rule_id: str, known: Sequence[str]) -> Refused:
     """The refusal of an order for a rule that is not in the book."""
-    fault = Fault(
+    return refusal_of(
         path="$.fire.rule",
         problem="no rule has this id",
         value=rule_id,
         allowed=listed(known) or "none: no rule has been accepted",
         repair=nearest(rule_id, known),
     )
-    return Refused(faults=(fault,))
 
 
 def removed_rule(rule_id: str) -> Refused:
     """The refusal of an order for a rule whose file is deleted, and which no tick has retired yet."""
-    fault = Fault(
+    return refusal_of(
         path="$.fire.rule",
         problem=f"the rule {rule_id} is removed",
         repair="drop its file again to bring it back",
     )
-    return Refused(faults=(fault,))
 
 
 def unknown_run(run_id: str) -> Refused:
     """The refusal of an order about a run that is not on record."""
-    fault = Fault(
+    return refusal_of(
         path="$.cancel.run",
         problem="no run has this id",
         value=run_id,
         repair="a run's id is in the status object of its drop and the name of its record",
     )
-    return Refused(faults=(fault,))

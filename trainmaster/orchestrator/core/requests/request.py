@@ -9,7 +9,13 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused, Suggestions, without_echoes
+from trainmaster.orchestrator.core.documents.faults import (
+    Fault,
+    Refused,
+    Suggestions,
+    refusal_of,
+    without_echoes,
+)
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.names import team_account
@@ -117,14 +123,12 @@ def oversized(
     found: str = "",
 ) -> Refused:
     """The refusal of a file whose reading ended at the limit: its size is not known, unless `found` tells it."""
-    fault = Fault(
-        path="$",
+    return refusal_of(
         problem=f"the file is too large for {what}",
         found=found or f"more than {at_most} bytes",
         allowed=f"at most {at_most} bytes",
         repair=repair,
     )
-    return Refused(faults=(fault,))
 
 
 def checked_again(document: Mapping[str, Any], request_rules: RequestRules) -> Request | Refused:

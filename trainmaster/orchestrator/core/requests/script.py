@@ -7,7 +7,6 @@ an object that was replaced since is refused.
 
 VARIABLE = "TRAINMASTER_SCRIPT"
 """Names the archive in the environment of a replica that runs a script."""
-ARCHIVE_SUFFIX = ".tar.gz"
 REQUIREMENTS = "requirements.txt"
 
 RUNNER = """\

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused
+from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.filling import filled, find_placeholders, unfilled
@@ -116,14 +116,10 @@ def request_of_firing(
             return Refused(faults=read.faults)
         document = read.value
         if made_by(read.value) != rule.makes:
-            return _refused(
+            return refusal_of(
                 f"{rule.request_uri} no longer names the model, output or champion that it named when the rule was checked",
-                "drop the rule again, so that the new version is checked for loops",
+                repair="drop the rule again, so that the new version is checked for loops",
             )
     if missing := unfilled(find_placeholders(document), firing.values):
-        return _refused(missing, "")
+        return refusal_of(missing)
     return json_line(filled(document, firing.values)).encode()
-
-
-def _refused(problem: str, repair: str) -> Refused:
-    return Refused(faults=(Fault(path="$", problem=problem, repair=repair),))

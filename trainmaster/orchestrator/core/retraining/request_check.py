@@ -8,7 +8,14 @@ from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Refused, json_path, listed
+from trainmaster.orchestrator.core.documents.faults import (
+    MAX_COLLECTED,
+    Fault,
+    Refused,
+    json_path,
+    listed,
+    refusal_of,
+)
 from trainmaster.orchestrator.core.documents.values import Work, mapping_at, text_at, units
 from trainmaster.orchestrator.core.names import Buckets, output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
@@ -101,7 +108,7 @@ def parse_template(
     """
     if template is None:
         problem, repair = "the object does not exist", "upload it, and drop the rule again"
-        return Refused(faults=(Fault(path="$", problem=problem, value=uri, repair=repair),))
+        return refusal_of(problem, value=uri, repair=repair)
     if isinstance(template, Refused):
         return template
     refusal = too_large(len(template))

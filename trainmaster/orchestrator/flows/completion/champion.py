@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.champions.promotion import (
     verdict_on,
     wins,
 )
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused
+from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.notices.notice import (
     CHAMPION_PROMOTED,
     CHAMPION_ROLLED_BACK,
@@ -81,13 +81,15 @@ def roll_back(services: Services, order: RollbackOrder, team: str | None = None)
 
     def change(champion: Champion | None) -> Champion | Refused:
         if champion is None:
-            return _refusal("$.rollback.model_name", "no champion has this model name", order.model_name)
+            return refusal_of(
+                "no champion has this model name", path="$.rollback.model_name", value=order.model_name
+            )
         after = after_rollback(champion, order.to_run, order_id=order.order_id, now=services.clock.now())
         if not isinstance(after, str):
             return _if_served(services, champion, after, order)
         if order.to_run is None:
-            return _refusal("$.rollback.model_name", after, order.model_name)
-        return _refusal("$.rollback.to_run", after, order.to_run, earlier_runs(champion))
+            return refusal_of(after, path="$.rollback.model_name", value=order.model_name)
+        return refusal_of(after, path="$.rollback.to_run", value=order.to_run, allowed=earlier_runs(champion))
 
     after = services.champions.update(order.model_name, change, team)
     if isinstance(after, Refused):
@@ -106,7 +108,7 @@ def _if_served(
         return after
     path = "$.rollback.model_name" if order.to_run is None else "$.rollback.to_run"
     problem = f"the copy of its model no longer exists: {restored.model_uri}"
-    return _refusal(path, problem, restored.run_id, earlier_runs(champion))
+    return refusal_of(problem, path=path, value=restored.run_id, allowed=earlier_runs(champion))
 
 
 def champion_facts(services: Services, model_name: str, team: str | None) -> ChampionFacts | None:
@@ -137,7 +139,3 @@ def _publish(services: Services, champion: Champion, reign: Reign) -> None:
     )
     notice_type = CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else CHAMPION_ROLLED_BACK
     services.notices.publish(champion_changed(notice_type, changed, reign.since))
-
-
-def _refusal(path: str, problem: str, found: str, allowed: str = "") -> Refused:
-    return Refused(faults=(Fault(path=path, problem=problem, value=found, allowed=allowed),))

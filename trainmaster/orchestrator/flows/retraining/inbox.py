@@ -15,7 +15,7 @@ from trainmaster.orchestrator.flows.retraining.accept import accept, answer_with
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_result, rule_item
 from trainmaster.orchestrator.flows.retraining.turn import Turn, decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, error_text
+from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, error_text, severity_of
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.attempts import Item, Kind
@@ -72,9 +72,8 @@ def _results_of(done: Done[FlowResult | None]) -> Iterator[FlowResult]:
     if done.error is None:
         yield from () if done.result is None else (done.result,)
         return
-    severity = "WARNING" if isinstance(done.error, TrainmasterError) else "CRITICAL"
     message = f"{done.item.name} could not be checked: {error_text(done.error)}"
-    yield FlowResult(message=message, severity=severity)
+    yield FlowResult(message=message, severity=severity_of(done.error))
 
 
 def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Iterator[FlowResult]:
@@ -105,9 +104,8 @@ def retire_deleted(
     for done in turns.give_turns(due, lambda item: _retire(services, gone[item]), until=until):
         rule = gone[done.item]
         if done.result is None:
-            severity = "WARNING" if isinstance(done.error, TrainmasterError) else "CRITICAL"
             message = f"{rule.rule_id} could not be retired yet: {error_text(done.error)}"
-            yield FlowResult(message=message, severity=severity)
+            yield FlowResult(message=message, severity=severity_of(done.error))
             continue
         yield from done.result.results
         if done.result.undecided is None:

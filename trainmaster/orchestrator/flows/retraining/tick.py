@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, TrainmasterError
+from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved
 from trainmaster.orchestrator.core.retraining.decision import decide_on_tick
 from trainmaster.orchestrator.flows.retraining.inbox import check_drops, retire_deleted
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_rules, rule_item
@@ -20,7 +20,7 @@ from trainmaster.orchestrator.flows.retraining.turn import (
     take_turn,
 )
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.turns import DROPS_SHARE, Done, Turns, error_text
+from trainmaster.orchestrator.flows.turns import DROPS_SHARE, Done, Turns, error_text, severity_of
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Item, Kind
 from trainmaster.orchestrator.stores.rules import HeldState
@@ -120,9 +120,6 @@ def _results_of(done: Done[Any], owed: set[Item], results: Iterable[FlowResult])
         case DocumentDamaged() as error:
             owed.discard(done.item)
             yield FlowResult(message=f"{rule_id} was not evaluated: {error}", severity="ERROR")
-        case TrainmasterError() as error:
-            severity = "DEBUG" if isinstance(error, GenerationMoved) else "WARNING"
-            yield FlowResult(message=f"{rule_id} was not evaluated: {error}", severity=severity)
-        case error:  # a bug in this program must not stop the tick for the other rules
-            message = f"{rule_id} was not evaluated: {error_text(error)}"
-            yield FlowResult(message=message, severity="CRITICAL")
+        case error:  # even a bug in this program must not stop the tick for the other rules
+            severity = "DEBUG" if isinstance(error, GenerationMoved) else severity_of(error)
+            yield FlowResult(message=f"{rule_id} was not evaluated: {error_text(error)}", severity=severity)

@@ -13,7 +13,7 @@ allows one write a second per object name.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused
+from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
     LeaseHeld,
@@ -198,13 +198,12 @@ def _template(services: Services, rule: Rule) -> bytes | Refused | None:
     content = services.rule_book.template(rule.template.sha256) if rule.template is not None else None
     if content is not None:
         return content
-    fault = Fault(
+    return refusal_of(
         path="$.request_uri",
         problem="the ledger has no copy of the template that was accepted",
         value=rule.request_uri,
         repair="drop the rule again",
     )
-    return Refused(faults=(fault,))
 
 
 def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refused:

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
-from trainmaster.orchestrator.core.requests.reading import dialect_of, resolved
+from trainmaster.orchestrator.core.requests.reading import dialect_of, with_deployment_values
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
     Container,
@@ -104,7 +104,7 @@ def read_request(path: Path) -> Request:
     except OSError as error:
         raise Unusable(f"--request {str(path)!r} cannot be read: {error}.") from error
     if isinstance(read.value, dict):
-        written = resolved(read.value, _NAMES)
+        written = with_deployment_values(read.value, _NAMES)
         meant = dialect_of(written).in_own(written, model_name_from(path.stem))
         meant = with_machines(meant, shipped_machines())
         schema = json.loads((ROOT / "schemas" / f"{REQUEST_SCHEMA}.schema.json").read_bytes())

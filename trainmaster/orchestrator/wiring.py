@@ -193,7 +193,7 @@ class Wiring:
         Raises:
             PolicyInvalid: the price table cannot be used, or uses another currency than the policy's caps.
         """
-        prices = self._parsed(self.settings.prices_path, "prices.v1", prices_from)
+        prices = self._parse_file(self.settings.prices_path, "prices.v1", prices_from)
         policy = self._request_rules.policy
         problem = None if policy is None else currency_problem(policy.admission.caps, prices)
         if problem is not None:
@@ -201,7 +201,7 @@ class Wiring:
         return prices
 
     def _policy(self) -> Policy:
-        return self._parsed(
+        return self._parse_file(
             self.settings.policy_path, "policy.v1", lambda document: policy_from(document, self._names)
         )
 
@@ -211,7 +211,7 @@ class Wiring:
         return {name: getattr(self.settings, name) for name in DEPLOYMENT}
 
     # Any: the schema validates the types.
-    def _parsed(self, path: Path, schema_id: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
+    def _parse_file(self, path: Path, schema_id: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
         """What `parse` makes of the file, once its schema has accepted it.
 
         Raises:

@@ -46,7 +46,7 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA, parse_order
 from trainmaster.orchestrator.core.policy.currency import shown_bound
 from trainmaster.orchestrator.core.requests.reading import OWN, checked_request, dialect_of, with_places
-from trainmaster.orchestrator.core.requests.request import Request, oversized
+from trainmaster.orchestrator.core.requests.request import Request, oversized_refusal
 from trainmaster.orchestrator.core.retraining.reading import oversized_rule, parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -195,7 +195,7 @@ def examination_of(
         expected=expected,
     )
     if is_large:
-        return replace(blank, faults=(oversized_rule() if kind is Kind.RULE else oversized()).faults)
+        return replace(blank, faults=(oversized_rule() if kind is Kind.RULE else oversized_refusal()).faults)
     match kind:
         case Kind.REQUEST:
             return _examined_request(blank, read, edits, is_message=is_message)

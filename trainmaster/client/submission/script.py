@@ -15,7 +15,7 @@ from trainmaster.client.submission.terms import Terms
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions
-from trainmaster.orchestrator.core.documents.places import Place, quoted
+from trainmaster.orchestrator.core.documents.places import Place, with_quoted_line
 from trainmaster.orchestrator.core.documents.placing import placed
 from trainmaster.orchestrator.core.documents.values import at, text_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
@@ -141,5 +141,5 @@ def _place_in_script(error: SyntaxError) -> Place | None:
     if not text.strip():
         return None
     return replace(
-        quoted(Place(line=1, column=max(1, error.offset or 1)), [text], ()), line=error.lineno or 1
+        with_quoted_line(Place(line=1, column=max(1, error.offset or 1)), [text], ()), line=error.lineno or 1
     )

@@ -64,8 +64,8 @@ class CloudJobLogs:
 
         found: list[LogEntry] = []
         with closing(AuthorizedSession(self._credentials)) as session, suppress(_EnoughRead):
-            session.mount("http://", _bounded(deadline))
-            session.mount("https://", _bounded(deadline))
+            session.mount("http://", _bounded_adapter(deadline))
+            session.mount("https://", _bounded_adapter(deadline))
             client = Client(
                 project=self._project,
                 credentials=self._credentials,
@@ -85,7 +85,7 @@ class _EnoughRead(Exception):
     """The maximum number of pages was read: what they held counts."""
 
 
-def _bounded(deadline: Deadline) -> Any:  # Any: a class made of the library's own at run time
+def _bounded_adapter(deadline: Deadline) -> Any:  # Any: a class made of the library's own at run time
     """An adapter of `requests` for one read: it limits the number of responses, their size, and the total time."""
     with IMPORTING:
         from requests.adapters import HTTPAdapter
@@ -114,19 +114,19 @@ def filter_of(query: LogQuery) -> str:
 
     Source: https://cloud.google.com/logging/docs/view/logging-query-language
     """
-    terms = ['resource.type="ml_job"', f"resource.labels.job_id={_quoted(query.job_id)}"]
+    terms = ['resource.type="ml_job"', f"resource.labels.job_id={_in_quotes(query.job_id)}"]
     if query.since is not None:
-        terms.append(f"timestamp>={_quoted(encoded_time(query.since))}")
+        terms.append(f"timestamp>={_in_quotes(encoded_time(query.since))}")
     if query.trial_id is not None:
-        terms.append(f'labels."ml.googleapis.com/trial_id"={_quoted(query.trial_id)}')
+        terms.append(f'labels."ml.googleapis.com/trial_id"={_in_quotes(query.trial_id)}')
     if query.replica is not None:
-        terms += [f"resource.labels.task_name={_quoted(query.replica)}", "severity>=ERROR"]
+        terms += [f"resource.labels.task_name={_in_quotes(query.replica)}", "severity>=ERROR"]
     else:
-        terms.append(f"(severity>=ERROR OR resource.labels.task_name={_quoted(SERVICE_TASK)})")
+        terms.append(f"(severity>=ERROR OR resource.labels.task_name={_in_quotes(SERVICE_TASK)})")
     return " AND ".join(terms)
 
 
-def _quoted(value: str) -> str:
+def _in_quotes(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

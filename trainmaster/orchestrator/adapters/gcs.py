@@ -87,7 +87,7 @@ class GcsObjects:
             blob.reload(**self._options)
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "read", object_uri(bucket, name), generation=generation)
-        return _listed(blob)
+        return _listed_from(blob)
 
     def write(
         self,
@@ -125,7 +125,7 @@ class GcsObjects:
                 self.describe(*source)
                 reason = "the service found neither the bucket nor an unfinished copy"
                 raise ServiceFailed(SERVICE, f"copy to {gone.uri}", reason) from error
-        return _listed(blob) if token is None else Unfinished(token=token)
+        return _listed_from(blob) if token is None else Unfinished(token=token)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         try:
@@ -144,7 +144,7 @@ class GcsObjects:
                 fields="items(name,generation,size,timeCreated,crc32c,md5Hash,metadata),nextPageToken",
                 **self._options,
             ):
-                yield _listed(blob)
+                yield _listed_from(blob)
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "list", object_uri(bucket, prefix))
 
@@ -152,7 +152,7 @@ class GcsObjects:
         return self._client.bucket(bucket).blob(name, generation=generation)
 
 
-def _listed(blob: "Blob") -> Listed:
+def _listed_from(blob: "Blob") -> Listed:
     return Listed(
         name=blob.name,
         generation=int(blob.generation),

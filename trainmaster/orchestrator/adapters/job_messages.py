@@ -39,7 +39,7 @@ def job_from(job: "CustomJob | HyperparameterTuningJob") -> Job:
     spec: Any = job.job_spec if kind is JobKind.CUSTOM else job.trial_job_spec
     return Job(
         name=job.name,
-        state=_known(JobState, job.state, JobState.UNSPECIFIED),
+        state=_known_state(JobState, job.state, JobState.UNSPECIFIED),
         display_name=job.display_name,
         labels=dict(job.labels),
         output_uri=spec.base_output_directory.output_uri_prefix,
@@ -51,7 +51,9 @@ def job_from(job: "CustomJob | HyperparameterTuningJob") -> Job:
     )
 
 
-def _known(kind: type[_State], state: Any, unknown: _State) -> _State:  # Any: an enum, or a number it lacks
+def _known_state(
+    kind: type[_State], state: Any, unknown: _State
+) -> _State:  # Any: an enum, or a number it lacks
     """The state; `unknown` for one that this version of the client library lacks."""
     try:
         return kind(getattr(state, "name", ""))
@@ -62,17 +64,17 @@ def _known(kind: type[_State], state: Any, unknown: _State) -> _State:  # Any: a
 def _trial(trial: Any) -> Trial:  # Any: proto-plus messages are untyped
     return Trial(
         id=trial.id,
-        state=_known(TrialState, trial.state, TrialState.UNSPECIFIED),
+        state=_known_state(TrialState, trial.state, TrialState.UNSPECIFIED),
         parameters={each.parameter_id: each.value for each in trial.parameters},
-        final=_measured(trial.final_measurement) if "final_measurement" in trial else None,
-        measurements=tuple(map(_measured, trial.measurements)),
+        final=_measurement_from(trial.final_measurement) if "final_measurement" in trial else None,
+        measurements=tuple(map(_measurement_from, trial.measurements)),
         start_time=_time(trial.start_time),
         end_time=_time(trial.end_time),
         infeasible_reason=trial.infeasible_reason,
     )
 
 
-def _measured(measurement: Any) -> Measured:  # Any: see above
+def _measurement_from(measurement: Any) -> Measured:  # Any: see above
     elapsed = measurement.elapsed_duration
     return Measured(
         metrics={each.metric_id: each.value for each in measurement.metrics},

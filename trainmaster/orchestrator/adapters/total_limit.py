@@ -77,7 +77,7 @@ def within(deadline: Deadline, call: Callable[[], _Answer]) -> _Answer:
         raise LimitPassed(f"no answer within {deadline.limit_s:g} s") from None
 
 
-def limited(session: "requests.Session") -> None:
+def limit_connections(session: "requests.Session") -> None:
     """Make every connection of the session check the time limit of its thread's call before it sends."""
     with IMPORTING:
         from requests.adapters import HTTPAdapter

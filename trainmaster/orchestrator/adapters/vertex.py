@@ -20,7 +20,7 @@ from trainmaster.orchestrator.adapters.refusals import (
     message_of_error,
     submission_error,
 )
-from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
+from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limit_connections, within
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ServiceFailed,
@@ -78,10 +78,10 @@ class VertexJobs:
     def _client(self, region: str) -> "JobServiceClient":
         with self._making:
             if region not in self._clients:
-                self._clients[region] = self._made(region)
+                self._clients[region] = self._make_client(region)
             return self._clients[region]
 
-    def _made(self, region: str) -> "JobServiceClient":
+    def _make_client(self, region: str) -> "JobServiceClient":
         with IMPORTING:
             import_parts_of(*VERTEX_CLIENT)
             from google.auth.credentials import AnonymousCredentials
@@ -92,7 +92,7 @@ class VertexJobs:
             credentials=AnonymousCredentials() if self._endpoint else None,
             client_options={"api_endpoint": self._endpoint or f"https://{region}-aiplatform.googleapis.com"},
         )
-        limited(_session_of(client))
+        limit_connections(_session_of(client))
         return client
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class VertexJobs:
         return job_from(created)
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        labelled = (job for region in regions for job in self._labelled(run_id, kind, region))
+        labelled = (job for region in regions for job in self._labelled_jobs(run_id, kind, region))
         found = list(islice(labelled, JOBS_OF_RUN_MAX + 1))
         if len(found) > JOBS_OF_RUN_MAX:
             # The run's own job may be one of the others: without it, a second one would be submitted.
@@ -146,7 +146,7 @@ class VertexJobs:
             )
         return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
 
-    def _labelled(self, run_id: str, kind: JobKind, region: str) -> Iterator[Job]:
+    def _labelled_jobs(self, run_id: str, kind: JobKind, region: str) -> Iterator[Job]:
         place = {"parent": location_name(self._project, region), "filter": f"labels.{RUN_LABEL}={run_id}"}
         try:
             yield from map(

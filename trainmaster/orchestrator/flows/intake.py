@@ -31,7 +31,7 @@ from trainmaster.orchestrator.core.requests.incoming import (
     parse_message,
     parse_upload,
 )
-from trainmaster.orchestrator.core.requests.request import Request, oversized, too_large
+from trainmaster.orchestrator.core.requests.request import Request, oversized_refusal, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.lifecycle.status import failures_in_status, write_ignored_status
@@ -143,7 +143,7 @@ def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
     except ObjectGone as gone:
         return _gone_refusal(gone)
     except ObjectTooLarge:
-        return oversized()
+        return oversized_refusal()
     return decode_text(found, as_json=content.name.lower().endswith(".json"))
 
 

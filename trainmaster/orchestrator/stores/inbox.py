@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.names import (
     object_uri,
     split_object_uri,
 )
-from trainmaster.orchestrator.core.runs.record import shortened
+from trainmaster.orchestrator.core.runs.record import short_reason
 from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, MAX_METRICS_BYTES
 from trainmaster.orchestrator.ports.objects import Listed, Objects
 from trainmaster.orchestrator.stores.store import Store
@@ -200,7 +200,7 @@ def _by_age(
 def _denial(place: ModelLocation, denied: AccessDenied) -> str:
     bucket, _ = split_object_uri(place.uri)
     grant = f"grant roles/storage.objectViewer on gs://{bucket} to the accounts of on-job-log and on-tick"
-    return f"{shortened(denied.reason)}; {grant}"
+    return f"{short_reason(denied.reason)}; {grant}"
 
 
 def _in_run(path: str) -> bool:

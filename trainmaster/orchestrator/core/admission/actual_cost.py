@@ -51,9 +51,11 @@ def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
         currency=prices.currency,
         as_of=prices.as_of,
         ran_s=round(float(whole * _SECONDS_PER_HOUR), 3),
-        total=_rounded(whole * per_hour) if is_known else None,
-        roles={name: _rounded(whole * role.per_hour) for name, role in roles.items() if not role.unknown},
-        trials={key: _rounded(each * per_hour) for key, each in hours.items()}
+        total=_to_millionth(whole * per_hour) if is_known else None,
+        roles={
+            name: _to_millionth(whole * role.per_hour) for name, role in roles.items() if not role.unknown
+        },
+        trials={key: _to_millionth(each * per_hour) for key, each in hours.items()}
         if is_known and spec.tuning is not None
         else None,
         unknown=tuple(sorted(unknown)),
@@ -76,6 +78,6 @@ def _hours(start: datetime, end: datetime) -> Decimal:
     return Decimal(str(seconds)) / _SECONDS_PER_HOUR
 
 
-def _rounded(amount: Decimal) -> Decimal:
+def _to_millionth(amount: Decimal) -> Decimal:
     """To a millionth, as far as prices are known."""
     return amount.quantize(_SMALLEST, rounding=ROUND_HALF_UP)

@@ -60,7 +60,7 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
     marks, no more runs start than the caps allow. With more than COUNTED_MAX marks nothing is decided: no run starts.
     """
     if len(counted) > COUNTED_MAX:
-        return _uncounted(own.counts_at)
+        return _too_many_to_count(own.counts_at)
     day = own.counts_at.date()
     runs = {start.run_id: start for start in counted} | {own.run_id: own}
     runs_by_hour: dict[int, int] = {}
@@ -70,7 +70,7 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
         moment = run.counts_at
         if moment.date() != day:
             continue
-        reached = _reached(caps, run, moment, runs_by_hour.get(moment.hour, 0), cost)
+        reached = _cap_exceeded_by(caps, run, moment, runs_by_hour.get(moment.hour, 0), cost)
         if run.run_id == own.run_id:
             break
         if reached is None:
@@ -79,7 +79,9 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
     return reached
 
 
-def _reached(caps: Caps, run: CountedStart, moment: datetime, runs: int, cost: Decimal) -> CapReached | None:
+def _cap_exceeded_by(
+    caps: Caps, run: CountedStart, moment: datetime, runs: int, cost: Decimal
+) -> CapReached | None:
     """The cap that the run exceeds after that many runs in its hour and that cost in its day."""
     if caps.runs_per_hour is not None and runs >= caps.runs_per_hour:
         return _of_runs(caps.runs_per_hour, moment)
@@ -88,7 +90,7 @@ def _reached(caps: Caps, run: CountedStart, moment: datetime, runs: int, cost: D
     return None
 
 
-def _uncounted(moment: datetime) -> CapReached:
+def _too_many_to_count(moment: datetime) -> CapReached:
     text = f"more runs were started on {moment:%Y-%m-%d} (UTC) than the {COUNTED_MAX:,} that the service counts for a cap"
     fault = Fault(
         path="$",

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.runs.record import (
     RefusedCandidate,
     RunRecord,
     Waiting,
-    shortened,
+    short_reason,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -65,14 +65,14 @@ def may_wait(record: RunRecord, now: datetime) -> bool:
 
 def refused(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
     """The record with a candidate that the service refused. `WAIT_IN_ALL` counts from the first refusal."""
-    record = _answered(tried(record, candidate, outcome, now))
+    record = _with_answer(with_try(record, candidate, outcome, now))
     admission = record.admission
     return replace(record, admission=replace(admission, refused_since=admission.refused_since or now))
 
 
 def with_rate_limit(record: RunRecord, now: datetime) -> RunRecord:
     """The record of a run that was asked to send fewer requests. `WAIT_IN_ALL` counts until another answer arrives."""
-    record = _answered(record)
+    record = _with_answer(record)
     admission = record.admission
     since = admission.rate_limited_since or now
     return replace(record, admission=replace(admission, rate_limited_since=since))
@@ -80,19 +80,19 @@ def with_rate_limit(record: RunRecord, now: datetime) -> RunRecord:
 
 def unanswered(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
     """The record with one more submission that may or may not have created a job."""
-    record = tried(record, candidate, outcome, now)
+    record = with_try(record, candidate, outcome, now)
     submission = record.submission
     return replace(record, submission=replace(submission, unanswered=submission.unanswered + 1))
 
 
-def _answered(record: RunRecord) -> RunRecord:
+def _with_answer(record: RunRecord) -> RunRecord:
     return replace(record, submission=replace(record.submission, unanswered=0))
 
 
-def tried(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
+def with_try(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
     """The record with a candidate that had no room for the run; only the last TRIES_KEPT are kept."""
     one = RefusedCandidate(
-        candidate=candidate.number, text=candidate.text, at=now, outcome=shortened(outcome)
+        candidate=candidate.number, text=candidate.text, at=now, outcome=short_reason(outcome)
     )
     tries = (*record.submission.tries, one)[-TRIES_KEPT:]
     return replace(record, submission=replace(record.submission, tries=tries))
@@ -133,12 +133,12 @@ def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, atte
     candidates, candidate = candidates_of(record), current_candidate(record)
     known = refused(known, candidate, f"the job ended for lack of capacity: {reason}", now)
     name = known.job.name if known.job is not None else job.name
-    gone = AbandonedJob(job=name, candidate=candidate.number, reason=shortened(reason), at=now)
+    gone = AbandonedJob(job=name, candidate=candidate.number, reason=short_reason(reason), at=now)
     abandoned = (*record.submission.abandoned_jobs, gone)
     last = candidate.number + 1 >= len(candidates)
     attempts = _stockouts_of_last(abandoned, candidates)
     waiting = Waiting(
-        reason=f"there was no capacity for the job: {shortened(reason)}",
+        reason=f"there was no capacity for the job: {short_reason(reason)}",
         attempts=attempts,
         not_before=now + back_off(attempts) if last else now,
     )

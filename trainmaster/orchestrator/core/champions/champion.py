@@ -148,5 +148,5 @@ class Champion:
     updated_at: datetime
 
 
-def crowned(champion: Champion, reign: Reign) -> Champion:
+def with_reign(champion: Champion, reign: Reign) -> Champion:
     return replace(champion, current=reign, history=(*champion.history, reign)[-KEPT_REIGNS:])

@@ -17,8 +17,8 @@ from trainmaster.orchestrator.core.champions.champion import (
     Contest,
     Reign,
     Verdict,
-    crowned,
     lineage_of,
+    with_reign,
 )
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied, served_from
 from trainmaster.orchestrator.core.documents.faults import listed
@@ -53,7 +53,7 @@ def wins(champion: Champion | None, challenger: Challenger, now: datetime) -> bo
     reign = _reign(before, challenger, now)
     if isinstance(reign, str) or _was_considered(before, challenger.record.run_id):
         return False
-    return compared(before.current, reign, challenger.margin)[0]
+    return compare_reigns(before.current, reign, challenger.margin)[0]
 
 
 def after_challenge(
@@ -68,14 +68,14 @@ def after_challenge(
         return before
     reign = _reign(before, challenger, now)
     if isinstance(reign, str):
-        return _considered(before, Verdict(run_id=run_id, promoted=False, reason=reign, at=now))
-    is_better, reason = compared(before.current, reign, challenger.margin)
+        return _with_verdict(before, Verdict(run_id=run_id, promoted=False, reason=reign, at=now))
+    is_better, reason = compare_reigns(before.current, reign, challenger.margin)
     if is_better and isinstance(copy, NotCopied):
         reason = f"{reason}, but {copy.reason}"
     served = served_from(copy, reign) if is_better and isinstance(copy, ModelCopy) else None
     verdict = Verdict(run_id=run_id, promoted=served is not None, reason=reason, at=now, value=reign.value)
-    after = _considered(before, verdict)
-    return after if served is None else crowned(after, served)
+    after = _with_verdict(before, verdict)
+    return after if served is None else with_reign(after, served)
 
 
 def _document(champion: Champion | None, challenger: Challenger, now: datetime) -> Champion:
@@ -117,7 +117,7 @@ def verdict_on(champion: Champion, run_id: str) -> ChampionVerdict | None:
     )
 
 
-def _considered(champion: Champion, verdict: Verdict) -> Champion:
+def _with_verdict(champion: Champion, verdict: Verdict) -> Champion:
     considered = (*champion.considered, verdict)[-KEPT_VERDICTS:]
     return replace(champion, considered=considered, updated_at=verdict.at)
 
@@ -157,7 +157,7 @@ def _contest(terms: ChampionTerms, model: Model) -> Contest:
     return replace(contest, dataset=model.dataset.name, evaluation_split=model.dataset.evaluation_split)
 
 
-def compared(current: Reign | None, challenger: Reign, margin: float) -> tuple[bool, str]:
+def compare_reigns(current: Reign | None, challenger: Reign, margin: float) -> tuple[bool, str]:
     """Whether the challenger replaces the current champion, and the reason.
 
     It must be better by at least `margin`, which is not negative, in the same contest.
@@ -202,9 +202,9 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
         return f"{to_run} is already the champion"
     else:
         earlier = [reign for reign in champion.history if reign.run_id == to_run]
-        if earlier and not _copied(earlier):
+        if earlier and not _reigns_with_copy(earlier):
             return f"{to_run} was champion before models were copied, so its model may have changed since"
-    earlier = _copied(earlier)
+    earlier = _reigns_with_copy(earlier)
     if not earlier:
         return f"{to_run} was never champion" if to_run else "there was no champion before it"
     again = replace(
@@ -214,7 +214,7 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
         since=now,
         order_id=order_id,
     )
-    return crowned(replace(champion, updated_at=now), again)
+    return with_reign(replace(champion, updated_at=now), again)
 
 
 def reign_by_order(champion: Champion, order_id: str) -> Reign:
@@ -229,7 +229,7 @@ def reign_by_order(champion: Champion, order_id: str) -> Reign:
 def restorable_runs(champion: Champion) -> tuple[str, ...]:
     """The runs whose models can be restored, latest first; after a rollback, also that of the later champion."""
     current = champion.current.run_id if champion.current else ""
-    copied = _copied(reversed(champion.history))
+    copied = _reigns_with_copy(reversed(champion.history))
     return tuple(dict.fromkeys(reign.run_id for reign in copied if reign.run_id != current))
 
 
@@ -238,7 +238,7 @@ def earlier_runs(champion: Champion) -> str:
     return listed(restorable_runs(champion)) or "none"
 
 
-def _copied(reigns: Iterable[Reign]) -> list[Reign]:
+def _reigns_with_copy(reigns: Iterable[Reign]) -> list[Reign]:
     return [reign for reign in reigns if reign.trained_uri is not None]
 
 

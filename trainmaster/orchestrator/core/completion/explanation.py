@@ -250,7 +250,7 @@ def _lines(text: str) -> Sequence[str]:
     return [line for line in printable if line]
 
 
-def explained(record: RunRecord, found: Mapping[str | None, Failure]) -> RunRecord:
+def with_explanation(record: RunRecord, found: Mapping[str | None, Failure]) -> RunRecord:
     """The record with the failures found in the log: its job's under None, its trials' by id. Safe to repeat."""
     if record.tuning is not None:
         return _tuning_explained(record, record.tuning, found)
@@ -259,7 +259,7 @@ def explained(record: RunRecord, found: Mapping[str | None, Failure]) -> RunReco
         return record
     words = _service_words(record.failure)
     message = f"{cause.replica}: {as_sentence(cause.message)} {words}".rstrip() if cause.message else words
-    return replace(record, failure=_caused(record.failure, cause, message))
+    return replace(record, failure=_with_cause(record.failure, cause, message))
 
 
 def _tuning_explained(
@@ -282,10 +282,10 @@ def _tuning_explained(
     message = f"{len(infeasible)} of {len(trials)} trials are infeasible; the first, trial {first.id}{what}"
     words = _service_words(record.failure)
     message = f"{as_sentence(message)} {words}" if words else message
-    return replace(known, failure=_caused(record.failure, cause, message))
+    return replace(known, failure=_with_cause(record.failure, cause, message))
 
 
-def _caused(failure: Failure, cause: Failure, message: str) -> Failure:
+def _with_cause(failure: Failure, cause: Failure, message: str) -> Failure:
     return replace(
         failure,
         message=message or failure.message,
@@ -294,6 +294,6 @@ def _caused(failure: Failure, cause: Failure, message: str) -> Failure:
     )
 
 
-def unexplained(record: RunRecord, problem: str) -> RunRecord:
+def with_missing_explanation(record: RunRecord, problem: str) -> RunRecord:
     """The record with the reason why no log explains its failure. Safe to repeat."""
     return record if problem in record.problems else replace(record, problems=(*record.problems, problem))

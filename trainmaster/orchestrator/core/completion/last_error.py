@@ -84,7 +84,7 @@ def parse_error(text: str) -> str:
     """
     text = without_ignored(text)
     lines = [line for line in text.splitlines() if line.strip()]
-    error = _raised(text) or _last_mentioned(text) or (lines[-1] if lines else "")
+    error = _last_exception(text) or _last_mentioned(text) or (lines[-1] if lines else "")
     return shortened_error(error.strip())
 
 
@@ -120,13 +120,13 @@ def error_found(lines: Sequence[str]) -> ErrorFound | None:
     if refused is not None:
         return refused
     text = without_ignored("\n".join((*lines, "")))
-    raised, mentioned = _raised(text), _last_mentioned(text)
+    raised, mentioned = _last_exception(text), _last_mentioned(text)
     if raised:
         index = next((at for at in range(max(begin, 0), len(lines)) if lines[at] == raised), len(lines) - 1)
-        return _found(lines, raised, begin=begin, index=index, is_certain=True)
+        return _error_at(lines, raised, begin=begin, index=index, is_certain=True)
     if mentioned:
         index = len(lines) - 1 - list(reversed(lines)).index(mentioned)
-        return _found(
+        return _error_at(
             lines,
             mentioned,
             begin=_place(lines, index),
@@ -136,7 +136,7 @@ def error_found(lines: Sequence[str]) -> ErrorFound | None:
     return None
 
 
-def _found(lines: Sequence[str], error: str, *, begin: int, index: int, is_certain: bool) -> ErrorFound:
+def _error_at(lines: Sequence[str], error: str, *, begin: int, index: int, is_certain: bool) -> ErrorFound:
     return ErrorFound(
         text=shortened_error(error.strip()),
         index=index,
@@ -172,17 +172,17 @@ def _arguments_refused(lines: Sequence[str], *, after: int) -> ErrorFound | None
         elif lines[number].startswith(_FLAGS_REFUSED):
             reason = " ".join(line.strip() for line in lines[number : number + 2])
             return replace(
-                _found(lines, reason, begin=number, index=number, is_certain=True), refused_arguments=True
+                _error_at(lines, reason, begin=number, index=number, is_certain=True), refused_arguments=True
             )
         elif begin > after and _REFUSED.fullmatch(lines[number]):
             return replace(
-                _found(lines, lines[number], begin=begin, index=number, is_certain=True),
+                _error_at(lines, lines[number], begin=begin, index=number, is_certain=True),
                 refused_arguments=True,
             )
     return None
 
 
-def _raised(text: str) -> str:
+def _last_exception(text: str) -> str:
     """The exception of the last traceback, or the final line after it; empty without a traceback."""
     _, raised, last = text.rpartition(TRACEBACK)
     if not raised:

@@ -264,7 +264,7 @@ def _parse_manifest(
     """The manifest, empty unless it describes these files, and the reasons for ignoring it."""
     if directory.manifest is None:
         return {}, []
-    manifest, problems = _parsed(directory.manifest)
+    manifest, problems = _parse_document(directory.manifest)
     if not problems and _has_too_many_values(manifest):
         problems = [f"it has more than {MAX_FILES} files, or too many other values"]
     if not problems:
@@ -293,7 +293,7 @@ def _has_too_many_values(manifest: object) -> bool:
     return is_long or has_too_many_values(rest)
 
 
-def _parsed(content: bytes) -> tuple[Any, list[str]]:
+def _parse_document(content: bytes) -> tuple[Any, list[str]]:
     try:
         return parse_json(content, MAX_DEPTH), []
     except TooDeep as error:
@@ -332,7 +332,7 @@ def _parse_metrics(content: bytes | None) -> tuple[Mapping[str, Any], list[str]]
     """The numbers by name, and the problems with other values."""
     if content is None:
         return {}, []
-    document, problems = _parsed(content)
+    document, problems = _parse_document(content)
     if not problems and not isinstance(document, dict):
         problems = [f"expected an object of numbers by name, found {type(document).__name__}"]
     if problems:

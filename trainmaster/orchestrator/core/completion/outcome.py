@@ -67,9 +67,9 @@ def outcome_of(
     state = END_OF.get(job.state)
     if state is None:
         return None
-    found = _found(job, directories, export_schema, spec)
+    found = _model_in(job, directories, export_schema, spec)
     if spec is not None and spec.tuning is not None:
-        return _tuned(state, job, found, spec.tuning)
+        return _outcome_of_tuning(state, job, found, spec.tuning)
     # A missing model is expected of a run that did not succeed.
     problems = found.problems if found.model or state is RunState.SUCCEEDED else ()
     return Outcome(
@@ -82,7 +82,7 @@ def outcome_of(
     )
 
 
-def _found(
+def _model_in(
     job: Job, directories: Sequence[ModelDirectory], export_schema: Mapping[str, Any], spec: JobSpec | None
 ) -> FoundModel:
     if not directories or spec is None:
@@ -101,7 +101,7 @@ def _failure(state: RunState, job: Job) -> Failure | None:
     return replace(job.error, message=without_log_link(job.error.message))
 
 
-def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outcome:
+def _outcome_of_tuning(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outcome:
     best = best_trial(job.trials, tuning)
     if best is None:
         found = FoundModel(model=None, problems=(why_no_best(job.trials, tuning),))
@@ -169,7 +169,7 @@ def _waited_in_vain(job: Job, scheduling: Scheduling) -> bool:
     return (job.end_time - job.create_time).total_seconds() >= longest_s
 
 
-def completed(
+def record_of_end(
     record: RunRecord, job: Job, outcome: Outcome, *, report: EndReport, now: datetime, attempt: str
 ) -> RunRecord:
     """The ended record.

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, FailedStep
-from trainmaster.orchestrator.core.runs.record import RunRecord, shortened
+from trainmaster.orchestrator.core.runs.record import RunRecord, short_reason
 
 REASON, CHAMPION = "reason", "champion"
 """The steps that read why a run failed, and compare its model with the champion."""
@@ -52,7 +52,9 @@ def with_outcomes(
     names = tuple(dict.fromkeys((*completion.steps_done, *done)))
     before = completion.steps_failed or {}
     again = {
-        name: _failed(before.get(name), error, now) for name, error in failed.items() if name not in names
+        name: _next_attempt(before.get(name), error, now)
+        for name, error in failed.items()
+        if name not in names
     }
     left = {name: each for name, each in {**before, **again}.items() if name not in names}
     ended = replace(
@@ -65,7 +67,7 @@ def with_outcomes(
     return replace(record, completion=ended, problems=(*record.problems, *problems))
 
 
-def _failed(before: FailedStep | None, error: Exception, now: datetime) -> FailedStep:
+def _next_attempt(before: FailedStep | None, error: Exception, now: datetime) -> FailedStep:
     """The first repetition follows at once, with the next reconcile pass."""
     attempts = 1 if before is None else before.attempts + 1
     known = isinstance(error, TrainmasterError)
@@ -74,7 +76,7 @@ def _failed(before: FailedStep | None, error: Exception, now: datetime) -> Faile
     most = OUTAGE_ATTEMPTS_MAX if known else BUG_ATTEMPTS_MAX
     return FailedStep(
         attempts=attempts,
-        error=shortened(plain(str(error) if known else f"{type(error).__name__}, see the log")),
+        error=short_reason(plain(str(error) if known else f"{type(error).__name__}, see the log")),
         next_at=None if attempts >= most else now + wait,
     )
 

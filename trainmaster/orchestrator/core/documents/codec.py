@@ -44,7 +44,7 @@ def json_line(value: object, indent: int | None = None) -> str:
     try:
         text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):
-        text = json.dumps(_mapped(value, _writable), indent=indent, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(_with_leaves(value, _writable), indent=indent, ensure_ascii=False, allow_nan=False)
     return _SURROGATE.sub(REPLACEMENT, text)
 
 
@@ -64,7 +64,7 @@ def parse_json(content: bytes | str, max_depth: int = MAX_DEPTH_STORED) -> Any: 
         raise TooDeep(too_deep) from error
     if _is_deeper(value, max_depth):
         raise TooDeep(too_deep)
-    return _mapped(value, _well_formed) if _MAY_HOLD_SURROGATES.search(content) else value
+    return _with_leaves(value, _well_formed) if _MAY_HOLD_SURROGATES.search(content) else value
 
 
 def _is_deeper(value: object, most: int) -> bool:
@@ -83,15 +83,15 @@ def _is_deeper(value: object, most: int) -> bool:
     return True
 
 
-def _mapped(value: object, leaf: Callable[[object], object], depth: int = 0) -> object:
+def _with_leaves(value: object, leaf: Callable[[object], object], depth: int = 0) -> object:
     """The value with `leaf` of every key and every part that holds no other. Deeper than is ever read stands `…`."""
     match value:
         case Mapping() | list() | tuple() if depth >= MAX_DEPTH_STORED:
             return "…"
         case Mapping():
-            return {str(leaf(key)): _mapped(part, leaf, depth + 1) for key, part in value.items()}
+            return {str(leaf(key)): _with_leaves(part, leaf, depth + 1) for key, part in value.items()}
         case list() | tuple():
-            return [_mapped(part, leaf, depth + 1) for part in value]
+            return [_with_leaves(part, leaf, depth + 1) for part in value]
     return leaf(value)
 
 
@@ -210,7 +210,7 @@ def _optional(read: _Reader) -> _Reader:
 
 def _each(read: _Reader) -> _Reader:
     def reader(document: object, path: str) -> object:
-        parts = _expected(document, list, path)
+        parts = _of_kind(document, list, path)
         return tuple(read(part, f"{path}[{i}]") for i, part in enumerate(parts))
 
     return reader
@@ -218,7 +218,7 @@ def _each(read: _Reader) -> _Reader:
 
 def _values(read: _Reader) -> _Reader:
     def reader(document: object, path: str) -> object:
-        items = _expected(document, dict, path).items()
+        items = _of_kind(document, dict, path).items()
         return {key: read(part, f"{path}.{key}") for key, part in items}
 
     return reader
@@ -229,7 +229,7 @@ def _dataclass(kind: type) -> _Reader:
     names = [field.name for field in dataclasses.fields(kind)]
 
     def reader(document: object, path: str) -> object:
-        given = _expected(document, dict, path)
+        given = _of_kind(document, dict, path)
         values = {
             name: _reader(hints[name])(given[name], f"{path}.{name}") for name in names if name in given
         }
@@ -244,7 +244,7 @@ def _dataclass(kind: type) -> _Reader:
 def _scalar(kind: object, document: object, path: str) -> object:
     try:
         if kind is datetime:
-            return decoded_time(_expected(document, str, path))
+            return decoded_time(_of_kind(document, str, path))
         if isinstance(kind, type) and issubclass(kind, Enum):
             return kind(document)
         if kind is Decimal and isinstance(document, str):
@@ -255,7 +255,7 @@ def _scalar(kind: object, document: object, path: str) -> object:
         return _float(document, path)
     if kind is int:
         document = whole(document)  # JSON does not distinguish 5.0 from 5
-    return _expected(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
+    return _of_kind(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
 
 
 _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -267,12 +267,12 @@ def _float(document: object, path: str) -> float:
         return _NUMBERS[document]
     try:
         is_integer = isinstance(document, int) and not isinstance(document, bool)
-        return float(document) if is_integer else _expected(document, float, path)  # type: ignore[arg-type]
+        return float(document) if is_integer else _of_kind(document, float, path)  # type: ignore[arg-type]
     except OverflowError as error:  # JSON does not limit integers
         raise ValueError(f"{path}: {error}") from error
 
 
-def _expected(document: object, kind: type[_Value], path: str) -> _Value:
+def _of_kind(document: object, kind: type[_Value], path: str) -> _Value:
     if not isinstance(document, kind) or (isinstance(document, bool) and kind is not bool):
         raise ValueError(f"{path}: {kind.__name__} expected, found {type(document).__name__}")
     return document

@@ -197,7 +197,7 @@ def _json_document(text: str) -> Document:
     except RecursionError:
         return unreadable(f"nested deeper than {MAX_DEPTH} levels")
     except json.JSONDecodeError as error:
-        return _broken(text, error)
+        return _broken_json(text, error)
     except ValueError:  # Python reads no integer of more than 4,300 digits
         return unreadable(f"a number of more than {MAX_DIGITS} digits")
     if has_too_many_values(value):
@@ -210,7 +210,7 @@ def _json_document(text: str) -> Document:
     return Document(value=value, faults=tuple(faults), spelled=spelled)
 
 
-def _broken(text: str, error: json.JSONDecodeError) -> Document:
+def _broken_json(text: str, error: json.JSONDecodeError) -> Document:
     """The fault of the text, at which the error stopped."""
     closing = text[error.pos : error.pos + 1]
     problem, repair = str(error), "check the quotes, commas and brackets near this position"

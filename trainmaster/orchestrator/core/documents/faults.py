@@ -23,7 +23,7 @@ def shown(value: object) -> str:
     Cut to FOUND_MAX_CHARS. The work is bounded too: of a large value only the beginning is read.
     """
     text = ""
-    for piece in (_quoted(value),) if isinstance(value, str) else _pieces(value):
+    for piece in (_in_quotes(value),) if isinstance(value, str) else _pieces(value):
         text += piece
         if len(text) > FOUND_MAX_CHARS:
             break
@@ -46,7 +46,7 @@ def cut(text: str, most_chars: int) -> str:
     return text if len(text) <= most_chars else f"{text[: most_chars - 1]}…"
 
 
-def _quoted(text: str) -> str:
+def _in_quotes(text: str) -> str:
     return repr(text[: FOUND_MAX_CHARS + 1])
 
 
@@ -59,20 +59,20 @@ def _pieces(value: object) -> Iterator[str]:
             is_plain = (
                 _WORD.fullmatch(value[: FOUND_MAX_CHARS + 1]) and value.lower() not in _READ_DIFFERENTLY
             )
-            yield value[: FOUND_MAX_CHARS + 1] if is_plain else _quoted(value)
+            yield value[: FOUND_MAX_CHARS + 1] if is_plain else _in_quotes(value)
         case bytes():
             yield f"bytes {value[:FOUND_MAX_CHARS].hex(' ')}"
         case Mapping():
-            yield from _joined(
+            yield from _pieces_in(
                 "{}", ((f"{''.join(_pieces(str(key)))}: ", part) for key, part in value.items())
             )
         case list() | tuple():
-            yield from _joined("[]", (("", part) for part in value))
+            yield from _pieces_in("[]", (("", part) for part in value))
         case _:
             yield repr(value)
 
 
-def _joined(brackets: str, parts: Iterable[tuple[str, object]]) -> Iterator[str]:
+def _pieces_in(brackets: str, parts: Iterable[tuple[str, object]]) -> Iterator[str]:
     yield brackets[0]
     for number, (key, part) in enumerate(parts):
         yield f", {key}" if number else key

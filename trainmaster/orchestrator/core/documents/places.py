@@ -59,7 +59,7 @@ def split_lines(text: str, *, as_json: bool) -> Sequence[str]:
     return (_JSON_LINE_END if as_json else _YAML_LINE_END).split(text)
 
 
-def quoted(place: Place, lines: Sequence[str], hidden: Container[int]) -> Place:
+def with_quoted_line(place: Place, lines: Sequence[str], hidden: Container[int]) -> Place:
     """The place with the text of its line, unless that line is `hidden`."""
     if place.line in hidden:
         return place

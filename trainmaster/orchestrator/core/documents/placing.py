@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.documents.document import iter_places
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.places import Place, quoted, split_lines
+from trainmaster.orchestrator.core.documents.places import Place, split_lines, with_quoted_line
 from trainmaster.orchestrator.core.documents.values import MAX_DEPTH, Document
 
 _SEPARATOR = re.compile(r"[.\[]")
@@ -34,7 +34,9 @@ def placed(faults: Iterable[Fault], read: Document, hidden: Collection[int] = ()
     lines = split_lines(read.text, as_json=read.as_json)
     unquoted = {*hidden, *secret}
     return tuple(
-        replace(_unquoted(fault, place, unquoted), place=place and quoted(place, lines, unquoted))
+        replace(
+            _without_value(fault, place, unquoted), place=place and with_quoted_line(place, lines, unquoted)
+        )
         for fault, place in pairs
     )
 
@@ -44,7 +46,7 @@ def position(fault: Fault) -> tuple[int, int]:
     return (0, 0) if fault.place is None else (fault.place.line, fault.place.column)
 
 
-def _unquoted(fault: Fault, place: Place | None, hidden: Collection[int]) -> Fault:
+def _without_value(fault: Fault, place: Place | None, hidden: Collection[int]) -> Fault:
     """The fault without the value found and a repair that repeats it, where the value may hold what is hidden."""
     is_within = place is not None and place.line in hidden
     if fault.is_secret or not fault.found or not (is_within or (hidden and fault.found[0] in "[{")):

@@ -130,7 +130,7 @@ def _faults(
             known = schema.get("properties", {})
             for key in sorted(set(value) - set(known)):
                 fault = unknown_key(key, parents=path, known=known, present=value, suggestions=suggestions)
-                yield _misplaced(fault, path, schema.get("misplaced", {}).get(key), value)
+                yield _with_right_place(fault, path, schema.get("misplaced", {}).get(key), value)
         case "required":
             yield from _missing_keys(path, value, rule, error)
         case "dependentRequired":
@@ -157,7 +157,7 @@ def _faults(
 
 
 # Any: a mapping of the document.
-def _misplaced(fault: Fault, path: tuple[PathPart, ...], instead: str | None, value: Any) -> Fault:
+def _with_right_place(fault: Fault, path: tuple[PathPart, ...], instead: str | None, value: Any) -> Fault:
     """The fault of an unknown key with the path of the key that has its place, if the schema's `misplaced` knows it."""
     if instead is None:
         return fault

@@ -51,7 +51,7 @@ def broken_yaml(error: yaml.YAMLError, text: str, quoted_lines: Place | None) ->
         )
     lines = split_lines(text, as_json=False)
     return (
-        _unclosed(error, quoted_lines)
+        _unclosed_quote(error, quoted_lines)
         or _without_space(error, lines)
         or unreadable(
             f"broken YAML: {_words(error)}", repair=_repair(error, lines), place=_place(error, text)
@@ -59,7 +59,7 @@ def broken_yaml(error: yaml.YAMLError, text: str, quoted_lines: Place | None) ->
     )
 
 
-def _unclosed(error: yaml.YAMLError, quoted_lines: Place | None) -> Document | None:
+def _unclosed_quote(error: yaml.YAMLError, quoted_lines: Place | None) -> Document | None:
     """The fault of a value without its closing quote: it lasts to the text's end, or to the next value in quotes."""
     begin, end = getattr(error, "context_mark", None), getattr(error, "problem_mark", None)
     if getattr(error, "context", None) == _UNCLOSED and begin is not None:

@@ -217,7 +217,7 @@ class _NodeReader:
     def _int(self, text: str, path: tuple[PathPart, ...]) -> int | None:
         short = len(text) <= MAX_DIGITS
         if short and _DECIMAL.fullmatch(text):
-            return self._spelled(int(text), text, path)
+            return self._with_spelling(int(text), text, path)
         meaning = "an octal, hexadecimal, base 60 or digit-grouped number" if short else "huge"
         self._fault(
             path,
@@ -234,11 +234,11 @@ class _NodeReader:
         except ValueError:
             number = math.nan
         if math.isfinite(number):
-            return self._spelled(number, text, path)
+            return self._with_spelling(number, text, path)
         self._fault(path, "not a finite decimal number", found=shown(text), allowed="finite decimal numbers")
         return None
 
-    def _spelled(self, number: _Number, text: str, path: tuple[PathPart, ...]) -> _Number:
+    def _with_spelling(self, number: _Number, text: str, path: tuple[PathPart, ...]) -> _Number:
         if text != str(number):
             self.spelled[json_path(path)] = text
         return number

@@ -227,7 +227,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
         ValueError: the document is not a policy, has an unknown name in `${…}`, an invalid NFS network, or teams that are
             ambiguous.
     """
-    policy = decoded(Policy, _filled(_spelled_out(document), names))
+    policy = decoded(Policy, _with_names(_spelled_out(document), names))
     policy = replace(
         policy, team=None, models_bucket=names.get("models_bucket", ""), project=names.get("project", "")
     )
@@ -251,23 +251,23 @@ def _spelled_out(document: object) -> object:
     if "admission" in document:
         spelled["admission"] = normalize_admission(document["admission"])
     if isinstance(env := document.get("env"), Mapping):
-        spelled["env"] = {**env, "refused": [_refused(row) for row in env.get("refused", ())]}
+        spelled["env"] = {**env, "refused": [_refused_row(row) for row in env.get("refused", ())]}
     return spelled
 
 
-def _refused(row: object) -> object:
+def _refused_row(row: object) -> object:
     """A row of `env.refused`, which may be a single pattern."""
     return {"names": [row]} if isinstance(row, str) else row
 
 
 # Any: a JSON document.
-def _filled(value: Any, names: Mapping[str, str]) -> Any:
+def _with_names(value: Any, names: Mapping[str, str]) -> Any:
     """The document with every `${…}` replaced by the deployment's name."""
     match value:
         case Mapping():
-            return {key: _filled(part, names) for key, part in value.items()}
+            return {key: _with_names(part, names) for key, part in value.items()}
         case list():
-            return [_filled(part, names) for part in value]
+            return [_with_names(part, names) for part in value]
         case str():
             unknown = [name for name in _NAME.findall(value) if name not in names]
             if unknown:

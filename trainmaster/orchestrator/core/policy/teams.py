@@ -27,7 +27,7 @@ NO_TEAM = "-"
 
 def team_of_drop(policy: Policy | None, object_name: str) -> str | None:
     """The team in whose folder of the inbox the object is; None without teams."""
-    return _known(policy, drop_folder(object_name))
+    return _known_teams(policy, drop_folder(object_name))
 
 
 def team_of_topic(policy: Policy | None, event_source: str) -> str | None:
@@ -37,10 +37,12 @@ def team_of_topic(policy: Policy | None, event_source: str) -> str | None:
     """
     topic = event_source.rpartition("/topics/")[2]
     teams: Mapping[str, Team] = {} if policy is None else policy.teams
-    return _known(policy, next((name for name, team in teams.items() if team.requests_topic == topic), None))
+    return _known_teams(
+        policy, next((name for name, team in teams.items() if team.requests_topic == topic), None)
+    )
 
 
-def _known(policy: Policy | None, team: str | None) -> str | None:
+def _known_teams(policy: Policy | None, team: str | None) -> str | None:
     if policy is None or not policy.teams:
         return None
     return team if team in policy.teams else NO_TEAM

@@ -53,7 +53,7 @@ class Fields:
 
     def at(self, name: str) -> Path:
         """The path of the name, or the path it would have in the spelling of its neighbours."""
-        return (*self.path, self._spelled(name))
+        return (*self.path, self._spelling_of(name))
 
     def present(self, names: Collection[str]) -> list[str]:
         """Those of the names that have a value, as the text spells them; none is suggested for a misspelt key."""
@@ -145,7 +145,7 @@ class Fields:
     def _unread(self) -> list[Fault]:
         """A fault for every key that was never read, and for every key given in both spellings."""
         foreign = set(self._keys) - self._asked - self._passed
-        known, present = set(map(self._spelled, self._asked)), set(map(self._spelled, self._keys))
+        known, present = set(map(self._spelling_of, self._asked)), set(map(self._spelling_of, self._keys))
         return [
             *map(self._twice, sorted(self._again)),
             *(self._foreign(name, known, present) for name in sorted(foreign)[:MAX_COLLECTED]),
@@ -170,7 +170,7 @@ class Fields:
             suggestions=self.translation.suggestions,
         )
 
-    def _spelled(self, name: str) -> str:
+    def _spelling_of(self, name: str) -> str:
         return self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name)
 
     def _said(self, name: str, said: dict[str, Any]) -> dict[str, Any]:

@@ -89,12 +89,12 @@ def parse_upload(envelope: Envelope, inbox_bucket: str) -> IncomingDocument | Ig
     if bucket != inbox_bucket:
         return Ignored(reason=f"bucket {bucket!r} is not the inbox")
     if not (is_request_object(name) or is_rule_object(name)):
-        return _ignored(envelope, bucket, name)
+        return _ignored_upload(envelope, bucket, name)
     created_at = time_or(fields.get("timeCreated"), envelope.time)
     return drop_of(parse_stored_object(envelope, bucket, name), envelope.id, created_at, envelope.received_at)
 
 
-def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
+def _ignored_upload(envelope: Envelope, bucket: str, name: str) -> Ignored:
     if is_temporary(name):
         return Ignored(reason=f"this file is ignored: {plain(name)!r} is hidden or temporary")
     folder, known = name.partition("/")[0], (REQUESTS_PREFIX, RULES_PREFIX)

@@ -39,18 +39,18 @@ class Translated:
 
     def written_path(self, path: str) -> str:
         """The path in the text of what our own document has at `path`."""
-        return _moved(path, self.places)
+        return _moved_path(path, self.places)
 
     def own_path(self, path: str) -> str:
         """The path in our own document of what the text has at `path`."""
-        return _moved(path, self._own_places)
+        return _moved_path(path, self._own_places)
 
     @cached_property
     def _own_places(self) -> Mapping[str, str]:
         return {written: own for own, written in self.places.items()}
 
 
-def _moved(path: str, places: Mapping[str, str]) -> str:
+def _moved_path(path: str, places: Mapping[str, str]) -> str:
     known = path
     while known not in places:
         cut = max(known.rfind("."), known.rfind("["))
@@ -134,15 +134,19 @@ def with_meant_keys(own: Translated, schema: Mapping[str, Any]) -> Translated:
     schema reports the rest.
     """
     notes, known = Translation(), schema["properties"]
-    document = _indented(own.document, schema, schema, notes, here=())
-    document = _renamed(document, known, notes, here=(), written=(), misplaced=schema.get("misplaced", ()))
+    document = _with_indentation(own.document, schema, schema, notes, here=())
+    document = _with_names_meant(
+        document, known, notes, here=(), written=(), misplaced=schema.get("misplaced", ())
+    )
     if isinstance(cluster := document.get(_CLUSTER), Mapping):
         written = next((key for key in own.document if own.document[key] is cluster), _CLUSTER)
         roles = known[_CLUSTER]["properties"]
-        cluster = _indented(cluster, known[_CLUSTER], schema, notes, here=(_CLUSTER,), written=(written,))
+        cluster = _with_indentation(
+            cluster, known[_CLUSTER], schema, notes, here=(_CLUSTER,), written=(written,)
+        )
         document = {
             **document,
-            _CLUSTER: _renamed(cluster, roles, notes, here=(_CLUSTER,), written=(written,)),
+            _CLUSTER: _with_names_meant(cluster, roles, notes, here=(_CLUSTER,), written=(written,)),
         }
     if not notes.faults:
         return own
@@ -150,7 +154,7 @@ def with_meant_keys(own: Translated, schema: Mapping[str, Any]) -> Translated:
 
 
 # Any: values of a document that no schema has validated.
-def _indented(
+def _with_indentation(
     mapping: Mapping[str, Any],
     schema: Mapping[str, Any],
     whole: Mapping[str, Any],
@@ -187,7 +191,7 @@ def _allowed_below(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Colle
 
 
 # Any: values of a document that no schema has validated.
-def _renamed(
+def _with_names_meant(
     mapping: Mapping[str, Any],
     known: Collection[str],
     notes: Translation,
@@ -201,7 +205,7 @@ def _renamed(
     if not 0 < len(unknown) <= UNKNOWN_MOST:
         return mapping
     found = {
-        key: _meant(key, written, known, mapping, notes.suggestions)
+        key: _key_meant(key, written, known, mapping, notes.suggestions)
         for key in unknown
         if isinstance(mapping[key], Mapping | str) and key not in misplaced
     }
@@ -218,7 +222,7 @@ def _renamed(
     return {names.get(key, key): value for key, value in mapping.items()}
 
 
-def _meant(
+def _key_meant(
     key: str, written: Path, known: Collection[str], present: Mapping[str, Any], suggestions: Suggestions
 ) -> tuple[str, Fault]:
     """The only absent key that is similar, or an empty string; and the fault of the key."""

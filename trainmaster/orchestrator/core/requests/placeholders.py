@@ -42,7 +42,7 @@ def filled(text: str, **values: str) -> str:
 
 def with_deployment(document: object, names: Mapping[str, str]) -> object:
     """The rule, or rule's request, with the placeholders of the deployment filled by `names`; every `$${` stays."""
-    return mapped(document, lambda text, _: _resolved(text, names)) if names else document
+    return with_strings(document, lambda text, _: _with_values(text, names)) if names else document
 
 
 def request_with_deployment(document: object, names: Mapping[str, str]) -> object:
@@ -50,7 +50,9 @@ def request_with_deployment(document: object, names: Mapping[str, str]) -> objec
 
     Where no run's placeholder may stand, `$${project}` becomes `${project}`, so this must be done once.
     """
-    return mapped(document, lambda text, path: _resolved(text, names, unescape=not holds_placeholders(path)))
+    return with_strings(
+        document, lambda text, path: _with_values(text, names, unescape=not holds_placeholders(path))
+    )
 
 
 def without_deployment(text: str) -> str:
@@ -58,7 +60,7 @@ def without_deployment(text: str) -> str:
     return _DEPLOYMENT.sub(lambda found: f"{found['literal']}{LITERAL}{found['name']}}}", text)
 
 
-def _resolved(text: str, names: Mapping[str, str], *, unescape: bool = False) -> str:
+def _with_values(text: str, names: Mapping[str, str], *, unescape: bool = False) -> str:
     def of(found: re.Match[str]) -> str:
         if found["literal"]:
             return found[0].removeprefix("$") if unescape else found[0]
@@ -67,15 +69,15 @@ def _resolved(text: str, names: Mapping[str, str], *, unescape: bool = False) ->
     return _DEPLOYMENT.sub(of, text)
 
 
-def mapped(document: object, change: Callable[[str, Path], str], path: Path = ()) -> object:
+def with_strings(document: object, change: Callable[[str, Path], str], path: Path = ()) -> object:
     """The document with each string value changed, which may depend on its path; keys stay."""
     match document:
         case str():
             return change(document, path)
         case Mapping():
-            return {key: mapped(part, change, (*path, str(key))) for key, part in document.items()}
+            return {key: with_strings(part, change, (*path, str(key))) for key, part in document.items()}
         case list() | tuple():
-            return [mapped(part, change, (*path, index)) for index, part in enumerate(document)]
+            return [with_strings(part, change, (*path, index)) for index, part in enumerate(document)]
         case _:
             return document
 

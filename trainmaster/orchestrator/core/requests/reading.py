@@ -16,7 +16,12 @@ from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, iter_fal
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.own_document import Translated, with_meant_keys
 from trainmaster.orchestrator.core.requests.placeholders import request_with_deployment
-from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, Request, RequestRules, checked
+from trainmaster.orchestrator.core.requests.request import (
+    REQUEST_SCHEMA,
+    Request,
+    RequestRules,
+    check_document,
+)
 from trainmaster.orchestrator.core.requests.vertex.dialect import custom_job, tuning_job
 
 MARK_MAX_CHARS, KEYS_MAX = 40, 40
@@ -46,7 +51,7 @@ def _own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: 
 
 def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
     # Imported late: few requests are of this kind, and a function's start must be short.
-    from trainmaster.orchestrator.core.requests.legacy.dialect import translated as legacy_translated
+    from trainmaster.orchestrator.core.requests.legacy.dialect import ai_platform_job as legacy_translated
 
     return legacy_translated(document, name)
 
@@ -120,7 +125,7 @@ def checked_request(
     refusal = _refusal_for_work(read.value, work or Work())
     if refusal is not None:
         return Refused(faults=(*read.faults, refusal))
-    return _translated(read.value, read, request_rules, name)
+    return _request_from(read.value, read, request_rules, name)
 
 
 def _refusal_for_work(value: Mapping[str, Any], work: Work) -> Fault | None:
@@ -132,7 +137,7 @@ def _refusal_for_work(value: Mapping[str, Any], work: Work) -> Fault | None:
 
 
 # Any: values of a document that no schema has validated.
-def resolved(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def with_deployment_values(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The request with the deployment's placeholders filled, if it is in our own dialect: others have none."""
     filled: Any = request_with_deployment(value, names) if dialect_of(value) is OWN else value
     return dict(filled)
@@ -150,17 +155,17 @@ def with_places(outcome: Request | Refused, read: Document, policy: Policy | Non
     return Refused(faults=marked) if isinstance(outcome, Refused) else replace(outcome, warnings=marked)
 
 
-def _translated(
+def _request_from(
     value: dict[str, Any], read: Document, request_rules: RequestRules, name: str | None
 ) -> Request | Refused:
     dialect = dialect_of(value)
-    value = resolved(value, request_rules.names)
+    value = with_deployment_values(value, request_rules.names)
     in_own = dialect.in_own(value, name)
     if dialect is OWN:
         in_own = with_meant_keys(in_own, request_rules.schemas[REQUEST_SCHEMA])
     in_own = _with_script_image(in_own, request_rules)
-    meant = _allowed(with_machines(in_own, request_rules.machines), request_rules)
-    request = checked(
+    meant = _without_refused_keys(with_machines(in_own, request_rules.machines), request_rules)
+    request = check_document(
         meant.document,
         request_rules,
         _home(meant, request_rules),
@@ -187,7 +192,7 @@ def _with_script_image(meant: Translated, request_rules: RequestRules) -> Transl
     return replace(meant, document={**meant.document, "image": image})
 
 
-def _allowed(meant: Translated, request_rules: RequestRules) -> Translated:
+def _without_refused_keys(meant: Translated, request_rules: RequestRules) -> Translated:
     """The request without what the policy refuses and the dialect can do without."""
     if not meant.yielding:
         return meant

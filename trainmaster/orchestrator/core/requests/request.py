@@ -112,10 +112,10 @@ def too_large(
     """The refusal of a request, or of another kind of file, by its size alone, before any of it is read."""
     if size_bytes <= at_most:
         return None
-    return oversized(what=what, at_most=at_most, repair=repair, found=f"{size_bytes} bytes")
+    return oversized_refusal(what=what, at_most=at_most, repair=repair, found=f"{size_bytes} bytes")
 
 
-def oversized(
+def oversized_refusal(
     *,
     what: str = "a request",
     at_most: int = MAX_REQUEST_BYTES,
@@ -133,10 +133,10 @@ def oversized(
 
 def checked_again(document: Mapping[str, Any], request_rules: RequestRules) -> Request | Refused:
     """The canonical document of an accepted request, checked against the current policy."""
-    return checked(document, request_rules, document["region"])
+    return check_document(document, request_rules, document["region"])
 
 
-def checked(
+def check_document(
     document: Mapping[str, Any],
     request_rules: RequestRules,
     region: str,
@@ -150,14 +150,16 @@ def checked(
     `faults` are known already, and `spelled` is as in `Document`.
     """
     draft = Draft(document=document, policy=request_rules.policy, region=region)
-    secrets, *found = _found(draft, request_rules, spelled or {})
+    secrets, *found = _document_faults(draft, request_rules, spelled or {})
 
-    def written(group: Iterable[Fault]) -> list[Fault]:
+    def moved_to_text(group: Iterable[Fault]) -> list[Fault]:
         return [fault.moved(written_path) for fault in group]
 
     # No fault may quote a secret; and what the text itself got wrong need not be reported again.
     of_fallbacks = _of_fallbacks(draft, request_rules, found)
-    known = _first_of_each_place((written(secrets), faults, *map(written, (*found, *of_fallbacks))))
+    known = _first_of_each_place(
+        (moved_to_text(secrets), faults, *map(moved_to_text, (*found, *of_fallbacks)))
+    )
     if known:
         return Refused(faults=tuple(sorted(without_echoes(known))))
     warnings = (*cluster_warnings(draft), *prebuilt_warnings(draft, request_rules.today))
@@ -167,7 +169,7 @@ def checked(
         document={**complete, "region": region},
         spec=spec_from(complete),
         has_default_timeout=timed is not document,
-        warnings=tuple(sorted(set(written(warnings)))),
+        warnings=tuple(sorted(set(moved_to_text(warnings)))),
         written_path=written_path,
     )
 
@@ -205,7 +207,9 @@ def _in_fallback(index: int, path: str) -> str:
     return f"{fallback_path(index)}{path.removeprefix('$')}"
 
 
-def _found(draft: Draft, request_rules: RequestRules, spelled: Mapping[str, str]) -> tuple[list[Fault], ...]:
+def _document_faults(
+    draft: Draft, request_rules: RequestRules, spelled: Mapping[str, str]
+) -> tuple[list[Fault], ...]:
     """What is wrong with our own document; the first group that names a place knows most of it.
 
     Placeholders and roles come before the schema: of a misspelt one and of a second chief they know more.

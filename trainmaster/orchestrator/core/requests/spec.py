@@ -314,12 +314,12 @@ def _program(runs: Running) -> Program:
     return decoded(PythonPackage, {**words, **runs.package})
 
 
-def unchanged(value: object) -> object:
+def same_value(value: object) -> object:
     return value
 
 
-def renamed(
-    document: Mapping[str, Any], keys: Mapping[str, str], write: Callable[[Any], object] = unchanged
+def under_names(
+    document: Mapping[str, Any], keys: Mapping[str, str], write: Callable[[Any], object] = same_value
 ) -> dict[str, object]:
     """What the document has of the keys, under their other names, each value as `write` gives it."""
     return {theirs: write(document[ours]) for ours, theirs in keys.items() if ours in document}

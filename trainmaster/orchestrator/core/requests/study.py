@@ -6,7 +6,7 @@ Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 from collections.abc import Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.requests.spec import renamed, unchanged
+from trainmaster.orchestrator.core.requests.spec import same_value, under_names
 
 ALGORITHMS: Mapping[str, str] = {
     "bayesian": "ALGORITHM_UNSPECIFIED",
@@ -77,7 +77,7 @@ def study_spec(tuning: Document) -> dict[str, object]:
         spec["observationNoise"] = NOISES[tuning["observation_noise"]]
     if "early_stopping" in tuning:
         stopping = tuning["early_stopping"]
-        spec[STOPPING_KEYS[stopping["rule"]]] = renamed(stopping, STOPPING_SETTINGS, _counted)
+        spec[STOPPING_KEYS[stopping["rule"]]] = under_names(stopping, STOPPING_SETTINGS, _int64_setting)
     if tuning.get("stop_study"):
         spec["studyStoppingConfig"] = _stop_study(tuning["stop_study"])
     return spec
@@ -86,14 +86,17 @@ def study_spec(tuning: Document) -> dict[str, object]:
 def _metric(metric: Document) -> dict[str, object]:
     fields: dict[str, object] = {"metricId": metric["id"], "goal": metric["goal"].upper()}
     if "safety" in metric:
-        fields["safetyConfig"] = renamed(metric["safety"], SAFETY)
+        fields["safetyConfig"] = under_names(metric["safety"], SAFETY)
     return fields
 
 
 def _parameter(name: str, parameter: Document) -> dict[str, object]:
     kind = parameter["type"]
-    write = _int64 if kind == "integer" else unchanged
-    fields: dict[str, object] = {"parameterId": name, f"{kind}ValueSpec": renamed(parameter, VALUES, write)}
+    write = _int64 if kind == "integer" else same_value
+    fields: dict[str, object] = {
+        "parameterId": name,
+        f"{kind}ValueSpec": under_names(parameter, VALUES, write),
+    }
     if "scale" in parameter:
         fields["scaleType"] = SCALES[parameter["scale"]]
     if "conditional" in parameter:
@@ -109,7 +112,7 @@ def _int64(value: object) -> object:
     return str(int(value)) if isinstance(value, float) else str(value)
 
 
-def _counted(value: object) -> object:
+def _int64_setting(value: object) -> object:
     """A setting of early stopping: its numbers are all 64-bit integers."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 

@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.requests.spec import (
     Scheduling,
     Script,
     WorkerPool,
-    renamed,
+    under_names,
 )
 from trainmaster.orchestrator.core.requests.study import study_spec
 
@@ -70,7 +70,7 @@ def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     optional = {
         "scheduling": _scheduling(spec.scheduling),
         "serviceAccount": target.service_account,
-        **renamed(spec.settings, SETTINGS),
+        **under_names(spec.settings, SETTINGS),
     }
     job_spec |= {key: value for key, value in optional.items() if value}
     return Submission(
@@ -114,9 +114,9 @@ def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment, run_id: str)
     }
     if pool.disk:
         given = {key: value for key, value in vars(pool.disk).items() if value is not None}
-        fields["diskSpec"] = renamed(given, DISK)
+        fields["diskSpec"] = under_names(given, DISK)
     if pool.nfs_mounts:
-        fields["nfsMounts"] = [renamed(mount, NFS_MOUNT) for mount in pool.nfs_mounts]
+        fields["nfsMounts"] = [under_names(mount, NFS_MOUNT) for mount in pool.nfs_mounts]
     return fields
 
 
@@ -154,6 +154,6 @@ def _scheduling(scheduling: Scheduling) -> dict[str, object]:
     wanted = {
         key: value for key, value in vars(scheduling).items() if value is not None and value is not False
     }
-    fields = {**renamed(wanted, DURATIONS, "{}s".format), **renamed(wanted, FLAGS)}
+    fields = {**under_names(wanted, DURATIONS, "{}s".format), **under_names(wanted, FLAGS)}
     strategy = [word for key, word in STRATEGIES.items() if key in wanted]
     return {**fields, "strategy": strategy[0]} if strategy else fields

@@ -79,12 +79,14 @@ def parse_batch(name: str, content: bytes) -> Batch:
     return Batch(
         name=name,
         arrivals=tuple(
-            _arrived(name, number, line) for number, line in enumerate(content.splitlines(), start=1) if line
+            _parse_arrival(name, number, line)
+            for number, line in enumerate(content.splitlines(), start=1)
+            if line
         ),
     )
 
 
-def _arrived(name: str, number: int, line: bytes) -> ArrivedObject:
+def _parse_arrival(name: str, number: int, line: bytes) -> ArrivedObject:
     try:
         bucket, object_name, generation, size_bytes, created_at = parse_json(line)
         return ArrivedObject(

@@ -117,11 +117,11 @@ def _steps(first: Rule, then: Rule) -> Sequence[Step]:
     return [
         Step(first=first.rule_id, then=then.rule_id, condition=index, how=how)
         for index, condition in enumerate(then.conditions)
-        if (how := _met(first, then, condition))
+        if (how := _how_met(first, then, condition))
     ]
 
 
-def _met(first: Rule, then: Rule, condition: Condition) -> str:
+def _how_met(first: Rule, then: Rule, condition: Condition) -> str:
     """How runs of `first` meet the condition; empty if they do not."""
     match condition:
         case Upstream() if (condition.model_name, then.team) == (first.model_name, first.team):

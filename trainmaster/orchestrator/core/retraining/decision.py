@@ -91,7 +91,7 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
         return NothingDue(reason="the rule is disabled")
     held: Hold | None = None
     for due in _due(rule, state, facts):
-        decision = _decided(rule, held.state if held else state, due, facts)
+        decision = _decide_due(rule, held.state if held else state, due, facts)
         if not isinstance(decision, Hold):
             return decision
         # The later state has seen everything; the user sees the reason of the first due firing.
@@ -113,7 +113,7 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
     # Cut so that the state stays small, but left too long to fill a placeholder.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
     due = DueFiring(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
-    return _decided(rule, state, due, facts)
+    return _decide_due(rule, state, due, facts)
 
 
 def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
@@ -156,33 +156,33 @@ def _age_due(condition: Age, state: RuleState, facts: Facts) -> datetime | None:
     return facts.now if facts.now - since >= timedelta(seconds=condition.older_than_s) else None
 
 
-def _decided(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Fire | Hold:
-    stopped = _stopped(rule, state, due, facts)
+def _decide_due(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Fire | Hold:
+    stopped = _gate_closed(rule, state, due, facts)
     if stopped is not None:
         return stopped
     replaces = state.current_run if _is_going(state, facts) else None
     firing = firing_of(rule, state, due, now=facts.now, champion=facts.champion, replaces=replaces)
     if missing := unfilled(rule.placeholders, firing.values):
-        return _held(rule, state, due, facts.now, missing, waits=False)
+        return _hold_back(rule, state, due, facts.now, missing, waits=False)
     return Fire(state=with_firing(state, firing, due), firing=firing)
 
 
-def _stopped(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold | None:
+def _gate_closed(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold | None:
     """The gate that holds the firing back: the last run, the cooldown, a storm of firings, the daily cap."""
     now = facts.now
     if _is_going(state, facts) and rule.while_running is not WhileRunning.REPLACE:
-        return _held(rule, state, due, now, f"its run {state.current_run} is still running")
+        return _hold_back(rule, state, due, now, f"its run {state.current_run} is still running")
     free_at = state.fired_last_at + rule.cooldown if state.fired_last_at else now
     if now < free_at:
-        return _held(rule, state, due, now, f"its cooldown lasts until {encoded_time(free_at)}")
+        return _hold_back(rule, state, due, now, f"its cooldown lasts until {encoded_time(free_at)}")
     # Dropping the rule again ends its quarantine: earlier firings do not count.
     if _fired_since(state, max(now - STORM_WITHIN, state.since)) >= STORM:
         reason = f"more than {STORM} firings within an hour; drop its file again to let it fire"
-        return replace(_held(rule, state, due, now, reason, waits=False), is_storm=True)
+        return replace(_hold_back(rule, state, due, now, reason, waits=False), is_storm=True)
     if _fired_since(state, now - DAY) >= rule.max_per_day:
         often = "once" if rule.max_per_day == 1 else f"{rule.max_per_day} times"
         reason = f"it fired {often} within 24 hours, as often as max_per_day allows"
-        return _held(rule, state, due, now, reason)
+        return _hold_back(rule, state, due, now, reason)
     return None
 
 
@@ -208,7 +208,7 @@ def _fired_since(state: RuleState, moment: datetime) -> int:
     return sum(1 for at in state.fired_at if at > moment)
 
 
-def _held(
+def _hold_back(
     rule: Rule, state: RuleState, due: DueFiring, now: datetime, reason: str, *, waits: bool = True
 ) -> Hold:
     """The state with the reason and, if the firing `waits` and the rule says so, the queued firing; else it is skipped.

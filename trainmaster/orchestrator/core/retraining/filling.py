@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.requests.placeholders import (
     TRIAL,
     holds_placeholders,
     literal,
-    mapped,
+    with_strings,
     without_deployment,
 )
 
@@ -70,10 +70,10 @@ def names_about(*subjects: str) -> frozenset[str]:
 
 def placeholders_at(document: object) -> Iterator[PlaceholderAt]:
     """Every placeholder in the document's string values, in the order of the text."""
-    return (found for found in _found(document) if not found.in_key)
+    return (found for found in _iter_placeholders(document) if not found.in_key)
 
 
-def _found(document: object) -> Iterator[PlaceholderAt]:
+def _iter_placeholders(document: object) -> Iterator[PlaceholderAt]:
     """Every placeholder in values and keys, except the run's placeholders."""
     is_later = _filled_later(document)
     for path, text, in_key in _texts(document, ()):
@@ -124,7 +124,7 @@ def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
     """The faults of the document's placeholders; `provided` are the names that can have a value here."""
     possible = [name for name in NAMES if name in set(provided)]
     suggestions = Suggestions()
-    faults = (_fault(found, possible, suggestions) for found in _found(document))
+    faults = (_fault(found, possible, suggestions) for found in _iter_placeholders(document))
     return list(islice((fault for fault in faults if fault is not None), MAX_COLLECTED))
 
 
@@ -200,4 +200,4 @@ def filled(document: object, values: Mapping[str, str]) -> object:
         # The request is read again: no value, and no text that was written as one, may become a placeholder there.
         return without_deployment(found) if is_ours and not later else found
 
-    return mapped(document, text_of)
+    return with_strings(document, text_of)

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.policy.teams import may_watch, template_folder
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
-from trainmaster.orchestrator.core.requests.request import oversized, too_large
+from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
 from trainmaster.orchestrator.core.retraining.request_check import (
@@ -70,7 +70,7 @@ def parse_rule(
     if refusal is not None:
         return refusal
     read, policy = _read(content, dropped_name), requirements.requests.policy
-    rule = _checked(
+    rule = _check_rule(
         read,
         dropped_name=dropped_name,
         generation=generation,
@@ -84,7 +84,7 @@ def parse_rule(
     return Refused(faults=placed(rule.faults, read, hidden))
 
 
-def _checked(
+def _check_rule(
     read: Document,
     *,
     dropped_name: str,
@@ -97,7 +97,7 @@ def _checked(
     faults = [*_name_faults(dropped_name, rule_id, book), *read.faults]
     if not isinstance(read.value, dict):
         no_mapping = Fault(path="$", problem="a rule must be a mapping", value=read.value)
-        return _refused(*faults, *([] if read.faults else [no_mapping]))
+        return _refusal_of_all(*faults, *([] if read.faults else [no_mapping]))
     value = _normal(_with_deployment(read.value, requirements.requests.names))
     work.take(units(value))
     _add(faults, schema_faults(requirements.requests.schemas[RULE_SCHEMA], value, read.spelled))
@@ -116,7 +116,7 @@ def _checked(
     checked = _request(value, read, template, around, {fault.path for fault in faults})
     _add(faults, checked.faults)
     if checked.makes is None:
-        return _refused(*faults)
+        return _refusal_of_all(*faults)
     rule = Rule(
         rule_id=around.rule_id,
         dropped_name=dropped_name,
@@ -130,7 +130,7 @@ def _checked(
     _add(faults, _loop_faults(book, rule, tuple(conditions)))
     if not faults:
         _add(faults, _room_faults(book, rule, shares=len(policy.teams) if policy is not None else 0))
-    return _refused(*faults) if faults else rule
+    return _refusal_of_all(*faults) if faults else rule
 
 
 def rule_too_large(size_bytes: int) -> Refused | None:
@@ -140,7 +140,7 @@ def rule_too_large(size_bytes: int) -> Refused | None:
 
 def oversized_rule() -> Refused:
     """The same, for a rule of which only the beginning was read: its event gave a smaller size."""
-    return oversized(what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN)
+    return oversized_refusal(what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN)
 
 
 def _read(content: bytes, dropped_name: str) -> Document:
@@ -160,7 +160,7 @@ def template_uri(content: bytes, dropped_name: str, requirements: RuleRequiremen
     return uri if isinstance(uri, str) and sound else None
 
 
-def _refused(*faults: Fault) -> Refused:
+def _refusal_of_all(*faults: Fault) -> Refused:
     return Refused(faults=tuple(sorted(set(faults))))
 
 

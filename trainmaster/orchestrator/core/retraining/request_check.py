@@ -85,7 +85,7 @@ def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
     own_spelled = {
         f"${path.removeprefix(here)}": text for path, text in spelled.items() if path.startswith(here)
     }
-    checked = _checked(request, own_spelled, around)
+    checked = _check_request(request, own_spelled, around)
     faults = tuple(fault.moved(lambda path: here + path.removeprefix("$")) for fault in checked.faults)
     return replace(checked, faults=faults)
 
@@ -95,7 +95,7 @@ def template_request(uri: str, template: bytes | Refused | None, around: CheckCo
     read = parse_template(uri, template, around.requirements.requests.names)
     if isinstance(read, Refused):
         return Checked(faults=tuple(_at_uri(fault, uri) for fault in read.faults))
-    checked = _checked(read.value, read.spelled, around) if isinstance(read.value, dict) else Checked()
+    checked = _check_request(read.value, read.spelled, around) if isinstance(read.value, dict) else Checked()
     return replace(checked, faults=tuple(_at_uri(fault, uri) for fault in (*read.faults, *checked.faults)))
 
 
@@ -125,7 +125,7 @@ def _at_uri(fault: Fault, uri: str) -> Fault:
     return replace(fault, path="$.request_uri", problem=f"{uri} at {fault.path}: {fault.problem}")
 
 
-def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
+def _check_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
     once = units(request)
     if not around.work.take(once):
         return Checked(faults=(around.work.refusal(f"{once} units for its values, texts and placeholders"),))
@@ -145,7 +145,7 @@ def _request_faults(
 ) -> list[Fault]:
     """The faults of the placeholders, and then those of the filled request."""
     faults = [
-        *place_faults(request, _provided(around)),
+        *place_faults(request, _provided_names(around)),
         *islice(_missing(request, around.conditions), MAX_COLLECTED),
         *_depending(request),
     ]
@@ -159,15 +159,17 @@ def _request_faults(
         sample = tuple(values.get(placeholder.name) for placeholder in placeholders)
         if sample not in documents:  # a request without placeholders is the same for every condition
             documents[sample] = filled(request, values)
-            found += _refused(documents[sample], spelled, around)
+            found += _faults_when_filled(documents[sample], spelled, around)
         found += _by_tag(documents[sample], condition, around.work)
         reported = {fault.path for fault in faults}
         new = (fault for fault in found if fault.path not in reported)
-        faults += [_sampled(fault, at) for fault in new]
+        faults += [_as_sampled(fault, at) for fault in new]
     return faults
 
 
-def _refused(document: object, spelled: Mapping[str, str], around: CheckContext) -> tuple[Fault, ...]:
+def _faults_when_filled(
+    document: object, spelled: Mapping[str, str], around: CheckContext
+) -> tuple[Fault, ...]:
     """The faults of the filled request, its price included."""
     rules = around.requirements.requests
     checked = checked_request(Document(value=document, spelled=spelled), rules, work=around.work)
@@ -189,7 +191,7 @@ def made_by(request: Mapping[str, Any]) -> RunOutputs | None:
     )
 
 
-def _provided(around: CheckContext) -> Iterable[str]:
+def _provided_names(around: CheckContext) -> Iterable[str]:
     if not around.all_sound:
         return NAMES  # an invalid condition might provide any of them
     watches = any(isinstance(condition, NewData) for condition in around.conditions)
@@ -271,7 +273,7 @@ def _sample_values(condition: Condition, around: CheckContext) -> Mapping[str, s
     }
 
 
-def _sampled(fault: Fault, placeholders: Iterable[str]) -> Fault:
+def _as_sampled(fault: Fault, placeholders: Iterable[str]) -> Fault:
     if fault.path not in placeholders:
         return fault
     return replace(fault, repair="; ".join(text for text in (fault.repair, SAMPLED) if text))

@@ -91,21 +91,21 @@ def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
     if action == "DELETE":
         return Ignored(reason=f"the image {tag or digest!r} was deleted, not pushed")
     if action != "INSERT":
-        raise _malformed(message, f"has the action {action!r}; a registry writes INSERT or DELETE")
+        raise _malformed_message(message, f"has the action {action!r}; a registry writes INSERT or DELETE")
     if not isinstance(tag, str) or not tag:
         return Ignored(reason=f"the image {digest!r} was pushed without a tag; rules watch tags")
-    return _pushed(message, tag, digest)
+    return _push_signal(message, tag, digest)
 
 
-def _pushed(message: PubsubMessage, tag: str, digest: object) -> Signal:
+def _push_signal(message: PubsubMessage, tag: str, digest: object) -> Signal:
     found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if found is None:
-        raise _malformed(
+        raise _malformed_message(
             message, f"gives no digest of {tag!r} but {digest!r}; expected HOST/…/IMAGE@sha256:…"
         )
     name = tag.removeprefix(f"{found['repository']}:")
     if repository(tag) != found["repository"] or not _TAG.fullmatch(name):
-        raise _malformed(message, f"has the tag {tag!r}, which is none of {found['repository']!r}")
+        raise _malformed_message(message, f"has the tag {tag!r}, which is none of {found['repository']!r}")
     return Signal(
         kind=ConditionKind.NEW_IMAGE,
         id=f"image/{message.message_id}",
@@ -127,13 +127,13 @@ def parse_alert(message: PubsubMessage) -> Signal | Ignored:
     document = _document(message, "an alert")
     if "incident" not in document:
         keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
-        raise _malformed(
+        raise _malformed_message(
             message, f"is not an alert: it has {keys}; an incident of Cloud Monitoring has `incident`"
         )
     incident = mapping_at(document, "incident")
     incident_id, state = incident.get("incident_id"), incident.get("state")
     if not isinstance(incident_id, str) or not incident_id:
-        raise _malformed(message, "holds an incident without incident_id")
+        raise _malformed_message(message, "holds an incident without incident_id")
     if state == "closed":
         return Ignored(reason=f"incident {incident_id!r} closed; only one that opens fires rules")
     if state != "open":
@@ -177,7 +177,7 @@ def parse_notice(message: PubsubMessage) -> ParsedNotice | Ignored:
     event = _document(message, "a notice")
     event_id, kind = event.get("id"), event.get("type")
     if not isinstance(event_id, str) or not isinstance(kind, str) or not kind.startswith(PREFIX):
-        raise _malformed(
+        raise _malformed_message(
             message, f"is not a notice from this service: its id is {event_id!r}, its type {kind!r}"
         )
     data = mapping_at(event, "data")
@@ -230,11 +230,11 @@ def _document(message: PubsubMessage, what: str) -> Mapping[str, object]:
     try:
         document = parse_json(message.data)
     except ValueError as error:
-        raise _malformed(message, f"is not JSON, so not {what}: {error}") from error
+        raise _malformed_message(message, f"is not JSON, so not {what}: {error}") from error
     if not isinstance(document, Mapping):
-        raise _malformed(message, f"holds a {type(document).__name__} where {what} was expected")
+        raise _malformed_message(message, f"holds a {type(document).__name__} where {what} was expected")
     return document
 
 
-def _malformed(message: PubsubMessage, problem: str) -> EventMalformed:
+def _malformed_message(message: PubsubMessage, problem: str) -> EventMalformed:
     return EventMalformed(f"message {message.message_id!r} {problem}")

@@ -157,7 +157,7 @@ def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
     """
     known = _hashes(state.batches)
     fresh = {digest: batch for batch in batches if (digest := _hash(batch.name)) not in known}
-    matched = _matched(state, rule, fresh.values())
+    matched = _matching_objects(state, rule, fresh.values())
     if not matched:
         return state
     counters = {counted.objects: counted for counted in state.data}
@@ -169,12 +169,12 @@ def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
         state,
         data=tuple(counters[pattern] for pattern in sorted(counters)),
         arrived=_with(state.arrived or MatchCount(), list(matched.values())),
-        batches=_kept(state.batches, fresh, KEPT_BATCHES),
-        identities=_kept(state.identities, matched, KEPT_IDENTITIES),
+        batches=_latest(state.batches, fresh, KEPT_BATCHES),
+        identities=_latest(state.identities, matched, KEPT_IDENTITIES),
     )
 
 
-def _matched(state: RuleState, rule: Rule, batches: Iterable[Batch]) -> dict[str, ArrivedObject]:
+def _matching_objects(state: RuleState, rule: Rule, batches: Iterable[Batch]) -> dict[str, ArrivedObject]:
     """The objects that the rule watches and that are not yet counted, by the hash of their identity."""
     known = _hashes(state.identities)
     watched = (
@@ -209,7 +209,7 @@ def has_seen(state: RuleState, signal_id: str) -> bool:
 
 
 def with_seen(state: RuleState, signal_id: str) -> RuleState:
-    return replace(state, signals=_kept(state.signals, [_hash(signal_id)], KEPT_SIGNALS))
+    return replace(state, signals=_latest(state.signals, [_hash(signal_id)], KEPT_SIGNALS))
 
 
 def _hash(text: str) -> str:
@@ -220,7 +220,7 @@ def _hashes(packed: str) -> set[str]:
     return {packed[start : start + HASH_CHARS] for start in range(0, len(packed), HASH_CHARS)}
 
 
-def _kept(packed: str, new: Iterable[str], most: int) -> str:
+def _latest(packed: str, new: Iterable[str], most: int) -> str:
     return (packed + "".join(new))[-most * HASH_CHARS :]
 
 

@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.names import message_status_object, status_object
 from trainmaster.orchestrator.core.runs.end import Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, Progress, trials_by_state
-from trainmaster.orchestrator.core.runs.record import RunRecord, Source, shortened
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source, short_reason
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 RETRYING, DEAD_LETTER, HELD, IGNORED = "retrying", "dead_letter", "held", "ignored"
@@ -98,7 +98,7 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
     status = status_of_source(record.source, record.state, record.updated_at)
     if status is None:
         return None
-    job, model, reached = record.job, record.model, _reached(record)
+    job, model, reached = record.job, record.model, _progress_of(record)
     return replace(
         status,
         reason=reason_of(record),
@@ -118,7 +118,7 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
     )
 
 
-def _reached(record: RunRecord) -> Progress:
+def _progress_of(record: RunRecord) -> Progress:
     """How far the job is, or how far it was at its end."""
     if record.tuning is not None:
         trials = trials_by_state(record.tuning.trials)
@@ -226,7 +226,7 @@ def status_after_failure(
 def failure_text(error: Exception) -> str:
     """The error as the user reads it; for a bug in this program, only its type."""
     what = str(error) if isinstance(error, TrainmasterError) else f"{type(error).__name__}, see the log"
-    return shortened(plain(what))
+    return short_reason(plain(what))
 
 
 def _order(document: Mapping[str, Any]) -> tuple[int, int]:

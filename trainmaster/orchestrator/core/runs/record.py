@@ -96,7 +96,7 @@ class SubmissionState:
     """When the reconciler looks once for the job of an attempt that lost its lease; also after an end without a job."""
 
 
-def shortened(reason: str) -> str:
+def short_reason(reason: str) -> str:
     """The reason as records keep it, without the long links in the service's messages."""
     return cut(reason, REASON_MAX_CHARS)
 
@@ -257,7 +257,7 @@ def stored_form(record: RunRecord, document: object) -> tuple[RunRecord, bytes]:
     `document` is the encoded record, with what this release does not know.
     """
     if is_long(record):
-        record = _shortened(record, PROBLEMS_MAX, TEXT_MAX_CHARS)
+        record = _with_short_texts(record, PROBLEMS_MAX, TEXT_MAX_CHARS)
         document = encoded(record)
     content = json_bytes(document)
     if len(content) <= MAX_RECORD_BYTES:
@@ -277,7 +277,7 @@ def is_long(record: RunRecord) -> bool:
 
 def _smaller(record: RunRecord) -> Iterator[RunRecord]:
     """Records of which each leaves out more; the last has a bounded size beside its request."""
-    record = _shortened(record, KEPT, SHORT_MAX_CHARS)
+    record = _with_short_texts(record, KEPT, SHORT_MAX_CHARS)
     record = replace(record, problems=(*record.problems, LEFT_OUT))
     if record.rejection is not None:
         record = replace(record, rejection=replace(record.rejection, faults=None))
@@ -311,7 +311,7 @@ def _bare(record: RunRecord) -> RunRecord:
     )
 
 
-def _shortened(record: RunRecord, problems: int, chars: int) -> RunRecord:
+def _with_short_texts(record: RunRecord, problems: int, chars: int) -> RunRecord:
     more = len(record.problems) - problems
     kept = tuple(cut(problem, chars) for problem in record.problems[:problems])
     return replace(

@@ -11,9 +11,9 @@ from trainmaster.orchestrator.core.completion.locations import model_locations, 
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, RecordedFiles, overwriting_problem
 from trainmaster.orchestrator.core.completion.outcome import (
     Outcome,
-    completed,
     error_still_due,
     outcome_of,
+    record_of_end,
     stockout_of,
     with_progress,
 )
@@ -196,7 +196,7 @@ def _write(
             message=f"the job is still active: {job.state}", run_id=record.run_id, severity="DEBUG"
         )
     outcome = _keep_files(services, record.run_id, outcome)
-    ended = completed(record, job, outcome, report=report, now=now, attempt=services.attempt)
+    ended = record_of_end(record, job, outcome, report=report, now=now, attempt=services.attempt)
     ended = _with_cost(services, ended, job)
     finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""

@@ -12,16 +12,16 @@ from trainmaster.orchestrator.core.completion.explanation import (
     SERVICE,
     LogEntry,
     Question,
-    explained,
     first_failure,
     has_arrived,
     questions_about,
-    unexplained,
+    with_explanation,
+    with_missing_explanation,
 )
 from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
 from trainmaster.orchestrator.core.runs.job import Failure
-from trainmaster.orchestrator.core.runs.record import RunRecord, shortened
+from trainmaster.orchestrator.core.runs.record import RunRecord, short_reason
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.stores.ledger import Held
@@ -57,9 +57,9 @@ def explain_failure(services: Services, held: Held) -> Held | str:
         return f"the job's log: {answer.missing}"
 
     def with_reason(record: RunRecord) -> RunRecord | None:
-        known = explained(record, answer.found)
+        known = with_explanation(record, answer.found)
         if answer.missing is not None and not answer.found:
-            known = unexplained(known, _problem(record, answer.missing))
+            known = with_missing_explanation(known, _problem(record, answer.missing))
         return None if known == record else replace(known, updated_at=now, attempt=services.attempt)
 
     return services.ledger.update(held, with_reason)
@@ -75,7 +75,7 @@ def _ask(services: Services, questions: Sequence[Question]) -> _Answer:
         except AccessDenied as denied:
             return _Answer(found=found, missing=f"{denied}; `trainmaster deploy` grants it")
         except ServiceFailed as failed:
-            return _Answer(found=found, missing=shortened(str(failed)), may_come=True)
+            return _Answer(found=found, missing=short_reason(str(failed)), may_come=True)
         failure = first_failure(entries, question.words, runs_script=question.runs_script)
         if failure is not None:
             found[question.trial_id] = failure

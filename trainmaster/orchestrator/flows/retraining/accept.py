@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.policy.teams import team_of_drop
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject
-from trainmaster.orchestrator.core.requests.request import oversized
+from trainmaster.orchestrator.core.requests.request import oversized_refusal
 from trainmaster.orchestrator.core.retraining.reading import (
     oversized_rule,
     parse_rule,
@@ -118,7 +118,7 @@ def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | No
     except ObjectGone:
         return None, 0
     except ObjectTooLarge:
-        return oversized(), 0
+        return oversized_refusal(), 0
 
 
 def _begin(services: Services, rule: Rule) -> HeldState:

@@ -31,9 +31,9 @@ from trainmaster.orchestrator.core.admission.waiting import (
     reason_to_give_up,
     refused,
     short_pause,
-    tried,
     unanswered,
     with_rate_limit,
+    with_try,
 )
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
@@ -152,7 +152,7 @@ class _Attempt:
         others = None if wanted in self.classes else self._reason_to_wait(candidate, wanted)
         if others is not None:
             self.reason = others
-            self._note(tried, candidate, others)
+            self._note(with_try, candidate, others)
             return None
         if self.slots is None:
             team = self.held.record.source.team

@@ -95,7 +95,7 @@ def cluster_faults(draft: Draft) -> list[Fault]:
 
 def cluster_warnings(draft: Draft) -> list[Fault]:
     """What the user of a sound request should know of its cluster, sorted by path."""
-    return sorted([*_unverified(draft), *_lonely_after_preemption(draft)])
+    return sorted([*_unverified_machines(draft), *_lonely_after_preemption(draft)])
 
 
 def is_reduction_server(image: str | None) -> bool:
@@ -197,7 +197,7 @@ def _disks(draft: Draft) -> Iterator[Fault]:
         )
 
 
-def _unverified(draft: Draft) -> Iterator[Fault]:
+def _unverified_machines(draft: Draft) -> Iterator[Fault]:
     for role, row in draft.machines.items():
         if row.unverified:
             path, machine = ("cluster", role, "machine"), draft.roles[role]["machine"]

@@ -39,7 +39,7 @@ def policy_faults(draft: Draft) -> list[Fault]:
     return sorted(fault for check in _CHECKS for fault in check(policy, draft))
 
 
-def _refused(path: Path, found: object, allowed: str | Sequence[object], repair: str = "") -> Fault:
+def _policy_fault(path: Path, found: object, allowed: str | Sequence[object], repair: str = "") -> Fault:
     """The fault of what the policy does not allow; `allowed` are its patterns, or how much it allows."""
     text = allowed if isinstance(allowed, str) else listed(allowed) or "none"
     return Fault(at=path, problem="the policy does not allow it", value=found, allowed=text, repair=repair)
@@ -64,7 +64,7 @@ def _images(policy: Policy, draft: Draft) -> Iterator[Fault]:
         # A malformed reference has no repository: the host that a pattern seems to name may not be the one that is asked.
         if not repository(image) or not among(repository(image), patterns):
             repair = "install the packages in your own image and use that" if is_executor else ""
-            yield _refused(path, image, patterns, repair)
+            yield _policy_fault(path, image, patterns, repair)
         elif among(repository(image), policy.require_digest) and not has_digest(image):
             yield Fault(
                 at=path,
@@ -81,14 +81,14 @@ def _packages(policy: Policy, draft: Draft) -> Iterator[Fault]:
             if isinstance(uri, str) and not under(uri, policy.package_prefixes):
                 repair = "copy the package there, or ask for its bucket to be added to package_prefixes in the policy"
                 path = (*here, "python_package", "uris", index)
-                yield _refused(path, uri, policy.package_prefixes, repair)
+                yield _policy_fault(path, uri, policy.package_prefixes, repair)
 
 
 def _scripts(policy: Policy, draft: Draft) -> Iterator[Fault]:
     archive = text_at(draft.document, SCRIPT, "archive")
     if archive is not None and not under(archive, policy.script_prefixes):
         repair = "submit the script with `trainmaster submit`, which uploads it to the right place"
-        yield _refused((SCRIPT, "archive"), archive, policy.script_prefixes, repair)
+        yield _policy_fault((SCRIPT, "archive"), archive, policy.script_prefixes, repair)
 
 
 _MACHINE_LIKENESS = 0.75
@@ -105,7 +105,7 @@ def _machines(policy: Policy, draft: Draft) -> Iterator[Fault]:
         if machine is not None and row is None:
             every = [name for machines in policy.machines for name in machines.types]
             near, is_clear = meant_word(machine, every, _MACHINE_LIKENESS)
-            yield _refused((*here, "machine"), machine, every, hint(near))
+            yield _policy_fault((*here, "machine"), machine, every, hint(near))
             machine, row = (near, policy.machines_of(near)) if is_clear else (None, None)
         if machine is not None and row is not None:
             yield from _accelerator(policy, here, machine, row, pool)
@@ -168,7 +168,7 @@ def _sizes(policy: Policy, draft: Draft) -> Iterator[Fault]:
     total = 1 + sum(counts.values())
     if counts and total > policy.max_replicas:
         most = max(counts, key=lambda role: counts[role])
-        yield _refused(
+        yield _policy_fault(
             ("cluster", most, "count"),
             counts[most],
             f"at most {policy.max_replicas} replicas in total, including the chief",
@@ -180,7 +180,7 @@ def _sizes(policy: Policy, draft: Draft) -> Iterator[Fault]:
     ):
         value = whole_at(draft.document, *path)
         if value is not None and highest is not None and value > highest:
-            yield _refused(path, value, f"at most {highest}")
+            yield _policy_fault(path, value, f"at most {highest}")
 
 
 def _labels(policy: Policy, draft: Draft) -> Iterator[Fault]:
@@ -208,14 +208,14 @@ def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
         named[("experiment_run",)] = (run, policy.experiments)
     for path, (value, patterns) in named.items():
         if isinstance(value, str) and not among(value, patterns):
-            yield _refused(path, value, patterns, _named_otherwise(path, value))
+            yield _policy_fault(path, value, patterns, _named_otherwise(path, value))
     prefix = text_at(draft.document, "output", "prefix_uri")
     if prefix is not None and not under(prefix, policy.output_prefixes):
-        yield _refused(("output", "prefix_uri"), prefix, policy.output_prefixes)
+        yield _policy_fault(("output", "prefix_uri"), prefix, policy.output_prefixes)
     model_uri = text_at(draft.document, "model_uri")
     if model_uri is not None and not under(model_uri, policy.model_prefixes):
         repair = "ask for its bucket to be added to output_prefixes in the policy, or save to AIP_MODEL_DIR"
-        yield _refused(("model_uri",), model_uri, policy.model_prefixes, repair)
+        yield _policy_fault(("model_uri",), model_uri, policy.model_prefixes, repair)
 
 
 def _named_otherwise(path: Path, name: str) -> str:
@@ -232,7 +232,7 @@ def _nfs(policy: Policy, draft: Draft) -> Iterator[Fault]:
             if server is not None and not policy.serves_nfs(server):
                 networks = listed(policy.nfs_servers)
                 path = ("cluster", role, "nfs_mounts", index, "server")
-                yield _refused(path, server, f"an IP address in {networks}" if networks else "none")
+                yield _policy_fault(path, server, f"an IP address in {networks}" if networks else "none")
 
 
 def _access(policy: Policy, draft: Draft) -> Iterator[Fault]:
@@ -241,7 +241,7 @@ def _access(policy: Policy, draft: Draft) -> Iterator[Fault]:
         ("dashboard_access", policy.dashboard_access),
     ):
         if is_true(draft.document, key) and not is_allowed:
-            yield _refused(
+            yield _policy_fault(
                 (key,),
                 True,
                 "false",

@@ -96,14 +96,14 @@ def container_of(image: str) -> Container | None:
 
 def prebuilt_faults(draft: Draft, today: date) -> list[Fault]:
     """Every prebuilt container of the request that is no longer available, unless the policy lets them pass."""
-    return list(_ended(draft, today)) if _retired(draft) is RetiredImages.REFUSE else []
+    return list(_ended_containers(draft, today)) if _retired_images(draft) is RetiredImages.REFUSE else []
 
 
 def prebuilt_warnings(draft: Draft, today: date) -> Iterator[Fault]:
     """Every prebuilt container that ends soon, and those that have ended where the policy lets them pass."""
-    if _retired(draft) is RetiredImages.WARN:
-        yield from _ended(draft, today)
-    for path, image, container in _used(draft):
+    if _retired_images(draft) is RetiredImages.WARN:
+        yield from _ended_containers(draft, today)
+    for path, image, container in _containers_used(draft):
         if today <= container.available_until <= today + WARNED_BEFORE:
             yield Fault(
                 at=path,
@@ -114,8 +114,8 @@ def prebuilt_warnings(draft: Draft, today: date) -> Iterator[Fault]:
             )
 
 
-def _ended(draft: Draft, today: date) -> Iterator[Fault]:
-    for path, image, container in _used(draft):
+def _ended_containers(draft: Draft, today: date) -> Iterator[Fault]:
+    for path, image, container in _containers_used(draft):
         if container.available_until < today:
             yield Fault(
                 at=path,
@@ -126,14 +126,14 @@ def _ended(draft: Draft, today: date) -> Iterator[Fault]:
             )
 
 
-def _used(draft: Draft) -> Iterator[tuple[Path, str, Container]]:
+def _containers_used(draft: Draft) -> Iterator[tuple[Path, str, Container]]:
     for path, image in draft.images.items():
         container = container_of(image)
         if container is not None:
             yield path, image, container
 
 
-def _retired(draft: Draft) -> RetiredImages:
+def _retired_images(draft: Draft) -> RetiredImages:
     return draft.policy.retired_images if draft.policy is not None else RetiredImages.REFUSE
 
 
@@ -231,7 +231,7 @@ def _limits(draft: Draft) -> Iterator[Fault]:
                 allowed=f"at most {ENV_MOST}",
             )
     running = [draft.running[role] for role in draft.roles]
-    lengths = [_chars(runs.command) + _chars(_filled(runs.args)) for runs in running]
+    lengths = [_chars(runs.command) + _chars(_args_as_given(runs.args)) for runs in running]
     if sum(lengths) > ARGS_MOST_CHARS:
         longest = running[lengths.index(max(lengths))]
         yield Fault(
@@ -243,7 +243,7 @@ def _limits(draft: Draft) -> Iterator[Fault]:
         )
 
 
-def _filled(args: Sequence[object]) -> list[str]:
+def _args_as_given(args: Sequence[object]) -> list[str]:
     """The arguments as the program is given them: a run's id may be longer than its placeholder."""
     return [filled(word, run_id="r" * LABEL_MAX_CHARS) for word in args if isinstance(word, str)]
 

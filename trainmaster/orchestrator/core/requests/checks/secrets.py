@@ -176,7 +176,7 @@ def _words_of(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name[-_NAME_MAX_CHARS:])]
 
 
-def _listed(name: str, names: Sequence[str]) -> bool:
+def _is_listed(name: str, names: Sequence[str]) -> bool:
     return among(re.sub(r"[.-]", "_", name.lstrip("-.0123456789")[-_NAME_MAX_CHARS:]).upper(), names)
 
 
@@ -184,7 +184,7 @@ def _may_name_secret(name: str, names: Sequence[str]) -> bool:
     """Whether some value under this name is a secret."""
     words = _words_of(name)
     return bool(words) and (
-        words[-1] in {*_SECRETS, *_MAYBE, "key"} or words[-1].endswith(_JOINED) or _listed(name, names)
+        words[-1] in {*_SECRETS, *_MAYBE, "key"} or words[-1].endswith(_JOINED) or _is_listed(name, names)
     )
 
 
@@ -197,7 +197,7 @@ def _says_secret(name: str, value: str, names: Sequence[str]) -> bool:
     if not words or not _holds(value):
         return False
     *above, last = words
-    if last in _SECRETS or last.endswith(_JOINED) or _listed(name, names):
+    if last in _SECRETS or last.endswith(_JOINED) or _is_listed(name, names):
         return True
     before = above[-1] if above else ""
     if last == "key":

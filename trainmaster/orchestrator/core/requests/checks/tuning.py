@@ -156,10 +156,10 @@ def _parameter(path: Path, parameter: Mapping[str, object], suggestions: Suggest
     yield from _scale(path, parameter)
     yield from _default(path, parameter)
     conditions = list_at(parameter, "conditional")
-    taken = _taken(parameter)
+    taken = _values_taken(parameter)
     for number, condition in enumerate(conditions):
         here = (*path, "conditional", number, "when")
-        yield from _when(here, list_at(condition, "when"), taken, suggestions)
+        yield from _when_faults(here, list_at(condition, "when"), taken, suggestions)
     yield from _given_twice((*path, "conditional"), conditions)
 
 
@@ -223,7 +223,7 @@ def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
         fits, allowed = default in values, listed(values)
     else:
         low, high = _bounds(parameter)
-        fits, allowed = number is not None and _between(low, number, high), f"{low} to {high}"
+        fits, allowed = number is not None and _is_between(low, number, high), f"{low} to {high}"
     if not fits:
         problem = "the default is not an allowed value"
         yield Fault(at=(*path, "default"), problem=problem, value=default, allowed=allowed)
@@ -243,10 +243,10 @@ class _Taken:
         if self.listed is not None:
             return isinstance(value, str | int | float) and value in self.listed
         number = _number(value)
-        return number is not None and _is_int64(number) and _between(self.low, number, self.high)
+        return number is not None and _is_int64(number) and _is_between(self.low, number, self.high)
 
 
-def _taken(parameter: Mapping[str, object]) -> _Taken:
+def _values_taken(parameter: Mapping[str, object]) -> _Taken:
     (low, high), values = _bounds(parameter), list_at(parameter, "values")
     is_listed = parameter.get("type") in LISTS
     return _Taken(
@@ -262,7 +262,9 @@ def _taken(parameter: Mapping[str, object]) -> _Taken:
     )
 
 
-def _when(path: Path, when: Sequence[object], taken: _Taken, suggestions: Suggestions) -> Iterator[Fault]:
+def _when_faults(
+    path: Path, when: Sequence[object], taken: _Taken, suggestions: Suggestions
+) -> Iterator[Fault]:
     seen: set[object] = set()
     for place, value in enumerate(when):
         if not taken.holds(value):
@@ -312,7 +314,7 @@ def _bounds(parameter: Mapping[str, object]) -> tuple[float | None, float | None
     return _number(parameter.get("min")), _number(parameter.get("max"))
 
 
-def _between(low: float | None, number: float, high: float | None) -> bool:
+def _is_between(low: float | None, number: float, high: float | None) -> bool:
     return (low is None or low <= number) and (high is None or number <= high)
 
 

@@ -96,7 +96,7 @@ _KEYS = {
 }
 
 
-def translated(document: Mapping[str, Any], name: str | None) -> Translated:
+def ai_platform_job(document: Mapping[str, Any], name: str | None) -> Translated:
     """The training job in the project's dialect; `name` is the model's if the job has neither id nor label."""
     translation = Translation()
     written, own = Fields(document, (), translation), OwnDocument(translation)

@@ -68,7 +68,7 @@ _STRATEGIES = {"STANDARD": "", **inverse(STRATEGIES)}
 
 def tuning_job(document: Mapping[str, Any], name: str | None) -> Translated:
     """The tuning job in the project's dialect; `faults` has what was wrong with its form."""
-    job, own = _opened(document)
+    job, own = _job_and_own(document)
     _write_envelope(job, own, name, output_only=(*OUTPUT_ONLY, "trials"))
     _write_job_spec(job.fields("trialJobSpec"), own, ending=_run_directory(job))
     write_tuning(job, own)
@@ -80,14 +80,14 @@ def custom_job(document: Mapping[str, Any], name: str | None) -> Translated:
 
     Beside a bare CustomJobSpec may stand what gcloud takes as flags: displayName, labels, encryptionSpec.
     """
-    job, own = _opened(document)
+    job, own = _job_and_own(document)
     is_bare = not job.has("jobSpec")
     _write_envelope(job, own, name, output_only=() if is_bare else OUTPUT_ONLY)
     _write_job_spec(job if is_bare else job.fields("jobSpec"), own, ending=_run_directory(job))
     return own.translation.result(own.content)
 
 
-def _opened(document: Mapping[str, Any]) -> tuple[Fields, OwnDocument]:
+def _job_and_own(document: Mapping[str, Any]) -> tuple[Fields, OwnDocument]:
     translation = Translation()
     return Fields(document, (), translation), OwnDocument(translation)
 

@@ -17,6 +17,11 @@ BARE_MOST_PERCENT: Mapping[str, float] = {
     "trainmaster/orchestrator/core": 2,
     "trainmaster/orchestrator/flows": 0,
     "trainmaster/orchestrator/stores": 0,
+    "trainmaster/client": 2,
+    "trainmaster/cli": 2,
+    "trainmaster/web": 2,
+    "trainmaster/deploy": 2,
+    "trainmaster/inspect": 2,
 }
 """How many of the functions in a room may have a bare name."""
 IRREGULAR = (

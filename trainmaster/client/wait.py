@@ -61,7 +61,7 @@ def wait_for_end(
     )
     is_silent, is_local = False, clients.context.state is not None
     trials = _TrialsWatch(clients, TRIALS_EVERY_LOCAL_S if is_local else TRIALS_EVERY_S)
-    said = trials.seen(run)
+    said = trials.latest_of(run)
     on_change(said)
     restarts = _RestartWatch(clients, RESTARTS_EVERY_LOCAL_S if is_local else RESTARTS_EVERY_S)
 
@@ -72,7 +72,7 @@ def wait_for_end(
                 run = _read_again(clients, run, deadline)
             except TimedOut:
                 is_silent = True
-            before, said = said, trials.seen(run)
+            before, said = said, trials.latest_of(run)
             if _news(said) != _news(before):
                 on_change(said)
             if on_restart is not None and (more := restarts.more(run)) is not None:
@@ -113,7 +113,7 @@ class _TrialsWatch(_Watch):
 
     _last: Run | None = None
 
-    def seen(self, run: Run) -> Run:
+    def latest_of(self, run: Run) -> Run:
         if not is_active_tuning(run.record):
             return run
         from trainmaster.client.study.now import tuning_now

@@ -9,9 +9,9 @@ import sys
 from dataclasses import replace
 
 from trainmaster.deploy.existing import Existing, find_existing
-from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
+from trainmaster.deploy.gcloud import GcloudFailed, describe_resource, gcloud
 from trainmaster.deploy.names import Names, names_of
-from trainmaster.deploy.preflight import SHARED_TOPIC, PreflightResult, judged
+from trainmaster.deploy.preflight import SHARED_TOPIC, PreflightResult, conclusions_from
 from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
 from trainmaster.deploy.up import REFUSED
 
@@ -37,7 +37,7 @@ def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
     names = names_of(project, region)
     try:
         existing = find_existing(
-            names, str(described("projects", "describe", names.project)["projectNumber"])
+            names, str(describe_resource("projects", "describe", names.project)["projectNumber"])
         )
     except GcloudFailed as failed:
         return _say_refusal(f"the deployed resources could not be determined: {failed}")
@@ -45,7 +45,7 @@ def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
     if fault:
         return _say_refusal(fault)
     try:
-        _remove(names, judged(names, existing), delete_buckets=delete_buckets)
+        _remove(names, conclusions_from(names, existing), delete_buckets=delete_buckets)
     except (GcloudFailed, TerraformFailed) as failed:
         print(f"{failed}\nRun the same command again to remove the rest.", file=sys.stderr)
         return 1

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud, listed
+from trainmaster.deploy.gcloud import GcloudFailed, describe_resource, gcloud, list_resources
 from trainmaster.deploy.names import Names
 
 STATE_OBJECT = "trainmaster/default.tfstate"
@@ -107,7 +107,7 @@ def find_existing(names: Names, project_number: str) -> Existing:
 
 def _names(names: Names, command: tuple[str, ...], path: str) -> Mapping[str, str]:
     words = [word.format(region=names.region, scheduler_region=names.scheduler_region) for word in command]
-    found = listed(*words, f"--project={names.project}")
+    found = list_resources(*words, f"--project={names.project}")
     return {_last_part(str(_value(each, path))): str(each.get("displayName", "")) for each in found}
 
 
@@ -116,7 +116,7 @@ def _last_part(name: str) -> str:
 
 
 def _roles(names: Names) -> dict[str, Role]:
-    found = listed("iam", "roles", "list", "--show-deleted", f"--project={names.project}")
+    found = list_resources("iam", "roles", "list", "--show-deleted", f"--project={names.project}")
     return {
         each["name"].rpartition("/")[2]: Role(
             title=each.get("title", ""), deleted=bool(each.get("deleted", False))
@@ -135,7 +135,7 @@ def _value(thing: Mapping[str, Any], path: str) -> object:
 def _bucket(name: str) -> Bucket | None:
     try:
         # Only the raw form has the project's number.
-        found = described("storage", "buckets", "describe", f"gs://{name}", "--raw")
+        found = describe_resource("storage", "buckets", "describe", f"gs://{name}", "--raw")
     except GcloudFailed as failed:
         if failed.absent:
             return None

@@ -61,7 +61,7 @@ def gcloud(*command: str) -> str:
     return ran.stdout
 
 
-def described(*command: str) -> dict[str, Any]:
+def describe_resource(*command: str) -> dict[str, Any]:
     """The resource that the command describes.
 
     Raises:
@@ -73,7 +73,7 @@ def described(*command: str) -> dict[str, Any]:
     return answer
 
 
-def listed(*command: str) -> list[dict[str, Any]]:
+def list_resources(*command: str) -> list[dict[str, Any]]:
     """Everything that the command lists; empty if the service is not enabled.
 
     Raises:

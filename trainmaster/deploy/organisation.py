@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.deploy.gcloud import GcloudFailed, described
+from trainmaster.deploy.gcloud import GcloudFailed, describe_resource
 from trainmaster.deploy.names import SETTINGS, Names, setting
 
 KEYED = ("artifactregistry", "cloudfunctions", "pubsub", "run", "storage")
@@ -146,7 +146,7 @@ def policy_findings(names: Names) -> tuple[list[str], list[str]]:
 
 def _answer(constraint: str, project: str) -> dict[str, Any] | GcloudFailed:
     try:
-        return described(
+        return describe_resource(
             "resource-manager", "org-policies", "describe", constraint, f"--project={project}", "--effective"
         )
     except GcloudFailed as failed:

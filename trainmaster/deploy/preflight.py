@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from shutil import which
 
 from trainmaster.deploy.existing import Existing, Role, find_existing
-from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
+from trainmaster.deploy.gcloud import GcloudFailed, describe_resource, gcloud
 from trainmaster.deploy.names import (
     ACCOUNT_TITLE,
     SETTINGS,
@@ -54,7 +54,7 @@ def clearance_of(names: Names) -> PreflightResult:
         fault = f"the existing resources could not be determined: {failed}{_elsewhere(failed)}"
         return PreflightResult(faults=(*faults, fault))
     stopped, warnings = policy_findings(names)
-    return judged(names, existing, (*faults, *stopped), (*_of_builds(names), *warnings))
+    return conclusions_from(names, existing, (*faults, *stopped), (*_of_builds(names), *warnings))
 
 
 def _elsewhere(failed: GcloudFailed) -> str:
@@ -64,7 +64,7 @@ def _elsewhere(failed: GcloudFailed) -> str:
     return f'; name another region for the schedule, scheduler_region = "…" in {SETTINGS}'
 
 
-def judged(
+def conclusions_from(
     names: Names, existing: Existing, before: tuple[str, ...] = (), warnings: tuple[str, ...] = ()
 ) -> PreflightResult:
     """The conclusions from what exists, after the faults found `before`. Pure."""
@@ -126,7 +126,7 @@ def _of_the_credentials() -> Iterator[str]:
 
 def _project_number(project: str) -> tuple[str | None, list[str]]:
     try:
-        found = described("projects", "describe", project)
+        found = describe_resource("projects", "describe", project)
     except GcloudFailed as failed:
         if "gcloud auth login" in failed.said:
             return None, [f"gcloud has no login that works: run `gcloud auth login` ({failed.said})"]
@@ -147,7 +147,7 @@ def _project_number(project: str) -> tuple[str | None, list[str]]:
 
 def _of_billing(project: str) -> Iterator[str]:
     try:
-        billing = described("billing", "projects", "describe", project)
+        billing = describe_resource("billing", "projects", "describe", project)
     except GcloudFailed:
         return  # a user who may not see the billing account may still deploy
     if billing.get("billingEnabled") is False:

@@ -13,7 +13,7 @@ from trainmaster.inspect.finding import Finding, Level, Unusable, as_json_lines,
 from trainmaster.inspect.request import Request, read_request
 from trainmaster.inspect.smoke.judge import resolve
 from trainmaster.inspect.smoke.run import SmokeRun, handling
-from trainmaster.inspect.smoke.stage import inherited
+from trainmaster.inspect.smoke.stage import inherited_variables
 from trainmaster.inspect.smoke.uris import paths_for
 from trainmaster.inspect.smoke.watch import Limits
 from trainmaster.inspect.start import split_start
@@ -131,4 +131,4 @@ def _variables(tree: Tree, environment: Mapping[str, str], examined: Examined) -
     finds_trainer = is_script and any(f"{name}.".startswith("trainer.") for name in examined.source.unread)
     paths = [*(str(place) for place in tree.search[1:] if place.is_dir()), environment.get("PYTHONPATH", "")]
     paths += [str(ROOT)] if finds_trainer else []
-    return {**inherited(environment, declared), "PYTHONPATH": ":".join(filter(None, paths))}
+    return {**inherited_variables(environment, declared), "PYTHONPATH": ":".join(filter(None, paths))}

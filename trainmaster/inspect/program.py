@@ -18,7 +18,7 @@ class Module:
     tree: ast.Module
 
     @property
-    def shown(self) -> str:
+    def shown_path(self) -> str:
         """The path as findings name it."""
         return relative_to_cwd(self.path)
 
@@ -32,7 +32,7 @@ class Module:
         return list(ast.walk(self.tree))
 
     @cached_property
-    def imported(self) -> frozenset[str]:
+    def imported_names(self) -> frozenset[str]:
         """What it may import, absolute, inside functions too: modules, and names from them."""
         names: set[str] = set()
         for node in self.nodes:
@@ -49,7 +49,7 @@ class Module:
         return frozenset(names)
 
     def place(self, node: ast.AST) -> Location:
-        return Location(path=self.shown, line=getattr(node, "lineno", None))
+        return Location(path=self.shown_path, line=getattr(node, "lineno", None))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,9 +73,9 @@ class Source:
         return f"{self.unread[0]} is imported but is not in the tree" if self.unread else ""
 
     @cached_property
-    def imported(self) -> frozenset[str]:
+    def imported_names(self) -> frozenset[str]:
         """What any of the modules may import."""
-        return frozenset(name for module in self.modules for name in module.imported)
+        return frozenset(name for module in self.modules for name in module.imported_names)
 
     @cached_property
     def strings(self) -> frozenset[str]:

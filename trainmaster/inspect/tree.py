@@ -149,7 +149,7 @@ def _entries(tree: Tree, module: str | None) -> list[Path]:
 
 
 def _needed_modules(module: Module) -> set[str]:
-    names = {module.package, *module.imported}
+    names = {module.package, *module.imported_names}
     if not {"import_module", "__import__"}.isdisjoint(map(called_name, module.nodes)):
         # Which one is known at run time only: any module beside this one may be meant.
         names |= {f"{module.package}.{path.stem}".lstrip(".") for path in module.path.parent.glob("*.py")}

@@ -76,7 +76,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     found.filters |= {
-        "when": when,
+        "when": moment_markup,
         "span": span,
         "money": shown_money,
         "number": number,
@@ -90,7 +90,7 @@ def environment() -> Environment:
     return found
 
 
-def when(moment: datetime | None) -> Markup:
+def moment_markup(moment: datetime | None) -> Markup:
     """A time that the browser shows as an age, such as `5m ago`, and without JavaScript as it is."""
     if moment is None:
         return Markup("")

@@ -10,7 +10,7 @@ from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.pages import PAGE_LINES, LogPage, end_page
 from trainmaster.client.logs.read import LATE, LATE_EVERY_S, Selection
-from trainmaster.client.logs.tail import Tail, shortened
+from trainmaster.client.logs.tail import Tail, shortened_line
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -65,7 +65,7 @@ class SelectedTail:
         part = replace(self._selection, since=start, before=self._until)
         lines, _ = RunLog(self._clients, self._new.run, part).last(PAGE_LINES)
         known = {(line.insert_id, line.at) for line in self._found}
-        fresh = [shortened(line) for line in lines if (line.insert_id, line.at) not in known]
+        fresh = [shortened_line(line) for line in lines if (line.insert_id, line.at) not in known]
         self._found = [*fresh, *self._found][-PAGE_LINES:]
         self._until = start
         is_slow = time.monotonic() - began > SEARCH_S / 2

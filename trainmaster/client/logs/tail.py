@@ -27,7 +27,7 @@ class Tail:
 
     def add(self, lines: Iterable[LogLine]) -> None:
         for line in lines:
-            kept = shortened(line)
+            kept = shortened_line(line)
             self._lines.append(kept)
             self._chars += len(kept.text)
             while len(self._lines) > self._most or self._chars > self._most_chars:
@@ -50,6 +50,6 @@ def left_out_hint(lines: Sequence[LogLine], limit: int) -> str:
     return f"Earlier lines are left out.{more} To see those before: --before {encoded_time(before)}"
 
 
-def shortened(line: LogLine) -> LogLine:
+def shortened_line(line: LogLine) -> LogLine:
     """The line with its text alone, at most LINE_MAX_CHARS of it."""
     return replace(line, payload=cut(line.text, LINE_MAX_CHARS))

@@ -53,7 +53,7 @@ def new_request(edits: Edits) -> dict[str, Any]:
     return {"model_name": model_name_from(program), "cluster": {"chief": {"machine": SMALL_MACHINE}}}
 
 
-def edited(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
+def edited_request(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     """A copy of a request in our own dialect with the edits; what it has of the wrong kind is left for the check.
 
     Raises:

@@ -16,7 +16,7 @@ from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
     changed_paths,
-    edited,
+    edited_request,
     find_spelled,
     new_request,
     option_of,
@@ -247,7 +247,7 @@ def _with_edits(file: str, read: Document, value: dict[str, Any], edits: Edits) 
     """The document with the options' values.
 
     Raises:
-        Refused: it has another dialect, or as `edited`.
+        Refused: it has another dialect, or as `edited_request`.
     """
     dialect = dialect_of(value)
     if dialect is not OWN:
@@ -255,7 +255,7 @@ def _with_edits(file: str, read: Document, value: dict[str, Any], edits: Edits) 
             f"Options that change a request need one in Trainmaster's own form, and {file} has the form {dialect.name!r}. "
             "Edit the file, or rewrite it: docs/reference/dialects.md"
         )
-    changed = edited(value, edits)
+    changed = edited_request(value, edits)
     return replace(read, value=changed, spelled=find_spelled(changed, read, edits))
 
 

@@ -69,7 +69,7 @@ class Downloads:
         """Whether the file was downloaded."""
         return path in self._from
 
-    def shown(self, path: Path) -> str:
+    def shown_path(self, path: Path) -> str:
         """The folder that the file was downloaded to, or the file itself if that is the whole folder."""
         folder = self._from[path]
         if folder == self._root:
@@ -229,7 +229,7 @@ def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path,
             elif not _leads_to(entry.is_file):
                 found.leave_out(path, _why_no_file(entry))
             elif downloads.holds(path):
-                found.left_out[Why.DOWNLOADED].add(downloads.shown(path))
+                found.left_out[Why.DOWNLOADED].add(downloads.shown_path(path))
             else:
                 if entry.is_symlink():
                     found.links[path.relative_to(folder).as_posix()] = path.resolve()

@@ -270,7 +270,7 @@ def recorded(
     If a later upload of the same name has replaced the status, the run's record, which has `state` and `problems` too.
     """
 
-    def found() -> dict[str, Any] | None:
+    def find_status() -> dict[str, Any] | None:
         status = read_document(clients, sent.status_name)
         generation = int((status or {}).get("generation") or 0)
         if generation > (sent.generation or 0):
@@ -279,7 +279,7 @@ def recorded(
         return status if is_own and status is not None and status.get("state") != RETRYING else None
 
     try:
-        return poll(found, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
+        return poll(find_status, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
     except TimedOut:
         return None
 

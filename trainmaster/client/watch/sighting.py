@@ -9,7 +9,7 @@ from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.progress import TrainingProgress, is_progress
-from trainmaster.client.logs.tail import shortened
+from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
@@ -142,7 +142,7 @@ class RunWatch:
 
 def _after(seen: Sighting, line: LogLine) -> Sighting:
     """What is known after this line; of its text the first LINE_MAX_CHARS are kept."""
-    text = shortened(line).text
+    text = shortened_line(line).text
     if line.replica == SERVICE:
         return _after_service(seen, line, text)
     if not is_progress(line.payload) and (line.lane in seen.last_lines or len(seen.last_lines) < LINES_KEPT):

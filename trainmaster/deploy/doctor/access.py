@@ -88,7 +88,7 @@ class _Account:
         # An object's permissions cannot be tested where the bucket alone has a policy.
         if self.token and grant.permissions and grant.thing.kind != "object":
             try:
-                held = self.questions.held(grant.thing, grant.permissions, self.token)
+                held = self.questions.held_permissions(grant.thing, grant.permissions, self.token)
             except AskRefusedError as refused:
                 if refused.status == HTTPStatus.NOT_FOUND:
                     return [f"there is no {_thing_text(grant.thing)}"]

@@ -58,7 +58,7 @@ def caller_finding(deployment: Deployment, questions: Questions) -> Finding:
     lacks = [
         f"{permission} on {thing.kind} {thing.name}"
         for thing, permissions in needed.items()
-        for permission in sorted(set(permissions) - questions.held(thing, permissions))
+        for permission in sorted(set(permissions) - questions.held_permissions(thing, permissions))
     ]
     check = "your permissions"
     if not lacks:

@@ -84,7 +84,7 @@ class _Visit:
         gives_up = subscriptions_that_give_up(self.deployment, topics)
         teams, unread = teams_of(self.storage, self.target.ledger_bucket, self.deployment)
         expected = [
-            *self.deployment.expected(project_number=number, subscriptions=gives_up),
+            *self.deployment.expected_grants(project_number=number, subscriptions=gives_up),
             *self.deployment.expected_of_teams(teams),
         ]
         return [

@@ -81,7 +81,7 @@ class Deployment:
     def project_thing(self) -> GrantTarget:
         return GrantTarget(kind="project", name=self.project, resource=f"projects/{self.project}")
 
-    def expected(self, *, project_number: str, subscriptions: tuple[str, ...]) -> Iterator[Expected]:
+    def expected_grants(self, *, project_number: str, subscriptions: tuple[str, ...]) -> Iterator[Expected]:
         """Every grant, one per account and resource. `subscriptions`: full names of those with dead letters."""
         functions = list(self.topology["functions"])
         for row in self.grants["grants"]:

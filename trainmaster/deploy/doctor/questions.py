@@ -74,7 +74,9 @@ class Questions:
         body = {"scope": [SCOPE], "lifetime": f"{TOKEN_LIFETIME_S}s"}
         return str(self._ask("POST", url, body=body)["accessToken"])
 
-    def held(self, thing: GrantTarget, permissions: Sequence[str], token: str = "") -> frozenset[str]:
+    def held_permissions(
+        self, thing: GrantTarget, permissions: Sequence[str], token: str = ""
+    ) -> frozenset[str]:
         """Those of the permissions that the token's account, by default the caller, has on the resource."""
         base = self.base(thing.kind)
         if thing.kind in _IN_STORAGE:

@@ -21,7 +21,7 @@ def _files(examined: Examined) -> Check:
         )
     count = len(source.modules)
     if count:
-        entries = some_of([entry.shown for entry in source.entries])
+        entries = some_of([entry.shown_path for entry in source.entries])
         yield Subject.SOURCE.fine(
             f"{count} {'file parses' if count == 1 else 'files parse'}, starting from {entries}"
         )

@@ -9,7 +9,7 @@ from trainmaster.inspect.finding import Level, Subject
 
 
 def check(examined: Examined) -> Check:
-    if "google.cloud.logging" not in examined.source.imported:
+    if "google.cloud.logging" not in examined.source.imported_names:
         return
     for module, call, name in examined.source.calls():
         if name == "setup_logging":

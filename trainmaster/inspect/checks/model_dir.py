@@ -34,7 +34,7 @@ def check(examined: Examined) -> Check:
     elif request is not None and request.spec.model_uri is not None:
         seen = "the request's model_uri says where the model is"
     elif any(source.mention(text) for text in OTHER_WAYS) or any(
-        name.startswith(OTHER_READERS) for name in source.imported
+        name.startswith(OTHER_READERS) for name in source.imported_names
     ):
         seen = "the source does not read it, but may get it in another way"
     seen = seen or source.gap
@@ -43,7 +43,7 @@ def check(examined: Examined) -> Check:
         return
     yield Subject.MODEL_DIR.fault(
         f"The program never reads {VARIABLE}",
-        Location(path=source.entries[0].shown) if source.entries else None,
+        Location(path=source.entries[0].shown_path) if source.entries else None,
         repair=f'Save to os.environ["{VARIABLE}"], or, with functions for plain files, below '
         f'os.environ["{VARIABLE}"].replace("gs://", "/gcs/", 1).',
     )

@@ -13,7 +13,7 @@ from trainmaster.inspect.finding import Finding, Unusable
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.judge import UNKNOWN_FLAG, ReplicaRun, judge_run, judge_values
 from trainmaster.inspect.smoke.last_error import parse_last_error
-from trainmaster.inspect.smoke.stage import Stage, staged
+from trainmaster.inspect.smoke.stage import Stage, stage_folders
 from trainmaster.inspect.smoke.uris import Paths
 from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
 
@@ -69,7 +69,7 @@ class SmokeRun:
         addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
         words = [*self.command, *(flags if self.takes_flags else ())]
         metric = request.metrics[0] if request is not None and request.metrics else ""
-        stages = staged(self.root, roles, metric, uses_uris=self.paths.are_uris, trial=trial)
+        stages = stage_folders(self.root, roles, metric, uses_uris=self.paths.are_uris, trial=trial)
         with stages as stage, ExitStack() as started:
             # A handler's exit in between would leave behind a replica that is not registered yet.
             with put_off(signal.SIGTERM), put_off(signal.SIGINT):
@@ -90,7 +90,7 @@ class SmokeRun:
             last_error=parse_last_error(errors, self.root),
             files=stage.model_files(role),
             stray_files=stage.stray_files(role),
-            reported=stage.reported(role),
+            reported=stage.reported_metrics(role),
         )
 
     def _start(

@@ -34,7 +34,7 @@ NO_METRICS = {"timestamp", "trial", "global_step", "checkpoint_path"}
 POOLS = {"chief": "workerpool0", "master": "workerpool0", "worker": "workerpool1"}
 
 
-def inherited(machine: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, str]:
+def inherited_variables(machine: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, str]:
     """What a replica has of this `machine`, and of the image's and request's `declared` variables.
 
     The shell's choice of Keras is left out, and so are paths that a Dockerfile sets: they are the image's.
@@ -110,7 +110,7 @@ class Stage:
         temporary = (f"$TMPDIR/{path}" for path in _files_below(self.output(role, "tmp")))
         return (*_files_below(self.work(role)), *temporary)
 
-    def reported(self, role: str) -> dict[str, str]:
+    def reported_metrics(self, role: str) -> dict[str, str]:
         """The last value of each metric in this replica's metric file, by the name it is reported under."""
         path = self.base / role / "metrics" / "output.metrics"
         values: dict[str, str] = {}
@@ -137,7 +137,9 @@ def _end_of(path: Path) -> str:
 
 
 @contextmanager
-def staged(root: Path, roles: Sequence[str], metric: str, *, uses_uris: bool, trial: str) -> Iterator[Stage]:
+def stage_folders(
+    root: Path, roles: Sequence[str], metric: str, *, uses_uris: bool, trial: str
+) -> Iterator[Stage]:
     """Directories that are there from the start, as in a bucket every path is; removed at the end.
 
     The entries of `root` are linked into the working folders.

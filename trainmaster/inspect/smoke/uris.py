@@ -35,7 +35,7 @@ def paths_for(source: Source) -> Paths:
         return Paths(are_uris=True)
     if any(MOUNT in text for text in source.strings):
         return Paths(are_uris=False)
-    libraries = {name.partition(".")[0] for name in source.imported} & CLOUD_LIBRARIES
+    libraries = {name.partition(".")[0] for name in source.imported_names} & CLOUD_LIBRARIES
     if libraries:
         doubt = f"{min(libraries)} can write to gs:// URIs, functions for plain files cannot"
         return Paths(are_uris=False, doubt=doubt)

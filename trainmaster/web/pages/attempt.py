@@ -58,12 +58,12 @@ def form(ask: Ask) -> Page:
     return _page(text, file, None, needs=needs)
 
 
-def checked(ask: Ask) -> Page:
+def checked_page(ask: Ask) -> Page:
     """The faults and the plan without the ledger: for each pause of the typist. Costs at most one read in ten minutes."""
     return _answer(ask, reads_ledger=False)
 
 
-def planned(ask: Ask) -> Page:
+def planned_page(ask: Ask) -> Page:
     """The faults, or the plan with what the ledger shows now."""
     return _answer(ask, reads_ledger=True)
 
@@ -220,8 +220,8 @@ _BODY = (
 SUBJECT = Subject(
     pages=[
         PageRoute(path="/try", show=form),
-        PageRoute(path="/try", show=planned, takes_form=True),
-        PageRoute(path="/try/check", show=checked, takes_form=True),
+        PageRoute(path="/try", show=planned_page, takes_form=True),
+        PageRoute(path="/try/check", show=checked_page, takes_form=True),
     ],
     api=[
         ApiRoute(

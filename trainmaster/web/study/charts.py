@@ -33,7 +33,11 @@ def curves_chart(study: Study) -> _Chart:
     values = [each.value for trial in measured for each in trial.measurements]
     strokes = _strokes(study)
     series = [
-        {"name": trial_name(trial), "points": thinned(trial.measurements, most), **strokes[trial.id]}
+        {
+            "name": trial_name(trial),
+            "points": thinned_measurements(trial.measurements, most),
+            **strokes[trial.id],
+        }
         for trial in measured
     ]
     scale = {"yScale": "log"} if spans_decades(values) else {}
@@ -75,7 +79,7 @@ def by_interest(study: Study) -> list[Trial]:
     return [*best[:1], *running, *best[1:], *rest]
 
 
-def thinned(measurements: Sequence[Measurement], most: int) -> list[tuple[int, float]]:
+def thinned_measurements(measurements: Sequence[Measurement], most: int) -> list[tuple[int, float]]:
     """At most `most` points in the order of their steps, at least two, among them the first and the last."""
     points = sorted((each.step, each.value) for each in measurements)
     if len(points) <= most:

@@ -37,7 +37,7 @@ def run_of(ask: Ask) -> Run:
     return ask.source.read(("run", text), Age.LIVE, lambda clients: find_run(clients, text))
 
 
-def monitored(ask: Ask, run_id: str) -> Monitored:
+def monitored_run(ask: Ask, run_id: str) -> Monitored:
     """The run as it is now, shared by all pages that show it.
 
     Raises:
@@ -59,9 +59,9 @@ def seen_of(ask: Ask) -> Monitored | Drop:
     text = ask.path[RUN_ID]
     if has_form_of_run_id(text):  # the monitor reads the record itself
         with suppress(NotFound):
-            return monitored(ask, text)
+            return monitored_run(ask, text)
     found = found_of(ask)
-    return found if isinstance(found, Drop) else monitored(ask, found.record.run_id)
+    return found if isinstance(found, Drop) else monitored_run(ask, found.record.run_id)
 
 
 def explanation_of(ask: Ask, run: Run) -> Explanation:

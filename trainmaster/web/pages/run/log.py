@@ -14,7 +14,7 @@ from trainmaster.client.logs.pages import PAGE_LINES, LogPage, document_of, read
 from trainmaster.client.logs.read import Selection
 from trainmaster.client.logs.replicas import check_selection
 from trainmaster.client.logs.search import SelectedTail
-from trainmaster.client.logs.tail import shortened
+from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.terminal import one_line, visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.web.faults import WrongQuery
@@ -122,7 +122,7 @@ def _read(
 
 
 def _shortened_page(page: LogPage) -> LogPage:
-    return replace(page, lines=[shortened(line) for line in page.lines])
+    return replace(page, lines=[shortened_line(line) for line in page.lines])
 
 
 def selection_of(lane: str, text: str) -> Selection:

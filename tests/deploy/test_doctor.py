@@ -51,7 +51,7 @@ def test_what_is_expected_is_what_the_local_stack_grants(deployment: Deployment)
     topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
     grants = grants_of(topology, DEPLOY / "permissions.yaml")
     number = project_number(PROJECT)
-    expected = list(deployment.expected(project_number=number, subscriptions=(SUBSCRIPTION,)))
+    expected = list(deployment.expected_grants(project_number=number, subscriptions=(SUBSCRIPTION,)))
     assert len(expected) > 50
     for each in expected:
         bindings = grants.policy(each.thing.resource)["bindings"]
@@ -193,7 +193,7 @@ Asking = Callable[[Cloud], AbstractContextManager[Questions]]
 def finding_of_tick(deployment: Deployment, questions: Questions, kind: str) -> tuple[Verdict, str]:
     expected = [
         each
-        for each in deployment.expected(project_number="1", subscriptions=())
+        for each in deployment.expected_grants(project_number="1", subscriptions=())
         if each.account == "on-tick" and each.thing.kind == kind
     ]
     (finding,) = account_findings(deployment, questions, expected)

@@ -24,7 +24,7 @@ def test_of_output_of_any_size_the_end_is_read(tmp_path: Path) -> None:
     errors = stage.errors("chief")
     assert len(errors) == MAX_READ_BYTES
     assert errors.endswith("\nValueError: the last line\n")
-    assert stage.reported("chief") == {"accuracy": "0.5"}
+    assert stage.reported_metrics("chief") == {"accuracy": "0.5"}
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ def test_permissions_and_what_the_doctor_asks(stack: Stack) -> None:
         ("folder", f"projects/_/buckets/{BUCKET}/managedFolders/vision/"),
     ):
         thing = GrantTarget(kind=kind, name=BUCKET, resource=resource)
-        questions.held(thing, ["storage.objects.get"])
+        questions.held_permissions(thing, ["storage.objects.get"])
         questions.policy(thing)
     # The doctor asks for no permissions on a single object: its policy is the bucket's.
     questions.policy(GrantTarget(kind="object", name="a", resource=f"projects/_/buckets/{BUCKET}/objects/a"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import Exit, Stop
-from trainmaster.cli.verb import context_of
+from trainmaster.cli.verb import context_of, context_option
 from trainmaster.client.context import NoContext
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ _TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{TOKEN_MIN_CHARS},200}}")
 
 
 @click.command()
-@click.option(
-    "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
-)
+@context_option
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="default: any free port"
 )

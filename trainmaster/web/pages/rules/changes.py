@@ -46,51 +46,38 @@ def fire(ask: Ask) -> Outcome:
     )
 
 
-def propose_pause(ask: Ask) -> Proposal:
-    """What pausing the rule would do."""
-    found = rule_of(ask)
+_EFFECTS = {
+    False: (
+        "Scheduled times, signals and orders are ignored until it is resumed, and objects that arrive are not counted.",
+        "A run that it has started continues.",
+    ),
+    True: (
+        "Its schedule starts now: what was due meanwhile is not made up for. Counts so far are kept.",
+        "A quarantine ends.",
+    ),
+}
+"""Of a rule's `enabled`."""
+
+
+def propose_enabled(ask: Ask, *, enabled: bool) -> Proposal:
+    """What pausing the rule or, with `enabled`, resuming it would do."""
+    found, verb = rule_of(ask), "Resume" if enabled else "Pause"
+    checked = ", and the file is checked again" if enabled else ""
     return Proposal(
-        title=f"Pause the rule {found.name}?",
+        title=f"{verb} the rule {found.name}?",
         effects=[
-            f"`enabled: false` is written into {found.dropped_name}.",
-            "Scheduled times, signals and orders are ignored until it is resumed, and objects that arrive are not counted.",
-            "A run that it has started continues.",
+            f"`enabled: {str(enabled).lower()}` is written into {found.dropped_name}{checked}.",
+            *_EFFECTS[enabled],
         ],
-        command=f"trainmaster rules pause {shlex.quote(found.name)}",
-        button="Pause the rule",
+        command=f"trainmaster rules {verb.lower()} {shlex.quote(found.name)}",
+        button=f"{verb} the rule",
         back=address_of(found),
-        refusal=pause_refusal(found, enabled=False),
+        refusal=pause_refusal(found, enabled=enabled),
     )
 
 
-def propose_resuming(ask: Ask) -> Proposal:
-    """What resuming the rule would do."""
-    found = rule_of(ask)
-    return Proposal(
-        title=f"Resume the rule {found.name}?",
-        effects=[
-            f"`enabled: true` is written into {found.dropped_name}, and the file is checked again.",
-            "Its schedule starts now: what was due meanwhile is not made up for. Counts so far are kept.",
-            "A quarantine ends.",
-        ],
-        command=f"trainmaster rules resume {shlex.quote(found.name)}",
-        button="Resume the rule",
-        back=address_of(found),
-        refusal=pause_refusal(found, enabled=True),
-    )
-
-
-def pause(ask: Ask) -> Outcome:
+def change_enabled(ask: Ask, *, enabled: bool) -> Outcome:
     """Writes the file, and waits for the service's answer."""
-    return _set_enabled(ask, enabled=False)
-
-
-def resume(ask: Ask) -> Outcome:
-    """Writes the file, and waits for the service's answer."""
-    return _set_enabled(ask, enabled=True)
-
-
-def _set_enabled(ask: Ask, *, enabled: bool) -> Outcome:
     found = rule_of(ask)
     status = set_enabled(ask.source.clients, found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
     return Outcome(

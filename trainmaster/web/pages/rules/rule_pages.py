@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from trainmaster.client.rules.changing import fire_refusal
@@ -18,14 +19,7 @@ from trainmaster.orchestrator.core.documents.places import split_lines
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.web.pages.rules.asked_rule import NO_ID, address_of, rule_of
-from trainmaster.web.pages.rules.changes import (
-    fire,
-    pause,
-    propose_firing,
-    propose_pause,
-    propose_resuming,
-    resume,
-)
+from trainmaster.web.pages.rules.changes import change_enabled, fire, propose_enabled, propose_firing
 from trainmaster.web.source import Age
 from trainmaster.web.subject import Action, ApiRoute, Ask, Page, PageRoute, Parameter, Subject
 
@@ -196,14 +190,14 @@ SUBJECT = Subject(
         Action(
             path="/rules/{rule_id}/pause",
             summary="Stops a rule from firing.",
-            propose=propose_pause,
-            perform=pause,
+            propose=partial(propose_enabled, enabled=False),
+            perform=partial(change_enabled, enabled=False),
         ),
         Action(
             path="/rules/{rule_id}/resume",
             summary="Lets a paused rule fire again.",
-            propose=propose_resuming,
-            perform=resume,
+            propose=partial(propose_enabled, enabled=True),
+            perform=partial(change_enabled, enabled=True),
         ),
     ],
 )

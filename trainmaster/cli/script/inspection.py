@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainmaster.inspect.finding import Finding
-    from trainmaster.orchestrator.core.requests.request import Request
+    from trainmaster.orchestrator.core.requests.request import Request as CheckedRequest
 
 
-def script_warnings(script: Path, request: "Request", file: str) -> Iterator[str]:
+def script_warnings(script: Path, request: "CheckedRequest", file: str) -> Iterator[str]:
     """A line for each, and the command that explains them. Nothing is run; some hundredths of a second.
 
     Args:
@@ -34,7 +34,7 @@ def script_warnings(script: Path, request: "Request", file: str) -> Iterator[str
         yield f"It is sent all the same. To see more: {shlex.join(words)}"
 
 
-def _findings(script: Path, request: "Request", file: str) -> "Iterator[Finding]":
+def _findings(script: Path, request: "CheckedRequest", file: str) -> "Iterator[Finding]":
     from trainmaster.inspect.checks import findings_of
     from trainmaster.inspect.checks.examined import Examined
     from trainmaster.inspect.finding import Level, Unusable

@@ -175,7 +175,9 @@ class Wiring:
         Raises:
             PolicyInvalid: the policy file cannot be used; events are redelivered until it is fixed.
         """
-        schemas = {each: self._schema(each) for each in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)}
+        schemas = {
+            schema_id: self._schema(schema_id) for schema_id in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)
+        }
         with IMPORTING:  # the first use of a schema imports its validator
             today = self._adapters.clock.now().date()
             return RequestRules(

@@ -65,7 +65,7 @@ def _trial(trial: Any) -> Trial:  # Any: proto-plus messages are untyped
     return Trial(
         id=trial.id,
         state=_known_state(TrialState, trial.state, TrialState.UNSPECIFIED),
-        parameters={each.parameter_id: each.value for each in trial.parameters},
+        parameters={parameter.parameter_id: parameter.value for parameter in trial.parameters},
         final=_measurement_from(trial.final_measurement) if "final_measurement" in trial else None,
         measurements=tuple(map(_measurement_from, trial.measurements)),
         start_time=_time(trial.start_time),
@@ -77,7 +77,7 @@ def _trial(trial: Any) -> Trial:  # Any: proto-plus messages are untyped
 def _measurement_from(measurement: Any) -> Measured:  # Any: see above
     elapsed = measurement.elapsed_duration
     return Measured(
-        metrics={each.metric_id: each.value for each in measurement.metrics},
+        metrics={metric.metric_id: metric.value for metric in measurement.metrics},
         step=int(measurement.step_count),
         elapsed_s=elapsed.total_seconds() if elapsed else None,
     )

@@ -76,8 +76,10 @@ def current_candidate(record: RunRecord) -> Candidate:
 def parse_candidates(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
     """The candidates of a canonical document, never empty; those that name no region run in its own."""
     return tuple(
-        Candidate(number=number, region=each.get("region") or document["region"], spec=spec_from(each))
-        for number, each in enumerate(candidate_documents(document))
+        Candidate(
+            number=number, region=candidate.get("region") or document["region"], spec=spec_from(candidate)
+        )
+        for number, candidate in enumerate(candidate_documents(document))
     )
 
 

@@ -66,7 +66,7 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
     runs_by_hour: dict[int, int] = {}
     cost = Decimal(0)
     reached: CapReached | None = None
-    for run in sorted(runs.values(), key=lambda each: each.order):
+    for run in sorted(runs.values(), key=lambda start: start.order):
         moment = run.counts_at
         if moment.date() != day:
             continue

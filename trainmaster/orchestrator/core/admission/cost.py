@@ -53,8 +53,8 @@ def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:
     If a candidate's price is unknown, the most expensive of the others is a lower bound.
     """
     estimates = [estimate(candidate.spec, candidate.region, prices) for candidate in candidates]
-    unknown = {reason for found in estimates for reason in found.unknown}
-    dearest = max(estimates, key=lambda found: found.at_most or 0)
+    unknown = {reason for estimated in estimates for reason in estimated.unknown}
+    dearest = max(estimates, key=lambda estimated: estimated.at_most or 0)
     return replace(dearest, unknown=tuple(sorted(unknown)))
 
 

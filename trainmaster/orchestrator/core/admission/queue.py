@@ -277,7 +277,7 @@ def _makes(limit: Limit, name: str) -> bool:
     if limit.per_label is not None:
         return name.startswith(f"{_name('label', limit.per_label)}.") and name.count(".") == _DOTS_OF_LABEL
     model_name = limit.model.replace("*", "") if limit.model else ""
-    return any(name == each for each, _ in _names(limit, model_name, limit.labels, None))
+    return any(name == made for made, _ in _names(limit, model_name, limit.labels, None))
 
 
 def _name(kind: str, *parts: str) -> str:

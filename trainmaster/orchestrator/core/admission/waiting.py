@@ -117,7 +117,7 @@ def attempts_of(record: RunRecord) -> int:
 
 
 def _stockouts_of_last(abandoned: Sequence[AbandonedJob], candidates: Sequence[Candidate]) -> int:
-    return sum(each.candidate == len(candidates) - 1 for each in abandoned)
+    return sum(job.candidate == len(candidates) - 1 for job in abandoned)
 
 
 def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, attempt: str) -> RunRecord:

@@ -63,7 +63,7 @@ def planned_copy(recorded: RecordedFiles, bucket: str, prefix: str) -> ModelCopy
         )
         for file in (*recorded.files, *recorded.documents)
     )
-    too_long = next((each for each in files if not is_object_name(each.name)), None)
+    too_long = next((file_copy for file_copy in files if not is_object_name(file_copy.name)), None)
     if too_long is not None:
         return NotCopied(reason=f"the name of {too_long.source_text} is too long for a copy")
     return ModelCopy(uri=object_uri(bucket, prefix + single), files=files)

@@ -86,7 +86,7 @@ def _document(champion: Champion | None, challenger: Challenger, now: datetime) 
 
 def reign_of(champion: Champion, run_id: str) -> Reign | None:
     """The reign that the run's promotion began."""
-    found = (each for each in champion.history if each.run_id == run_id and each.cause is Cause.PROMOTION)
+    found = (reign for reign in champion.history if reign.run_id == run_id and reign.cause is Cause.PROMOTION)
     return next(found, None)
 
 
@@ -102,13 +102,15 @@ def verdict_on(champion: Champion, run_id: str) -> ChampionVerdict | None:
 
     It follows from the document alone, so a repeated challenge finds the same verdict, even after later changes.
     """
-    verdict = next((each for each in champion.considered if each.run_id == run_id), None)
+    verdict = next((judged for judged in champion.considered if judged.run_id == run_id), None)
     reign = reign_of(champion, run_id)
     if reign is not None:
-        before = next((each for each in champion.history if each.number == reign.number - 1), None)
+        before = next((earlier for earlier in champion.history if earlier.number == reign.number - 1), None)
         reason = verdict.reason if verdict else f"{reign.contest.metric} {reign.value:g}"
     elif verdict is not None:
-        before = next((each for each in reversed(champion.history) if each.since <= verdict.at), None)
+        before = next(
+            (earlier for earlier in reversed(champion.history) if earlier.since <= verdict.at), None
+        )
         reason = verdict.reason
     else:
         return None

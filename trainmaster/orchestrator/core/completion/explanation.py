@@ -200,14 +200,16 @@ def _first(endings: Sequence[_Ending], *, named: str | None, killed: bool) -> _E
 
     A killed replica writes no error, but its peers do: then the replica that the service names is the first.
     """
-    own = next((each for each in endings if each.replica == named), None)
-    causes = [each for each in endings if each.is_cause]
+    own = next((ending for ending in endings if ending.replica == named), None)
+    causes = [ending for ending in endings if ending.is_cause]
     if causes and not killed:
         last = own if own in causes else max(causes, key=_order)
-        return min((each for each in causes if each.at >= last.at - OF_ONE_END), key=_order)
+        return min((ending for ending in causes if ending.at >= last.at - OF_ONE_END), key=_order)
     if named is not None:
         return own
-    return min((each for each in endings if each.error and each.error.is_certain), key=_order, default=None)
+    return min(
+        (ending for ending in endings if ending.error and ending.error.is_certain), key=_order, default=None
+    )
 
 
 def _order(ending: _Ending) -> tuple[datetime, str]:

@@ -122,7 +122,9 @@ def error_found(lines: Sequence[str]) -> ErrorFound | None:
     text = without_ignored("\n".join((*lines, "")))
     raised, mentioned = _last_exception(text), _last_mentioned(text)
     if raised:
-        index = next((at for at in range(max(begin, 0), len(lines)) if lines[at] == raised), len(lines) - 1)
+        index = next(
+            (number for number in range(max(begin, 0), len(lines)) if lines[number] == raised), len(lines) - 1
+        )
         return _error_at(lines, raised, begin=begin, index=index, is_certain=True)
     if mentioned:
         index = len(lines) - 1 - list(reversed(lines)).index(mentioned)

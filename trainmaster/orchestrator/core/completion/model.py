@@ -148,7 +148,11 @@ def find_first_model(
     for number, directory in enumerate(directories):
         if directory.holds_model:
             found = find_model(directory, export_schema, measured)
-            missed = tuple(f"{_contents(each)}: no model" for each in directories[:number] if each.is_named)
+            missed = tuple(
+                f"{_contents(looked_at)}: no model"
+                for looked_at in directories[:number]
+                if looked_at.is_named
+            )
             return replace(found, problems=(*missed, *found.problems))
     looked = "; ".join(map(_contents, directories))
     is_new = suggested_uri not in {directory.uri.rstrip("/") for directory in directories}
@@ -246,10 +250,10 @@ def _contents(directory: ModelDirectory) -> str:
         if there
     ]
     others += [plain(file.path) for file in directory.files if file.path and not file.path.endswith("/")]
-    seen = [f"only {listed(dict.fromkeys(others), SHOWN_FILES)}"] if others else []
-    seen += [_older(directory)] if directory.older else []
-    seen += [f"more than {MAX_FILES} files; only the first were examined"] if directory.has_more else []
-    return f"{directory.uri} holds {' and '.join(seen) or 'nothing'}"
+    parts = [f"only {listed(dict.fromkeys(others), SHOWN_FILES)}"] if others else []
+    parts += [_older(directory)] if directory.older else []
+    parts += [f"more than {MAX_FILES} files; only the first were examined"] if directory.has_more else []
+    return f"{directory.uri} holds {' and '.join(parts) or 'nothing'}"
 
 
 def _older(directory: ModelDirectory) -> str:

@@ -48,7 +48,7 @@ class ReplicaExit:
 
 def parse_exit(words: str) -> ReplicaExit | None:
     """The exit that the service's words report; None if they give another reason or none."""
-    found = _EXITED.search(words)
-    if found is None:
+    match = _EXITED.search(words)
+    if match is None:
         return None
-    return ReplicaExit(replica=found[1], status=int(found[3]), out_of_memory=found[2] is not None)
+    return ReplicaExit(replica=match[1], status=int(match[3]), out_of_memory=match[2] is not None)

@@ -56,14 +56,14 @@ def with_outcomes(
         for name, error in failed.items()
         if name not in names
     }
-    left = {name: each for name, each in {**before, **again}.items() if name not in names}
+    left = {name: step for name, step in {**before, **again}.items() if name not in names}
     ended = replace(
         completion,
         steps_done=names,
         steps_failed=left or None,
         champion=verdict or completion.champion,
     )
-    problems = (_problem(name, each) for name, each in again.items() if each.next_at is None)
+    problems = (_problem(name, step) for name, step in again.items() if step.next_at is None)
     return replace(record, completion=ended, problems=(*record.problems, *problems))
 
 

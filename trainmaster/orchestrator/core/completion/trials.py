@@ -46,14 +46,18 @@ def measurement_of(trial: Trial, tuning: Tuning) -> Measured | None:
     if trial.final is not None and trial.final.metrics:
         return trial.final
     metric = tuning.metrics[0]
-    measured = [each for each in trial.measurements if math.isfinite(each.metrics.get(metric.id, math.nan))]
+    measured = [
+        measurement
+        for measurement in trial.measurements
+        if math.isfinite(measurement.metrics.get(metric.id, math.nan))
+    ]
     if not measured:
         return trial.final
     match tuning.measurement:
         case Measurement.LAST:
             return measured[-1]
         case Measurement.BEST:
-            return max(measured, key=lambda each: _gain(each.metrics[metric.id], metric.goal))
+            return max(measured, key=lambda measurement: _gain(measurement.metrics[metric.id], metric.goal))
 
 
 def best_trial(trials: Sequence[Trial], tuning: Tuning) -> BestTrial | None:
@@ -87,9 +91,13 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
     metric = tuning.metrics[0].id
     if not trials:
         return "the study has no trials, so there is no best trial"
-    reported = sorted({name for trial in trials for each in _all(trial) for name in each.metrics})
+    reported = sorted(
+        {name for trial in trials for measurement in _all(trial) for name in measurement.metrics}
+    )
     diverged = metric in reported and not any(
-        math.isfinite(each.metrics.get(metric, math.nan)) for trial in trials for each in _all(trial)
+        math.isfinite(measurement.metrics.get(metric, math.nan))
+        for trial in trials
+        for measurement in _all(trial)
     )
     if diverged:
         return f"no trial is best: the metric {metric!r} was never a number: every trial diverged"

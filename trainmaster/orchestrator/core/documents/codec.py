@@ -310,6 +310,6 @@ def _entries(after: list[Any], before: list[Any], raw: list[Any]) -> list[Any]:
     extended = [(known, part) for known, part in extended if known != part]
     entries: list[Any] = []
     for entry in after:
-        at = next((at for at, (known, _) in enumerate(extended) if known == entry), None)
-        entries.append(entry if at is None else with_unknown(entry, *extended.pop(at)))
+        place = next((place for place, (known, _) in enumerate(extended) if known == entry), None)
+        entries.append(entry if place is None else with_unknown(entry, *extended.pop(place)))
     return entries

@@ -201,7 +201,7 @@ class Suggestions:
         self._left -= len(known)
         if self._left < 0:
             return ""
-        comparable = [each for each in known if 2 * min(len(word), len(each)) >= LIKENESS * len(word + each)]
+        comparable = [name for name in known if 2 * min(len(word), len(name)) >= LIKENESS * len(word + name)]
         self._left -= len(word) * sum(map(len, comparable))
         close = difflib.get_close_matches(word, comparable, n=1, cutoff=LIKENESS) if self._left >= 0 else []
         return close[0] if close else ""

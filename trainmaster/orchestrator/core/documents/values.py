@@ -75,13 +75,13 @@ def _iter_values(value: object) -> Iterator[object]:
     """The value and everything in it, keys included, in no particular order; it does not recurse."""
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        yield each
-        if isinstance(each, dict):
-            waiting += each
-            waiting += each.values()
-        elif isinstance(each, list | tuple):
-            waiting += each
+        part = waiting.pop()
+        yield part
+        if isinstance(part, dict):
+            waiting += part
+            waiting += part.values()
+        elif isinstance(part, list | tuple):
+            waiting += part
 
 
 MAX_DEPTH = 32

@@ -41,7 +41,7 @@ def teams_problem(teams: Mapping[str, Team], *, needs_teams: bool, project: str)
 
     `needs_teams`: a limit is per team. `project` is the deployment's; empty if it is not known.
     """
-    topics = [each.requests_topic for each in teams.values() if each.requests_topic is not None]
+    topics = [team.requests_topic for team in teams.values() if team.requests_topic is not None]
     twice = sorted({topic for topic in topics if topics.count(topic) > 1})
     if twice:
         return f"teams: {listed(twice)} is the requests_topic of more than one team"
@@ -65,14 +65,14 @@ _REFERENCE = re.compile(
 
 def repository(image: str) -> str:
     """The image without tag and digest; a port in the host stays. Empty if the text does not refer to an image."""
-    found = _REFERENCE.fullmatch(image)
-    return found["name"] if found is not None else ""
+    match = _REFERENCE.fullmatch(image)
+    return match["name"] if match is not None else ""
 
 
 def has_digest(image: str) -> bool:
     """Whether the image is named by its digest, so that no push can replace it."""
-    found = _REFERENCE.fullmatch(image)
-    return found is not None and found["digest"] is not None
+    match = _REFERENCE.fullmatch(image)
+    return match is not None and match["digest"] is not None
 
 
 GLOB_MAX_CHARS = 4096

@@ -122,7 +122,7 @@ class Fields:
     def refuse_choice(self, name: str, among: Collection[str | int]) -> None:
         """Add a fault of a value that is not allowed, with the nearest allowed one as its repair."""
         value = self.get(name)
-        words = [each for each in among if isinstance(each, str)]
+        words = [word for word in among if isinstance(word, str)]
         repair = nearest(value, words, self.translation.suggestions) if isinstance(value, str) else ""
         self.refuse(name, "not an allowed value", value=value, among=among, repair=repair)
 

@@ -126,15 +126,15 @@ def _written_out(
         gpu, path = text_at(cluster, role, GPU), (*here, role)
         if gpu is None:
             continue
-        found = _machine_of(cluster[role], gpu, machines, path)
-        if isinstance(found, Fault):
-            notes.faults.append(found)
-            if found.path == json_path((*path, "machine")):
+        chosen = _machine_of(cluster[role], gpu, machines, path)
+        if isinstance(chosen, Fault):
+            notes.faults.append(chosen)
+            if chosen.path == json_path((*path, "machine")):
                 # Alone, a fallback's machine would also contradict the accelerator that the request has.
                 written[role] = {key: value for key, value in cluster[role].items() if key != "machine"}
             continue
         rest = {key: value for key, value in cluster[role].items() if key != GPU}
-        written[role] = {**rest, "machine": found.machine, "accelerator": dict(vars(found.accelerator))}
+        written[role] = {**rest, "machine": chosen.machine, "accelerator": dict(vars(chosen.accelerator))}
         for key, *part in _WRITTEN_OUT:
             if key not in rest:
                 notes.place((*path, key, *part), (*path, GPU))
@@ -144,18 +144,18 @@ def _written_out(
 def _machine_of(
     role: Mapping[str, Any], gpu: str, machines: Sequence[Machines], path: Path
 ) -> GpuMachine | Fault:
-    found = choose_machine(gpu, machines, machine=text_at(role, "machine"), at=(*path, GPU))
+    chosen = choose_machine(gpu, machines, machine=text_at(role, "machine"), at=(*path, GPU))
     if (
-        isinstance(found, Fault)
+        isinstance(chosen, Fault)
         or "accelerator" not in role
-        or role["accelerator"] == vars(found.accelerator)
+        or role["accelerator"] == vars(chosen.accelerator)
     ):
-        return found
+        return chosen
     return Fault(
         at=(*path, "accelerator"),
         problem=f"it contradicts gpu: {gpu}",
         value=role["accelerator"],
-        allowed=f"type {found.accelerator.type} and count {found.accelerator.count}",
+        allowed=f"type {chosen.accelerator.type} and count {chosen.accelerator.count}",
         repair="remove accelerator or gpu",
     )
 

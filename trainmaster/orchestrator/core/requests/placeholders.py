@@ -34,8 +34,8 @@ _BY_LITERAL = f"write {LITERAL} for a literal ${{, for example in a shell comman
 def filled(text: str, **values: str) -> str:
     """The text with these placeholders filled and every `$${` written as `${`; other placeholders stay."""
 
-    def of(found: re.Match[str]) -> str:
-        return "${" if found["literal"] else values.get(found["inside"], found[0])
+    def of(match: re.Match[str]) -> str:
+        return "${" if match["literal"] else values.get(match["inside"], match[0])
 
     return PLACEHOLDER.sub(of, text)
 
@@ -57,14 +57,14 @@ def request_with_deployment(document: object, names: Mapping[str, str]) -> objec
 
 def without_deployment(text: str) -> str:
     """The text that `request_with_deployment` gives back as it was."""
-    return _DEPLOYMENT.sub(lambda found: f"{found['literal']}{LITERAL}{found['name']}}}", text)
+    return _DEPLOYMENT.sub(lambda match: f"{match['literal']}{LITERAL}{match['name']}}}", text)
 
 
 def _with_values(text: str, names: Mapping[str, str], *, unescape: bool = False) -> str:
-    def of(found: re.Match[str]) -> str:
-        if found["literal"]:
-            return found[0].removeprefix("$") if unescape else found[0]
-        return names.get(found["name"], found[0])
+    def of(match: re.Match[str]) -> str:
+        if match["literal"]:
+            return match[0].removeprefix("$") if unescape else match[0]
+        return names.get(match["name"], match[0])
 
     return _DEPLOYMENT.sub(of, text)
 
@@ -85,13 +85,13 @@ def with_strings(document: object, change: Callable[[str, Path], str], path: Pat
 def literal(value: object) -> object:
     """The text, or list of texts, in which `filled` finds no placeholder and which it gives back as it was."""
     if isinstance(value, list):
-        return [literal(each) for each in value]
+        return [literal(part) for part in value]
     return value.replace("${", LITERAL) if isinstance(value, str) else value
 
 
 def find_names(text: str) -> frozenset[str]:
     """The names of the text's placeholders."""
-    return frozenset(found["inside"] for found in PLACEHOLDER.finditer(text) if found["end"])
+    return frozenset(match["inside"] for match in PLACEHOLDER.finditer(text) if match["end"])
 
 
 def holds_placeholders(path: Path) -> bool:
@@ -146,14 +146,14 @@ def _faults(
     at: Path, text: str, allowed: tuple[str, ...], draft: Draft, suggestions: Suggestions
 ) -> Iterator[Fault]:
     """The faults of a text in which the placeholders `allowed` have a value."""
-    for found in PLACEHOLDER.finditer(text):
-        if found["literal"] or (found["end"] and found["inside"] in allowed):
+    for match in PLACEHOLDER.finditer(text):
+        if match["literal"] or (match["end"] and match["inside"] in allowed):
             continue
-        problem, repair = _unknown(found["inside"], draft, suggestions)
-        if not found["end"]:
+        problem, repair = _unknown(match["inside"], draft, suggestions)
+        if not match["end"]:
             problem, repair = "the placeholder is not closed", f"close it, or {_BY_LITERAL}"
         among = [f"${{{name}}}" for name in (*allowed, *DEPLOYMENT)]
-        yield Fault(at=at, problem=problem, value=found[0], among=among, repair=repair)
+        yield Fault(at=at, problem=problem, value=match[0], among=among, repair=repair)
 
 
 def _unknown(name: str, draft: Draft, suggestions: Suggestions) -> tuple[str, str]:

@@ -124,16 +124,16 @@ def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
     for condition in rule.conditions:
         match condition:
             case NewData():
-                at = _data_due(condition, counters.get(condition.pattern), facts.now)
+                since = _data_due(condition, counters.get(condition.pattern), facts.now)
             case Schedule():
                 named = condition.last_due(facts.now)
-                at = named if named is not None and named > state.scheduled_until else None
+                since = named if named is not None and named > state.scheduled_until else None
             case Age():
-                at = _age_due(condition, state, facts)
+                since = _age_due(condition, state, facts)
             case _:
-                at = None
-        if at is not None:
-            event_id = f"{condition.kind}/{encoded_time(at)}"
+                since = None
+        if since is not None:
+            event_id = f"{condition.kind}/{encoded_time(since)}"
             yield DueFiring(condition=condition.kind, event_id=event_id, at=facts.now)
 
 
@@ -193,7 +193,7 @@ def limits_end(
 
     `fired_at`: the firings of the last 24 hours, oldest first.
     """
-    recent = [at for at in fired_at if at > now - DAY]
+    recent = [moment for moment in fired_at if moment > now - DAY]
     ends = [fired_last_at + rule.cooldown] if fired_last_at is not None else []
     if len(recent) >= rule.max_per_day:
         ends.append(recent[-rule.max_per_day] + DAY)
@@ -205,7 +205,7 @@ def _is_going(state: RuleState, facts: Facts) -> bool:
 
 
 def _fired_since(state: RuleState, moment: datetime) -> int:
-    return sum(1 for at in state.fired_at if at > moment)
+    return sum(1 for fired_at in state.fired_at if fired_at > moment)
 
 
 def _hold_back(

@@ -77,12 +77,12 @@ def _iter_placeholders(document: object) -> Iterator[PlaceholderAt]:
     """Every placeholder in values and keys, except the run's placeholders."""
     is_later = _filled_later(document)
     for path, text, in_key in _texts(document, ()):
-        for found in PLACEHOLDER.finditer(text):
-            placeholder = _placeholder(found)
+        for match in PLACEHOLDER.finditer(text):
+            placeholder = _placeholder(match)
             is_the_runs = placeholder.name in (RUN_ID, TRIAL) and is_later(path)
-            if found["literal"] is None and (in_key or not is_the_runs):
+            if match["literal"] is None and (in_key or not is_the_runs):
                 yield PlaceholderAt(
-                    path=path, placeholder=placeholder, closed=bool(found["end"]), in_key=in_key
+                    path=path, placeholder=placeholder, closed=bool(match["end"]), in_key=in_key
                 )
 
 
@@ -115,8 +115,8 @@ def find_placeholders(document: object) -> tuple[Placeholder, ...]:
     return tuple(dict.fromkeys(found.placeholder for found in placeholders_at(document)))
 
 
-def _placeholder(found: re.Match[str]) -> Placeholder:
-    name, default_mark, default = (found["inside"] or "").partition(":-")
+def _placeholder(match: re.Match[str]) -> Placeholder:
+    name, default_mark, default = (match["inside"] or "").partition(":-")
     return Placeholder(name=name, default=default if default_mark else None)
 
 
@@ -128,12 +128,12 @@ def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
     return list(islice((fault for fault in faults if fault is not None), MAX_COLLECTED))
 
 
-def _fault(found: PlaceholderAt, possible: Sequence[str], suggestions: Suggestions) -> Fault | None:
-    path, placeholder = found.path, found.placeholder
-    if found.in_key:
+def _fault(placed: PlaceholderAt, possible: Sequence[str], suggestions: Suggestions) -> Fault | None:
+    path, placeholder = placed.path, placed.placeholder
+    if placed.in_key:
         problem = "placeholders are allowed in values, not in keys"
         return Fault(at=path, problem=problem, value=path[-1], is_key=True)
-    if not found.closed:
+    if not placed.closed:
         repair = "close it, or write $${ for a literal ${"
         return Fault(
             at=path, problem="the placeholder is not closed", value=str(placeholder)[:-1], repair=repair

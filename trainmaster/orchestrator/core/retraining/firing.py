@@ -89,7 +89,7 @@ def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
         number=firing.number,
         firing=firing,
         queued=None,
-        fired_at=(*(at for at in state.fired_at if at > now - DAY), now),
+        fired_at=(*(moment for moment in state.fired_at if moment > now - DAY), now),
         fired_last_at=now,
         data=(),
         arrived=None,

@@ -173,8 +173,8 @@ def _faults_when_filled(
     """The faults of the filled request, its price included."""
     rules = around.requirements.requests
     checked = checked_request(Document(value=document, spelled=spelled), rules, work=around.work)
-    found = priced(checked, rules.policy, around.requirements.prices)
-    return found.faults if isinstance(found, Refused) else ()
+    outcome = priced(checked, rules.policy, around.requirements.prices)
+    return outcome.faults if isinstance(outcome, Refused) else ()
 
 
 def made_by(request: Mapping[str, Any]) -> RunOutputs | None:

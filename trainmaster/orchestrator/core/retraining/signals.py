@@ -98,20 +98,20 @@ def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
 
 
 def _push_signal(message: PubsubMessage, tag: str, digest: object) -> Signal:
-    found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
-    if found is None:
+    match = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
+    if match is None:
         raise _malformed_message(
             message, f"gives no digest of {tag!r} but {digest!r}; expected HOST/…/IMAGE@sha256:…"
         )
-    name = tag.removeprefix(f"{found['repository']}:")
-    if repository(tag) != found["repository"] or not _TAG.fullmatch(name):
-        raise _malformed_message(message, f"has the tag {tag!r}, which is none of {found['repository']!r}")
+    name = tag.removeprefix(f"{match['repository']}:")
+    if repository(tag) != match["repository"] or not _TAG.fullmatch(name):
+        raise _malformed_message(message, f"has the tag {tag!r}, which is none of {match['repository']!r}")
     return Signal(
         kind=ConditionKind.NEW_IMAGE,
         id=f"image/{message.message_id}",
         at=message.publish_time,
-        facts={"repository": found["repository"], "tag": name, "digest": found["digest"]},
-        values={"image.uri": found[0], "image.digest": found["digest"], "image.tag": name},
+        facts={"repository": match["repository"], "tag": name, "digest": match["digest"]},
+        values={"image.uri": match[0], "image.digest": match["digest"], "image.tag": name},
     )
 
 

@@ -69,7 +69,7 @@ def live_lease(record: RunRecord, now: datetime) -> Lease | None:
 
 def gave_up(record: RunRecord, job_name: str) -> bool:
     """Whether the job belonged to the run and found no capacity before it ran."""
-    return any(same_job(each.job, job_name) for each in record.submission.abandoned_jobs)
+    return any(same_job(abandoned.job, job_name) for abandoned in record.submission.abandoned_jobs)
 
 
 def found_second(record: RunRecord, job_name: str) -> bool:

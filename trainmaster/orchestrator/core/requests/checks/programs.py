@@ -89,8 +89,8 @@ _REPAIR = (
 
 def container_of(image: str) -> Container | None:
     """The row of the list that has the image; None for any other image."""
-    found = _IMAGE.fullmatch(image)
-    rows = (row for row in CONTAINERS if found and re.fullmatch(row.names, found["name"]))
+    match = _IMAGE.fullmatch(image)
+    rows = (row for row in CONTAINERS if match and re.fullmatch(row.names, match["name"]))
     return next(rows, None)
 
 
@@ -264,10 +264,10 @@ def strategy_faults(draft: Draft, *, reduces: bool) -> Iterator[Fault]:
     faults: dict[str, Fault] = {}
     for runs in map(draft.running.__getitem__, draft.roles):
         row = draft.flags_of(runs)
-        found = find_strategy(runs.args) if row is not None and row.runs_trainer else None
-        if found is None:
+        asked = find_strategy(runs.args) if row is not None and row.runs_trainer else None
+        if asked is None:
             continue
-        index, strategy = found
+        index, strategy = asked
         problem, repair = _contradiction(strategy, roles, servers=servers)
         if problem:
             among = None if strategy in STRATEGIES else STRATEGIES
@@ -279,7 +279,7 @@ def strategy_faults(draft: Draft, *, reduces: bool) -> Iterator[Fault]:
 
 def find_strategy(args: Sequence[object]) -> tuple[int, str] | None:
     """The strategy that the arguments ask for, and which of them does; the last one counts."""
-    found = None
+    last = None
     for index, word in enumerate(args):
         if not isinstance(word, str):
             continue
@@ -288,10 +288,10 @@ def find_strategy(args: Sequence[object]) -> tuple[int, str] | None:
             continue
         after = args[index + 1] if index + 1 < len(args) else None
         if equals:
-            found = (index, value)
+            last = (index, value)
         else:
-            found = (index, after if isinstance(after, str) and not after.startswith("--") else "")
-    return found
+            last = (index, after if isinstance(after, str) and not after.startswith("--") else "")
+    return last
 
 
 def _contradiction(strategy: str, roles: set[str], *, servers: bool) -> tuple[str, str]:

@@ -98,7 +98,7 @@ def secret_lines(read: Document, names: Sequence[str]) -> frozenset[int]:
             spans += _span_of(mention, text, names)
     starts = line_starts(text, as_json=read.as_json)
     lines = (range(bisect_right(starts, start), bisect_right(starts, end) + 1) for start, end in spans)
-    return frozenset(line for each in lines for line in each)
+    return frozenset(line for numbers in lines for line in numbers)
 
 
 def _span_of(mention: re.Match[str], text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:

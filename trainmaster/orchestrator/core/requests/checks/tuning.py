@@ -71,7 +71,7 @@ def iter_parameters(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, M
 def _flags_given(draft: Draft) -> Mapping[str, str]:
     """The flags that any replica is given already, and the path of the arguments that have them."""
     given = [draft.running[role] for role in draft.roles or ("chief",)]
-    return {flag: json_path(each.args_at) for each in reversed(given) for flag in flags_of(each.args)}
+    return {flag: json_path(runs.args_at) for runs in reversed(given) for flag in flags_of(runs.args)}
 
 
 def flags_of(args: Sequence[object]) -> frozenset[str]:
@@ -100,19 +100,19 @@ def _counts(tuning: Mapping[str, object]) -> Iterator[Fault]:
 
 def _metrics(tuning: Mapping[str, object]) -> Iterator[Fault]:
     metrics = [mapping_at(metric) for metric in list_at(tuning, "metrics")]
-    seen: set[str] = set()
+    ids: set[str] = set()
     for number, metric in enumerate(metrics):
         name = metric.get("id")
-        if isinstance(name, str) and name in seen:
+        if isinstance(name, str) and name in ids:
             path = (*HERE, "metrics", number, "id")
             yield Fault(at=path, problem="duplicate metric", value=name)
         elif isinstance(name, str):
-            seen.add(name)
+            ids.add(name)
     if metrics and all("safety" in metric for metric in metrics):
         yield Fault(
             at=(*HERE, "metrics"),
             problem="every metric is a safety metric, so there is nothing to optimize",
-            found=listed(seen),
+            found=listed(ids),
             repair="add the metric to optimize first, without safety",
         )
 
@@ -182,13 +182,13 @@ def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
 def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     values = list_at(parameter, "values")
     is_discrete = parameter["type"] == "discrete"
-    seen: set[object] = set()
+    earlier: set[object] = set()
     for number, value in enumerate(values):
         here = (*path, "values", number)
         now, before = _number(value), _number(values[number - 1]) if number else None
         if not isinstance(value, str | int | float):
             continue  # the schema reports it
-        if value in seen:
+        if value in earlier:
             yield Fault(at=here, problem=TWICE, value=value, repair="keep one")
         elif is_discrete and now is not None and before is not None and now - before < DISCRETE_APART:
             yield Fault(
@@ -197,7 +197,7 @@ def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
                 found=f"{shown(value)} after {shown(before)}",
                 repair="sort the values",
             )
-        seen.add(value)
+        earlier.add(value)
 
 
 def _scale(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -250,10 +250,10 @@ def _values_taken(parameter: Mapping[str, object]) -> _Taken:
     (low, high), values = _bounds(parameter), list_at(parameter, "values")
     is_listed = parameter.get("type") in LISTS
     return _Taken(
-        listed=frozenset(each for each in values if isinstance(each, str | int | float))
+        listed=frozenset(value for value in values if isinstance(value, str | int | float))
         if is_listed
         else None,
-        words=[each for each in values if isinstance(each, str)],
+        words=[value for value in values if isinstance(value, str)],
         low=low,
         high=high,
         allowed=listed(values)
@@ -265,16 +265,16 @@ def _values_taken(parameter: Mapping[str, object]) -> _Taken:
 def _when_faults(
     path: Path, when: Sequence[object], taken: _Taken, suggestions: Suggestions
 ) -> Iterator[Fault]:
-    seen: set[object] = set()
+    earlier: set[object] = set()
     for place, value in enumerate(when):
         if not taken.holds(value):
             problem = "the parent parameter never takes this value"
             repair = nearest(value, taken.words, suggestions) if isinstance(value, str) else ""
             yield Fault(at=(*path, place), problem=problem, value=value, allowed=taken.allowed, repair=repair)
-        elif value in seen:
+        elif value in earlier:
             yield Fault(at=(*path, place), problem=TWICE, value=value)
         else:
-            seen.add(value)
+            earlier.add(value)
 
 
 def _given_twice(path: Path, conditions: Sequence[object]) -> Iterator[Fault]:
@@ -284,7 +284,7 @@ def _given_twice(path: Path, conditions: Sequence[object]) -> Iterator[Fault]:
         for name in mapping_at(condition, "parameters"):
             named.setdefault(name, []).append(number)
     when: list[set[object]] = [
-        {each for each in list_at(condition, "when") if isinstance(each, str | int | float)}
+        {value for value in list_at(condition, "when") if isinstance(value, str | int | float)}
         for condition in conditions
     ]
     # Each group once: thousands of names may stand under the same conditions.

@@ -152,8 +152,8 @@ def _write_replica_environment(environments: list[Variable], cluster: OwnDocumen
         return
     path, value = environments[0]
     cluster.put("replica_environment", value, path)
-    values = [each for _, each in environments]
-    if len(values) != len(cluster.content.keys() & set(ROLES)) or any(each != value for each in values):
+    values = [other for _, other in environments]
+    if len(values) != len(cluster.content.keys() & set(ROLES)) or any(other != value for other in values):
         cluster.translation.refuse(
             path,
             "all replicas of a job share one environment",

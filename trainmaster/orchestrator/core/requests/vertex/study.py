@@ -62,7 +62,7 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
     counts = {"parallelTrialCount": "parallel_trials", "maxFailedTrialCount": "max_failed_trials"}
     copy_keys(job, tuning, counts, Fields.number)
     study = job.fields("studySpec")
-    tuning.put("metrics", [_metric(each, tuning) for each in study.items("metrics")], study.at("metrics"))
+    tuning.put("metrics", [_metric(metric, tuning) for metric in study.items("metrics")], study.at("metrics"))
     parameters = tuning.inner("parameters", study.at("parameters"))
     for parameter in study.items("parameters"):
         _write_parameter(parameter, parameters)
@@ -113,7 +113,7 @@ def _write_parameter(spec: Fields, parameters: OwnDocument) -> None:
         own.put("type", _TYPES[kind], spec.at(kind))
         _write_values(spec.fields(kind), own)
     own.put("scale", spec.word("scaleType", inverse(SCALES), SCALE_NUMBERS), spec.at("scaleType"))
-    conditions = [_condition(each, own) for each in spec.items("conditionalParameterSpecs")]
+    conditions = [_condition(condition, own) for condition in spec.items("conditionalParameterSpecs")]
     if conditions:
         own.content["conditional"] = conditions
 

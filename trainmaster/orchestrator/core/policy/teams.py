@@ -59,7 +59,7 @@ def team_fault(policy: Policy | None, team: str | None, found: str) -> Fault | N
             path="$", problem=problem, value=found, repair="drop it again outside of a team's folder"
         )
     folders = [f"{prefix}{name}/" for name in teams for prefix in (REQUESTS_PREFIX, RULES_PREFIX)]
-    topics = [team.requests_topic for team in teams.values() if team.requests_topic is not None]
+    topics = [row.requests_topic for row in teams.values() if row.requests_topic is not None]
     return Fault(
         path="$",
         problem=NO_TEAM_PROBLEM,

@@ -43,7 +43,7 @@ _TAG = "tag:yaml.org,2002:"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _TO_LINE_END = 10**6
-"""The length of a value of several lines on its first one; `quoted` cuts it."""
+"""The length of a value of several lines on its first one; `with_quoted_line` cuts it."""
 MAX_DIRECTIVES = 100
 """Lines that may be directives, which requests do not need: libyaml compares each %TAG with all before it."""
 _DIRECTIVE = re.compile("^%", re.MULTILINE)

@@ -26,14 +26,14 @@ from bench.cli import fill  # noqa: E402
 from bench.stack_start import console_of  # noqa: E402
 from tests.e2e.project import Project, request, running_project  # noqa: E402
 from trainmaster.web.pages import SUBJECTS  # noqa: E402
-from trainmaster.web.source import Age  # noqa: E402
+from trainmaster.web.source import AnswerAge  # noqa: E402
 
 PAGE_S, PAGING_S = 0.5, 0.3
 SEEN_S = 1.5
 MEMORY_MIB = 160
 PROJECT = "bench-console"
 PAGING = "/runs?before="
-PAUSE_S = 1.2 * Age.SLOW.value[0]
+PAUSE_S = 1.2 * AnswerAge.SLOW.value[0]
 """Between two rounds, so that pages are read again, but for what the console keeps longer than that."""
 
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.tuning_search import Json, body_of, discrete, double, under
 from trainstack.tuning.space import space_of
-from trainstack.tuning.suggest import Algorithm, Suggestions
+from trainstack.tuning.suggest import Algorithm, TrialSuggestions
 from trainstack.tuning.tuning_job import TuningJob
 
 TRIALS, PENDING, LIMIT_MS = 1000, 4, 50
@@ -41,7 +41,7 @@ def suggestions_ms() -> list[float]:
     """Processor milliseconds of each suggestion of a study."""
     body = body_of(PARAMETERS, "ALGORITHM_UNSPECIFIED", trials=TRIALS, at_once=PENDING)
     job = TuningJob.parse(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
-    search = Suggestions(
+    search = TrialSuggestions(
         space_of(job.message.study_spec), algorithm=Algorithm.BAYESIAN, maximize=job.maximize, seed=1
     )
     times: list[float] = []

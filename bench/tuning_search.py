@@ -20,7 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from trainstack.tuning.space import space_of
-from trainstack.tuning.suggest import Algorithm, Suggestions
+from trainstack.tuning.suggest import Algorithm, TrialSuggestions
 from trainstack.tuning.trial import Value
 from trainstack.tuning.tuning_job import TuningJob
 
@@ -140,7 +140,7 @@ def best(parameters: Sequence[Json], function: Callable[[Point], float], algorit
     body = body_of(parameters, algorithm, trials=TRIALS, at_once=AT_ONCE)
     job = TuningJob.parse(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
     study = job.message.study_spec
-    search = Suggestions(
+    search = TrialSuggestions(
         space_of(study), algorithm=Algorithm(study.algorithm), maximize=job.maximize, seed=seed
     )
     values: list[float] = []

@@ -43,7 +43,7 @@ class CannotPinError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Image:
+class RegistryImage:
     """Where an image is: `repository` and `tag` on the registry `host`, perhaps with a port."""
 
     host: str
@@ -57,13 +57,13 @@ class Image:
         return f"{'http' if is_here else 'https'}://{self.host}"
 
 
-def image_from(name: str) -> Image:
+def image_from(name: str) -> RegistryImage:
     """The place of `name:tag`, by Docker's rules: a name without a host is on Docker Hub."""
     path, _, tag = name.rpartition(":")
     host, slash, repository = path.partition("/")
     if slash and ("." in host or ":" in host or host == "localhost"):
-        return Image(host=host, repository=repository, tag=tag)
-    return Image(host=_DOCKER_HUB, repository=path if slash else f"library/{path}", tag=tag)
+        return RegistryImage(host=host, repository=repository, tag=tag)
+    return RegistryImage(host=_DOCKER_HUB, repository=path if slash else f"library/{path}", tag=tag)
 
 
 def pin_images(root: Path, images: Mapping[str, tuple[str, ...]] = IMAGES) -> None:
@@ -119,7 +119,7 @@ def digest_of(name: str) -> str:
     return digest
 
 
-def _manifest_of(image: Image) -> tuple[bytes, str | None]:
+def _manifest_of(image: RegistryImage) -> tuple[bytes, str | None]:
     """The image's manifest as it was sent, and its digest as the registry states it."""
     url = f"{image.registry}/v2/{image.repository}/manifests/{image.tag}"
     headers = {"Accept": ", ".join(_MANIFESTS)}
@@ -130,7 +130,7 @@ def _manifest_of(image: Image) -> tuple[bytes, str | None]:
     return _content_of(answer, _MANIFEST_MAX_BYTES), answer.headers.get("Docker-Content-Digest")
 
 
-def _token_of(image: Image, refusal: requests.Response) -> str:
+def _token_of(image: RegistryImage, refusal: requests.Response) -> str:
     """The token that everyone may have who only pulls."""
     kind, _, challenge = refusal.headers.get("WWW-Authenticate", "").partition(" ")
     words = parse_keqv_list(parse_http_list(challenge))

@@ -82,12 +82,12 @@ Columns = Mapping[str, Mapping[str, Decimal]]
 """Name to region to price."""
 
 
-class Unusable(ValueError):
+class UnusablePrices(ValueError):
     """A catalogue is not of the expected form."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class PriceRow:
     """Prices of one source, each for the regions where it is known."""
 
     source: str
@@ -101,11 +101,11 @@ class Row:
 
 def rows_of(
     pricing: Mapping[str, Any], vms: Sequence[Mapping[str, str]], as_of: str, regions: Sequence[str]
-) -> list[Row]:
+) -> list[PriceRow]:
     """The rows of the table. `pricing` and `vms` are the catalogues, `as_of` is the day of the second.
 
     Raises:
-        Unusable: a catalogue lacks an expected key, or the machines of a series differ in their price per unit.
+        UnusablePrices: a catalogue lacks an expected key, or the machines of a series differ in their price per unit.
     """
     try:
         day = datetime.fromtimestamp(pricing["about"]["timestamp"], UTC).date().isoformat()
@@ -113,12 +113,12 @@ def rows_of(
         units = (_unit_rows(vms, as_of, regions, spot=spot) for spot in (False, True))
         return [row for pair in zip(machines, units, strict=True) for rows in pair for row in rows]
     except (KeyError, TypeError, InvalidOperation) as error:
-        raise Unusable(f"a catalogue is not of the expected form: {error!r}") from error
+        raise UnusablePrices(f"a catalogue is not of the expected form: {error!r}") from error
 
 
 def _machine_rows(
     pricing: Mapping[str, Any], as_of: str, regions: Sequence[str], *, spot: bool
-) -> Iterator[Row]:
+) -> Iterator[PriceRow]:
     """The machines without accelerators and those that come with them, both of pricing.yml."""
     instances, storage = pricing["compute"]["instance"], pricing["compute"]["storage"]
     disks = {name: _known_prices(storage[key]["cost"], "month", regions) for name, key in DISKS.items()}
@@ -131,7 +131,7 @@ def _machine_rows(
             for name in types
             if name in instances
         }
-        yield Row(
+        yield PriceRow(
             source=MACHINES_SOURCE,
             as_of=as_of,
             spot=spot,
@@ -144,7 +144,7 @@ def _machine_rows(
 
 def _unit_rows(
     vms: Sequence[Mapping[str, str]], as_of: str, regions: Sequence[str], *, spot: bool
-) -> Iterator[Row]:
+) -> Iterator[PriceRow]:
     """GPUs that are attached to machines, and TPUs, both of vms.csv: the highest price of one, of all zones and slices."""
     kinds: dict[str, dict[str, Decimal]] = {}
     for line in vms:
@@ -160,7 +160,7 @@ def _unit_rows(
         machines[CLOUD_TPU] = {
             region: Decimal(0) for name in TPU_CORES.values() for region in kinds.get(name, ())
         }
-    yield Row(
+    yield PriceRow(
         source=ACCELERATORS_SOURCE,
         as_of=as_of,
         spot=spot,
@@ -209,12 +209,12 @@ def _one_price(key: str, sizes: Mapping[str, int], priced: Columns) -> dict[str,
     return {key: price_of} if len(sizes) > 1 else {}
 
 
-def text_of(rows: Sequence[Row], regions: Sequence[str]) -> str:
+def text_of(rows: Sequence[PriceRow], regions: Sequence[str]) -> str:
     """The file."""
     return HEADER + "".join(_row_text(row, regions) for row in rows) + VERTEX_ROW
 
 
-def _row_text(row: Row, regions: Sequence[str]) -> str:
+def _row_text(row: PriceRow, regions: Sequence[str]) -> str:
     groups = {"machines": row.machines, "accelerators": row.accelerators, "disks": row.disks}
     priced = {region for group in groups.values() for prices in group.values() for region in prices}
     columns = [region for region in regions if region in priced]
@@ -258,7 +258,7 @@ def main() -> int:
         vms = list(csv.DictReader(_text_of(asked.accelerators).splitlines()))
         regions = yaml.safe_load((DEPLOY / "regions.yaml").read_text())["training"]
         sys.stdout.write(text_of(rows_of(pricing, vms, asked.accelerators_as_of, regions), regions))
-    except (Unusable, OSError, yaml.YAMLError) as error:
+    except (UnusablePrices, OSError, yaml.YAMLError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
@@ -266,7 +266,7 @@ def main() -> int:
 
 def _text_of(path: Path) -> str:
     if path.stat().st_size > MAX_BYTES:
-        raise Unusable(f"{path} has {path.stat().st_size} bytes; allowed: at most {MAX_BYTES}")
+        raise UnusablePrices(f"{path} has {path.stat().st_size} bytes; allowed: at most {MAX_BYTES}")
     return path.read_text(encoding="utf-8")
 
 

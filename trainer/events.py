@@ -18,18 +18,18 @@ def name_replica(replica: str) -> None:
     _of_every_event["replica"] = replica
 
 
-def report(event: str, message: str, *, severity: str = "INFO", **fields: object) -> None:
+def report_event(event: str, message: str, *, severity: str = "INFO", **fields: object) -> None:
     """Write one event, at once and in one piece, so that lines of several threads stay whole."""
     document = {"severity": severity, "message": message, "event": event, **_of_every_event}
-    line = json.dumps(document | finite(fields))
+    line = json.dumps(document | finite_numbers(fields))
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def finite(value: Any) -> Any:  # Any: JSON in, JSON out
+def finite_numbers(value: Any) -> Any:  # Any: JSON in, JSON out
     """`value` with numbers that JSON lacks (NaN, infinities) as null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
+        return {key: finite_numbers(item) for key, item in value.items()}
     return value

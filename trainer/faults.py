@@ -23,7 +23,7 @@ class Unusable(Exception):
 
 
 @contextmanager
-def collected(faults: list[str]) -> Iterator[None]:
+def collect_faults(faults: list[str]) -> Iterator[None]:
     """Adds the faults of an Unusable that the block raises to `faults`, so that others can be found too."""
     try:
         yield
@@ -46,7 +46,7 @@ def is_of_data(error: Exception) -> bool:
     return bool(_OF_DATA.search(str(error)))
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def suggestion_for(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?` with the known word most like `word`, or nothing when none is near."""
     matches = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f" Did you mean {matches[0]!r}?" if matches else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.checkpoints.files import has_any, remove_backups
 from trainer.evaluator.evaluations import await_evaluators
-from trainer.events import report
+from trainer.events import report_event
 from trainer.export.manifest import (
     MANIFEST_NAME,
     described_metrics,
@@ -24,9 +24,9 @@ from trainer.export.manifest import (
     remove_manifest,
     write_manifest,
 )
-from trainer.replicas.cluster import Role
+from trainer.replicas.cluster import ReplicaRole
 from trainer.replicas.ending import on_sigterm
-from trainer.training.metric_file import MetricFile, evaluated, trial_from
+from trainer.training.metric_file import MetricFile, evaluated_metrics, trial_from
 from trainer.workload import Run
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def finished_metrics(run: Run) -> dict[str, float] | None:
     cluster, outputs = run.cluster, run.outputs
     manifest = finished_export(outputs.model.path, job_of(cluster.service_variables))
     has_checkpoints = manifest is not None and has_any(outputs.checkpoints.path)
-    if manifest is None or (cluster.role is Role.EVALUATOR and has_checkpoints):
+    if manifest is None or (cluster.role is ReplicaRole.EVALUATOR and has_checkpoints):
         return None
     on_sigterm(lambda: None)  # with another exit status than 0, the job would be restarted once more
-    report(
+    report_event(
         "already_exported",
         f"An earlier attempt of this job exported its model to {outputs.model.name}: {cluster.replica} has nothing to do",
         severity="NOTICE",
@@ -66,10 +66,10 @@ def _report_trial(run: Run, manifest: Mapping[str, Any]) -> None:
         return
     step = run.settings.epochs * int(manifest["training"]["steps_per_epoch"])
     file = MetricFile(trial.metric_file, trial_id=trial.trial_id, after_step=step)
-    file.report(evaluated(metrics_of(manifest), run.settings.reported_metrics), step=step)
+    file.report(evaluated_metrics(metrics_of(manifest), run.settings.reported_metrics), step=step)
 
 
-def export(training: "Training", trained: "Trained", started: float) -> None:
+def export_model(training: "Training", trained: "Trained", started: float) -> None:
     """Export the model, and return when no other replica needs this one. `started` is of time.monotonic()."""
     from trainer.export.saved_model import save_model
 
@@ -87,7 +87,7 @@ def export(training: "Training", trained: "Trained", started: float) -> None:
                 description=_manifest_description(training, trained, time.monotonic() - started),
             )
             write_manifest(directory, manifest)
-            report(
+            report_event(
                 "model_exported",
                 f"Model exported to {outputs.model.name}",
                 severity="NOTICE",
@@ -95,7 +95,7 @@ def export(training: "Training", trained: "Trained", started: float) -> None:
                 manifest_path=f"{outputs.model.name.rstrip('/')}/{MANIFEST_NAME}",
                 metrics=trained.metrics,
             )
-    report(
+    report_event(
         "train_finished",
         f"{cluster.replica} finished",
         seconds=round(time.monotonic() - started, 1),

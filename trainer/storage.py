@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.faults import Unusable, collected
+from trainer.faults import Unusable, collect_faults
 
 SCHEME = "gs://"
 ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
@@ -19,7 +19,7 @@ VARIABLES = {"model": "AIP_MODEL_DIR", "checkpoints": "AIP_CHECKPOINT_DIR", "log
 
 
 @dataclass(frozen=True, kw_only=True)
-class Location:
+class OutputLocation:
     """A directory or file: its name as given, and its path on this machine."""
 
     name: str
@@ -36,14 +36,14 @@ class Location:
         return (self.name if self.is_shared else self.path.as_uri()).rstrip("/") + "/"
 
 
-def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
+def location_of(uri_or_path: str, environment: Mapping[str, str]) -> OutputLocation:
     """The location of a gs:// URI or a local path.
 
     Raises:
         Unusable: the URI names no bucket, leaves its bucket through `..`, or its bucket is not mounted here.
     """
     if not uri_or_path.startswith(SCHEME):
-        return Location(name=uri_or_path, path=Path(uri_or_path).expanduser().absolute())
+        return OutputLocation(name=uri_or_path, path=Path(uri_or_path).expanduser().absolute())
     root = Path(environment.get(ROOT_VARIABLE) or DEFAULT_ROOT)
     bucket, *parts = uri_or_path.removeprefix(SCHEME).split("/")
     if not bucket or {".", ".."} & {bucket, *parts}:
@@ -54,7 +54,7 @@ def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
             f"Vertex AI mounts the buckets that the job's service account may read under {DEFAULT_ROOT}; "
             f"elsewhere, set {ROOT_VARIABLE} to the directory that contains them."
         )
-    return Location(name=uri_or_path, path=root.joinpath(bucket, *filter(None, parts)))
+    return OutputLocation(name=uri_or_path, path=root.joinpath(bucket, *filter(None, parts)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +65,9 @@ class Outputs:
     https://cloud.google.com/vertex-ai/docs/training/code-requirements
     """
 
-    model: Location
-    checkpoints: Location
-    logs: Location
+    model: OutputLocation
+    checkpoints: OutputLocation
+    logs: OutputLocation
 
 
 def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs:
@@ -77,17 +77,17 @@ def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs
         Unusable: a directory lies in a bucket that is not mounted here, or a file is in its place.
     """
     base = (job_dir or "output").rstrip("/")
-    places, faults = dict[str, Location](), list[str]()
+    places, faults = dict[str, OutputLocation](), list[str]()
     for folder, variable in VARIABLES.items():
-        with collected(faults):
-            places[folder] = located(environment.get(variable) or f"{base}/{folder}/", environment)
+        with collect_faults(faults):
+            places[folder] = location_of(environment.get(variable) or f"{base}/{folder}/", environment)
             _require_directory(places[folder], variable)
     if faults:
         raise Unusable(*faults)
     return Outputs(**places)
 
 
-def _require_directory(location: Location, variable: str) -> None:
+def _require_directory(location: OutputLocation, variable: str) -> None:
     """Refuse at the start what would fail only at the first checkpoint or at the export."""
     path = location.path
     there = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)

@@ -30,18 +30,18 @@ from typing import Any
 from trainer.data.examples import Examples
 from trainer.devices.choices import (
     Strategy,
-    chosen,
-    contradictions,
+    chosen_strategy,
     require_accelerators,
+    strategy_contradictions,
     unequal_accelerators,
 )
-from trainer.events import name_replica, report
-from trainer.faults import Unusable, collected
-from trainer.finishing import export, finished_metrics
-from trainer.replicas.cluster import Cluster, Role
+from trainer.events import name_replica, report_event
+from trainer.faults import Unusable, collect_faults
+from trainer.finishing import export_model, finished_metrics
+from trainer.replicas.cluster import Cluster, ReplicaRole
 from trainer.replicas.cluster_variable import VARIABLES, cluster_from
 from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, is_loss_of_peer, on_sigterm
-from trainer.replicas.liveness import gather
+from trainer.replicas.liveness import gather_replicas
 from trainer.settings.setting import read_flags, with_defaults
 from trainer.settings.settings import SETTINGS, Settings
 from trainer.storage import outputs_from
@@ -193,7 +193,7 @@ def attempt(
         tensorflow.errors.OpError: another replica is gone.
     """
     faults = settings.faults()
-    with collected(faults):
+    with collect_faults(faults):
         cluster = cluster_from(environment).without_reduction_servers()
     if faults:
         raise Unusable(*faults)
@@ -214,15 +214,15 @@ def attempt(
         return metrics
     require_accelerators(cluster, environment)
     _load_tensorflow()
-    if cluster.role is Role.EVALUATOR:
+    if cluster.role is ReplicaRole.EVALUATOR:
         from trainer.evaluator.evaluator import evaluate
 
         evaluate(run)
         return None
     if cluster.has_parameter_servers and not cluster.is_chief:
-        from trainer.parameter_server.roles import serve
+        from trainer.parameter_server.roles import serve_chief
 
-        serve(run)
+        serve_chief(run)
         return None
     return _train_replica(run)
 
@@ -231,8 +231,8 @@ def _contradictions_of(run: Run) -> list[str]:
     """Every fault of settings that do not fit the cluster or the workload."""
     settings, cluster, environment = run.settings, run.cluster, run.environment
     has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
-    faults = list(contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory))
-    has_servers = chosen(settings.strategy, cluster) is Strategy.PARAMETER_SERVER
+    faults = list(strategy_contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory))
+    has_servers = chosen_strategy(settings.strategy, cluster) is Strategy.PARAMETER_SERVER
     if not has_servers and (fault := unequal_accelerators(cluster, environment)):
         faults.append(fault)
     return faults
@@ -290,7 +290,7 @@ def _train_replica(run: Run) -> dict[str, float]:
         kind, joined = CoordinatedTraining, Cluster()
     training = kind(run=run, strategy=strategy, peers=Peers(joined), trial=trial)
     trained = training.train()
-    export(training, trained, started)
+    export_model(training, trained, started)
     return trained.metrics
 
 
@@ -298,7 +298,7 @@ def _built_strategy(run: Run) -> Any:
     """The run's strategy, built once all the replicas that it needs have started."""
     from trainer.devices.strategy import strategy_for
 
-    gather(run.cluster, within_s=run.settings.peers_within_s)
+    gather_replicas(run.cluster, within_s=run.settings.peers_within_s)
     return strategy_for(run.cluster, asked=run.settings.strategy, mirrored=run.workload.mirrored)
 
 
@@ -318,4 +318,4 @@ def warn_of_fallback(weights: StartingWeights, replica: str) -> None:
     """Report a WARNING if the model starts from random values in place of others."""
     if weights.is_fallback:
         message = f"{replica} starts from random weights: {weights.because}"
-        report("random_weights", message, severity="WARNING")
+        report_event("random_weights", message, severity="WARNING")

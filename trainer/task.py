@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer import survive
-from trainer.faults import Unusable, collected
+from trainer.faults import Unusable, collect_faults
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.replicas.ending import end_with
 from trainer.settings.setting import DESCRIPTION, Setting, read_flags, read_one, with_defaults, word
@@ -48,11 +48,11 @@ def command_from(arguments: Sequence[str]) -> Command:
     """
     faults, values, workload = list[str](), dict[str, Any](), None
     name = read_one(arguments, "workload", WORKLOAD)
-    with collected(faults):
+    with collect_faults(faults):
         workload = workload_named(name) if name else None  # the flag's reader reports the missing value
     common = with_defaults(SETTINGS, workload.defaults if workload else {})
     flags = workload.flags if workload else all_flags()  # a fault of the workload's name is none of theirs
-    with collected(faults):
+    with collect_faults(faults):
         values = read_flags(
             arguments,
             {"all workloads": {"workload": WORKLOAD, **common}, f"only with --workload={name}": flags},
@@ -72,9 +72,9 @@ def command_from(arguments: Sequence[str]) -> Command:
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, float] | None:
     """Run with these flags in this environment, as survive.attempt; the faults of flags and cluster are raised at once."""
     faults: list[str] = []
-    with collected(faults):
+    with collect_faults(faults):
         command = command_from(arguments)
-    with collected(faults):
+    with collect_faults(faults):
         cluster_from(environment)
     if faults:
         raise Unusable(*faults)

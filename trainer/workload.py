@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from trainer.data.examples import Examples, counted
+from trainer.data.examples import Examples, counted_examples
 from trainer.replicas.cluster import Cluster
 from trainer.settings.setting import Setting
 from trainer.settings.settings import Settings
@@ -45,8 +45,8 @@ class Data:
 
     def counted(self) -> "Data":
         """With the numbers of examples. Called once the strategy exists; raises Unusable for a split that cannot be used."""
-        training = counted(self.training, "training")
-        evaluation = self.evaluation and counted(self.evaluation, "evaluation")
+        training = counted_examples(self.training, "training")
+        evaluation = self.evaluation and counted_examples(self.evaluation, "evaluation")
         return replace(self, training=training, evaluation=evaluation)
 
 

@@ -273,7 +273,7 @@ async def _run_scheduled() -> None:
 
 
 @runtime_checkable
-class Service(Protocol):
+class LiveService(Protocol):
     """An ASGI application with a lifecycle: started before its first request, stopped after its last."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
@@ -283,13 +283,13 @@ class Service(Protocol):
 
 @contextlib.asynccontextmanager
 async def serving(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
-    """Serve the application while the block runs; yields its URL. A `Service` is started and stopped with it."""
+    """Serve the application while the block runs; yields its URL. A `LiveService` is started and stopped with it."""
     async with contextlib.AsyncExitStack() as running:
-        if isinstance(app, Service):
+        if isinstance(app, LiveService):
             running.push_async_callback(app.stop)
         server = Server(app, port=port)
         running.push_async_callback(server.stop)
-        if isinstance(app, Service):
+        if isinstance(app, LiveService):
             await app.start(server.url)
         yield await server.start()
 

@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
-class Account:
+class DeliveryAccount:
     """Statistics of one key; `failures` counts consecutive ones."""
 
     published: int = 0
@@ -70,7 +70,7 @@ class Outbox:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._owed = asyncio.Event()
         self._again = asyncio.Event()
-        self.accounts: defaultdict[str, Account] = defaultdict(Account)
+        self.accounts: defaultdict[str, DeliveryAccount] = defaultdict(DeliveryAccount)
 
     def owe(self, key: str, data: bytes, attributes: Mapping[str, str]) -> None:
         self._database.execute(
@@ -160,7 +160,7 @@ class Outbox:
         return True
 
 
-def _note(key: str, account: Account, error: str) -> None:
+def _note(key: str, account: DeliveryAccount, error: str) -> None:
     if error != account.last_error or account.failures == 1:
         _log.error("cannot publish pending messages of %s: %s", key, error)
     account.last_error, account.last_error_time = error, format_instant(now_ns())

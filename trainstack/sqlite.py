@@ -45,7 +45,7 @@ class Database:
         self.lock = threading.RLock()
         self._path = path
         try:
-            self._connection = opened(path, schema, exclusive=True)
+            self._connection = open_database(path, schema, exclusive=True)
         except sqlite3.OperationalError as error:
             raise StateInUseError(
                 f"{path} is in use by another process ({error}); stop that process, or choose another folder"
@@ -97,7 +97,7 @@ class Database:
             return self._connection.execute(sql, values).fetchone()
 
 
-def opened(path: Path, schema: str, *, exclusive: bool = False) -> sqlite3.Connection:
+def open_database(path: Path, schema: str, *, exclusive: bool = False) -> sqlite3.Connection:
     """Open or create the database at `path` with `schema` (idempotent statements), for use by one thread at a time.
 
     A kill loses no committed write; a power failure may lose the last ones.

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from trainmaster.client.study.study import (
     Choices,
     Interval,
-    Measurement,
     Parameter,
     Scale,
     Study,
-    Trial,
+    StudyMeasurement,
+    StudyTrial,
     Value,
 )
 from trainmaster.orchestrator.core.requests.spec import Goal
@@ -31,14 +31,14 @@ def trial(
     curve: tuple[float, ...] | None = None,
     parameters: Mapping[str, Value] | None = None,
     reason: str = "",
-) -> Trial:
+) -> StudyTrial:
     """A trial that rose to `final` in five steps, or along `curve`."""
     values = curve if curve is not None else (() if final is None else rising(final))
-    return Trial(
+    return StudyTrial(
         id=str(number),
         state=state,
         parameters={"learning_rate": 0.01, "num_units": 128.0} if parameters is None else parameters,
-        measurements=tuple(Measurement(value=v, step=step) for step, v in enumerate(values, start=1)),
+        measurements=tuple(StudyMeasurement(value=v, step=step) for step, v in enumerate(values, start=1)),
         final=final,
         start_time=START,
         end_time=START + timedelta(seconds=30) if state.ended else None,
@@ -51,7 +51,7 @@ def rising(final: float) -> tuple[float, ...]:
 
 
 def study(
-    *trials: Trial,
+    *trials: StudyTrial,
     parameters: tuple[Parameter, ...] = (RATE, UNITS),
     metric: str = "accuracy",
     goal: Goal = Goal.MAXIMIZE,

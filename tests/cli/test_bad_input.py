@@ -9,7 +9,7 @@ import pytest
 from tests.client.served import BUCKETS, PROJECT, Served, served_context
 from tests.command import Done, trainmaster
 from trainmaster.cli.command import verbs
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 
 ERROR_LINES_MAX = 4
 """Of the error itself; click adds the usage and where help is."""
@@ -81,7 +81,7 @@ def run(folder: Path, words: str, *more: str) -> Done:
     return trainmaster(*words.split(), *more, cwd=folder, environment=environment)
 
 
-def assert_refused(done: Done, status: Exit, *said: str) -> None:
+def assert_refused(done: Done, status: ExitStatus, *said: str) -> None:
     assert done.status == status, done
     assert "Traceback" not in done.err
     error = done.err.partition("Error: ")[2] or done.err
@@ -99,13 +99,15 @@ def nothing_changes(folder: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("verb", LEAVES)
 def test_an_unknown_option_is_wrong_usage(folder: Path, verb: str) -> None:
-    assert_refused(run(folder, verb, "--no-such-option"), Exit.USAGE, "No such option", "--no-such-option")
+    assert_refused(
+        run(folder, verb, "--no-such-option"), ExitStatus.USAGE, "No such option", "--no-such-option"
+    )
 
 
 @pytest.mark.parametrize("verb", [name for name, command in LEAVES.items() if required(command)])
 def test_a_missing_argument_is_wrong_usage(folder: Path, verb: str) -> None:
     done = run(folder, verb)
-    assert_refused(done, Exit.USAGE, "Missing ")
+    assert_refused(done, ExitStatus.USAGE, "Missing ")
 
 
 @pytest.mark.parametrize(
@@ -113,19 +115,19 @@ def test_a_missing_argument_is_wrong_usage(folder: Path, verb: str) -> None:
 )
 def test_without_a_stack_the_error_says_how_to_start_one(folder: Path, verb: str) -> None:
     done = run(folder, verb, *samples(LEAVES[verb]))
-    assert_refused(done, Exit.UNREACHABLE, "trainmaster up --detach")
+    assert_refused(done, ExitStatus.UNREACHABLE, "trainmaster up --detach")
 
 
 @pytest.mark.parametrize("verb", IN_CONTEXT)
 def test_an_unknown_context_is_wrong_usage(folder: Path, verb: str) -> None:
     done = run(folder, verb, *samples(LEAVES[verb]), "--context", "nowhere")
-    assert_refused(done, Exit.USAGE, "PROJECT/REGION", "nowhere")
+    assert_refused(done, ExitStatus.USAGE, "PROJECT/REGION", "nowhere")
 
 
 @pytest.mark.parametrize("verb", [name for name in IN_CONTEXT if name not in NEEDS_NO_SERVICE])
 def test_in_the_cloud_without_credentials_the_error_says_how_to_sign_in(folder: Path, verb: str) -> None:
     done = run(folder, verb, *samples(LEAVES[verb]), "--context", "my-project/us-central1")
-    assert_refused(done, Exit.UNREACHABLE, "gcloud auth application-default login")
+    assert_refused(done, ExitStatus.UNREACHABLE, "gcloud auth application-default login")
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +139,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.mark.parametrize("verb", BY_NAME)
 def test_an_unknown_name_is_not_found_and_the_error_names_the_next_command(served: Served, verb: str) -> None:
     done = served.trainmaster(*verb.split(), *samples(LEAVES[verb]))
-    assert_refused(done, Exit.NOT_FOUND, "nothing-has-this-name", "trainmaster ")
+    assert_refused(done, ExitStatus.NOT_FOUND, "nothing-has-this-name", "trainmaster ")
     for bucket in BUCKETS:
         assert not list(served.clients.storage.list_blobs(f"{PROJECT}-{bucket}"))
 

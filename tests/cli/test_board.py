@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from trainmaster.cli.study.board import Board, choose, seconds
+from trainmaster.cli.study.board import TrialBoard, choose, seconds
 from trainmaster.client.study.study import Choices, Study, counts, number, shown
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.job import TrialState
@@ -21,7 +21,7 @@ NOW = START + timedelta(seconds=75)
 def lines(drawn: Study, *, width: int, height: int) -> list[str]:
     console = Console(file=io.StringIO(), width=width, color_system=None)
     with console.capture() as captured:
-        console.print(Board(study=drawn, at=NOW).table(width=width, height=height))
+        console.print(TrialBoard(study=drawn, at=NOW).table(width=width, height=height))
     return captured.get().splitlines()
 
 
@@ -67,7 +67,7 @@ def test_every_trial_is_either_shown_or_counted(active: int, finished: int, most
 
 def test_a_row_says_how_far_a_trial_is_and_how_long_it_has_run() -> None:
     drawn = study(trial(1, state=TrialState.ACTIVE, curve=(0.3, 0.6, 0.5)))
-    board = Board(study=drawn, at=NOW, progress={"1": "epoch 3/10"})
+    board = TrialBoard(study=drawn, at=NOW, progress={"1": "epoch 3/10"})
     console = Console(file=io.StringIO(), width=120, color_system=None)
     with console.capture() as captured:
         console.print(board.table(width=120, height=9))
@@ -79,7 +79,7 @@ def test_a_static_terminal_shows_each_start_and_each_end() -> None:
     bad = trial(2, state=TrialState.INFEASIBLE, curve=(), reason="out of memory")
     waiting = trial(4, state=TrialState.REQUESTED, curve=())
     drawn = study(trial(1, final=0.7), bad, trial(3, state=TrialState.ACTIVE, curve=()), waiting)
-    said = dict(Board(study=drawn, at=NOW).news())
+    said = dict(TrialBoard(study=drawn, at=NOW).news())
     assert said["start 1"] == "trial 1 started  learning_rate=0.01 num_units=128"
     assert said["end 1"] == "trial 1 succeeded after 30 s  accuracy 0.7"
     assert said["end 2"] == "trial 2 infeasible after 30 s: out of memory"

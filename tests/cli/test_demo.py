@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from trainmaster.cli.demo.plays import broken_claims
-from trainmaster.cli.demo.stage import DemoFailed, Stage, make_fresh
+from trainmaster.cli.demo.stage import DemoFailed, DemoStage, make_fresh
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_in_cloud
 from trainmaster.orchestrator.core.champions.champion import Verdict
@@ -47,7 +47,7 @@ def test_a_demo_that_runs_keeps_its_folder(tmp_path: Path) -> None:
 def test_a_verb_that_fails_ends_the_demo_and_is_named(tmp_path: Path) -> None:
     out = io.StringIO()
     clients = Clients(context_in_cloud("some-project", "us-central1"))
-    stage = Stage(console=Console(file=out, width=80), state=tmp_path, clients=clients)
+    stage = DemoStage(console=Console(file=out, width=80), state=tmp_path, clients=clients)
     with pytest.raises(DemoFailed, match=r"`trainmaster context show --no-such-option` ended with status 2"):
         stage.run_verb("context", "show", "--no-such-option")
     assert "$ trainmaster context show --no-such-option" in out.getvalue()

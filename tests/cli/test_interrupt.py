@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 import click
 import pytest
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.runs.following import order_survives_interrupt, run_survives_interrupt
 
 
@@ -32,5 +32,5 @@ def test_an_interrupted_wait_says_what_continues_and_how_to_see_it(
         with block:
             raise KeyboardInterrupt
 
-    assert verb.main([], standalone_mode=False) == Exit.INTERRUPTED
+    assert verb.main([], standalone_mode=False) == ExitStatus.INTERRUPTED
     assert capsys.readouterr().err.splitlines() == ["", *said]

@@ -15,7 +15,7 @@ from google.cloud.logging import Resource
 from tests.client.letters import PROJECT, SOURCE
 from tests.ready_stack import announce
 from trainstack import logging, pubsub
-from trainstack.events.clients import Clients, clients_of
+from trainstack.events.clients import PubsubClients, clients_of
 
 DEAD = "trainmaster-dead-letters"
 DEAD_TOPIC = f"projects/{PROJECT}/topics/{DEAD}"
@@ -26,7 +26,7 @@ OTHERS = "somebody-elses-orders"
 class DeadLetterProject:
     """A project with a dead-letter topic and one topic that events came from."""
 
-    clients: Clients
+    clients: PubsubClients
     logs: Any  # the library's classes carry no types
     env_file: Path
 

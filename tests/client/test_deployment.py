@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from tests.client.served import PROJECT, ROOT, Served
 from trainmaster.client.deployment import deployment_document, read_deployment
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.submission.terms import schema
 from trainmaster.deploy.names import topology_of
 from trainmaster.orchestrator.core.policy.policy import policy_from
@@ -49,14 +49,16 @@ def test_a_deployment_of_an_older_version_is_missing_with_the_command_that_updat
 
 def test_a_newer_document_is_refused_with_the_version_that_can_read_it(served: Served) -> None:
     served.write("ledger", "deployment.json", {**described(), "schema": "deployment.v2", "version": "9.1.0"})
-    with pytest.raises(Refused, match=r"'deployment.v2'.*reads 'deployment.v1'. Version '9.1.0' deployed it"):
+    with pytest.raises(
+        ClientRefused, match=r"'deployment.v2'.*reads 'deployment.v1'. Version '9.1.0' deployed it"
+    ):
         read_deployment(served.clients)
 
 
 def test_every_fault_of_a_damaged_document_is_named(served: Served) -> None:
     document = {**described(), "region": 1, "topics": {"requests": None}, "policy": []}
     served.write("ledger", "deployment.json", document)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ClientRefused) as refused:
         read_deployment(served.clients)
     for place in (
         "$.region: expected a text",

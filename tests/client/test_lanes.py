@@ -7,7 +7,7 @@ import pytest
 
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.watch import lanes as module
-from trainmaster.client.watch.lanes import Lanes, LaneState
+from trainmaster.client.watch.lanes import LaneState, ReplicaLanes
 from trainmaster.orchestrator.core.completion.replica_exit import NEXT_ATTEMPT
 
 START = datetime(2026, 11, 23, 3, tzinfo=UTC)
@@ -40,7 +40,7 @@ STEP = event("train_progress", epoch=1, epochs=2, step=3, steps_per_epoch=10, lo
 
 
 def states(*lines: LogLine, replica: str = CHIEF) -> list[str]:
-    lanes = Lanes()
+    lanes = ReplicaLanes()
     lanes.expect([CHIEF, WORKER], at(0))
     lanes.add(lines)
     return [str(step.state) for lane in lanes.lanes if lane.name == replica for step in lane.steps]
@@ -83,7 +83,7 @@ def test_a_restart_of_the_job_restarts_every_replica() -> None:
 
 
 def test_a_failed_replica_keeps_its_state_when_the_job_ends() -> None:
-    lanes = Lanes()
+    lanes = ReplicaLanes()
     lanes.expect([CHIEF, WORKER], at(0))
     lanes.add([line(1, f"The replica {CHIEF} exited with a non-zero status of 1. To find out more", SERVICE)])
     lanes.end(LaneState.CANCELLED, at(2))
@@ -91,7 +91,7 @@ def test_a_failed_replica_keeps_its_state_when_the_job_ends() -> None:
 
 
 def test_the_end_of_a_trial_ends_its_replicas_alone() -> None:
-    lanes = Lanes()
+    lanes = ReplicaLanes()
     lanes.add([line(1, STEP, trial="1"), line(1, STEP, trial="12")])
     lanes.end_trials({"1": (LaneState.DONE, at(2))})
     assert {lane.name: str(lane.state) for lane in lanes.lanes} == {
@@ -101,13 +101,13 @@ def test_the_end_of_a_trial_ends_its_replicas_alone() -> None:
 
 
 def test_trials_are_in_the_order_of_their_numbers() -> None:
-    lanes = Lanes()
+    lanes = ReplicaLanes()
     lanes.add([line(1, STEP, trial=trial) for trial in ("10", "9", "1")])
     assert [lane.name for lane in lanes.lanes] == [f"1/{CHIEF}", f"9/{CHIEF}", f"10/{CHIEF}"]
 
 
 def test_the_progress_is_that_of_the_program_under_its_own_name() -> None:
-    lanes = Lanes()
+    lanes = ReplicaLanes()
     lanes.add([line(1, STEP)])
     (lane,) = lanes.lanes
     assert (lane.progress.replica, lane.progress.steps_done, lane.progress.loss) == ("chief-0", 3, 1.5)
@@ -115,7 +115,7 @@ def test_the_progress_is_that_of_the_program_under_its_own_name() -> None:
 
 def test_many_changes_and_many_replicas_are_bounded_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LANES_MAX", 3)
-    lanes = Lanes()
+    lanes = ReplicaLanes()
     for second in range(0, 1000, 2):
         lanes.add([line(second, STEP), line(second + 1, event("checkpoint_saved"))])
     lanes.add([line(1, "x", f"workerpool1-{number}") for number in range(5)])

@@ -10,7 +10,7 @@ from tests.client.logged import Logged, now_s
 from tests.client.served import served_context
 from tests.client.test_lanes import event, line
 from trainmaster.client.clients import Clients
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.pages import parse_cursor, read_page
 from trainmaster.client.logs.read import Selection
@@ -18,7 +18,7 @@ from trainmaster.client.logs.search import SelectedTail
 from trainmaster.client.logs.tail import LINE_MAX_CHARS, Tail
 from trainmaster.client.terminal import visible
 from trainmaster.client.watch.curves import Curves
-from trainmaster.client.watch.lanes import Lanes
+from trainmaster.client.watch.lanes import ReplicaLanes
 from trainstack import logging
 
 LINES = 25
@@ -41,7 +41,7 @@ def test_a_tail_of_long_lines_is_bounded_by_characters() -> None:
 
 @pytest.mark.slow
 def test_what_a_page_keeps_of_a_log_takes_no_more_memory_the_longer_it_grows() -> None:
-    kept = (Lanes(), Curves(), Tail())
+    kept = (ReplicaLanes(), Curves(), Tail())
     tracemalloc.start()
     try:
         short, long = (_memory_after(kept, range(start, stop)) for start, stop in ((0, 3000), (3000, 9000)))
@@ -50,7 +50,7 @@ def test_what_a_page_keeps_of_a_log_takes_no_more_memory_the_longer_it_grows() -
     assert long < 1.2 * short
 
 
-def _memory_after(kept: tuple[Lanes, Curves, Tail], steps: range) -> int:
+def _memory_after(kept: tuple[ReplicaLanes, Curves, Tail], steps: range) -> int:
     """Bytes in use after lines of these steps."""
     for number in steps:
         progress = event(
@@ -145,5 +145,5 @@ def test_a_selected_tail_gets_new_lines(clients: Clients, run: Run, logged: Logg
     "text", ["", "x", "2026-11-23T00:00:00Z", "2026-11-23T00:00:00~x", "~x", "2026-13-01T00:00:00Z~x"]
 )
 def test_an_invalid_cursor_is_refused(text: str) -> None:
-    with pytest.raises(Refused, match="expected the time and id of a line"):
+    with pytest.raises(ClientRefused, match="expected the time and id of a line"):
         parse_cursor(text)

@@ -12,13 +12,13 @@ from tests.client.runs.rows import row, write_row
 from tests.client.served import Served
 from tests.contract.functions import until
 from trainmaster.client.context import choose_context, context_in_cloud
-from trainmaster.client.errors import Refused, TimedOut
+from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.rules.changing import examined_rules
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import examination_of
 from trainmaster.client.submission.send import publish
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import (
     SHIPPED_POLICY,
     Terms,
@@ -65,7 +65,7 @@ def test_the_team_is_that_of_the_variable_or_else_the_only_one(tmp_path: Path) -
     [(None, "neither --team nor TRAINMASTER_TEAM names your team"), ("x", "no team is called 'x'")],
 )
 def test_with_several_teams_one_must_be_chosen(team: str | None, found: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ClientRefused) as refused:
         rules_for(replace(ALONE, team=team), policy("vision", "speech"))
     assert str(refused.value) == (
         f"{found}; this deployment's teams: vision, speech. "
@@ -77,7 +77,7 @@ def test_a_teams_request_and_script_go_into_its_folders(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("print(1)\n")
     made = examination_of(
-        Source(file="request.yaml", content=REQUEST), terms("vision", "speech"), Edits(script=script)
+        RequestSource(file="request.yaml", content=REQUEST), terms("vision", "speech"), Edits(script=script)
     )
     assert made.faults == ()
     assert made.object_name == "requests/vision/request.yaml"
@@ -88,8 +88,8 @@ def test_a_teams_request_and_script_go_into_its_folders(tmp_path: Path) -> None:
 
 
 def test_a_teams_request_is_not_published_on_the_shared_topic(served: Served) -> None:
-    made = examination_of(Source(file="r.yaml", content=REQUEST), terms("vision"))
-    with pytest.raises(Refused, match="Submit it without --key"):
+    made = examination_of(RequestSource(file="r.yaml", content=REQUEST), terms("vision"))
+    with pytest.raises(ClientRefused, match="Submit it without --key"):
         publish(served.clients, made, "nightly")
 
 
@@ -97,7 +97,7 @@ def test_a_teams_rule_is_checked_and_dropped_under_its_name(served: Served) -> N
     content = b"when: [{new_data: {objects: 'gs://my-project-data/speech/**'}}]\nrequest:\n" + b"".join(
         b"  " + line + b"\n" for line in REQUEST.splitlines()
     )
-    source = Source(file="nightly.yaml", content=content)
+    source = RequestSource(file="nightly.yaml", content=content)
     (found,) = examined_rules(served.clients, terms("vision"), [source], Edits())
     assert found.object_name == "rules/vision/nightly.yaml"
     assert [fault.path for fault in found.faults] == ["$.when[0].new_data.objects"]

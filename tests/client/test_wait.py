@@ -79,7 +79,7 @@ def once_started(served: Served, run_id: str, ended: dict[str, Any], settled: di
 
     with contextlib.redirect_stderr(io.StringIO()) as said:
         run = wait_for_end(served.clients, run_id, timeout_s=60, on_change=change)
-        say_end(wait.settled(served.clients, run))
+        say_end(wait.wait_until_settled(served.clients, run))
     return said.getvalue()
 
 

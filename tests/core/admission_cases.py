@@ -7,7 +7,7 @@ from typing import Any
 from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, deployed_policy_document
 from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates
-from trainmaster.orchestrator.core.admission.cost import priced
+from trainmaster.orchestrator.core.admission.cost import with_price
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused
@@ -76,7 +76,7 @@ def answer(
     """The result of parsing the request, with its estimate."""
     request_rules: RequestRules = replace(REQUEST_RULES, policy=under or policy())
     checked = checked_request(Document(value=dict(written), spelled={}), request_rules)
-    return priced(checked, request_rules.policy, lambda: prices)
+    return with_price(checked, request_rules.policy, lambda: prices)
 
 
 def faults(written: Mapping[str, Any], *, under: Policy | None = None) -> dict[str, str]:

@@ -20,8 +20,8 @@ from tests.core.shipped import NAMES, REQUEST_RULES
 from tests.judges.judged import Judged
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.doctor.access import account_findings
-from trainmaster.deploy.doctor.deployment import Deployment, GrantTarget, deployment_of
-from trainmaster.deploy.doctor.finding import Verdict, failed, ok, summary, unknown
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment, GrantTarget, deployment_of
+from trainmaster.deploy.doctor.finding import FindingVerdict, failed_finding, ok, summary, unknown
 from trainmaster.deploy.doctor.giving_up import giving_up_finding
 from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import Probe, own_request
@@ -42,11 +42,11 @@ SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/eventarc-us-central1-on-tick-s
 
 
 @pytest.fixture(scope="module")
-def deployment() -> Deployment:
+def deployment() -> ExaminedDeployment:
     return deployment_of(project=PROJECT, region=REGION, topology=DEPLOY / "topology.yaml")
 
 
-def test_what_is_expected_is_what_the_local_stack_grants(deployment: Deployment) -> None:
+def test_what_is_expected_is_what_the_local_stack_grants(deployment: ExaminedDeployment) -> None:
     """Two readers of one table, which do not import each other."""
     topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
     grants = grants_of(topology, DEPLOY / "permissions.yaml")
@@ -88,7 +88,7 @@ def test_the_doctors_own_request_is_one_that_the_shipped_policy_allows() -> None
     ],
 )
 def test_every_kind_of_thing_has_its_command(
-    deployment: Deployment, kind: str, name: str, command: str
+    deployment: ExaminedDeployment, kind: str, name: str, command: str
 ) -> None:
     thing = GrantTarget(kind=kind, name=name, resource="r")
     assert bind(deployment, thing, MEMBER, "roles/x.y") == f"{command} --member={MEMBER} --role=roles/x.y"
@@ -104,20 +104,20 @@ def test_google_is_called_without_an_emulator() -> None:
 
 
 def test_a_finding_is_printed_on_lines_of_its_own_whatever_a_service_says() -> None:
-    text = str(failed("a\x1b[31m", "b\nok       forged: line", "c\rd", "e"))
+    text = str(failed_finding("a\x1b[31m", "b\nok       forged: line", "c\rd", "e"))
     assert text.splitlines() == [
         "FAILED   a [31m: b ok       forged: line", "           c d", "           e",
     ]  # fmt: skip
 
 
 def test_the_summary_counts_every_verdict() -> None:
-    found = [ok("a", "b"), failed("a", "b"), failed("a", "b"), unknown("a", "b")]
+    found = [ok("a", "b"), failed_finding("a", "b"), failed_finding("a", "b"), unknown("a", "b")]
     assert summary(found) == "1 of 4 checks passed, 2 failed, 1 could not be run."
     assert summary(found[:1]) == "1 of 1 checks passed."
 
 
 def test_a_subscription_without_dead_letters_is_reported_with_one_command_and_a_missing_one_with_another(
-    deployment: Deployment,
+    deployment: ExaminedDeployment,
 ) -> None:
     """Terraform tells a subscription where to give up once, when its trigger is made."""
     dead_letters = deployment.topic("dead_letters").resource
@@ -126,7 +126,7 @@ def test_a_subscription_without_dead_letters_is_reported_with_one_command_and_a_
         for name, function in deployment.topology["functions"].items()
         if "dead_letter" in function
     }
-    assert giving_up_finding(deployment, topics).verdict is Verdict.OK
+    assert giving_up_finding(deployment, topics).verdict is FindingVerdict.OK
     on_alert, on_notice = (
         f"projects/{PROJECT}/subscriptions/eventarc-{REGION}-{name}-sub-1"
         for name in ("on-alert", "on-notice")
@@ -190,7 +190,9 @@ def run() -> Callable[[Cloud], AbstractContextManager[Questions]]:
 Asking = Callable[[Cloud], AbstractContextManager[Questions]]
 
 
-def finding_of_tick(deployment: Deployment, questions: Questions, kind: str) -> tuple[Verdict, str]:
+def finding_of_tick(
+    deployment: ExaminedDeployment, questions: Questions, kind: str
+) -> tuple[FindingVerdict, str]:
     expected = [
         each
         for each in deployment.expected_grants(project_number="1", subscriptions=())
@@ -200,36 +202,36 @@ def finding_of_tick(deployment: Deployment, questions: Questions, kind: str) -> 
     return finding.verdict, str(finding)
 
 
-def test_permissions_are_tested_as_the_account(deployment: Deployment, run: Asking) -> None:
+def test_permissions_are_tested_as_the_account(deployment: ExaminedDeployment, run: Asking) -> None:
     cloud = Cloud()
     cloud.held = ["pubsub.topics.publish"]
     with run(cloud) as questions:
-        assert finding_of_tick(deployment, questions, "topic")[0] is Verdict.OK
+        assert finding_of_tick(deployment, questions, "topic")[0] is FindingVerdict.OK
     assert cloud.tokens_seen == {"Bearer t"}
 
 
-def test_a_missing_bucket_is_reported_without_a_binding(deployment: Deployment, run: Asking) -> None:
+def test_a_missing_bucket_is_reported_without_a_binding(deployment: ExaminedDeployment, run: Asking) -> None:
     cloud = Cloud()
     cloud.held = 404
     with run(cloud) as questions:
         verdict, text = finding_of_tick(deployment, questions, "bucket")
-    assert verdict is Verdict.FAILED
+    assert verdict is FindingVerdict.FAILED
     assert f"there is no bucket {PROJECT}-ledger" in text
     assert "add-iam-policy-binding" not in text
 
 
 def test_permissions_that_cannot_be_tested_are_judged_by_the_binding(
-    deployment: Deployment, run: Asking
+    deployment: ExaminedDeployment, run: Asking
 ) -> None:
     cloud = Cloud()
     cloud.held = 400
     cloud.policy = {"bindings": [{"role": "roles/pubsub.publisher", "members": [MEMBER]}]}
     with run(cloud) as questions:
-        assert finding_of_tick(deployment, questions, "topic")[0] is Verdict.OK
+        assert finding_of_tick(deployment, questions, "topic")[0] is FindingVerdict.OK
     cloud.has_token = False
     with run(cloud) as questions:
         verdict, text = finding_of_tick(deployment, questions, "topic")
-    assert (verdict, "judged by its bindings only" in text) == (Verdict.OK, True)
+    assert (verdict, "judged by its bindings only" in text) == (FindingVerdict.OK, True)
 
 
 @pytest.mark.parametrize(
@@ -242,24 +244,26 @@ def test_permissions_that_cannot_be_tested_are_judged_by_the_binding(
     ],
 )
 def test_a_binding_of_something_else_or_under_a_condition_does_not_count(
-    deployment: Deployment, run: Asking, binding: dict[str, object]
+    deployment: ExaminedDeployment, run: Asking, binding: dict[str, object]
 ) -> None:
     cloud = Cloud()
     cloud.has_token = False
     cloud.policy = {"bindings": [binding]}
     with run(cloud) as questions:
         verdict, text = finding_of_tick(deployment, questions, "topic")
-    assert verdict is Verdict.FAILED
+    assert verdict is FindingVerdict.FAILED
     assert "gcloud pubsub topics add-iam-policy-binding trainmaster-notices" in text
 
 
-def test_a_permission_that_cannot_be_tested_is_not_a_failure(deployment: Deployment, run: Asking) -> None:
+def test_a_permission_that_cannot_be_tested_is_not_a_failure(
+    deployment: ExaminedDeployment, run: Asking
+) -> None:
     cloud = Cloud()
     cloud.has_token = False
     cloud.policy = 403
     with run(cloud) as questions:
         verdict, text = finding_of_tick(deployment, questions, "topic")
-    assert verdict is Verdict.UNKNOWN
+    assert verdict is FindingVerdict.UNKNOWN
     assert "refused by the test" in text
 
 
@@ -281,14 +285,20 @@ NOBODY = ProbeSubscription(SubscriberClient.__new__(SubscriberClient), "none", "
 
 
 def test_without_a_probe_subscription_the_hop_is_unknown_and_a_missing_answer_is_a_failure(
-    deployment: Deployment, logs: LoggingClient
+    deployment: ExaminedDeployment, logs: LoggingClient
 ) -> None:
     found = entry_findings(deployment, Probe(), logs, NOBODY)
-    assert [each.verdict for each in found] == [Verdict.UNKNOWN, Verdict.UNKNOWN, Verdict.FAILED]
+    assert [each.verdict for each in found] == [
+        FindingVerdict.UNKNOWN,
+        FindingVerdict.UNKNOWN,
+        FindingVerdict.FAILED,
+    ]
     assert "not allowed by the test" in str(found[1])
 
 
-def test_a_probe_that_could_not_be_sent_names_the_role(deployment: Deployment, logs: LoggingClient) -> None:
+def test_a_probe_that_could_not_be_sent_names_the_role(
+    deployment: ExaminedDeployment, logs: LoggingClient
+) -> None:
     probe = Probe(cannot="denied")
     (entry,) = entry_findings(deployment, probe, logs, NOBODY)
     (request,) = request_findings(deployment, probe, logs)
@@ -297,21 +307,21 @@ def test_a_probe_that_could_not_be_sent_names_the_role(deployment: Deployment, l
 
 
 def test_a_topic_of_no_team_is_healthy_if_it_refuses_requests_for_that_and_nothing_else(
-    deployment: Deployment, logs: LoggingClient
+    deployment: ExaminedDeployment, logs: LoggingClient
 ) -> None:
     no_team = {"path": "$", "problem": "it belongs to none of the policy's teams", "found": "'a message'"}
     other = {"path": "$.image", "problem": "the policy does not allow it"}
-    for faults, verdict in (([no_team], Verdict.OK), ([no_team, other], Verdict.FAILED)):
+    for faults, verdict in (([no_team], FindingVerdict.OK), ([no_team, other], FindingVerdict.FAILED)):
         answer = {"latency_s": 1.0, "verdict": {"accepted": False, "faults": faults}}
         assert request_findings(deployment, Probe(answer=answer), logs)[-1].verdict is verdict
 
 
 def test_functions_of_before_self_tests_are_known_by_what_they_say(
-    deployment: Deployment, logs: LoggingClient
+    deployment: ExaminedDeployment, logs: LoggingClient
 ) -> None:
     line = {"message": "the job was submitted: x", "entry_point": "on_request_published", "event_id": "71"}
     log = logs.logger("run.googleapis.com%2Fstdout", resource=Resource(type="global", labels={}))
     log.log_struct(line, timestamp=datetime.now(UTC))
     found = request_findings(deployment, Probe(message_id="71"), logs)
-    assert [each.verdict for each in found] == [Verdict.OK, Verdict.FAILED]
+    assert [each.verdict for each in found] == [FindingVerdict.OK, FindingVerdict.FAILED]
     assert f"trainmaster deploy --project {PROJECT} --region {REGION}" in str(found[1])

@@ -12,8 +12,8 @@ import pytest
 from tests.client.served import served_context
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.doctor.access import account_findings
-from trainmaster.deploy.doctor.deployment import Deployment, deployment_of
-from trainmaster.deploy.doctor.finding import Verdict
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment, deployment_of
+from trainmaster.deploy.doctor.finding import FindingVerdict
 from trainmaster.deploy.doctor.questions import Questions, condition_of
 from trainmaster.deploy.doctor.repair import bind
 from trainmaster.deploy.doctor.teams import teams_of
@@ -28,11 +28,13 @@ DEPLOY = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy"
 
 
 @pytest.fixture(scope="module")
-def deployment() -> Deployment:
+def deployment() -> ExaminedDeployment:
     return deployment_of(project=PROJECT, region=REGION, topology=DEPLOY / "topology.yaml")
 
 
-def test_what_is_expected_for_teams_is_what_the_local_stack_grants_them(deployment: Deployment) -> None:
+def test_what_is_expected_for_teams_is_what_the_local_stack_grants_them(
+    deployment: ExaminedDeployment,
+) -> None:
     topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
     grants = grants_of(topology, DEPLOY / "permissions.yaml", ["vision"])
     expected = list(deployment.expected_of_teams(["vision"]))
@@ -52,7 +54,7 @@ def test_what_is_expected_for_teams_is_what_the_local_stack_grants_them(deployme
         assert conditions == [condition_of(each.thing) if each.thing.kind == "object" else ""], each
 
 
-def test_a_managed_folder_and_an_object_have_their_commands(deployment: Deployment) -> None:
+def test_a_managed_folder_and_an_object_have_their_commands(deployment: ExaminedDeployment) -> None:
     things = {
         each.thing.kind: bind(deployment, each.thing, each.member, "roles/x.y")
         for each in deployment.expected_of_teams(["vision"])
@@ -68,10 +70,11 @@ def test_a_managed_folder_and_an_object_have_their_commands(deployment: Deployme
 
 
 @pytest.mark.parametrize(
-    ("taken", "verdict"), [(None, Verdict.OK), ("*objectUser", Verdict.FAILED), ("*markers", Verdict.FAILED)]
+    ("taken", "verdict"),
+    [(None, FindingVerdict.OK), ("*objectUser", FindingVerdict.FAILED), ("*markers", FindingVerdict.FAILED)],
 )
 def test_a_teams_account_is_checked_on_its_folders_and_its_marker(
-    deployment: Deployment, tmp_path: Path, taken: str | None, verdict: Verdict
+    deployment: ExaminedDeployment, tmp_path: Path, taken: str | None, verdict: FindingVerdict
 ) -> None:
     """Over the API of the local stack: permissions of folders as the account, the marker by its conditional binding."""
     topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
@@ -96,10 +99,10 @@ def test_a_teams_account_is_checked_on_its_folders_and_its_marker(
         )
     if taken == "*markers":
         assert "trainmaster_markers is not bound on object gs://p-one-models/vision" in own.message
-    assert all(each.verdict is Verdict.OK for each in findings if each is not own)
+    assert all(each.verdict is FindingVerdict.OK for each in findings if each is not own)
 
 
-def test_the_teams_are_those_of_the_deployed_policy(deployment: Deployment, tmp_path: Path) -> None:
+def test_the_teams_are_those_of_the_deployed_policy(deployment: ExaminedDeployment, tmp_path: Path) -> None:
     with served_context(tmp_path) as served:
         ledger = served.clients.context.ledger_bucket
 

@@ -14,8 +14,8 @@ from trainstack.gateway import Authority
 from trainstack.gateway.identity import WorkloadIdentities
 from trainstack.iam import Grant, Grants
 from trainstack.iam.principals import Principal, Tokens
-from trainstack.jobs.images.dockerfile import Image
-from trainstack.jobs.images.programs import Container, Program
+from trainstack.jobs.images.dockerfile import DockerfileImage
+from trainstack.jobs.images.programs import PoolContainer, PoolProgram
 from trainstack.jobs.replicas.containers import Containers, limits, mirrored_name
 from trainstack.jobs.replicas.isolation import Placement
 from trainstack.process.family import MARK
@@ -27,15 +27,15 @@ HERE = Containers(
 DIGEST = "sha256:" + "0a" * 32
 
 
-def argv(tmp_path: Path, container: Container, **env: str) -> list[str]:
-    program = Program(image=Image(tree=tmp_path), argv=(), env=(), container=container)
+def argv(tmp_path: Path, container: PoolContainer, **env: str) -> list[str]:
+    program = PoolProgram(image=DockerfileImage(tree=tmp_path), argv=(), env=(), container=container)
     scratch = tmp_path / str(len(list(tmp_path.iterdir())))
     placement = Placement(program=program, service=env, scratch=scratch, name="replica-1")
     return HERE.start_of(placement).argv
 
 
 def test_variables_stand_in_a_file_of_this_users_own_and_not_on_the_command_line(tmp_path: Path) -> None:
-    words = argv(tmp_path, Container(image="i"), TOKEN="secret words", EMPTY="")
+    words = argv(tmp_path, PoolContainer(image="i"), TOKEN="secret words", EMPTY="")
     file = tmp_path / "0" / "variables"
     assert file.read_text() == "TOKEN=secret words\nEMPTY=\n"
     assert file.stat().st_mode & 0o777 == 0o600
@@ -52,7 +52,9 @@ def test_a_confined_container_has_its_jobs_network_and_the_buckets_of_its_accoun
         roles={"viewer": frozenset({"storage.objects.get"})},
         buckets=("data", "ledger"),
     )
-    program = Program(image=Image(tree=tmp_path), argv=(), env=(), container=Container(image="i"))
+    program = PoolProgram(
+        image=DockerfileImage(tree=tmp_path), argv=(), env=(), container=PoolContainer(image="i")
+    )
     placement = Placement(
         program=program, service={}, scratch=tmp_path / "scratch", name="replica-1", account="a@b",
         network=Network(user=7, net=8, listeners=()),
@@ -67,25 +69,29 @@ def test_a_confined_container_has_its_jobs_network_and_the_buckets_of_its_accoun
 @pytest.mark.parametrize(("is_root", "mode"), [(True, ""), (False, ":ro")])
 def test_the_folder_of_a_trials_metrics_is_roots_alone(tmp_path: Path, mode: str, *, is_root: bool) -> None:
     metric_file = tmp_path / "hypertune" / "chief.metrics"
-    words = argv(tmp_path, Container(image="i", is_root=is_root), CLOUD_ML_HP_METRIC_FILE=str(metric_file))
+    words = argv(
+        tmp_path, PoolContainer(image="i", is_root=is_root), CLOUD_ML_HP_METRIC_FILE=str(metric_file)
+    )
     assert f"--volume={metric_file.parent}:{metric_file.parent}{mode}" in words
 
 
 def test_a_value_of_several_lines_is_kept_whole(tmp_path: Path) -> None:
-    words = argv(tmp_path, Container(image="i"), KEY="one\ntwo")
+    words = argv(tmp_path, PoolContainer(image="i"), KEY="one\ntwo")
     assert "--env=KEY=one\ntwo" in words
     assert (tmp_path / "0" / "variables").read_text() == ""
 
 
 def test_the_container_gets_the_guards_mark(tmp_path: Path) -> None:
-    words = argv(tmp_path, Container(image="i"))
+    words = argv(tmp_path, PoolContainer(image="i"))
     assert words[words.index("--env") + 1] == MARK
 
 
 def test_the_replicas_identity_and_the_authority_it_trusts_go_into_the_container(tmp_path: Path) -> None:
     trust = Authority(tmp_path / "gateway").trust
     variables, token = asyncio.run(_issued(trust))
-    program = Program(image=Image(tree=tmp_path), argv=(), env=(), container=Container(image="i"))
+    program = PoolProgram(
+        image=DockerfileImage(tree=tmp_path), argv=(), env=(), container=PoolContainer(image="i")
+    )
     placement = Placement(
         program=program, service=variables, scratch=tmp_path / "scratch", name="replica-1", trust=trust
     )
@@ -114,10 +120,12 @@ async def _issued(trust: Path) -> tuple[dict[str, str], str]:
 
 
 def test_a_command_replaces_the_entry_point_and_args_follow_the_image(tmp_path: Path) -> None:
-    words = argv(tmp_path, Container(image="i:1", command=("python", "-m", "a b"), args=("--x", "")))
+    words = argv(tmp_path, PoolContainer(image="i:1", command=("python", "-m", "a b"), args=("--x", "")))
     assert f"--entrypoint={json.dumps(['python', '-m', 'a b'])}" in words
     assert words[-3:] == ["i:1", "--x", ""]
-    assert not [word for word in argv(tmp_path, Container(image="i:1")) if word.startswith("--entrypoint")]
+    assert not [
+        word for word in argv(tmp_path, PoolContainer(image="i:1")) if word.startswith("--entrypoint")
+    ]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
-from trainmaster.inspect.finding import Finding, Level, Subject
+from trainmaster.inspect.finding import FindingSubject, Level, ProgramFinding
 from trainmaster.inspect.request import read_request
 from trainmaster.inspect.surroundings import surroundings_of
 from trainmaster.inspect.tree import read_source, tree_at
@@ -26,7 +26,7 @@ PARSER = "import argparse, os\nparser = argparse.ArgumentParser()\n"
 FLAGS = f'{PARSER}parser.add_argument("--lr")\nparser.add_argument("--units")\n'
 
 
-def examined(folder: Path, source: str, request: str = "", dockerfile: str = "") -> list[Finding]:
+def examined(folder: Path, source: str, request: str = "", dockerfile: str = "") -> list[ProgramFinding]:
     """The findings of one file, with a request and a Dockerfile, if any."""
     (folder / "train.py").write_text(source)
     if dockerfile:
@@ -42,7 +42,7 @@ def examined(folder: Path, source: str, request: str = "", dockerfile: str = "")
     )
 
 
-def levels_of(findings: list[Finding], subject: Subject) -> list[Level]:
+def levels_of(findings: list[ProgramFinding], subject: FindingSubject) -> list[Level]:
     return [finding.level for finding in findings if finding.subject is subject]
 
 
@@ -50,10 +50,10 @@ def test_only_that_the_files_parse_is_ok_without_running_them(tmp_path: Path) ->
     source = f'{FLAGS}parser.parse_args()\nopen(os.environ["AIP_MODEL_DIR"])\nreport_hyperparameter_tuning_metric("loss", 1)'
     findings = examined(tmp_path, source, STUDY.format(program=SCRIPT))
     assert [(finding.subject, finding.level) for finding in findings] == [
-        (Subject.SOURCE, Level.OK),
-        (Subject.PARAMETERS, Level.NOT_FOLLOWED),
-        (Subject.METRIC, Level.NOT_FOLLOWED),
-        (Subject.MODEL_DIR, Level.NOT_FOLLOWED),
+        (FindingSubject.SOURCE, Level.OK),
+        (FindingSubject.PARAMETERS, Level.NOT_FOLLOWED),
+        (FindingSubject.METRIC, Level.NOT_FOLLOWED),
+        (FindingSubject.MODEL_DIR, Level.NOT_FOLLOWED),
     ]
     assert all("smoke run" in finding.repair for finding in findings[1:])
 
@@ -69,7 +69,7 @@ def test_only_that_the_files_parse_is_ok_without_running_them(tmp_path: Path) ->
 )
 def test_what_a_library_does_with_the_path_is_not_followed(source: str, tmp_path: Path) -> None:
     findings = examined(tmp_path, f"import os\n{source}\n")
-    assert levels_of(findings, Subject.MODEL_DIR) == [Level.NOT_FOLLOWED]
+    assert levels_of(findings, FindingSubject.MODEL_DIR) == [Level.NOT_FOLLOWED]
 
 
 # The model directory
@@ -92,7 +92,7 @@ def test_what_a_library_does_with_the_path_is_not_followed(source: str, tmp_path
 def test_the_model_directory_is_missed_only_where_nothing_else_can_name_it(
     source: str, level: Level, tmp_path: Path
 ) -> None:
-    assert levels_of(examined(tmp_path, source), Subject.MODEL_DIR) == [level]
+    assert levels_of(examined(tmp_path, source), FindingSubject.MODEL_DIR) == [level]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_request_can_pass_the_model_directory(
     (finding,) = [
         finding
         for finding in examined(tmp_path, "print(1)", JOB.format(program=program))
-        if finding.subject is Subject.MODEL_DIR
+        if finding.subject is FindingSubject.MODEL_DIR
     ]
     assert finding.level is level
     assert words in finding.found
@@ -136,7 +136,7 @@ def test_a_report_is_compared_with_the_study(report: str, level: Level, words: s
     (finding,) = [
         finding
         for finding in examined(tmp_path, f"import os\n{report}\n", STUDY.format(program=SCRIPT))
-        if finding.subject is Subject.METRIC
+        if finding.subject is FindingSubject.METRIC
     ]
     assert finding.level is level
     assert words in finding.found
@@ -172,7 +172,7 @@ def test_a_parameter_must_be_a_flag_where_the_source_names_all_flags(
     found = [
         finding.found
         for finding in findings
-        if finding.subject is Subject.PARAMETERS and finding.level is level
+        if finding.subject is FindingSubject.PARAMETERS and finding.level is level
     ]
     assert any(words in text for text in found), findings
     assert level is not Level.NOT_FOLLOWED or len(found) == 1
@@ -185,7 +185,7 @@ def test_a_discrete_parameter_that_is_read_as_an_int_is_warned_of(tmp_path: Path
     (finding,) = [
         finding
         for finding in examined(tmp_path, source, STUDY.format(program=SCRIPT))
-        if finding.subject is Subject.PARAMETERS and finding.level is Level.WARNING
+        if finding.subject is FindingSubject.PARAMETERS and finding.level is Level.WARNING
     ]
     assert "--units is parsed with type=int, but a discrete parameter may arrive as '64.0'" in finding.found
     assert str(finding.place).endswith("train.py:4")
@@ -208,7 +208,7 @@ def test_arguments_of_the_request_must_be_flags(args: str, errors: list[str], tm
     faults = [
         finding
         for finding in findings
-        if finding.subject is Subject.ARGUMENTS and finding.level is Level.ERROR
+        if finding.subject is FindingSubject.ARGUMENTS and finding.level is Level.ERROR
     ]
     assert [finding.found.split()[3].rstrip(",") for finding in faults] == errors
 
@@ -247,17 +247,17 @@ def test_a_shell_that_ignores_arguments_is_an_error_of_a_study(
     errors = [
         finding
         for finding in findings
-        if finding.subject is Subject.ARGUMENTS and finding.level is Level.ERROR
+        if finding.subject is FindingSubject.ARGUMENTS and finding.level is Level.ERROR
     ]
     assert ["--lr does not reach the program" in finding.found for finding in errors] == [True] * is_dropped
-    assert Level.OK not in levels_of(findings, Subject.PARAMETERS)
+    assert Level.OK not in levels_of(findings, FindingSubject.PARAMETERS)
 
 
 @pytest.mark.parametrize("cmd", ['["python", "train.py"]', "python train.py"])
 def test_arguments_that_replace_the_program_in_cmd_are_an_error(cmd: str, tmp_path: Path) -> None:
     request = JOB.format(program=f"{IMAGE}\nargs: [--epochs=1]")
     findings = examined(tmp_path, "print(1)", request, f"FROM a\nCMD {cmd}\n")
-    (finding,) = [finding for finding in findings if finding.subject is Subject.ARGUMENTS]
+    (finding,) = [finding for finding in findings if finding.subject is FindingSubject.ARGUMENTS]
     assert finding.repair == 'Write ENTRYPOINT ["python", "train.py"] in the Dockerfile in place of CMD.'
     for fixed in (f"ENTRYPOINT {cmd}", f'ENTRYPOINT ["python"]\nCMD {cmd}'):
         findings = examined(tmp_path, "print(1)", request, f"FROM a\n{fixed}\n")
@@ -285,7 +285,7 @@ def test_imports_inside_a_package_are_followed_and_others_are_not(tmp_path: Path
     broken = read_source(tree_at(package), None)
     assert "old.py cannot be read" in broken.gap
     (finding, *_) = findings_of(Examined(source=broken, surroundings=surroundings_of(package)))
-    assert (finding.level, finding.subject) == (Level.ERROR, Subject.SOURCE)
+    assert (finding.level, finding.subject) == (Level.ERROR, FindingSubject.SOURCE)
     assert str(finding.place).endswith("old.py:1")
 
 
@@ -310,6 +310,8 @@ def test_a_scripts_neighbours_are_found_as_python_finds_them(line: str, tmp_path
     ],
 )
 def test_a_call_that_takes_errors_out_of_the_jobs_log_is_warned_of(line: str, tmp_path: Path) -> None:
-    (finding,) = [finding for finding in examined(tmp_path, line) if finding.subject is Subject.LOGGING]
+    (finding,) = [
+        finding for finding in examined(tmp_path, line) if finding.subject is FindingSubject.LOGGING
+    ]
     assert (finding.level, finding.place and finding.place.line) == (Level.WARNING, line.count("\n") + 1)
-    assert levels_of(examined(tmp_path, "ours.setup_logging()"), Subject.LOGGING) == []
+    assert levels_of(examined(tmp_path, "ours.setup_logging()"), FindingSubject.LOGGING) == []

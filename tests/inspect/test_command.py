@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import Done, trainmaster
-from trainmaster.inspect.finding import Subject
+from trainmaster.inspect.finding import FindingSubject
 
 ROOT = Path(__file__).resolve().parents[2]
 TREES = Path("tests/inspect/trees")
@@ -132,4 +132,4 @@ def test_the_document_names_every_option_and_subject() -> None:
     shown = inspected("--help").out
     options = {word.strip("[],") for word in shown.split() if word.strip("[],").startswith("--")} - {"--help"}
     assert {option for option in options if option not in document and option != "--"} == set()
-    assert {subject for subject in Subject if f"| {subject} |" not in document} == set()
+    assert {subject for subject in FindingSubject if f"| {subject} |" not in document} == set()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.inspect.finding import Unusable
-from trainmaster.inspect.request import Parameter, read_request
+from trainmaster.inspect.finding import UnusableProgram
+from trainmaster.inspect.request import ProgramParameter, read_request
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 
@@ -67,17 +67,17 @@ trainingInput:
 JOB_DIR = ("--job-dir", "gs://bucket/out")
 
 PARAMETERS = (
-    Parameter(name="learningRate", type=ParameterType.DOUBLE, samples=("0.5", "0.75")),
-    Parameter(name="units", type=ParameterType.INTEGER, samples=("2", "3")),
-    Parameter(name="batch", type=ParameterType.DISCRETE, samples=("64.0", "128.0")),
-    Parameter(name="optimizer", type=ParameterType.CATEGORICAL, samples=("adam", "sgd")),
+    ProgramParameter(name="learningRate", type=ParameterType.DOUBLE, samples=("0.5", "0.75")),
+    ProgramParameter(name="units", type=ParameterType.INTEGER, samples=("2", "3")),
+    ProgramParameter(name="batch", type=ParameterType.DISCRETE, samples=("64.0", "128.0")),
+    ProgramParameter(name="optimizer", type=ParameterType.CATEGORICAL, samples=("adam", "sgd")),
 )
-CHILD = Parameter(name="momentum", type=ParameterType.DOUBLE, samples=("0.0", "0.5"))
+CHILD = ProgramParameter(name="momentum", type=ParameterType.DOUBLE, samples=("0.0", "0.5"))
 
 
 @pytest.mark.parametrize(("text", "children"), [(OWN, (CHILD,)), (LEGACY, ())], ids=["own", "legacy"])
 def test_every_dialect_asks_the_same_of_the_program(
-    text: str, children: tuple[Parameter, ...], tmp_path: Path
+    text: str, children: tuple[ProgramParameter, ...], tmp_path: Path
 ) -> None:
     path = tmp_path / "request.yaml"
     path.write_text(text)
@@ -139,7 +139,7 @@ def test_every_example_of_a_request_is_understood(path: Path) -> None:
 def test_a_document_that_is_not_a_request_is_refused(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "request.yaml"
     path.write_text(text)
-    with pytest.raises(Unusable) as refused:
+    with pytest.raises(UnusableProgram) as refused:
         read_request(path)
     assert words in str(refused.value)
 
@@ -181,7 +181,7 @@ def test_a_tree_without_a_dockerfile_sets_nothing(tmp_path: Path) -> None:
 )
 def test_every_fault_of_a_request_is_reported_at_once(text: str, paths: list[str], tmp_path: Path) -> None:
     (tmp_path / "request.yaml").write_text(text)
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(UnusableProgram) as caught:
         read_request(tmp_path / "request.yaml")
     found = {fault.partition(": ")[2].partition(":")[0] for fault in caught.value.faults}
     assert found >= set(paths)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.inspect.smoke.stage import MAX_READ_BYTES, Stage
+from trainmaster.inspect.smoke.stage import MAX_READ_BYTES, SmokeStage
 from trainmaster.inspect.smoke.uris import Paths, paths_for
 from trainmaster.inspect.tree import read_source, tree_at
 
 
 def test_of_output_of_any_size_the_end_is_read(tmp_path: Path) -> None:
-    stage = Stage(base=tmp_path, metric="", uses_uris=False)
+    stage = SmokeStage(base=tmp_path, metric="", uses_uris=False)
     (tmp_path / "chief" / "metrics").mkdir(parents=True)
     for path, line in (
         (stage.output("chief", "stderr"), b"ValueError: the last line\n"),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.inspect.finding import Location
+from trainmaster.inspect.finding import SourceLocation
 from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainmaster.inspect.smoke.run import put_off
-from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
+from trainmaster.inspect.smoke.watch import Limits, SmokeReplica, State, watch
 
 ENDS, FAILS, SLEEPS = "pass", "raise SystemExit(3)", "import time; time.sleep(600)"
 # A fifth of a processor: ten times what counts as work, and little of the time that the other tests need.
@@ -33,9 +33,9 @@ class Starter:
         self._stack = stack
         self._folder = folder
 
-    def __call__(self, chief: str, worker: str) -> list[Replica]:
+    def __call__(self, chief: str, worker: str) -> list[SmokeReplica]:
         replicas = [
-            Replica(
+            SmokeReplica(
                 role,
                 [sys.executable, "-c", program],
                 cwd=self._folder,
@@ -80,7 +80,7 @@ def test_statuses_are_those_of_the_programs(started: Starter) -> None:
 
 def test_a_program_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Replica(
+        SmokeReplica(
             "chief", ["./nothing"], cwd=tmp_path, variables={}, out=tmp_path / "out", err=tmp_path / "err"
         )
 
@@ -98,7 +98,7 @@ json.decoder.JSONDecodeError: Expecting property name {{{{node a/b}}}} enclosed
 """
     said = parse_last_error(text, tmp_path)
     assert said.text == "json.decoder.JSONDecodeError: Expecting property name enclosed"
-    assert said.place == Location(path=str(program), line=3)
+    assert said.place == SourceLocation(path=str(program), line=3)
     assert said.code == "json.loads('{')"
 
 
@@ -177,7 +177,7 @@ Current thread 0x00007f0000000002 (most recent call first):
   File "{program}", line 2 in main
   File "{program}", line 3 in <module>
 """
-    assert parse_last_error(text, tmp_path).place == Location(path=str(program), line=2)
+    assert parse_last_error(text, tmp_path).place == SourceLocation(path=str(program), line=2)
 
 
 def test_a_silent_end_names_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.judges.discovery import Api, api
-from trainstack.http import Service
+from trainstack.http import LiveService
 
 DETAILS = (WriteLogEntriesPartialErrors, error_details_pb2.ErrorInfo)
 """What a refusal may hold besides its sentence. A message is found by its name only once it is imported."""
@@ -34,11 +34,11 @@ class Judged:
         self.methods: set[tuple[str, str]] = set()
 
     async def start(self, url: str = "") -> None:
-        if isinstance(self._app, Service):
+        if isinstance(self._app, LiveService):
             await self._app.start(url)
 
     async def stop(self) -> None:
-        if isinstance(self._app, Service):
+        if isinstance(self._app, LiveService):
             await self._app.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

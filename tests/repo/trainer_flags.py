@@ -7,13 +7,13 @@ from pathlib import Path
 from trainer.settings.setting import Setting, text_of
 from trainer.settings.settings import SETTINGS
 from trainer.task import WORKLOAD
-from trainer.workloads import names, workload_named
+from trainer.workloads import workload_named, workload_names
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "trainer.md"
 BEGIN = "<!-- What follows is written by: python -m tests.repo.trainer_flags -->"
 END = "<!-- Until here. -->"
 HELP = re.compile(r"(?P<meaning>.*?)(?: \(default: (?P<default>.*)\))?")
-WORKLOADS = [workload_named(name) for name in names()]
+WORKLOADS = [workload_named(name) for name in workload_names()]
 IMAGE_FLAGS = WORKLOADS[-1].flags.keys() & WORKLOADS[0].flags.keys()
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from tests.deploy.cloud import PROGRAMS, PROJECT, REGION, ROOT, Cloud
 from tools.first_day.__main__ import COST_MAX_USD
-from tools.first_day.day import Day, run_command
+from tools.first_day.day import FirstDay, run_command
 from tools.first_day.stand_ins import StandIns
 from tools.first_day.steps import REQUESTS, RUNS
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.submission.examination import examination_of
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import terms_with_policy
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.admission.cost import estimate_of
@@ -31,7 +31,7 @@ def cost_of(region: str) -> Decimal:
     total = Decimal(0)
     for name in RUNS:
         file = REQUESTS / f"first-day-{name}.yaml"
-        found = examination_of(Source(file=str(file), content=file.read_bytes()), terms)
+        found = examination_of(RequestSource(file=str(file), content=file.read_bytes()), terms)
         assert found.faults == ()
         assert found.request is not None
         total += estimate_of(parse_candidates(found.request.document), terms.prices).at_most or Decimal(0)
@@ -118,7 +118,7 @@ def test_a_refused_deployment_ends_it_before_anything_is_built(tmp_path: Path) -
 
 
 def test_a_step_that_fails_does_not_end_the_day_and_an_interrupt_does(tmp_path: Path) -> None:
-    day = Day(context_in_cloud("my-project", REGION), tmp_path)
+    day = FirstDay(context_in_cloud("my-project", REGION), tmp_path)
     assert day.take("good", lambda: run_command([sys.executable, "-c", ""]))
     assert not day.take("bad", lambda: run_command([sys.executable, "-c", "exit(3)"]))
     with pytest.raises(KeyboardInterrupt):

@@ -18,7 +18,7 @@ from tests.e2e.project import eventually
 from tools.images import (
     IMAGES,
     CannotPinError,
-    Image,
+    RegistryImage,
     digest_of,
     image_from,
     pin_images,
@@ -43,7 +43,7 @@ OLD, NEW = f"sha256:{'0' * 64}", f"sha256:{'1a' * 32}"
     ],
 )
 def test_a_name_says_where_its_image_is(name: str, host: str, repository: str) -> None:
-    assert image_from(name) == Image(host=host, repository=repository, tag="3.11")
+    assert image_from(name) == RegistryImage(host=host, repository=repository, tag="3.11")
 
 
 def test_only_a_registry_on_this_machine_is_spoken_to_without_tls() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.core.shipped import ROOT, schema
-from tools.prices import HEADER, Unusable, rows_of, text_of
+from tools.prices import HEADER, UnusablePrices, rows_of, text_of
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.resources import DEPLOY
@@ -127,7 +127,7 @@ def test_a_series_whose_machines_differ_in_price_is_written_machine_by_machine()
     ],
 )
 def test_a_catalogue_of_another_form_is_refused(pricing: Mapping[str, Any], vms: str) -> None:
-    with pytest.raises(Unusable, match="not of the expected form"):
+    with pytest.raises(UnusablePrices, match="not of the expected form"):
         table(pricing, vms)
 
 

@@ -18,10 +18,10 @@ import trainer  # noqa: F401  # chooses Keras before TensorFlow is loaded
 import numpy as np
 import tensorflow as tf
 
-from trainer.data.pipeline import Pipeline, distributed
+from trainer.data.pipeline import Pipeline, distributed_batches
 from trainer.export.saved_model import save_model
 from trainer.faults import Unusable
-from trainer.images.pixels import pixels, serving
+from trainer.images.pixels import decoded_pixels, serving_signatures
 from trainer.replicas.cluster import Cluster
 from trainer.storage import outputs_from
 from trainer.task import command_from
@@ -91,7 +91,7 @@ class Counting:
 
     def __call__(self, pair: tuple[Any, Any]) -> Any:
         encoded, label = pair
-        image = pixels(encoded, (SIDE, SIDE))
+        image = decoded_pixels(encoded, (SIDE, SIDE))
         return tf.ensure_shape(tf.numpy_function(self._noted, [image], tf.uint8), image.shape), label
 
     def _noted(self, image: Any) -> Any:
@@ -166,12 +166,12 @@ def evaluations(of: Run, workers: int, *, times: int = 1) -> dict[str, Any]:
 def served_as_trained(*of: Run) -> bool:
     """Whether an export gives its model exactly the numbers that training gave it, with --cache and without."""
     trained_on = [first_batch(each) for each in of]
-    encoded = {name_of(pixels(image, (SIDE, SIDE)).numpy()): image for image in encoded_images(of[0])}
+    encoded = {name_of(decoded_pixels(image, (SIDE, SIDE)).numpy()): image for image in encoded_images(of[0])}
     sent = [encoded[name] for name in names_of(trained_on[0])]
     with TemporaryDirectory() as name:
         count = SIDE * SIDE * 3
         class_names = [str(number) for number in range(count)]
-        save_model(Repeating(), Path(name), serving(Repeating(), (SIDE, SIDE), class_names))
+        save_model(Repeating(), Path(name), serving_signatures(Repeating(), (SIDE, SIDE), class_names))
         serve = tf.saved_model.load(name).signatures["serving_default"]
         served = serve(image_bytes=tf.stack(sent))["probabilities"].numpy()
     return all(np.array_equal(served, images.reshape(len(sent), count)) for images in trained_on)
@@ -216,7 +216,7 @@ def batches_of(pipeline: Pipeline) -> Callable[[Any], Any]:
 def device_of_batches(of: Run) -> str:
     """Where the batches of a run without a strategy are, if its steps run on the second device."""
     pipeline = pipeline_of(of, 1)
-    data = distributed(tf.distribute.get_strategy(), batches_of(pipeline), device="/device:CPU:1")
+    data = distributed_batches(tf.distribute.get_strategy(), batches_of(pipeline), device="/device:CPU:1")
     return str(next(iter(data))[0].device)
 
 
@@ -224,8 +224,8 @@ def mirrored(of: Run) -> dict[str, Any]:
     """On two devices of this machine: three steps' images, and the sizes of every evaluation batch."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     pipeline = pipeline_of(of, 2)
-    steps = iter(distributed(strategy, batches_of(pipeline)))
-    evaluation = distributed(strategy, pipeline.evaluation)
+    steps = iter(distributed_batches(strategy, batches_of(pipeline)))
+    evaluation = distributed_batches(strategy, pipeline.evaluation)
     return {
         "steps": [
             [names_of(part.numpy()) for part in strategy.experimental_local_results(next(steps)[0])]

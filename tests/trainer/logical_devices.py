@@ -23,11 +23,17 @@ from tf_keras.src.engine.training import reduce_per_replica
 
 from trainer.data.pipeline import Pipeline
 from trainer.devices.choices import OwnGpus, Strategy
-from trainer.devices.strategy import multi_worker_mirrored, name_of, resolver, sixteen_bits, strategy_for
+from trainer.devices.strategy import (
+    cluster_resolver,
+    multi_worker_mirrored,
+    name_of,
+    sixteen_bits,
+    strategy_for,
+)
 from trainer.images.classification import ModelSpec, spec_of
 from trainer.parameter_server.roles import for_worker
 from trainer.parameter_server.steps import evaluate_in_shards
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, ReplicaRole
 from trainer.replicas.ending import end_with
 from trainer.replicas.peers import Peers
 from trainer.storage import outputs_from
@@ -80,11 +86,15 @@ def multi_worker(*_: str) -> list[dict[str, Any]]:
 def parameter_server(*_: str) -> dict[str, Any]:
     """A coordinator that connects to a worker and a parameter server, all in this process."""
     chief, worker, server = (f"127.0.0.1:{port}" for port in free_ports(3))
-    members = {Role.CHIEF: (chief,), Role.WORKER: (worker,), Role.PARAMETER_SERVER: (server,)}
+    members = {
+        ReplicaRole.CHIEF: (chief,),
+        ReplicaRole.WORKER: (worker,),
+        ReplicaRole.PARAMETER_SERVER: (server,),
+    }
     cluster = Cluster(members=members)
     running = [
-        tf.distribute.Server(resolver(cluster).cluster_spec(), job_name=str(role))
-        for role in (Role.WORKER, Role.PARAMETER_SERVER)
+        tf.distribute.Server(cluster_resolver(cluster).cluster_spec(), job_name=str(role))
+        for role in (ReplicaRole.WORKER, ReplicaRole.PARAMETER_SERVER)
     ]
     strategy = strategy_for(cluster, mirrored=False)
     with strategy.scope():

@@ -14,7 +14,7 @@ import keras as keras_3  # isort: skip
 import numpy as np  # isort: skip
 import tensorflow as tf  # isort: skip
 
-from trainer.checkpoints.files import Kept, Position, latest
+from trainer.checkpoints.files import Kept, TrainingPosition, latest
 from trainer.checkpoints.saver import Saver
 from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import Examples
@@ -233,7 +233,7 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
             saver=saver,
             preemption=Preemption(Cluster(), Peers(Cluster()), done=0, finish_upload=uploads.finish),
         )
-        metrics = loop.run(Position(), {})
+        metrics = loop.run(TrainingPosition(), {})
         found = latest(checkpoints)
         assert found is not None
         saved = [found.epoch, found.step, found.metrics]

@@ -12,7 +12,7 @@ from trainer.settings.setting import number, one_of, text_of, whole_number
 from trainer.settings.settings import Settings
 from trainer.survive import settings_from
 from trainer.task import Command, command_from
-from trainer.workloads import names, workload_named
+from trainer.workloads import workload_named, workload_names
 
 
 def test_without_flags_the_workloads_defaults_count() -> None:
@@ -232,7 +232,7 @@ def test_a_value_out_of_bounds_is_refused_with_what_would_be_taken(
         reads(text)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", workload_names())
 def test_the_defaults_of_every_workload_are_values_it_takes(name: str) -> None:
     workload = workload_named(name)
     for parameter in workload.flags.values():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainer.launch.__main__ import changed_environment, main
-from trainer.launch.frameworks import FRAMEWORKS, Settings
+from trainer.launch.frameworks import FRAMEWORKS, FrameworkVariables
 from trainstack.ports import free_ports
 
 from .launched import BARE, ENDS_WITHIN_S, ROOT, TELL, launch, spec, spec_of, started, told
@@ -105,7 +105,7 @@ def test_other_variables_reach_the_command_unchanged() -> None:
 
 
 def test_defaults_do_not_overwrite_the_users_variables() -> None:
-    settings = Settings(variables={"RANK": "1"}, defaults={"IFNAME": "lo", "PORT": "1"})
+    settings = FrameworkVariables(variables={"RANK": "1"}, defaults={"IFNAME": "lo", "PORT": "1"})
     given_, expected = changed_environment(settings, {"IFNAME": "eth0", "RANK": "1", "HOME": "/"})
     assert given_ == {"IFNAME": "eth0", "RANK": "1", "HOME": "/", "PORT": "1"}
     assert expected == "RANK=1, PORT=1"

@@ -9,11 +9,11 @@ import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainer.faults import Unusable
-from trainer.launch.frameworks import Settings, gpus_from, settings_of
+from trainer.launch.frameworks import FrameworkVariables, gpus_from, settings_of
 from trainer.replicas.cluster_variable import cluster_from
 from trainstack.jobs.replicas import cluster as local
-from trainstack.jobs.resource.job import Job, TrialAssignment
-from trainstack.jobs.resource.replica import Replica, replicas_of
+from trainstack.jobs.resource.job import TrialAssignment, VertexJob
+from trainstack.jobs.resource.replica import JobReplica, replicas_of
 
 from .launched import POOLS, spec, spec_of
 
@@ -47,7 +47,7 @@ HOROVOD = {
 }  # fmt: skip
 
 
-def read_settings(framework: str, environment: dict[str, str], **facts: Any) -> Settings:
+def read_settings(framework: str, environment: dict[str, str], **facts: Any) -> FrameworkVariables:
     return settings_of(framework, cluster_from(environment), **facts)
 
 
@@ -72,7 +72,8 @@ def test_the_last_of_three_workers_finds_the_chief_its_rank_and_the_size(
 )
 def test_jax_on_a_tpu_finds_its_hosts_by_itself(machine: dict[str, str]) -> None:
     assert (
-        read_settings("jax", spec([1], job={"worker_pool_specs": [{"machine_spec": machine}]})) == Settings()
+        read_settings("jax", spec([1], job={"worker_pool_specs": [{"machine_spec": machine}]}))
+        == FrameworkVariables()
     )
 
 
@@ -157,7 +158,7 @@ def test_reduction_servers_are_no_parameter_servers(framework: str) -> None:
 
 @pytest.mark.parametrize("framework", ["mxnet", "horovod"])
 def test_a_replica_alone_needs_nothing(framework: str) -> None:
-    assert read_settings(framework, spec([1])) == Settings()
+    assert read_settings(framework, spec([1])) == FrameworkVariables()
 
 
 SHAPES = ([1], [1, 1], [1, 2, 1], [1, 0, 0, 1], [1, 2, 2, 1])
@@ -176,9 +177,9 @@ def vertex(counts: list[int], pool: int, index: int, trial: str = "") -> dict[st
         TrialAssignment(tuning_job_id="1", trial_id=trial, metrics_dir="", metric_tag="") if trial else None
     )
     message = CustomJob.pb(CustomJob({"job_spec": spec}))
-    job = Job(project="7", location="l", job_id="42", message=message, trial=place)
+    job = VertexJob(project="7", location="l", job_id="42", message=message, trial=place)
     addresses = {each: f"{POOLS[each.pool]}-{each.index}:2222" for each in replicas_of(counts)}
-    return local.environment(job, addresses, Replica(pool=pool, index=index))
+    return local.environment(job, addresses, JobReplica(pool=pool, index=index))
 
 
 @pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)
@@ -194,7 +195,7 @@ def test_tensorflow_gets_the_tf_config_that_vertex_would_have_set(
     document = json.loads(wanted)
     del document["task"]["cloud"]  # the service's own, expected nowhere else
     assert json.loads(made["TF_CONFIG"]) == document
-    assert read_settings("tensorflow", environment | made) == Settings()
+    assert read_settings("tensorflow", environment | made) == FrameworkVariables()
 
 
 @pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)

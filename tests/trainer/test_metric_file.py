@@ -11,7 +11,7 @@ from trainer.faults import Unusable
 from trainer.training.metric_file import (
     DEFAULT_METRIC_FILE,
     MetricFile,
-    Trial,
+    ReportedTrial,
     missing_metrics,
     parse_reports,
     trial_from,
@@ -131,5 +131,5 @@ def test_a_file_that_cannot_be_written_fails_before_training(tmp_path: Path, kin
     ],
 )
 def test_a_trial_is_recognized_by_its_environment(environment: dict[str, str], trial: Any) -> None:
-    expected = trial and Trial(trial_id=trial[0], metric_file=Path(trial[1]), asked_metric=trial[2])
+    expected = trial and ReportedTrial(trial_id=trial[0], metric_file=Path(trial[1]), asked_metric=trial[2])
     assert trial_from(environment) == expected

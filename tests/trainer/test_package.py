@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainer.faults import Unusable
-from trainer.workloads import names, workload_named
+from trainer.workloads import workload_named, workload_names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +33,6 @@ def test_the_package_chooses_keras_2_and_a_wrong_flag_is_refused_before_tensorfl
 
 def test_a_file_beside_the_others_is_a_workload() -> None:
     files = {path.stem for path in (ROOT / "trainer" / "workloads").glob("*.py")} - {"__init__"}
-    assert set(names()) == files
+    assert set(workload_names()) == files
     with pytest.raises(Unusable, match=r"Unknown workload 'resnet5'.* Did you mean 'resnet50'\?"):
         workload_named("resnet5")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainer.faults import Unusable
-from trainer.storage import located, outputs_from
+from trainer.storage import location_of, outputs_from
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ def gcs(tmp_path: Path) -> dict[str, str]:
     [("gs://models", ""), ("gs://models/", ""), ("gs://models/a/b/", "a/b"), ("gs://models/a//b", "a/b")],
 )
 def test_a_bucket_lies_below_the_root(gcs: dict[str, str], uri: str, path: str) -> None:
-    found = located(uri, gcs)
+    found = location_of(uri, gcs)
     assert found.path == Path(gcs["TRAINMASTER_GCS_ROOT"], "models", path)
     assert found.is_shared
     assert found.directory_uri == uri.rstrip("/") + "/"
 
 
 def test_a_path_stays_a_path(tmp_path: Path) -> None:
-    found = located(str(tmp_path / "x"), {})
+    found = location_of(str(tmp_path / "x"), {})
     assert found.path == tmp_path / "x"
     assert not found.is_shared
     assert found.directory_uri == f"file://{tmp_path}/x/"
@@ -34,13 +34,13 @@ def test_a_path_stays_a_path(tmp_path: Path) -> None:
 
 def test_without_the_variable_buckets_are_expected_where_vertex_mounts_them() -> None:
     with pytest.raises(Unusable, match="directory /gcs/no-such-bucket-here does not exist"):
-        located("gs://no-such-bucket-here/a", {})
+        location_of("gs://no-such-bucket-here/a", {})
 
 
 @pytest.mark.parametrize("uri", ["gs://", "gs:///a", "gs://models/../ledger/x", "gs://../etc"])
 def test_an_invalid_uri_is_refused(gcs: dict[str, str], uri: str) -> None:
     with pytest.raises(Unusable, match=r"Invalid URI"):
-        located(uri, gcs)
+        location_of(uri, gcs)
 
 
 def test_outputs_go_where_vertex_says(gcs: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ import httpx
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
 from trainmaster.web.app import make_app
-from trainmaster.web.source import Source
+from trainmaster.web.source import ConsoleSource
 from trainstack.http import in_thread, serving
 
 TOKEN = "the-token-of-this-session"
@@ -24,7 +24,7 @@ def console_of(clients: Clients, *, writable: bool = False) -> Iterator[httpx.Cl
 @contextmanager
 def console_over(choose: Callable[[], Context], *, writable: bool = False) -> Iterator[httpx.Client]:
     """A browser without JavaScript, on a console that shows what `choose` returns. It follows no redirection."""
-    source = Source(choose, writable=writable)
+    source = ConsoleSource(choose, writable=writable)
     app = make_app(source, token=TOKEN, is_secret=False)
     try:
         with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=120) as browser:

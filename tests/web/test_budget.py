@@ -14,7 +14,7 @@ from tests.web.routes import filled, page_paths
 from trainmaster.client.context import Context
 from trainmaster.web.app import make_app
 from trainmaster.web.console import CLOUD_POLL_S
-from trainmaster.web.source import Source
+from trainmaster.web.source import ConsoleSource
 from trainstack import logging
 from trainstack.http import in_thread, serving
 
@@ -52,7 +52,7 @@ QUERY = {"/runs/compare": "?" + "&".join(f"run={run_id}" for run_id in RUN_IDS)}
 class Open:
     """A console in the cloud, whose time only `look` advances."""
 
-    source: Source
+    source: ConsoleSource
     browser: httpx.Client
     now: list[float]
 
@@ -84,7 +84,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
 @contextmanager
 def opened(context: Context) -> Iterator[Open]:
     now = [0.0]
-    source = Source(lambda: context, writable=False, clock=lambda: now[0])
+    source = ConsoleSource(lambda: context, writable=False, clock=lambda: now[0])
     app = make_app(source, token="t", is_secret=False)
     try:
         with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=120) as browser:

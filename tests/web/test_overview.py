@@ -21,8 +21,8 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages.lately import document, lately
 from trainmaster.web.pages.overview import Today, overview
 from trainmaster.web.rendering import Frame, whole_page
-from trainmaster.web.source import Source
-from trainmaster.web.subject import Ask, Page
+from trainmaster.web.source import ConsoleSource
+from trainmaster.web.subject import Ask, ConsolePage
 
 CHAMPION = json.loads((ROOT / "schemas/examples/valid/champion.v1.promoted.json").read_text())
 HOSTILE = "</td><script>alert('x')</script>"
@@ -58,18 +58,18 @@ def served(world: World, now: datetime, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="module")
-def source(served: Served) -> Iterator[Source]:
-    source = Source(lambda: served.clients.context, writable=False)
+def source(served: Served) -> Iterator[ConsoleSource]:
+    source = ConsoleSource(lambda: served.clients.context, writable=False)
     yield source
     source.reconnect()
 
 
 @pytest.fixture(scope="module")
-def html(source: Source, now: datetime) -> str:
+def html(source: ConsoleSource, now: datetime) -> str:
     return rendered(overview(Ask(source=source, now=now)))
 
 
-def rendered(page: Page) -> str:
+def rendered(page: ConsolePage) -> str:
     return whole_page(page, FRAME)
 
 
@@ -119,7 +119,7 @@ def test_an_empty_project_says_how_to_start(tmp_path: Path) -> None:
 
 
 def test_the_same_page_is_rendered_the_same_while_nothing_changes(
-    source: Source, now: datetime, html: str
+    source: ConsoleSource, now: datetime, html: str
 ) -> None:
     """Otherwise each look of the live stream would send it again."""
     later = overview(Ask(source=source, now=now + timedelta(seconds=1)))
@@ -128,7 +128,7 @@ def test_the_same_page_is_rendered_the_same_while_nothing_changes(
 
 def test_the_page_costs_a_bounded_number_of_storage_operations(served: Served, now: datetime) -> None:
     """The newest runs, those of today, the active ones, four for the queue, the policy, and each record that is shown."""
-    source = Source(lambda: served.clients.context, writable=False)
+    source = ConsoleSource(lambda: served.clients.context, writable=False)
     try:
         overview(Ask(source=source, now=now))
         assert source.storage_calls <= 1 + 1 + 1 + 4 + 1 + 2
@@ -150,7 +150,7 @@ def test_rules_that_fire_next_champions_and_runs_a_day_come_later(tmp_path: Path
             served.write("ledger", f"champions/{name}.json", {**CHAMPION, "model_name": name})
         for number in range(3):
             write_row(served, replace(row(number), created_at=now - timedelta(days=number // 2)))
-        source = Source(lambda: served.clients.context, writable=False)
+        source = ConsoleSource(lambda: served.clients.context, writable=False)
         try:
             html = rendered(lately(Ask(source=source, now=now)))
             days = document(Ask(source=source, now=now))["days"]

@@ -17,7 +17,7 @@ from tests.client.served import ROOT, run_record, served_context
 from tests.web.consoles import console_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
-from trainmaster.client.watch.timeline import Stage
+from trainmaster.client.watch.timeline import RunStage
 from trainmaster.web.pages.run.drawings import stage_rows
 from trainstack import logging
 
@@ -233,11 +233,11 @@ def test_a_wrong_query_of_the_log_is_refused(browser: Browser, query: dict[str, 
 def test_each_step_has_the_time_until_the_next_one_and_the_last_of_an_open_run_is_in_progress() -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     stages = [
-        Stage(title="Job submitted", at=at),
-        Stage(title="Job running", at=at + timedelta(seconds=2)),
-        Stage(title="Model exported"),
-        Stage(title="Job ended", at=at + timedelta(seconds=112)),
-        Stage(title="Last log line", at=at + timedelta(seconds=111)),  # by another service's clock
+        RunStage(title="Job submitted", at=at),
+        RunStage(title="Job running", at=at + timedelta(seconds=2)),
+        RunStage(title="Model exported"),
+        RunStage(title="Job ended", at=at + timedelta(seconds=112)),
+        RunStage(title="Last log line", at=at + timedelta(seconds=111)),  # by another service's clock
     ]
     found = [(row.title, row.took, row.is_last) for row in stage_rows(stages)]
     assert found == [

@@ -16,7 +16,7 @@ from tests.client.served import Served, served_context
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages import runs as page_of_runs
-from trainmaster.web.source import Source
+from trainmaster.web.source import ConsoleSource
 from trainmaster.web.subject import Ask
 
 SCHEMA = schema("run_list.v1")
@@ -150,7 +150,7 @@ def test_the_page_names_its_command_quoted_for_a_shell(browser: Browser) -> None
 
 @pytest.mark.parametrize("query", ["", "text=run"])
 def test_a_view_of_up_to_a_thousand_runs_costs_one_storage_operation(served: Served, query: str) -> None:
-    source = Source(lambda: served.clients.context, writable=False)
+    source = ConsoleSource(lambda: served.clients.context, writable=False)
     try:
         page_of_runs.runs(Ask(source=source, now=START, query=QueryParams(query)))
         assert source.storage_calls == 1

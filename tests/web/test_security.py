@@ -14,7 +14,7 @@ from tests.web.routes import action_paths, api_paths, filled, page_paths
 from trainmaster.client.context import Context, NoContext
 from trainmaster.web.app import make_app
 from trainmaster.web.forms import BODY_MAX, FIELDS_MAX
-from trainmaster.web.source import Source
+from trainmaster.web.source import ConsoleSource
 
 HERE = "http://127.0.0.1:8123"
 COOKIE = "trainmaster_console_8123"
@@ -69,7 +69,7 @@ def browser(
     choose: Callable[[], Context] = nothing_runs,
 ) -> Browser:
     """A browser on a console without services: a request that passes every check gets 422 or 503."""
-    source = Source(choose, writable=writable)
+    source = ConsoleSource(choose, writable=writable)
     return Browser(app=make_app(source, token=TOKEN, is_secret=is_secret), headers=headers or {})
 
 

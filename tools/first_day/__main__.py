@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tools.first_day.day import Day
+from tools.first_day.day import FirstDay
 from tools.first_day.steps import TRAINMASTER, take_day
 from trainmaster.client.context import Context, context_in_cloud, context_of_stack
 from trainstack.find import NoStack, environment_on
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (NoStack, OSError, KeyboardInterrupt) as error:
         print(f"Nothing was begun. {error}", file=sys.stderr)
         return 2
-    day = Day(context, folder)
+    day = FirstDay(context, folder)
     try:
         take_day(day)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ class StepFailed(Exception):
     """A step found something else than it should; the message says what."""
 
 
-class Day:
+class FirstDay:
     """`results` has those of the steps so far, by name; `save` may begin once `know_details` has ended."""
 
     def __init__(self, context: Context, folder: Path) -> None:

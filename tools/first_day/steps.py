@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from tools.first_day.day import Day, StepFailed, run_command
+from tools.first_day.day import FirstDay, StepFailed, run_command
 from tools.first_day.observed import entries_of, jobs_of, refusals
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
@@ -16,8 +16,8 @@ from trainmaster.client.find import read_run
 from trainmaster.client.logs.read import LATE
 from trainmaster.client.rules.orders import cancel_run
 from trainmaster.client.submission.examination import examination_of
-from trainmaster.client.submission.send import Sent, recorded, upload
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.send import Sent, upload, wait_until_recorded
+from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.client.wait import wait_for_end
 from trainmaster.orchestrator.core.events.self_test import NO_JOB_ID
@@ -31,7 +31,7 @@ TRAINMASTER = (sys.executable, "-m", "trainmaster")
 WAIT_S, RECORDED_WITHIN_S = 900.0, 120.0
 
 
-def take_day(day: Day) -> None:
+def take_day(day: FirstDay) -> None:
     """Take every step. Runs start only once all is deployed, and have ended afterwards, also after Ctrl-C."""
     began = datetime.now(UTC)
     for name, words in commands(day.context).items():
@@ -66,7 +66,7 @@ def commands(context: Context) -> Mapping[str, Sequence[str]]:
     }
 
 
-def _take_runs(day: Day, clients: Clients) -> None:
+def _take_runs(day: FirstDay, clients: Clients) -> None:
     sent: dict[str, Sent] = {}
     try:
         day.take("submit", partial(_submit_runs, clients, sent))
@@ -85,7 +85,7 @@ def _submit_runs(clients: Clients, sent: dict[str, Sent]) -> None:
     terms = deployed_terms(clients)
     for name in RUNS:
         file = REQUESTS / f"first-day-{name}.yaml"
-        ready = examination_of(Source(file=str(file), content=file.read_bytes()), terms)
+        ready = examination_of(RequestSource(file=str(file), content=file.read_bytes()), terms)
         if ready.faults:  # the deployment's policy does not allow it
             raise StepFailed(
                 "\n".join(f"{file.name}: {fault.path}: {fault.problem}" for fault in ready.faults)
@@ -103,7 +103,7 @@ def _follow_run(clients: Clients, name: str, sent: Sent) -> str:
 
 def _wait_for_end(clients: Clients, sent: Sent) -> RunState:
     """The run's last state, or the one after WAIT_S: without capacity it would be tried again for days."""
-    recorded(clients, sent, timeout_s=RECORDED_WITHIN_S)
+    wait_until_recorded(clients, sent, timeout_s=RECORDED_WITHIN_S)
     try:
         return wait_for_end(clients, sent.run_id, timeout_s=WAIT_S).record.state
     except TimedOut:
@@ -112,7 +112,7 @@ def _wait_for_end(clients: Clients, sent: Sent) -> RunState:
 
 def _cancel_run(clients: Clients, sent: Sent) -> RunState:
     """The run's last state: it is cancelled unless it has ended."""
-    recorded(clients, sent, timeout_s=RECORDED_WITHIN_S)
+    wait_until_recorded(clients, sent, timeout_s=RECORDED_WITHIN_S)
     if not (run := read_run(clients, sent.run_id)).record.ended:
         cancel_run(clients, run.record)
     return wait_for_end(clients, sent.run_id, timeout_s=WAIT_S).record.state
@@ -127,7 +127,7 @@ RUNS = {
 """The requests in REQUESTS in the order of the steps: what is done to the run, and its state then; None: any."""
 
 
-def _save_run(day: Day, clients: Clients, name: str, run_id: str) -> str:
+def _save_run(day: FirstDay, clients: Clients, name: str, run_id: str) -> str:
     run = read_run(clients, run_id)
     jobs = jobs_of(clients, run.record)
     ids = [job_id(job) for job in jobs]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.set_up import machine, pip_failures, refusals
 from tools.set_up.pip_run import packages_folder, run_pip
-from tools.set_up.progress import Progress
+from tools.set_up.progress import InstallationProgress
 from trainmaster.resources import ROOT
 
 LOCK = ROOT / "requirements.lock"
@@ -131,7 +131,7 @@ def install_lock(pins: dict[str, str]) -> None:
         # With -vv pip says why it cannot read the index. The first package shows it, and has few files.
         run_pip(ENVIRONMENT, [*INSTALL, "-vv", "--requirement", builder.name])
     packages = packages_folder(ENVIRONMENT)
-    progress = Progress(packages, total=len(pins))
+    progress = InstallationProgress(packages, total=len(pins))
     run_pip(ENVIRONMENT, [*INSTALL, *BUILT, "--requirement", str(LOCK)], progress)
     installed = {_normal_name(package.name) for package in distributions(path=[str(packages)])}
     if others := sorted(installed - {*pins.values(), "pip"}):

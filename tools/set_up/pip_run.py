@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from tools.set_up import pip_failures
-from tools.set_up.progress import Progress
+from tools.set_up.progress import InstallationProgress
 
 POLL_S = 0.2
 LOG = "set-up.log"
@@ -20,7 +20,9 @@ def packages_folder(environment: Path) -> Path:
     return environment / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
 
 
-def run_pip(environment: Path, arguments: Sequence[str], progress: Progress | None = None) -> None:
+def run_pip(
+    environment: Path, arguments: Sequence[str], progress: InstallationProgress | None = None
+) -> None:
     """Run pip with its configured package index, and show its progress in place of its output.
 
     Raises:

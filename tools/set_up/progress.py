@@ -15,7 +15,7 @@ _INSTALLING = re.compile(r"^Installing collected packages: (?P<names>.+)", re.MU
 _LEFT_OUT = re.compile(r"^Ignoring ", re.MULTILINE)  # packages of other platforms
 
 
-class Progress:
+class InstallationProgress:
     """One line that is replaced on a terminal. Elsewhere it is printed when it has changed, once in `QUIET_S` at most."""
 
     def __init__(self, packages: Path, *, total: int) -> None:

@@ -84,7 +84,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Position:
+class TrainingPosition:
     """Where a run starts or continues, counted from 0. `step` = steps per epoch: only the epoch's evaluation is left."""
 
     epoch: int = 0
@@ -93,19 +93,19 @@ class Position:
 
 def position_after(
     checkpoint: Checkpoint | None, *, steps_per_epoch: int, global_batch_size: int
-) -> Position:
+) -> TrainingPosition:
     """Where the run continues: after the examples that were seen, which are other steps if the batch size changed.
 
     A batch of which some were seen is left out, so that no example of an epoch is trained on twice.
     """
     if checkpoint is None:
-        return Position()
+        return TrainingPosition()
     if checkpoint.step:
         step = -(-checkpoint.step * checkpoint.global_batch_size // global_batch_size)
-        return Position(epoch=checkpoint.epoch, step=min(step, steps_per_epoch))
+        return TrainingPosition(epoch=checkpoint.epoch, step=min(step, steps_per_epoch))
     if checkpoint.metrics is None and checkpoint.epoch:
-        return Position(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
-    return Position(epoch=checkpoint.epoch)
+        return TrainingPosition(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
+    return TrainingPosition(epoch=checkpoint.epoch)
 
 
 def latest(
@@ -123,7 +123,7 @@ def latest(
     try:
         for number in sorted(_used_numbers(folder), reverse=True):
             try:
-                return numbered(checkpoints, number)
+                return checkpoint_numbered(checkpoints, number)
             except PermissionError:
                 raise
             except (OSError, ValueError) as error:
@@ -136,7 +136,7 @@ def latest(
     return None
 
 
-def numbered(checkpoints: Path, number: int) -> Checkpoint:
+def checkpoint_numbered(checkpoints: Path, number: int) -> Checkpoint:
     """The checkpoint of that number.
 
     Raises:
@@ -149,7 +149,7 @@ def numbered(checkpoints: Path, number: int) -> Checkpoint:
     return checkpoint
 
 
-def publish(written: Checkpoint, checkpoints: Path) -> Checkpoint:
+def publish_checkpoint(written: Checkpoint, checkpoints: Path) -> Checkpoint:
     """Copy the files that tf.train.Checkpoint.write left at the path of `written` into the bucket, as the newest.
 
     Only for the chief. A crash at any point leaves the previous checkpoint as the newest. Reads nothing back: through
@@ -213,7 +213,7 @@ def _read_description(prefix: Path) -> Checkpoint:
 
     Raises:
         OSError: there is no description.
-        ValueError: it is not one that `publish` writes.
+        ValueError: it is not one that `publish_checkpoint` writes.
     """
     path = prefix.with_name(f"{prefix.name}.json")
     if (size := path.stat().st_size) > DESCRIPTION_BYTES:

@@ -12,20 +12,20 @@ import tensorflow as tf
 from tensorflow.python.checkpoint import saveable_compat
 
 from trainer.checkpoints import files
-from trainer.checkpoints.files import Checkpoint, latest, numbered, publish
+from trainer.checkpoints.files import Checkpoint, checkpoint_numbered, latest, publish_checkpoint
 from trainer.checkpoints.upload import Uploads
-from trainer.events import report
+from trainer.events import report_event
 from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.ending import is_loss_of_peer
-from trainer.replicas.peers import Board
+from trainer.replicas.peers import NoteBoard
 from trainer.replicas.preemption import Preemption
 
 APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder for 60 s by default
 POLL_S = 1.0
 
 
-def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoint | None:
+def checkpoint_to_continue(checkpoints: Path, cluster: Cluster, board: NoteBoard | None) -> Checkpoint | None:
     """The checkpoint that every replica continues from: the newest complete one that the chief sees.
 
     Raises:
@@ -42,7 +42,7 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
     deadline = time.monotonic() + APPEARS_WITHIN_S
     while True:
         try:
-            return numbered(checkpoints, number)
+            return checkpoint_numbered(checkpoints, number)
         except (OSError, ValueError) as error:
             if time.monotonic() > deadline:
                 raise Unusable(
@@ -53,7 +53,7 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
 
 
 def _report_damaged(path: str, why: str) -> None:
-    report(
+    report_event(
         "checkpoint_damaged",
         f"The checkpoint {path} is damaged and was ignored: {why}",
         severity="WARNING",
@@ -161,13 +161,13 @@ class Saver:
         """Whether the checkpoint is in the bucket."""
         self._newest = None  # so that no later epoch's metrics are recorded for an earlier one
         try:
-            self._newest = saved = publish(written, self.checkpoints)
+            self._newest = saved = publish_checkpoint(written, self.checkpoints)
         except (OSError, ValueError) as error:
             self._report_refused("The checkpoint could not be written to", error)
             return False
         finally:
             _remove_files(written)
-        report(
+        report_event(
             "checkpoint_saved",
             f"saved checkpoint {saved.number} after {saved.epoch} epochs and {saved.step} steps",
             path=saved.path,
@@ -182,7 +182,7 @@ class Saver:
         return True
 
     def _report_refused(self, what: str, error: Exception) -> None:
-        report(
+        report_event(
             "checkpoint_failed",
             f"{what} {self.checkpoints}: {error}",
             severity="WARNING",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.events import report
+from trainer.events import report_event
 from trainer.faults import Unusable, reason_of
 
 COUNTED_LIMIT = 1_000_000_000
@@ -45,7 +45,7 @@ class Examples:
     size_bytes: int | None = None
 
 
-def counted(examples: Examples, name: str) -> Examples:
+def counted_examples(examples: Examples, name: str) -> Examples:
     """The examples with their number, for which it reads all where it must, and their size if it is known.
 
     Raises:
@@ -74,7 +74,7 @@ def counted(examples: Examples, name: str) -> Examples:
             raise Unusable(
                 f"The {name} examples cannot be read: {reason_of(error)}. Check the paths in load()."
             ) from error
-        report(
+        report_event(
             "examples_counted",
             f"read {count} {name} examples to count them; survive.Examples(count={count}) would spare it",
             examples=count,
@@ -131,7 +131,7 @@ def size_of(spec: Any) -> int | None:
     return None if None in sizes else sum(filter(None, sizes))
 
 
-def mapped(data: Any, function: Callable[[Any], Any] | None) -> Any:
+def mapped_data(data: Any, function: Callable[[Any], Any] | None) -> Any:
     """A data set with `function` of each element, tuples in one piece. Raises Unusable if the function cannot take them."""
     import tensorflow as tf
 
@@ -151,6 +151,6 @@ def mapped(data: Any, function: Callable[[Any], Any] | None) -> Any:
 @lru_cache(maxsize=8)
 def batch_spec(examples: Examples) -> Any:
     """The specification of a batch of these, a nest of tf.TensorSpec with None as its size."""
-    data = mapped(examples.load(), examples.decode).batch(2)
-    spec: Any = mapped(data, examples.batch).element_spec
+    data = mapped_data(examples.load(), examples.decode).batch(2)
+    spec: Any = mapped_data(data, examples.batch).element_spec
     return spec

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.data.examples import mapped
+from trainer.data.examples import mapped_data
 
 BUFFERED_EXAMPLES = 10_000
 UNPACKED_NUMBERS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class OrderShare:
     """The places that one worker takes: of every `block` those from `start` to before `stop`."""
 
     block: int
@@ -38,7 +38,7 @@ class Share:
 class Order:
     """A share of the order of `count` examples, from place `first` on, endless: pairs of a place and an example."""
 
-    share: Share
+    share: OrderShare
     seed: int
     count: int
     length: int
@@ -57,7 +57,7 @@ class Order:
                 lambda place, index: (place, _unpacked_example([column[index] for column in kept], spec))
             )
 
-        return mapped(source, _packed_tensors).batch(self.count).flat_map(in_order)
+        return mapped_data(source, _packed_tensors).batch(self.count).flat_map(in_order)
 
     def buffered(self, source: Any) -> Any:
         """The elements of `source` as they leave a buffer of BUFFERED_EXAMPLES, which each pass fills again.
@@ -98,7 +98,7 @@ def batches_of(ranges: Sequence[range], source: Any, decode: Callable[[Any], Any
         mask[part.start : part.stop] = True
     is_own, sizes = tf.constant(mask), [len(part) for part in ranges]
     numbered_examples = source.take(len(mask)).enumerate().filter(lambda place, _: is_own[place])
-    examples = mapped(numbered_examples.map(lambda _, example: example), decode)
+    examples = mapped_data(numbered_examples.map(lambda _, example: example), decode)
     batches = examples.batch(max(sizes)).rebatch(sizes)
     return batches.apply(tf.data.experimental.assert_cardinality(len(ranges)))
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.data.examples import Examples, evaluation_parts, mapped, size_of
-from trainer.data.order import Order, Share, batches_of
+from trainer.data.examples import Examples, evaluation_parts, mapped_data, size_of
+from trainer.data.order import Order, OrderShare, batches_of
 from trainer.faults import Unusable
 from trainer.settings.settings import Settings
 
@@ -48,10 +48,10 @@ class Pipeline:
             first=batch * (first_epoch * steps_per_epoch + first_step),
         )
 
-    def _share_of(self, worker: Any) -> Share:
+    def _share_of(self, worker: Any) -> OrderShare:
         part = self.global_batch_size // worker.num_input_pipelines
         start = part * worker.input_pipeline_id
-        return Share(block=self.global_batch_size, start=start, stop=start + part)
+        return OrderShare(block=self.global_batch_size, start=start, stop=start + part)
 
     def evaluation(self, worker: Any) -> Any:
         """A worker's part of every example of the evaluation split once, in a fixed order.
@@ -71,7 +71,7 @@ class Pipeline:
         if self.settings.cache:
             _check_cache(of)
             batches = batches.cache()
-        return self._made_ahead(mapped(batches, of.batch))
+        return self._made_ahead(mapped_data(batches, of.batch))
 
     def in_shards(self) -> Any:
         """The evaluation split for Keras' exact evaluation, which hands out shards of it, cut where SHARD_HINT is."""
@@ -79,11 +79,11 @@ class Pipeline:
         # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
         # endless; behind a filter nothing is counted.
         shard = of.load().shard(hint, hint).filter(lambda *_: True)
-        ready = mapped(mapped(shard, of.decode).batch(self.settings.batch_size), of.batch)
+        ready = mapped_data(mapped_data(shard, of.decode).batch(self.settings.batch_size), of.batch)
         # Keras' exact evaluation gives labels to the metrics as they come. In one dimension, binary accuracy would take
         # a batch for one example; Keras' other evaluations add the second.
         if type(ready.element_spec) is tuple:
-            ready = mapped(ready, lambda batch: (batch[0], *map(_with_two_dimensions, batch[1:])))
+            ready = mapped_data(ready, lambda batch: (batch[0], *map(_with_two_dimensions, batch[1:])))
         return self._made_ahead(ready, tf.data.experimental.AutoShardPolicy.HINT)
 
     @property
@@ -99,14 +99,14 @@ class Pipeline:
     def _evaluation_parts(self) -> list[range]:
         return evaluation_parts(self._evaluated.count or 0, self.settings.batch_size, self.replicas)
 
-    def shuffled(self, share: Share, *, length: int, first: int) -> Any:
+    def shuffled(self, share: OrderShare, *, length: int, first: int) -> Any:
         """Endless full batches of training examples: a share of their order, from place `first` on."""
         of, seed = self.examples, self.settings.seed
         order = Order(share=share, seed=seed, count=of.count or 0, length=length, first=first)
         decode, augment = of.decode, of.augment
         if self.settings.cache:
             _check_cache(of)
-            pairs, decode = order.picked(mapped(of.load(), decode)), None
+            pairs, decode = order.picked(mapped_data(of.load(), decode)), None
         else:
             is_kept = of.size_bytes is not None and of.size_bytes <= KEPT_LIMIT_BYTES
             pairs = (order.picked if is_kept else order.buffered)(of.load())
@@ -117,9 +117,9 @@ class Pipeline:
             return augment(example, tf.stack([seed, place])) if augment else example
 
         # Endless by declaration: shapes stay static, and no step asks all replicas whether one has run out.
-        examples = mapped(pairs, usable_example).repeat()
+        examples = mapped_data(pairs, usable_example).repeat()
         return self._made_ahead(
-            mapped(examples.batch(self.settings.batch_size, drop_remainder=True), of.batch)
+            mapped_data(examples.batch(self.settings.batch_size, drop_remainder=True), of.batch)
         )
 
     def _made_ahead(self, batches: Any, policy: Any = tf.data.experimental.AutoShardPolicy.OFF) -> Any:
@@ -136,7 +136,7 @@ def _with_two_dimensions(labels: Any) -> Any:
 
 def _check_cache(of: Examples) -> None:
     """Refuse to keep decoded examples that are too large."""
-    example_bytes, count = size_of(mapped(of.load(), of.decode).element_spec), of.count or 0
+    example_bytes, count = size_of(mapped_data(of.load(), of.decode).element_spec), of.count or 0
     if example_bytes is None:
         raise Unusable(
             "--cache: the shapes of decoded examples are not fixed, so their size is unknown. Remove --cache."
@@ -148,7 +148,7 @@ def _check_cache(of: Examples) -> None:
         )
 
 
-def distributed(strategy: Any, batches_of: Callable[[Any], Any], *, device: str | None = None) -> Any:
+def distributed_batches(strategy: Any, batches_of: Callable[[Any], Any], *, device: str | None = None) -> Any:
     """What `batches_of` gives for each worker's tf.distribute.InputContext, copied to the devices ahead of the steps.
 
     All strategies but the default copy by themselves; for that one, `device` is where the steps run: the first GPU

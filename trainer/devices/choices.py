@@ -16,12 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, Role, is_tpu
+from trainer.replicas.cluster import Cluster, ReplicaRole, is_tpu
 
 GPU, TPU = "GPU", "TPU"
 TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
 LOCAL_STACK = "TRAINMASTER_STACK"
-_POOLS = (Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR)  # by the number of the worker pool
+_POOLS = (
+    ReplicaRole.CHIEF,
+    ReplicaRole.WORKER,
+    ReplicaRole.PARAMETER_SERVER,
+    ReplicaRole.EVALUATOR,
+)  # by the number of the worker pool
 _REPAIRS = {
     GPU: "Build the image with _VARIANT=cuda (docs/decisions/029-trainer-image-base.md)",
     TPU: "Use an image whose TensorFlow supports TPUs",
@@ -68,7 +73,7 @@ def read_strategy(text: str) -> Strategy:
     return Strategy(name)
 
 
-def chosen(
+def chosen_strategy(
     asked: Strategy, cluster: Cluster, *, gpus: int = 0, has_tpu: bool = False, mirrored: bool = False
 ) -> Strategy:
     """The strategy to build, never AUTO. `gpus` are this process's; `mirrored` is the workload's."""
@@ -83,15 +88,17 @@ def chosen(
     return Strategy.MIRRORED if mirrored or gpus > 1 else Strategy.DEFAULT
 
 
-def contradictions(asked: Strategy, cluster: Cluster, *, has_checkpoint_directory: bool) -> list[str]:
+def strategy_contradictions(
+    asked: Strategy, cluster: Cluster, *, has_checkpoint_directory: bool
+) -> list[str]:
     """Why the strategy cannot run on this cluster: each fault has what the cluster has and the likely repair.
 
     `has_checkpoint_directory`: the service or `--job_dir` sets the checkpoints' directory, which all replicas share.
     """
     faults = []
-    if chosen(asked, cluster) is Strategy.PARAMETER_SERVER:
+    if chosen_strategy(asked, cluster) is Strategy.PARAMETER_SERVER:
         faults += _missing_for_parameter_servers(asked, cluster)
-    elif servers := len(cluster.members.get(Role.PARAMETER_SERVER, ())):
+    elif servers := len(cluster.members.get(ReplicaRole.PARAMETER_SERVER, ())):
         faults.append(
             f"--strategy={asked} does not use parameter servers, but the cluster has {servers}. "
             f"Use --strategy=parameter_server, or leave worker pool 2 out of the request."
@@ -102,7 +109,7 @@ def contradictions(asked: Strategy, cluster: Cluster, *, has_checkpoint_director
             f"would train a separate model. Use --strategy=multi_worker_mirrored, or leave worker pool 1 out of the "
             f"request."
         )
-    if cluster.role is Role.EVALUATOR and not has_checkpoint_directory:
+    if cluster.role is ReplicaRole.EVALUATOR and not has_checkpoint_directory:
         faults.append(
             f"{cluster.replica} evaluates the chief's checkpoints, but AIP_CHECKPOINT_DIR is not set. Give the job a "
             f"baseOutputDirectory, or every replica the same --job_dir, in a bucket that all of them can reach."
@@ -112,9 +119,9 @@ def contradictions(asked: Strategy, cluster: Cluster, *, has_checkpoint_director
 
 def _missing_for_parameter_servers(asked: Strategy, cluster: Cluster) -> list[str]:
     needed = {
-        Role.PARAMETER_SERVER: "parameter server, to hold the variables: add worker pool 2",
-        Role.WORKER: "worker, to compute gradients, which the chief does not do: add worker pool 1",
-        Role.CHIEF: "chief, to coordinate the workers: add worker pool 0",
+        ReplicaRole.PARAMETER_SERVER: "parameter server, to hold the variables: add worker pool 2",
+        ReplicaRole.WORKER: "worker, to compute gradients, which the chief does not do: add worker pool 1",
+        ReplicaRole.CHIEF: "chief, to coordinate the workers: add worker pool 0",
     }
     otherwise = (
         "use --strategy=multi_worker_mirrored or auto"
@@ -143,9 +150,11 @@ def own_gpus(cluster: Cluster, count: int) -> OwnGpus:
     if there are fewer GPUs than replicas, they share all. With parameter servers, only workers compute.
     """
     everything = tuple(range(count))
-    if not cluster.members or cluster.role is Role.EVALUATOR:
+    if not cluster.members or cluster.role is ReplicaRole.EVALUATOR:
         return OwnGpus(indices=everything)
-    computing = cluster.members.get(Role.WORKER, ()) if cluster.has_parameter_servers else cluster.trainers
+    computing = (
+        cluster.members.get(ReplicaRole.WORKER, ()) if cluster.has_parameter_servers else cluster.trainers
+    )
     address = cluster.members[cluster.role][cluster.index]
     if address not in computing:
         return OwnGpus()
@@ -157,7 +166,7 @@ def own_gpus(cluster: Cluster, count: int) -> OwnGpus:
     return OwnGpus(indices=everything[first : first + per_replica])
 
 
-def collectives(gpus: OwnGpus) -> dict[str, Any]:
+def communication_options(gpus: OwnGpus) -> dict[str, Any]:
     """TensorFlow's CommunicationOptions, by name: NCCL for GPUs, which AUTO never chooses; else its rings over gRPC.
 
     NCCL refuses two processes on one GPU: https://github.com/NVIDIA/nccl/issues/418 (read 2026-11).
@@ -209,7 +218,7 @@ def expected_accelerator(
     `device_files`, names in /dev, count only in a job of the service: other programs may leave a GPU unused. A TPU at
     an address of the network needs no device.
     """
-    if LOCAL_STACK in environment or cluster.role is Role.PARAMETER_SERVER:
+    if LOCAL_STACK in environment or cluster.role is ReplicaRole.PARAMETER_SERVER:
         return None
     machine = _machine_of(cluster, cluster.role)
     if is_tpu(machine):
@@ -226,7 +235,7 @@ def unequal_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> st
 
     TensorFlow takes each replica's own number for that of all (collective_all_reduce_strategy.py, 2.21).
     """
-    trainers = (Role.CHIEF, Role.WORKER)
+    trainers = (ReplicaRole.CHIEF, ReplicaRole.WORKER)
     is_known = cluster.is_multi_worker and all(_machine_of(cluster, role) for role in trainers)
     chief, worker = (_accelerator_count(cluster, role) for role in trainers)
     if LOCAL_STACK in environment or not is_known or chief == worker:
@@ -249,19 +258,19 @@ def missing_accelerator(replica: str, expected: tuple[str, str], types: Collecti
     )
 
 
-def accelerator_of(cluster: Cluster, role: Role) -> str:
+def accelerator_of(cluster: Cluster, role: ReplicaRole) -> str:
     """The accelerator type in the worker pool of this role, such as NVIDIA_L4; empty where the job names none."""
     kind = str(_machine_of(cluster, role).get("accelerator_type") or "")
     return "" if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind
 
 
-def _accelerator_count(cluster: Cluster, role: Role) -> int:
+def _accelerator_count(cluster: Cluster, role: ReplicaRole) -> int:
     """The accelerators of each replica in the worker pool of this role; 0 where the job names none."""
     count = str(_machine_of(cluster, role).get("accelerator_count"))
     return int(count) if count.isdecimal() and accelerator_of(cluster, role) else 0
 
 
-def _machine_of(cluster: Cluster, role: Role) -> Mapping[str, Any]:
+def _machine_of(cluster: Cluster, role: ReplicaRole) -> Mapping[str, Any]:
     """The machine of this role's worker pool; empty where the job does not say it."""
     machines = cluster.of_pools("machine_spec")
     number = _POOLS.index(role)

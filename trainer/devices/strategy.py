@@ -12,7 +12,7 @@ import tensorflow as tf
 from trainer.devices import choices
 from trainer.devices.choices import TPU_VARIABLES, OwnGpus, Strategy, accelerator_of
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, ReplicaRole
 
 # Of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner.
 MIN_SHARD_BYTES = 256 << 10
@@ -54,7 +54,7 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
     """
     gpus = claim_gpus(cluster)
     has_tpu = bool(_tpu_address() or tf.config.list_physical_devices("TPU"))
-    match choices.chosen(asked, cluster, gpus=len(gpus.indices), has_tpu=has_tpu, mirrored=mirrored):
+    match choices.chosen_strategy(asked, cluster, gpus=len(gpus.indices), has_tpu=has_tpu, mirrored=mirrored):
         case Strategy.PARAMETER_SERVER:
             return _parameter_server(cluster)
         case Strategy.MULTI_WORKER_MIRRORED:
@@ -71,8 +71,10 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
 
 def multi_worker_mirrored(cluster: Cluster, gpus: OwnGpus) -> Any:
     return tf.distribute.MultiWorkerMirroredStrategy(
-        cluster_resolver=resolver(cluster, gpus=len(gpus.indices)),
-        communication_options=tf.distribute.experimental.CommunicationOptions(**choices.collectives(gpus)),
+        cluster_resolver=cluster_resolver(cluster, gpus=len(gpus.indices)),
+        communication_options=tf.distribute.experimental.CommunicationOptions(
+            **choices.communication_options(gpus)
+        ),
     )
 
 
@@ -80,7 +82,7 @@ def _tpu_address() -> str | None:
     return next(filter(None, map(os.environ.get, TPU_VARIABLES)), None)
 
 
-def resolver(cluster: Cluster, *, gpus: int = 0) -> Any:
+def cluster_resolver(cluster: Cluster, *, gpus: int = 0) -> Any:
     """TensorFlow's description of the cluster and of this process, which computes on its CPU without a number of `gpus`."""
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({str(role): list(addresses) for role, addresses in cluster.members.items()}),
@@ -94,9 +96,9 @@ def resolver(cluster: Cluster, *, gpus: int = 0) -> Any:
 def _parameter_server(cluster: Cluster) -> Any:
     """On the chief, which coordinates; large variables are spread over all parameter servers."""
     partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
-        min_shard_bytes=MIN_SHARD_BYTES, max_shards=len(cluster.members[Role.PARAMETER_SERVER])
+        min_shard_bytes=MIN_SHARD_BYTES, max_shards=len(cluster.members[ReplicaRole.PARAMETER_SERVER])
     )
-    return tf.distribute.ParameterServerStrategy(resolver(cluster), variable_partitioner=partitioner)
+    return tf.distribute.ParameterServerStrategy(cluster_resolver(cluster), variable_partitioner=partitioner)
 
 
 def _tpu_strategy() -> Any:
@@ -153,7 +155,7 @@ def sixteen_bits(strategy: Any, cluster: Cluster) -> str:
     """
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
         has_gpus = any("GPU" in device for device in strategy.extended.worker_devices)
-        if has_gpus and (fault := choices.no_mixed_precision(accelerator_of(cluster, Role.WORKER))):
+        if has_gpus and (fault := choices.no_mixed_precision(accelerator_of(cluster, ReplicaRole.WORKER))):
             raise Unusable(fault)
         return "bfloat16"
     details = map(tf.config.experimental.get_device_details, tf.config.get_visible_devices("GPU"))

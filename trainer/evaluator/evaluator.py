@@ -8,15 +8,15 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.checkpoints.files import Checkpoint, latest
-from trainer.data.examples import batch_spec, counted
+from trainer.data.examples import batch_spec, counted_examples
 from trainer.data.pipeline import Pipeline
 from trainer.devices.strategy import claim_gpus, limit_threads, sixteen_bits
 from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_evaluations
-from trainer.events import finite, report
+from trainer.events import finite_numbers, report_event
 from trainer.export.manifest import is_exported, job_of
 from trainer.faults import Unusable, reason_of
-from trainer.replicas.cluster import Role
-from trainer.replicas.liveness import await_peers, watch
+from trainer.replicas.cluster import ReplicaRole
+from trainer.replicas.liveness import await_peers, watch_replicas
 from trainer.training.keras_models import keras_of, set_mixed_precision
 from trainer.training.model import built_model, fitting
 from trainer.training.steps import Steps
@@ -41,7 +41,7 @@ def evaluate(run: Run) -> None:
         )
     pipeline = Pipeline(
         examples=run.data.training,
-        evaluated=counted(run.data.evaluation, "evaluation"),
+        evaluated=counted_examples(run.data.evaluation, "evaluation"),
         settings=run.settings,
         replicas=1,
     )
@@ -93,16 +93,16 @@ class _Evaluator:
             else:
                 time.sleep(POLL_S)
         writer.close()
-        report("evaluator_finished", f"{replica} finished")
+        report_event("evaluator_finished", f"{replica} finished")
 
     def _watch_chief(self) -> None:
         """If the chief trains with others: one that trains alone opens no port."""
         cluster = self.run.cluster
         listens = cluster.is_multi_worker or cluster.has_parameter_servers
-        chief = cluster.replicas_of(Role.CHIEF) if listens else {}
+        chief = cluster.replicas_of(ReplicaRole.CHIEF) if listens else {}
         if not self._is_exported():
             await_peers(cluster, chief, within_s=self.run.settings.peers_within_s)
-        watch(cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone(now))
+        watch_replicas(cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone(now))
 
     def _is_exported(self) -> bool:
         return is_exported(self.run.outputs.model.path, job_of(self.run.cluster.service_variables))
@@ -121,7 +121,7 @@ class _Evaluator:
                 f"{self.run.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
             ) from error
         with fitting(batch_spec(self.run.data.training)):
-            metrics = finite(self.evaluate())
+            metrics = finite_numbers(self.evaluate())
         return Evaluation(
             epoch=checkpoint.epoch,
             step=checkpoint.step,
@@ -137,7 +137,7 @@ class _Evaluator:
                     tf.summary.scalar(f"evaluation_{name}_vs_iterations", value)
         writer.flush()
         shown = " ".join(f"{name} {value}" for name, value in evaluation.metrics.items())
-        report(
+        report_event(
             "evaluated",
             f"{self.run.cluster.replica} evaluated the checkpoint of epoch {evaluation.epoch}"
             f"{f' and {evaluation.step} steps' if evaluation.step else ''}: {shown}",

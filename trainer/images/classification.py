@@ -117,17 +117,17 @@ def spec_of(run: Run) -> ModelSpec:
 def _data_from(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, Any], Any] | None) -> Data:
     import tensorflow_datasets as tfds
 
-    from trainer.images.tfds_data import examples, image_and_label, prepared, splits
+    from trainer.images.tfds_data import chosen_splits, image_and_label, prepared_builder, split_examples
 
-    builder, size = prepared(run), run.flags["image_size"]
+    builder, size = prepared_builder(run), run.flags["image_size"]
     info = builder.info
     name, version = info.full_name.rsplit("/", 1)[0], str(info.version)
     class_names = info.features[image_and_label(info)[1]].names
-    train, evaluation = splits(info, run.flags["train_split"], run.flags["evaluation_split"])
-    training = _pictures(examples(builder, train), size, augment)
+    train, evaluation = chosen_splits(info, run.flags["train_split"], run.flags["evaluation_split"])
+    training = _pictures(split_examples(builder, train), size, augment)
     return Data(
         training=training,
-        evaluation=None if evaluation is None else _pictures(examples(builder, evaluation), size, None),
+        evaluation=None if evaluation is None else _pictures(split_examples(builder, evaluation), size, None),
         name=f"{name}:{version}",
         description={
             "class_names": class_names,
@@ -150,17 +150,17 @@ def _pictures(
     encoded: Examples, size: tuple[int, int], augment: Callable[[Any, Any], Any] | None
 ) -> Examples:
     """Pairs of an encoded image and a label as images of this size, from 0 to 1 in the batch, uint8 before."""
-    from trainer.images.pixels import pixels, scaled
+    from trainer.images.pixels import decoded_pixels, scaled_images
 
     return replace(
         encoded,
-        decode=lambda pair: (pixels(pair[0], size), pair[1]),
+        decode=lambda pair: (decoded_pixels(pair[0], size), pair[1]),
         augment=augment and (lambda pair, seed: (augment(pair[0], seed), pair[1])),
-        batch=lambda batch: (scaled(batch[0]), batch[1]),
+        batch=lambda batch: (scaled_images(batch[0]), batch[1]),
     )
 
 
 def _image_signatures(run: Run, model: Any) -> dict[str, Any]:
-    from trainer.images.pixels import serving
+    from trainer.images.pixels import serving_signatures
 
-    return serving(model, run.flags["image_size"], run.data.description["class_names"])
+    return serving_signatures(model, run.flags["image_size"], run.data.description["class_names"])

@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from trainer.data.examples import Examples
-from trainer.faults import Unusable, nearest
+from trainer.faults import Unusable, suggestion_for
 from trainer.images.weights import why_unreachable
-from trainer.storage import Location, located
+from trainer.storage import OutputLocation, location_of
 from trainer.workload import Run
 
 EVALUATION_SPLITS = ("validation", "test")  # the first one that the data set has
@@ -25,7 +25,7 @@ SHARED_WAIT_S = 3600.0
 POLL_S = 2.0
 
 
-def examples(builder: Any, split: str) -> Examples:
+def split_examples(builder: Any, split: str) -> Examples:
     """A split of a prepared data set as encoded images and labels, in the order of the files."""
     keys = image_and_label(builder.info)
 
@@ -45,7 +45,7 @@ def examples(builder: Any, split: str) -> Examples:
     return Examples(load, count=int(split_info.num_examples), size_bytes=size_bytes)
 
 
-def prepared(run: Run) -> Any:
+def prepared_builder(run: Run) -> Any:
     """TFDS's builder of the data set that the flags name. Prepares it if necessary.
 
     Of replicas that share a data directory, only the chief prepares; the others wait for it.
@@ -57,7 +57,7 @@ def prepared(run: Run) -> Any:
     if not os.isatty(2):  # TFDS's progress bars fill a job's log with control characters
         tfds.disable_progress_bar()
     name, environment = run.flags["dataset"], run.environment
-    home = located(
+    home = location_of(
         run.flags["data_dir"] or environment.get("TFDS_DATA_DIR") or str(tfds.core.constants.DATA_DIR),
         environment,
     )
@@ -70,12 +70,12 @@ def prepared(run: Run) -> Any:
     return builder
 
 
-def _builder_of(name: str, home: Location) -> Any:
+def _builder_of(name: str, home: OutputLocation) -> Any:
     try:
         return tfds.builder(name, data_dir=home.path)
     except tfds.core.registered.DatasetNotFoundError as error:
         bare = name.partition("/")[0].partition(":")[0]
-        suggestion = nearest(bare, tfds.list_builders(with_community_datasets=False))
+        suggestion = suggestion_for(bare, tfds.list_builders(with_community_datasets=False))
         raise Unusable(
             f"--dataset={name}: unknown data set {bare!r}; neither TFDS {tfds.__version__} nor {home.name!r} has it."
             f"{suggestion}"
@@ -88,7 +88,7 @@ def _is_prepared(builder: Any) -> bool:
     return (Path(builder.data_dir) / "dataset_info.json").is_file()
 
 
-def _prepare_data_set(builder: Any, name: str, home: Location) -> None:
+def _prepare_data_set(builder: Any, name: str, home: OutputLocation) -> None:
     """Have TFDS download and write the data set.
 
     Safe for several processes of one machine at once: TFDS writes into a temporary folder and renames it.
@@ -106,7 +106,7 @@ def _prepare_data_set(builder: Any, name: str, home: Location) -> None:
             raise _missing_data_set(name, home, f"preparing it failed ({reason})") from error
 
 
-def _await_prepared(builder: Any, name: str, home: Location) -> None:
+def _await_prepared(builder: Any, name: str, home: OutputLocation) -> None:
     deadline = time.monotonic() + SHARED_WAIT_S
     while not _is_prepared(builder):
         if time.monotonic() > deadline:
@@ -114,7 +114,7 @@ def _await_prepared(builder: Any, name: str, home: Location) -> None:
         time.sleep(POLL_S)
 
 
-def _missing_data_set(name: str, home: Location, why: str) -> Unusable:
+def _missing_data_set(name: str, home: OutputLocation, why: str) -> Unusable:
     return Unusable(
         f"--dataset={name} is not in {home.name!r}, and {why}. "
         f"Set --data_dir or TFDS_DATA_DIR to a directory that has it, or prepare it on a machine that can reach its "
@@ -122,7 +122,7 @@ def _missing_data_set(name: str, home: Location, why: str) -> Unusable:
     )
 
 
-def splits(info: Any, train: str | None, evaluation: str | None) -> tuple[str, str | None]:
+def chosen_splits(info: Any, train: str | None, evaluation: str | None) -> tuple[str, str | None]:
     """The splits to train and to evaluate on, None for no evaluation, where flags ask for these.
 
     Raises:
@@ -140,7 +140,7 @@ def _checked_split(info: Any, split: str, flag: str) -> str:
     except (KeyError, ValueError, AssertionError) as error:
         known = ", ".join(info.splits)
         raise Unusable(
-            f"{flag}={split}: {info.full_name} has no such split; it has {known}.{nearest(split, info.splits)}"
+            f"{flag}={split}: {info.full_name} has no such split; it has {known}.{suggestion_for(split, info.splits)}"
         ) from error
     if not count:
         raise Unusable(f"{flag}={split}: the split has no examples. Choose another split.")

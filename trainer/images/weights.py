@@ -12,7 +12,7 @@ from threading import Thread
 
 from trainer.devices.choices import LOCAL_STACK
 from trainer.faults import Unusable
-from trainer.storage import located
+from trainer.storage import location_of
 from trainer.workload import StartingWeights
 
 ANSWER_WITHIN_S = 4.0
@@ -69,7 +69,7 @@ def starting_weights(
 
 
 def _own_file(choice: str, pretrained: Pretrained | None, environment: Mapping[str, str]) -> StartingWeights:
-    path = located(choice, environment).path
+    path = location_of(choice, environment).path
     if not path.is_file():
         known = ", ".join(["auto", *([pretrained.name] if pretrained else []), "random"])
         raise Unusable(

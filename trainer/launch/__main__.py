@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import NoReturn
 
 import trainer
-from trainer.faults import Unusable, collected
-from trainer.launch.frameworks import FRAMEWORKS, Settings, gpus_from, settings_of
-from trainer.replicas.cluster import Cluster, Role
+from trainer.faults import Unusable, collect_faults
+from trainer.launch.frameworks import FRAMEWORKS, FrameworkVariables, gpus_from, settings_of
+from trainer.replicas.cluster import Cluster, ReplicaRole
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.settings.setting import Setting, one_of, read_flags
 
@@ -34,7 +34,9 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         name, command, cluster = _parse_arguments(arguments, environment)
         # A process without a cluster coordinates itself.
-        here = cluster if cluster.source else replace(cluster, members={Role.CHIEF: (_free_address(),)})
+        here = (
+            cluster if cluster.source else replace(cluster, members={ReplicaRole.CHIEF: (_free_address(),)})
+        )
         gpus = gpus_from(environment, os.listdir("/dev"))  # noqa: PTH208 - only names are needed
         settings = settings_of(name, here, gpus=gpus)
     except Unusable as unusable:
@@ -59,7 +61,7 @@ def _parse_arguments(
     """
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     command, faults = arguments[cut + 1 :], list[str]()
-    with collected(faults):
+    with collect_faults(faults):
         flags = read_flags(
             arguments[:cut], {"flags": FLAGS}, prog="python -m trainer.launch", description=__doc__
         )
@@ -67,14 +69,16 @@ def _parse_arguments(
             faults.append(f"--framework is missing; expected one of {', '.join(FRAMEWORKS)}.")
     if not (command and command[0]):
         faults.append("The command is missing: end with `-- COMMAND`, as in `-- python train.py`.")
-    with collected(faults):
+    with collect_faults(faults):
         cluster = cluster_from(environment)
     if faults:
         raise Unusable(*faults)
     return flags["framework"], command, cluster
 
 
-def changed_environment(settings: Settings, environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
+def changed_environment(
+    settings: FrameworkVariables, environment: Mapping[str, str]
+) -> tuple[dict[str, str], str]:
     """The command's environment, and its changes as text: `NAME=value (was OLD)`."""
     changed, changes = dict(environment), list[str]()
     new = {name: value for name, value in settings.defaults.items() if name not in environment}

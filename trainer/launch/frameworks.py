@@ -8,26 +8,30 @@ from itertools import takewhile
 from typing import Any
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, Role, host_of, is_tpu
+from trainer.replicas.cluster import Cluster, ReplicaRole, host_of, is_tpu
 
-MXNET_NAMES = {Role.CHIEF: "scheduler", Role.WORKER: "worker", Role.PARAMETER_SERVER: "server"}
-VERTEX_NAMES = {role: role.value for role in Role}
-LEGACY_NAMES = {**VERTEX_NAMES, Role.CHIEF: "master"}
+MXNET_NAMES = {
+    ReplicaRole.CHIEF: "scheduler",
+    ReplicaRole.WORKER: "worker",
+    ReplicaRole.PARAMETER_SERVER: "server",
+}
+VERTEX_NAMES = {role: role.value for role in ReplicaRole}
+LEGACY_NAMES = {**VERTEX_NAMES, ReplicaRole.CHIEF: "master"}
 POOLS = {
-    Role.CHIEF: "a chief",
-    Role.WORKER: "workers",
-    Role.PARAMETER_SERVER: "parameter servers",
-    Role.EVALUATOR: "evaluators",
+    ReplicaRole.CHIEF: "a chief",
+    ReplicaRole.WORKER: "workers",
+    ReplicaRole.PARAMETER_SERVER: "parameter servers",
+    ReplicaRole.EVALUATOR: "evaluators",
 }
 REPAIRS = {
-    Role.PARAMETER_SERVER: "Every process computes gradients: leave worker pool 2 empty (`{}`), or use Reduction Server's "
+    ReplicaRole.PARAMETER_SERVER: "Every process computes gradients: leave worker pool 2 empty (`{}`), or use Reduction Server's "
     "image in it.",
-    Role.EVALUATOR: "Leave worker pool 3 out of the request, and evaluate in the chief.",
+    ReplicaRole.EVALUATOR: "Leave worker pool 3 out of the request, and evaluate in the chief.",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class FrameworkVariables:
     """Variables for the command: `variables` overwrite the environment, `defaults` do not."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +39,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Framework(Settings):
+class Framework(FrameworkVariables):
     """A row of the table. Its texts have facts of the cluster in braces; a variable whose text is empty is not set.
 
     Attributes:
@@ -44,7 +48,7 @@ class Framework(Settings):
         applies: whether the variables are set in such a cluster.
     """
 
-    roles: Collection[Role] = (Role.CHIEF, Role.WORKER)
+    roles: Collection[ReplicaRole] = (ReplicaRole.CHIEF, ReplicaRole.WORKER)
     needs_each: bool = False
     applies: Callable[[Cluster], bool] = lambda _: True
 
@@ -112,7 +116,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
             "DMLC_NUM_SERVER": "{servers}",
         },
         defaults={"DMLC_USE_KUBERNETES": "{one_for_names}", "DMLC_NODE_HOST": "{numeric_own_host}"},
-        roles=(Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER),
+        roles=(ReplicaRole.CHIEF, ReplicaRole.WORKER, ReplicaRole.PARAMETER_SERVER),
         needs_each=True,
         applies=lambda cluster: len(cluster.members) > 1,
     ),
@@ -145,10 +149,10 @@ FRAMEWORKS: Mapping[str, Framework] = {
     # A single replica has no TF_CONFIG, as on Vertex AI, and TensorFlow 2 does not accept `master` in it.
     "tensorflow": Framework(
         variables={"TF_CONFIG": "{tf_config}"},
-        roles=tuple(Role),
+        roles=tuple(ReplicaRole),
         applies=lambda cluster: (
             len(cluster.evaluators) + sum(map(len, cluster.members.values())) > 1
-            and ("TF_CONFIG" not in cluster.source or cluster.spelling.get(Role.CHIEF) == "master")
+            and ("TF_CONFIG" not in cluster.source or cluster.spelling.get(ReplicaRole.CHIEF) == "master")
         ),
     ),
     # Also for a single replica, but not for a process outside a job. Idempotent.
@@ -156,13 +160,13 @@ FRAMEWORKS: Mapping[str, Framework] = {
     # `useChiefInTfConfig` is set; the evaluator only in CLUSTER_SPEC.
     "ai-platform": Framework(
         variables={"TF_CONFIG": "{legacy_tf_config}", "CLUSTER_SPEC": "{legacy_cluster_spec}"},
-        roles=tuple(Role),
+        roles=tuple(ReplicaRole),
         applies=lambda cluster: bool(cluster.source),
     ),
 }
 
 
-def settings_of(name: str, cluster: Cluster, *, gpus: int = 0) -> Settings:
+def settings_of(name: str, cluster: Cluster, *, gpus: int = 0) -> FrameworkVariables:
     """What the framework of that name needs in this replica, which has this number of GPUs.
 
     Raises:
@@ -172,22 +176,22 @@ def settings_of(name: str, cluster: Cluster, *, gpus: int = 0) -> Settings:
     if faults := _role_faults(name, row, cluster):
         raise Unusable(*faults)
     if not row.applies(cluster):
-        return Settings()
+        return FrameworkVariables()
     facts = _facts_of(cluster, gpus)
     variables, defaults = (
         {variable: value for variable, text in texts.items() if (value := text.format_map(facts))}
         for texts in (row.variables, row.defaults)
     )
-    return Settings(variables=variables, defaults=defaults)
+    return FrameworkVariables(variables=variables, defaults=defaults)
 
 
 def _role_faults(name: str, row: Framework, cluster: Cluster) -> list[str]:
     counts = {role: len(addresses) for role, addresses in cluster.members.items()}
     if cluster.has_reduction_servers and cluster.trains:
-        counts.pop(Role.PARAMETER_SERVER, None)
-    if cluster.evaluators or cluster.role is Role.EVALUATOR:
-        counts[Role.EVALUATOR] = len(cluster.evaluators) or 1
-    missing = set(row.roles) - set(counts) if row.needs_each and counts != {Role.CHIEF: 1} else ()
+        counts.pop(ReplicaRole.PARAMETER_SERVER, None)
+    if cluster.evaluators or cluster.role is ReplicaRole.EVALUATOR:
+        counts[ReplicaRole.EVALUATOR] = len(cluster.evaluators) or 1
+    missing = set(row.roles) - set(counts) if row.needs_each and counts != {ReplicaRole.CHIEF: 1} else ()
     return [
         f"{name} does not use {POOLS[role]}, and this cluster has {count}. {REPAIRS[role]}"
         for role, count in counts.items()
@@ -218,7 +222,7 @@ def _facts_of(cluster: Cluster, gpus: int) -> dict[str, object]:
     known = {"trial": cluster.trial, "cloud": cluster.cloud}
     vertex = _document_of(VERTEX_NAMES, cluster, {name: text for name, text in known.items() if text})
     legacy = _document_of(LEGACY_NAMES, cluster, {**known, "cloud": cluster.cloud or made_up_id})
-    evaluators = {LEGACY_NAMES[Role.EVALUATOR]: cluster.evaluators} if cluster.evaluators else {}
+    evaluators = {LEGACY_NAMES[ReplicaRole.EVALUATOR]: cluster.evaluators} if cluster.evaluators else {}
     return {
         "address": address,
         "host": host,
@@ -228,8 +232,8 @@ def _facts_of(cluster: Cluster, gpus: int) -> dict[str, object]:
         "own_host": own_host,
         "hosts": ",".join(f"{_plain_host(member)}:1" for member in cluster.trainers),
         "mxnet_role": MXNET_NAMES.get(cluster.role, ""),
-        "workers": len(cluster.members.get(Role.WORKER, ())),
-        "servers": len(cluster.members.get(Role.PARAMETER_SERVER, ())),
+        "workers": len(cluster.members.get(ReplicaRole.WORKER, ())),
+        "servers": len(cluster.members.get(ReplicaRole.PARAMETER_SERVER, ())),
         "loopback_interface": "lo" if is_local else "",
         "loopback_address": address if is_local else "",
         "one_for_names": "" if _is_numeric(host) else "1",
@@ -241,7 +245,9 @@ def _facts_of(cluster: Cluster, gpus: int) -> dict[str, object]:
     }
 
 
-def _document_of(names: Mapping[Role, str], cluster: Cluster, ids: Mapping[str, str]) -> dict[str, Any]:
+def _document_of(
+    names: Mapping[ReplicaRole, str], cluster: Cluster, ids: Mapping[str, str]
+) -> dict[str, Any]:
     """What TF_CONFIG holds, with these names of roles and ids of the task."""
     return {
         "cluster": {names[role]: addresses for role, addresses in cluster.members.items()},

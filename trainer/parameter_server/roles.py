@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from trainer.checkpoints.files import Position
+from trainer.checkpoints.files import TrainingPosition
 from trainer.data.examples import batch_spec
-from trainer.data.order import Share
+from trainer.data.order import OrderShare
 from trainer.data.pipeline import Pipeline
-from trainer.devices.strategy import claim_gpus, limit_threads, resolver
-from trainer.events import report
+from trainer.devices.strategy import claim_gpus, cluster_resolver, limit_threads
+from trainer.events import report_event
 from trainer.export.manifest import MANIFEST_NAME
 from trainer.parameter_server.steps import CoordinatedSteps, evaluate_in_shards, require_one_output
-from trainer.replicas.cluster import Role
+from trainer.replicas.cluster import ReplicaRole
 from trainer.replicas.ending import end_for_loss, end_with, is_loss_of_peer
-from trainer.replicas.liveness import Answer, Attendance, await_peers, judge_by, watch
+from trainer.replicas.liveness import Attendance, PeerAnswer, await_peers, judge_by, watch_replicas
 from trainer.training.attempt import Trained, Training
 from trainer.training.loop import Batches
 from trainer.training.steps import Steps
@@ -38,7 +38,7 @@ def for_worker(pipeline: Pipeline, *, workers: int, first_pass: int) -> Any:
     next element whole (OwnedMultiDeviceIterator in tensorflow/python/distribute/input_lib.py, TensorFlow 2.21).
     """
     worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
-    share = Share(block=workers, start=worker, stop=worker + 1)
+    share = OrderShare(block=workers, start=worker, stop=worker + 1)
     count = pipeline.examples.count or 0
     return pipeline.shuffled(share, length=count, first=count * first_pass)
 
@@ -52,7 +52,7 @@ class CoordinatedTraining(Training):
 
     @property
     def _workers(self) -> int:
-        return len(self.cluster.members[Role.WORKER])
+        return len(self.cluster.members[ReplicaRole.WORKER])
 
     def train(self) -> Trained:
         """As Training's; does not return when a parameter server is lost, either."""
@@ -60,7 +60,7 @@ class CoordinatedTraining(Training):
             return super().train()
         except tf.errors.OpError as error:
             # A parameter server that was replaced within seconds has no variables: every access to one fails.
-            if is_loss_of_peer(error) or f"/job:{Role.PARAMETER_SERVER}" in str(error):
+            if is_loss_of_peer(error) or f"/job:{ReplicaRole.PARAMETER_SERVER}" in str(error):
                 end_for_loss(self.cluster, "a parameter server", type(error).__name__)
             raise
 
@@ -84,7 +84,7 @@ class CoordinatedTraining(Training):
         judge_by(steps.idle_s)
         return steps
 
-    def _batches_from(self, place: Position) -> Batches:
+    def _batches_from(self, place: TrainingPosition) -> Batches:
         pipeline = self.pipeline
         distributed = self.strategy.distribute_datasets_from_function
         # TFDS's functions are wrapped in a way that AutoGraph warns of.
@@ -116,7 +116,7 @@ class CoordinatedTraining(Training):
         return local
 
 
-def serve(run: Run) -> None:
+def serve_chief(run: Run) -> None:
     """Serve the chief that coordinates the training, as a worker or parameter server, and exit.
 
     The exit status is 0 after the chief's export, else PEER_LOST. A restarted chief reconnects to running servers, and
@@ -129,22 +129,22 @@ def serve(run: Run) -> None:
     claim_gpus(cluster)
     exported_before = _export_time_ns(model)
     server = tf.distribute.Server(
-        resolver(cluster).cluster_spec(),
+        cluster_resolver(cluster).cluster_spec(),
         job_name=str(cluster.role),
         task_index=cluster.index,
         config=context.context().config,  # without it, the server would use all GPUs and all of their memory
     )
-    report("serving", f"{cluster.replica} serves at {server.target}")
-    chief = cluster.replicas_of(Role.CHIEF)
+    report_event("serving", f"{cluster.replica} serves at {server.target}")
+    chief = cluster.replicas_of(ReplicaRole.CHIEF)
     await_peers(cluster, chief, within_s=run.settings.peers_within_s)
 
     def lost_chief(peers: Attendance, now: float) -> Sequence[str]:
-        if Answer.ABSENT in peers.last.values() and _export_time_ns(model) not in {None, exported_before}:
-            report("serving_finished", f"{cluster.replica} finished: the model is exported")
+        if PeerAnswer.ABSENT in peers.last.values() and _export_time_ns(model) not in {None, exported_before}:
+            report_event("serving_finished", f"{cluster.replica} finished: the model is exported")
             end_with(0)
         return peers.gone(now)
 
-    watch(cluster, chief, lost_chief)
+    watch_replicas(cluster, chief, lost_chief)
     server.join()
 
 

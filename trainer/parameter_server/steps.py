@@ -10,7 +10,7 @@ import tensorflow as tf
 from trainer.faults import Unusable
 from trainer.settings.settings import Settings
 from trainer.training.keras_models import is_keras_2
-from trainer.training.reporting import numbers
+from trainer.training.reporting import plain_numbers
 from trainer.training.steps import Steps
 
 AHEAD_PER_WORKER = 4  # unfinished steps: enough that no worker waits, few enough to finish soon
@@ -79,7 +79,7 @@ class CoordinatedSteps(Steps):
         metrics: Mapping[str, Any] = self.model.evaluate(
             data, steps=steps, callbacks=callbacks, verbose=0, return_dict=True
         )
-        return numbers(metrics)
+        return plain_numbers(metrics)
 
 
 def evaluate_in_shards(model: Any, coordinator: Any, shards: int) -> None:

@@ -13,7 +13,7 @@ https://cloud.google.com/vertex-ai/docs/training/distributed-training#reduce_tra
 TPU_MACHINES = ("ct", "cloud-tpu", "tpu")
 
 
-class Role(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11; prebuilt containers of other frameworks have 3.10
+class ReplicaRole(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11; prebuilt containers of other frameworks have 3.10
     """What a replica does, in TensorFlow's words."""
 
     CHIEF = "chief"
@@ -43,12 +43,12 @@ class Cluster:
         notes: what was ignored, and why.
     """
 
-    role: Role = Role.CHIEF
+    role: ReplicaRole = ReplicaRole.CHIEF
     index: int = 0
-    members: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
+    members: Mapping[ReplicaRole, tuple[str, ...]] = field(default_factory=dict)
     evaluators: tuple[str, ...] = ()
     source: str = ""
-    spelling: Mapping[Role, str] = field(default_factory=dict)
+    spelling: Mapping[ReplicaRole, str] = field(default_factory=dict)
     trial: str = ""
     cloud: str = ""
     job: Mapping[str, Any] = field(default_factory=dict)
@@ -62,19 +62,19 @@ class Cluster:
 
     @property
     def is_chief(self) -> bool:
-        return self.role is Role.CHIEF
+        return self.role is ReplicaRole.CHIEF
 
     @property
     def trains(self) -> bool:
         """Whether this replica computes gradients; parameter servers and evaluators do not."""
-        return self.role in {Role.CHIEF, Role.WORKER}
+        return self.role in {ReplicaRole.CHIEF, ReplicaRole.WORKER}
 
     @property
     def trainers(self) -> tuple[str, ...]:
         """Addresses of the chief and the workers, the replicas that compute gradients."""
-        return self.members.get(Role.CHIEF, ()) + self.members.get(Role.WORKER, ())
+        return self.members.get(ReplicaRole.CHIEF, ()) + self.members.get(ReplicaRole.WORKER, ())
 
-    def replicas_of(self, *roles: Role) -> dict[str, str]:
+    def replicas_of(self, *roles: ReplicaRole) -> dict[str, str]:
         """The names of the replicas of these roles by address, in order."""
         return {
             address: f"{role}-{index}"
@@ -89,7 +89,7 @@ class Cluster:
     @property
     def has_parameter_servers(self) -> bool:
         """Whether the training uses them: every other strategy is refused on such a cluster."""
-        return Role.PARAMETER_SERVER in self.members
+        return ReplicaRole.PARAMETER_SERVER in self.members
 
     @property
     def has_reduction_servers(self) -> bool:
@@ -111,7 +111,7 @@ class Cluster:
         if not (self.trains and self.has_reduction_servers):
             return self
         members = dict(self.members)
-        members.pop(Role.PARAMETER_SERVER, None)
+        members.pop(ReplicaRole.PARAMETER_SERVER, None)
         note = "Worker pool 2 runs reduction servers, which this program does not use"
         return replace(self, members=members, notes=(*self.notes, note))
 

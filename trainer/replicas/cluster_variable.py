@@ -16,18 +16,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainer.faults import Unusable, collected
-from trainer.replicas.cluster import Cluster, Role
+from trainer.faults import Unusable, collect_faults
+from trainer.replicas.cluster import Cluster, ReplicaRole
 
 VARIABLES = ("TF_CONFIG", "CLUSTER_SPEC")
 SERVICE_PREFIXES = ("AIP_", "CLOUD_ML_")
 ROLE_OF_TASK_TYPE = {
-    **{role.value: role for role in Role},
-    "master": Role.CHIEF,  # legacy AI Platform Training without useChiefInTfConfig
-    "workerpool0": Role.CHIEF,
-    "workerpool1": Role.WORKER,
-    "workerpool2": Role.PARAMETER_SERVER,
-    "workerpool3": Role.EVALUATOR,
+    **{role.value: role for role in ReplicaRole},
+    "master": ReplicaRole.CHIEF,  # legacy AI Platform Training without useChiefInTfConfig
+    "workerpool0": ReplicaRole.CHIEF,
+    "workerpool1": ReplicaRole.WORKER,
+    "workerpool2": ReplicaRole.PARAMETER_SERVER,
+    "workerpool3": ReplicaRole.EVALUATOR,
 }
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9_.-]*):(\d{1,5})", re.ASCII)
@@ -45,7 +45,7 @@ def cluster_from(environment: Mapping[str, str]) -> Cluster:
     clusters: dict[str, Cluster] = {}
     faults: list[str] = []
     for name in VARIABLES:
-        with collected(faults):
+        with collect_faults(faults):
             if (cluster := _cluster_in(name, environment.get(name, ""))) is not None:
                 clusters[name] = cluster
     if len({_shared_facts(cluster) for cluster in clusters.values()}) > 1:
@@ -102,7 +102,7 @@ def _cluster_in(name: str, text: str) -> Cluster | None:
             f'`task` must look like {{"type": "worker", "index": 0}}, with one of the types '
             f"{', '.join(ROLE_OF_TASK_TYPE)}; found {task!r:.80}"
         )
-    elif number >= listed and (role in members or role is not Role.EVALUATOR):
+    elif number >= listed and (role in members or role is not ReplicaRole.EVALUATOR):
         # TF_CONFIG never lists evaluators.
         faults.append(f"`task` is {role}-{number}, counted from 0, but `cluster` lists {listed} of that role")
     if faults or role is None:
@@ -111,8 +111,8 @@ def _cluster_in(name: str, text: str) -> Cluster | None:
     return Cluster(
         role=role,
         index=number,
-        members={name: group for name, group in members.items() if name is not Role.EVALUATOR},
-        evaluators=members.get(Role.EVALUATOR, ()),
+        members={name: group for name, group in members.items() if name is not ReplicaRole.EVALUATOR},
+        evaluators=members.get(ReplicaRole.EVALUATOR, ()),
         source=name,
         spelling=spelling,
         trial=_id_text(task.get("trial")),
@@ -128,10 +128,10 @@ def _fault_of(name: str, fault: str) -> str:
 
 def _members_in(
     cluster: Any,  # parsed JSON
-) -> tuple[dict[Role, tuple[str, ...]], dict[Role, str], list[str]]:
+) -> tuple[dict[ReplicaRole, tuple[str, ...]], dict[ReplicaRole, str], list[str]]:
     """Addresses by role, how each role is spelled, and every fault."""
-    members: dict[Role, tuple[str, ...]] = {}
-    spelling: dict[Role, str] = {}
+    members: dict[ReplicaRole, tuple[str, ...]] = {}
+    spelling: dict[ReplicaRole, str] = {}
     if not isinstance(cluster, dict):
         return members, spelling, [f"`cluster` must map roles to lists of host:port; found {cluster!r:.80}"]
     faults: list[str] = []
@@ -145,14 +145,14 @@ def _members_in(
             faults.append(f"`cluster` has the role {role} twice, as {spelling[role]!r} and as {task_type!r}")
         elif addresses:
             members[role], spelling[role] = tuple(addresses), task_type
-    if (chiefs := len(members.get(Role.CHIEF, ()))) > 1:
+    if (chiefs := len(members.get(ReplicaRole.CHIEF, ()))) > 1:
         faults.append(f"`cluster` has {chiefs} chiefs; request one replica in worker pool 0")
     listed = Counter(address for group in members.values() for address in group)
     faults += [f"{count} replicas have the address {host!r}" for host, count in listed.items() if count > 1]
     return members, spelling, faults
 
 
-def _task_in(task: Any) -> tuple[Role | None, int]:  # Any: parsed JSON
+def _task_in(task: Any) -> tuple[ReplicaRole | None, int]:  # Any: parsed JSON
     """Role and index; no role if `task` does not have both."""
     document = task if isinstance(task, dict) else {}
     number = str(document.get("index", ""))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from trainer.events import report
+from trainer.events import report_event
 from trainer.replicas.cluster import Cluster
 
 PEER_LOST = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
@@ -39,7 +39,7 @@ def end_with(status: int) -> NoReturn:
 def end_without_peer(event: str, message: str, **fields: object) -> NoReturn:
     """Report that a peer was lost or did not start, and exit with PEER_LOST."""
     try:
-        report(event, message, severity="ERROR", **fields)
+        report_event(event, message, severity="ERROR", **fields)
     finally:
         end_with(PEER_LOST)
 
@@ -97,5 +97,5 @@ def _ignore_signal(signal_number: int, frame: object) -> None:
 
 def end_at_once() -> NoReturn:
     """The reaction of a replica that has nothing to save."""
-    report("preempted", "received SIGTERM: nothing to save", severity="NOTICE", saved=False)
+    report_event("preempted", "received SIGTERM: nothing to save", severity="NOTICE", saved=False)
     end_with(PREEMPTED)

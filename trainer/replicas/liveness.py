@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, ReplicaRole
 from trainer.replicas.ending import end_for_loss, end_without_peer
 
 SETTINGS_FRAME = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # an empty one
@@ -44,7 +44,7 @@ RETRY_EVERY_S = 0.2
 _idle_s: list[Callable[[], float]] = [lambda: 0.0]
 
 
-class Answer(StrEnum):
+class PeerAnswer(StrEnum):
     """ABSENT: no process listens there. SILENT: no reply, as from a frozen process or a lost machine."""
 
     ANSWERS = "answers"
@@ -52,7 +52,7 @@ class Answer(StrEnum):
     SILENT = "silent"
 
 
-def answer_of(address: str, *, within_s: float = ANSWER_WITHIN_S) -> Answer:
+def answer_of(address: str, *, within_s: float = ANSWER_WITHIN_S) -> PeerAnswer:
     """How the gRPC server at `host:port` answers; takes at most `within_s` for each of connecting and reading."""
     host, _, port = address.rpartition(":")
     try:
@@ -62,14 +62,14 @@ def answer_of(address: str, *, within_s: float = ANSWER_WITHIN_S) -> Answer:
         ):
             connection.sendall(PREFACE)
             is_settings = reading.read(len(SETTINGS_FRAME))[TYPE] == SETTINGS_FRAME[TYPE]
-            return Answer.ANSWERS if is_settings else Answer.ABSENT
+            return PeerAnswer.ANSWERS if is_settings else PeerAnswer.ABSENT
     except TimeoutError:
-        return Answer.SILENT
+        return PeerAnswer.SILENT
     except OSError:  # refused, reset, or a name that is not known yet
-        return Answer.ABSENT
+        return PeerAnswer.ABSENT
 
 
-def answers_of(addresses: Iterable[str]) -> dict[str, Answer]:
+def answers_of(addresses: Iterable[str]) -> dict[str, PeerAnswer]:
     """How each address answers; all are asked concurrently."""
     asked = tuple(addresses)
     with ThreadPoolExecutor(max_workers=max(1, min(32, len(asked)))) as pool:
@@ -81,11 +81,13 @@ class Attendance:
     """When each address last answered, in seconds of the monotonic clock, and how it answered last."""
 
     answered_at: dict[str, float]
-    last: dict[str, Answer] = field(default_factory=dict)
+    last: dict[str, PeerAnswer] = field(default_factory=dict)
 
-    def note(self, answers: Mapping[str, Answer], now: float) -> None:
+    def note(self, answers: Mapping[str, PeerAnswer], now: float) -> None:
         self.last |= answers
-        self.answered_at |= {address: now for address, answer in answers.items() if answer is Answer.ANSWERS}
+        self.answered_at |= {
+            address: now for address, answer in answers.items() if answer is PeerAnswer.ANSWERS
+        }
 
     def gone(self, now: float, *, after_s: float = LOST_AFTER_S) -> tuple[str, ...]:
         """Those that have not answered for `after_s` seconds."""
@@ -98,7 +100,7 @@ def await_peers(cluster: Cluster, names: Mapping[str, str], *, within_s: float) 
     `names` has the replicas' names by address.
     """
     deadline = time.monotonic() + within_s
-    while missing := [peer for peer, answer in answers_of(names).items() if answer is not Answer.ANSWERS]:
+    while missing := [peer for peer, answer in answers_of(names).items() if answer is not PeerAnswer.ANSWERS]:
         if time.monotonic() >= deadline:
             places = ", ".join(f"{names[address]} at {address}" for address in missing)
             end_without_peer(
@@ -110,7 +112,7 @@ def await_peers(cluster: Cluster, names: Mapping[str, str], *, within_s: float) 
         time.sleep(FIRST_EVERY_S)
 
 
-def watch(
+def watch_replicas(
     cluster: Cluster,
     names: Mapping[str, str],
     lost: Callable[[Attendance, float], Sequence[str]],
@@ -144,7 +146,9 @@ def watch(
 
 def lost_in_step(peers: Attendance, now: float) -> Sequence[str]:
     """The addresses of replicas whose loss ends a training in step: every one that does not come back by itself."""
-    absent = [name for name in peers.gone(now, after_s=ABSENT_AFTER_S) if peers.last[name] is Answer.ABSENT]
+    absent = [
+        name for name in peers.gone(now, after_s=ABSENT_AFTER_S) if peers.last[name] is PeerAnswer.ABSENT
+    ]
     return absent or peers.gone(now, after_s=SILENT_AFTER_S)
 
 
@@ -158,7 +162,7 @@ def lost_by_coordinator(
     TensorFlow takes workers back only when all are available.
     """
     gone = peers.gone(now)
-    needed = [name for name in gone if name not in workers or peers.last[name] is Answer.SILENT]
+    needed = [name for name in gone if name not in workers or peers.last[name] is PeerAnswer.SILENT]
     is_stuck = idle_s >= LOST_AFTER_S or len(gone) == len(workers)
     return needed or (gone if is_stuck else ())
 
@@ -168,7 +172,7 @@ def judge_by(idle_s: Callable[[], float]) -> None:
     _idle_s[:] = [idle_s]
 
 
-def gather(cluster: Cluster, *, within_s: float) -> None:
+def gather_replicas(cluster: Cluster, *, within_s: float) -> None:
     """Return when all replicas that train are up at the same time; exit with PEER_LOST after `within_s` seconds.
 
     Must be called before the strategy is built. Of a cluster that trains in step it frees this replica's address for
@@ -180,31 +184,31 @@ def gather(cluster: Cluster, *, within_s: float) -> None:
     """
     if cluster.has_parameter_servers:
         needed, workers = (
-            cluster.replicas_of(Role.PARAMETER_SERVER, Role.WORKER),
-            cluster.members[Role.WORKER],
+            cluster.replicas_of(ReplicaRole.PARAMETER_SERVER, ReplicaRole.WORKER),
+            cluster.members[ReplicaRole.WORKER],
         )
         await_peers(cluster, needed, within_s=within_s)
-        watch(
+        watch_replicas(
             cluster,
             needed,
             lambda peers, now: lost_by_coordinator(peers, now, workers=workers, idle_s=_idle_s[0]()),
         )
     elif cluster.is_multi_worker:
-        if Role.CHIEF not in cluster.members:
+        if ReplicaRole.CHIEF not in cluster.members:
             raise Unusable(
                 f"{cluster.source} lists {len(cluster.trainers)} workers and no chief, which writes checkpoints and the "
                 f"export. Rename the first worker to `chief`."
             )
-        names = cluster.replicas_of(Role.CHIEF, Role.WORKER)
+        names = cluster.replicas_of(ReplicaRole.CHIEF, ReplicaRole.WORKER)
         address = cluster.members[cluster.role][cluster.index]
         del names[address]
-        with answering(address):
+        with answering_at(address):
             await_peers(cluster, names, within_s=within_s)
         _bound_registration(cluster, within_s)
 
 
 @contextmanager
-def answering(address: str, *, free_within_s: float = FREE_WITHIN_S) -> Iterator[None]:
+def answering_at(address: str, *, free_within_s: float = FREE_WITHIN_S) -> Iterator[None]:
     """Answer at `address` as a gRPC server does, so that the others count this replica as started.
 
     Raises:
@@ -271,6 +275,6 @@ def _bound_registration(cluster: Cluster, within_s: float) -> None:
         coordinated_jobs=[
             config.CoordinatedJob(name=str(role), num_tasks=len(addresses))
             for role, addresses in cluster.members.items()
-            if role in {Role.CHIEF, Role.WORKER}
+            if role in {ReplicaRole.CHIEF, ReplicaRole.WORKER}
         ],
     )

@@ -13,16 +13,16 @@ from collections.abc import Mapping
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, ReplicaRole
 from trainer.replicas.ending import on_sigterm
-from trainer.replicas.liveness import ANSWER_WITHIN_S, lost_in_step, watch
+from trainer.replicas.liveness import ANSWER_WITHIN_S, lost_in_step, watch_replicas
 
 PARTED_WITHIN_S = 20.0  # a worker that is lost at the very end delays the chief no longer
 DAY_S = 86400.0
 ASKED_AGAIN_S = 1.0
 
 
-class Board:
+class NoteBoard:
     """Short notes that all replicas see: the key-value store of TensorFlow's coordination service.
 
     It lives in the chief's process: once that is gone, all methods raise tf.errors.OpError. MultiWorkerMirroredStrategy
@@ -57,13 +57,13 @@ class Peers:
 
     def __init__(self, cluster: Cluster) -> None:
         """Must be called after the strategy is built: by then all members have started."""
-        self.board = Board() if cluster.is_multi_worker else None
+        self.board = NoteBoard() if cluster.is_multi_worker else None
         self._cluster = cluster
         self._parted = threading.Event()
         if self.board is not None:
             # The chief checks the workers, a worker checks the chief: a replica that loses one exits, and the others notice.
-            asked = cluster.replicas_of(Role.WORKER if cluster.is_chief else Role.CHIEF)
-            watch(
+            asked = cluster.replicas_of(ReplicaRole.WORKER if cluster.is_chief else ReplicaRole.CHIEF)
+            watch_replicas(
                 cluster,
                 asked,
                 lambda *attendance: lost_in_step(*attendance) or _replaced_addresses(asked),
@@ -73,7 +73,7 @@ class Peers:
     @property
     def replicas(self) -> tuple[str, ...]:
         """The names of all that train, this one included, chief first."""
-        return tuple(self._cluster.replicas_of(Role.CHIEF, Role.WORKER).values())
+        return tuple(self._cluster.replicas_of(ReplicaRole.CHIEF, ReplicaRole.WORKER).values())
 
     def part(self) -> None:
         """Return when no member needs this one any more, so that none exits while another still reads from it.

@@ -29,10 +29,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from trainer.events import report
+from trainer.events import report_event
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.ending import PREEMPTED, end_with, on_sigterm
-from trainer.replicas.peers import DAY_S, Board, Peers
+from trainer.replicas.peers import DAY_S, NoteBoard, Peers
 
 TOLD_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 120.0  # two uploads: the one under way when SIGTERM arrives, and the last
@@ -103,7 +103,7 @@ class Preemption:
                 return
             self._asked_at = time.monotonic()
             done, saved = self._done, self._saved
-        report(
+        report_event(
             "preemption_asked",
             f"{self._cluster.replica} received SIGTERM: {done - saved} steps are not saved yet",
             severity="NOTICE",
@@ -118,7 +118,7 @@ class Preemption:
             with self._changed:
                 self._end_preempted()
 
-    def _propose_agreement(self, board: Board, agreement: Agreement) -> bool:
+    def _propose_agreement(self, board: NoteBoard, agreement: Agreement) -> bool:
         """Whether `agreement` became the next one, and every replica has read it.
 
         For a future step it waits without limit: a replica that passed the step without reading would wait for
@@ -138,7 +138,7 @@ class Preemption:
             pass  # the chief is gone; the next operation fails
         return True
 
-    def _read_notes(self, board: Board) -> None:
+    def _read_notes(self, board: NoteBoard) -> None:
         try:
             while True:
                 number = self._number
@@ -169,7 +169,7 @@ class Preemption:
         is_saved = self._finish_upload()
         after_s = None if self._asked_at is None else round(time.monotonic() - self._asked_at, 2)
         where = "all saved in a checkpoint" if is_saved else "the last of which could not be saved"
-        report(
+        report_event(
             "preempted",
             f"{self._cluster.replica} exits after {self._saved} steps, {where}",
             severity="NOTICE",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from trainer.faults import Unusable, nearest
+from trainer.faults import Unusable, suggestion_for
 
 Number = TypeVar("Number", int, float)
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -141,7 +141,7 @@ def read_flags(
     given, rest = _parse_flags(arguments, groups, prog=prog, description=description)
     flags = [argument.lstrip("-").partition("=")[0] for argument in rest if argument.startswith("-")]
     faults = [
-        f"Unknown flag {'--' + flag!r}.{nearest(flag, known)} `{prog} --help` lists all flags."
+        f"Unknown flag {'--' + flag!r}.{suggestion_for(flag, known)} `{prog} --help` lists all flags."
         for flag in flags
     ]
     if not flags:

@@ -7,22 +7,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainer.checkpoints.files import Kept, Position, position_after
-from trainer.checkpoints.saver import Saver, chosen
+from trainer.checkpoints.files import Kept, TrainingPosition, position_after
+from trainer.checkpoints.saver import Saver, checkpoint_to_continue
 from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import batch_spec, steps_per_epoch
-from trainer.data.pipeline import Pipeline, distributed
+from trainer.data.pipeline import Pipeline, distributed_batches
 from trainer.devices.strategy import name_of
-from trainer.events import report
+from trainer.events import report_event
 from trainer.replicas.cluster import Cluster
 from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.settings import Settings
 from trainer.training.keras_models import keras_of, metrics_known
 from trainer.training.loop import Batches, Loop
-from trainer.training.metric_file import EVALUATED, MetricFile, Trial, evaluated, missing_metrics
+from trainer.training.metric_file import (
+    EVALUATED,
+    MetricFile,
+    ReportedTrial,
+    evaluated_metrics,
+    missing_metrics,
+)
 from trainer.training.model import built_model
-from trainer.training.reporting import ProgressReport, numbers
+from trainer.training.reporting import ProgressReport, plain_numbers
 from trainer.training.steps import Steps
 from trainer.workload import Run
 
@@ -50,7 +56,7 @@ class Training:
     run: Run  # its data counted
     strategy: Any  # tf.distribute.Strategy
     peers: Peers
-    trial: Trial | None
+    trial: ReportedTrial | None
 
     @property
     def settings(self) -> Settings:
@@ -93,7 +99,7 @@ class Training:
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
         epochs, outputs = self.settings.epochs, self.run.outputs
-        checkpoint = chosen(outputs.checkpoints.path, self.cluster, self.peers.board)
+        checkpoint = checkpoint_to_continue(outputs.checkpoints.path, self.cluster, self.peers.board)
         place = position_after(
             checkpoint, steps_per_epoch=self.steps_per_epoch, global_batch_size=self.global_batch_size
         )
@@ -148,7 +154,9 @@ class Training:
             steps_per_epoch=self.steps_per_epoch,
             global_batch_size=self.global_batch_size,
         )
-        reporting = kinds.LambdaCallback(on_epoch_end=lambda epoch, logs: to_study(numbers(logs), epoch + 1))
+        reporting = kinds.LambdaCallback(
+            on_epoch_end=lambda epoch, logs: to_study(plain_numbers(logs), epoch + 1)
+        )
         callbacks = [progress, reporting, *of_workload]
         if self.cluster.is_chief:  # one writer; no graph, which is large and never read
             callbacks.append(kinds.TensorBoard(str(self.run.outputs.logs.path), write_graph=False))
@@ -171,7 +179,7 @@ class Training:
             replicas=self.strategy.num_replicas_in_sync,
         )
 
-    def _batches_from(self, place: Position) -> Batches:
+    def _batches_from(self, place: TrainingPosition) -> Batches:
         pipeline = self.pipeline
         training = partial(
             pipeline.training,
@@ -181,8 +189,8 @@ class Training:
         )
         evaluation_steps = pipeline.evaluation_steps
         return Batches(
-            training=distributed(self.strategy, training),
-            evaluation=distributed(self.strategy, pipeline.evaluation) if evaluation_steps else None,
+            training=distributed_batches(self.strategy, training),
+            evaluation=distributed_batches(self.strategy, pipeline.evaluation) if evaluation_steps else None,
             evaluation_steps=evaluation_steps,
             spec=batch_spec(self.run.data.training),
         )
@@ -209,7 +217,7 @@ class Training:
         is_missing = asked not in {None, *names}
         if is_missing:
             message += f", but its study optimizes {asked!r}: add that metric to --reported_metrics"
-        report(
+        report_event(
             "trial_reports",
             message,
             severity="WARNING" if is_missing else "INFO",
@@ -222,14 +230,14 @@ class Training:
         def to_study(metrics: Mapping[str, float], epochs: int) -> None:
             in_logs = [name.removeprefix(EVALUATED) for name in metrics if name.startswith(EVALUATED)]
             if in_logs and not file.last_step and (missing := missing_metrics(names, in_logs)):
-                report(
+                report_event(
                     "metrics_missing",
                     f"trial {trial.trial_id} cannot report {', '.join(missing)}: the model has {', '.join(in_logs)}",
                     severity="WARNING",
                     trial_id=trial.trial_id,
                     metrics=missing,
                 )
-            file.report(evaluated(metrics, names), step=epochs * steps)
+            file.report(evaluated_metrics(metrics, names), step=epochs * steps)
 
         return to_study
 
@@ -239,7 +247,7 @@ class Training:
         starts = "starts"
         if initial_epoch or step:
             starts = f"continues after epoch {initial_epoch}" + (f" and {step} steps" if step else "")
-        report(
+        report_event(
             "train_started",
             f"{self.cluster.replica} {starts}: {facts['epochs']} epochs of {facts['steps_per_epoch']} steps, "
             f"{facts['strategy']} over {facts['replicas_in_sync']}, weights {weights.label}{because}",

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.checkpoints.files import Kept, Position
+from trainer.checkpoints.files import Kept, TrainingPosition
 from trainer.checkpoints.saver import Saver
 from trainer.replicas.preemption import Preemption
 from trainer.training.metric_file import EVALUATED
 from trainer.training.model import fitting
-from trainer.training.reporting import numbers
+from trainer.training.reporting import plain_numbers
 from trainer.training.steps import Steps
 
 
@@ -47,7 +47,7 @@ class Loop:
     saver: Saver
     preemption: Preemption
 
-    def run(self, place: Position, metrics: Mapping[str, float]) -> dict[str, float]:
+    def run(self, place: TrainingPosition, metrics: Mapping[str, float]) -> dict[str, float]:
         """The last epoch's metrics; `metrics` are those of the epoch before `place`.
 
         Raises:
@@ -58,7 +58,7 @@ class Loop:
                 return dict(metrics) or self._evaluation_metrics()
             return self._epochs_from(place)
 
-    def _epochs_from(self, place: Position) -> dict[str, float]:
+    def _epochs_from(self, place: TrainingPosition) -> dict[str, float]:
         model, reached = self.steps.model, dict[str, float]()
         batches = iter(self.batches.training)
         model.stop_training = False
@@ -71,7 +71,7 @@ class Loop:
             self.callbacks.on_epoch_begin(epoch)
             self._train_epoch(epoch, first, batches)
             is_saved = model.stop_training
-            reached = numbers(model.get_metrics_result())
+            reached = plain_numbers(model.get_metrics_result())
             reached |= self._evaluation_metrics()
             self.saver.uploads.finish()  # what is reported is never trained again
             self.callbacks.on_epoch_end(epoch, dict(reached))

@@ -26,7 +26,7 @@ EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class ReportedTrial:
     """`asked_metric` is the metric id of the study, if the service sets it."""
 
     trial_id: str
@@ -34,12 +34,12 @@ class Trial:
     asked_metric: str | None
 
 
-def trial_from(environment: Mapping[str, str]) -> Trial | None:
+def trial_from(environment: Mapping[str, str]) -> ReportedTrial | None:
     """The trial that `environment` names; None if it names neither a trial nor a metric file."""
     trial_id, path = (environment.get(name) for name in ("CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"))
     if not trial_id and not path:
         return None
-    return Trial(
+    return ReportedTrial(
         trial_id=trial_id or NO_TRIAL,
         metric_file=Path(path or DEFAULT_METRIC_FILE),
         asked_metric=environment.get("CLOUD_ML_HP_METRIC_TAG") or None,
@@ -102,7 +102,7 @@ class MetricFile:
         self._path.write_text("".join(json.dumps(report, sort_keys=True) + "\n" for report in self._reports))
 
 
-def evaluated(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+def evaluated_metrics(metrics: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
     """The evaluation's values of those of `names` that it has, under their plain names."""
     return {name: metrics[EVALUATED + name] for name in names if EVALUATED + name in metrics}
 

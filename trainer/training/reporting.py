@@ -7,12 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.events import report
+from trainer.events import report_event
 
 MIN_INTERVAL_S = 0.5
 
 
-def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
+def plain_numbers(logs: Mapping[str, Any]) -> dict[str, float]:
     """Keras' logs, tensors or not, as plain numbers."""
     return {name: float(value) for name, value in logs.items()}
 
@@ -53,14 +53,14 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         at_an_end = is_first or self._step == self.steps_per_epoch
         if not at_an_end and now - self._reported_at < MIN_INTERVAL_S:
             return
-        values = numbers(logs)
+        values = plain_numbers(logs)
         measured: dict[str, Any] = {name: values[name] for name in ("loss", "accuracy") if name in values}
         shown = " ".join(f"{name} {value:.4f}" for name, value in measured.items())
         now = time.monotonic()  # reading waited for the device
         examples = (self._step - (self._reported_step or 0)) * self.global_batch_size
         speed = examples / max(now - self._reported_at, 1e-9)
         self._reported_step, self._reported_at = self._step, now
-        report(
+        report_event(
             "train_progress",
             f"epoch {self._epoch}/{self.epochs} step {self._step}/{self.steps_per_epoch} {shown}",
             epoch=self._epoch,
@@ -72,9 +72,9 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         )
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:
-        metrics = numbers(logs)
+        metrics = plain_numbers(logs)
         shown = " ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-        report(
+        report_event(
             "epoch_finished",
             f"epoch {epoch + 1}/{self.epochs} finished: {shown}",
             epoch=epoch + 1,

@@ -8,13 +8,13 @@ import pkgutil
 import sys
 from pathlib import Path
 
-from trainer.faults import Unusable, nearest
+from trainer.faults import Unusable, suggestion_for
 from trainer.settings.setting import Setting
 from trainer.settings.settings import SETTINGS
 from trainer.workload import Workload
 
 
-def names() -> list[str]:
+def workload_names() -> list[str]:
     """The name of every workload of this package, sorted; nothing is imported."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
@@ -25,10 +25,10 @@ def workload_named(name: str) -> Workload:
     Raises:
         Unusable: there is no such module, it cannot be imported, or its WORKLOAD is none that can be used.
     """
-    if name not in names() and not ("." in name and all(name.split("."))):
+    if name not in workload_names() and not ("." in name and all(name.split("."))):
         raise Unusable(
-            f"Unknown workload {name!r}; expected one of {', '.join(names())}, or your own as my_package.module."
-            f"{nearest(name, names())}"
+            f"Unknown workload {name!r}; expected one of {', '.join(workload_names())}, or your own as my_package.module."
+            f"{suggestion_for(name, workload_names())}"
         )
     module = name if "." in name else f"{__name__}.{name}"
     workload = getattr(_import_module(module), "WORKLOAD", None)
@@ -65,7 +65,7 @@ def _workload_faults(workload: Workload, name: str) -> list[str]:
         for flag in workload.flags
         if flag in {*SETTINGS, "workload"} or not flag.isidentifier()
     ] + [
-        f"--workload={name} has a default for {default!r}, which is not a common setting.{nearest(default, SETTINGS)} "
+        f"--workload={name} has a default for {default!r}, which is not a common setting.{suggestion_for(default, SETTINGS)} "
         f"Its own flags' defaults belong into their declarations."
         for default in workload.defaults
         if default not in SETTINGS
@@ -74,4 +74,6 @@ def _workload_faults(workload: Workload, name: str) -> list[str]:
 
 def all_flags() -> dict[str, Setting]:
     """The flags of all workloads of this package. Imports all of them."""
-    return {flag: setting for name in names() for flag, setting in workload_named(name).flags.items()}
+    return {
+        flag: setting for name in workload_names() for flag, setting in workload_named(name).flags.items()
+    }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.faults import WARNING, fault_lines
 from trainmaster.cli.verb import (
     JSON,
@@ -65,8 +65,8 @@ def check_files(
         _print_examinations(found)
     talk("\n".join(_notes(found, terms, policy)))
     if unusable_files:
-        return Exit.USAGE
-    return Exit.FINDING if any(each.faults for each in found) else Exit.DONE
+        return ExitStatus.USAGE
+    return ExitStatus.FINDING if any(each.faults for each in found) else ExitStatus.DONE
 
 
 def _print_examinations(found: Sequence[Examination]) -> None:

@@ -14,7 +14,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from trainmaster.cli.exits import Exit, Stop, open_standard_streams, stop_for, stop_for_output
+from trainmaster.cli.exits import ExitStatus, Stop, open_standard_streams, stop_for, stop_for_output
 from trainmaster.version import VERSION
 
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -88,7 +88,7 @@ class Verbs(click.Group):
             return end
         except SystemExit as ended:
             if isinstance(ended.__context__, BrokenPipeError):  # rich ends the process with status 1
-                return Exit.CLOSED_PIPE
+                return ExitStatus.CLOSED_PIPE
             raise
         return status
 
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fault.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
-        return Exit.INTERRUPTED
+        return ExitStatus.INTERRUPTED
     except Exception as error:
         known = stop_for(error)
         if known is None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop, why_unwritable
+from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
 from trainmaster.cli.verb import context_of, settings_folder, talk
 from trainmaster.client.context import FORMS, keep_choice
 
@@ -48,7 +48,7 @@ def _keep(choice: str | None, settings: Path) -> None:
         keep_choice(choice, settings)
     except OSError as error:
         raise Stop(
-            Exit.USAGE,
+            ExitStatus.USAGE,
             f"Cannot write to {str(settings)!r}: {why_unwritable(error)}. Choose another folder with TRAINMASTER_CONFIG, "
             "or the context itself with TRAINMASTER_CONTEXT.",
         ) from error

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import (
     JSON,
     NAME,
@@ -40,8 +40,8 @@ def _status(opened: "OpenedLetters", *, well: bool = True) -> int:
     elif opened.may_be_more:
         talk(f"These are the first {opened.read}; there may be more.")
     if opened.unknown:
-        return Exit.NOT_FOUND
-    return Exit.DONE if well else Exit.FINDING
+        return ExitStatus.NOT_FOUND
+    return ExitStatus.DONE if well else ExitStatus.FINDING
 
 
 def _common(verb: F) -> F:
@@ -74,9 +74,9 @@ def ls(clients: "Clients", ids: tuple[str, ...], subscription: str, output: str)
 
     Exit status: 0 done, 3 no dead letter has one of the IDs.
     """
-    from trainmaster.client.dead_letters.opened import opened_letters
+    from trainmaster.client.dead_letters.opened import open_letters
 
-    with opened_letters(clients, ids, subscription) as opened:
+    with open_letters(clients, ids, subscription) as opened:
         if output == NAME:
             print_names(letter.id for letter in opened.chosen)
         elif output != TABLE:
@@ -96,10 +96,10 @@ def replay(clients: "Clients", ids: tuple[str, ...], subscription: str, wait_s: 
 
     Exit status: 0 if all were replayed and none failed again, else 1; 3 no dead letter has one of the IDs.
     """
-    from trainmaster.client.dead_letters.opened import opened_letters
+    from trainmaster.client.dead_letters.opened import open_letters
     from trainmaster.client.dead_letters.replay import Replay
 
-    with opened_letters(clients, ids, subscription) as opened:
+    with open_letters(clients, ids, subscription) as opened:
         if opened.chosen:
             says_where(clients, f"Replaying {len(opened.chosen)} dead letters")
         run = Replay(mailbox=opened.mailbox, reasons=opened.reasons, wait_s=wait_s)

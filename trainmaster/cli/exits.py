@@ -12,7 +12,7 @@ import click
 CREDENTIALS = "Sign in: gcloud auth application-default login"
 
 
-class Exit(IntEnum):
+class ExitStatus(IntEnum):
     """What a program that runs the command can rely on."""
 
     DONE = 0
@@ -33,7 +33,7 @@ class Exit(IntEnum):
 class Stop(click.ClickException):
     """Ends the command with this message on standard error. The message says what to do next, where anything can be done."""
 
-    def __init__(self, status: Exit, message: str) -> None:
+    def __init__(self, status: ExitStatus, message: str) -> None:
         super().__init__(message)
         self.status = status
 
@@ -50,7 +50,7 @@ def stop_for(error: Exception) -> Stop | None:
     return None
 
 
-def stop_for_output(error: OSError) -> Stop | Exit | None:
+def stop_for_output(error: OSError) -> Stop | ExitStatus | None:
     """The end after standard output could not be written: quiet where its reader closed it; None for any other error.
 
     What the interpreter would still write at its exit is dropped: it would fail again.
@@ -60,8 +60,8 @@ def stop_for_output(error: OSError) -> Stop | Exit | None:
     with suppress(OSError, ValueError):  # ValueError: a standard output without a file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno == errno.EPIPE:
-        return Exit.CLOSED_PIPE
-    return Stop(Exit.FINDING, f"A write failed: {error.strerror}. Free space, or write elsewhere.")
+        return ExitStatus.CLOSED_PIPE
+    return Stop(ExitStatus.FINDING, f"A write failed: {error.strerror}. Free space, or write elsewhere.")
 
 
 def why_unwritable(error: OSError) -> str:
@@ -84,27 +84,27 @@ def open_standard_streams() -> None:
 _CORE = "google.api_core.exceptions"
 _STACK = "trainstack.stack.errors"
 _STATUSES = {
-    Exit.NOT_FOUND: {
+    ExitStatus.NOT_FOUND: {
         "trainmaster.client.errors.NotFound",
         "trainmaster.client.dead_letters.mailbox.SourceGoneError",
         f"{_CORE}.NotFound",
     },
-    Exit.USAGE: {
+    ExitStatus.USAGE: {
         "trainmaster.client.context.UnknownContext",
-        "trainmaster.client.errors.Refused",
+        "trainmaster.client.errors.ClientRefused",
         "trainmaster.client.rules.changing.RuleHeld",
         f"{_STACK}.BadOptionsError",
         f"{_STACK}.BadTopologyError",
         f"{_CORE}.InvalidArgument",
         f"{_CORE}.BadRequest",
     },
-    Exit.FINDING: {
+    ExitStatus.FINDING: {
         "trainmaster.client.errors.Damaged",
         "trainmaster.client.dead_letters.letter.NoSourceError",
         f"{_STACK}.StackRefusedError",
     },
-    Exit.TIMED_OUT: {"trainmaster.client.errors.TimedOut"},
-    Exit.UNREACHABLE: {
+    ExitStatus.TIMED_OUT: {"trainmaster.client.errors.TimedOut"},
+    ExitStatus.UNREACHABLE: {
         "trainmaster.client.context.NoContext",
         "trainstack.find.NoStack",
         f"{_CORE}.GoogleAPICallError",
@@ -115,10 +115,10 @@ _STATUSES = {
 }  # fmt: skip
 
 
-def _message(error: Exception, status: Exit) -> str:
+def _message(error: Exception, status: ExitStatus) -> str:
     text = str(getattr(error, "message", "") or error)
     module = type(error).__module__
-    if status is not Exit.UNREACHABLE or module.startswith(("trainmaster.", "trainstack.")):
+    if status is not ExitStatus.UNREACHABLE or module.startswith(("trainmaster.", "trainstack.")):
         return text
     if module.startswith("google.auth"):
         return f"{text}\n{CREDENTIALS}"

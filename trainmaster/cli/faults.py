@@ -6,7 +6,7 @@ import click
 
 from trainmaster.client.submission.examination import Examination
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.placing import position, rendered
+from trainmaster.orchestrator.core.documents.placing import lines_of_fault, position
 
 ERROR, WARNING = "error", "warning"
 _COLOURS = {ERROR: "red", WARNING: "yellow"}
@@ -15,7 +15,7 @@ _COLOURS = {ERROR: "red", WARNING: "yellow"}
 def fault_lines(faults: Iterable[Fault], file: str, level: str = ERROR) -> Iterator[str]:
     """The lines that show the faults of `file`; on a terminal, the first of each has a colour."""
     for fault in sorted(faults, key=position):
-        first, *rest = rendered(fault, file, level)
+        first, *rest = lines_of_fault(fault, file, level)
         yield click.style(first, fg=_COLOURS[level], bold=True)
         yield from rest
 

@@ -48,10 +48,10 @@ def _line(row: Mapping[str, str], widths: Mapping[str, int], *, is_header: bool)
     cells = [f"{row[title]:{widths[title]}}" for title in before] + [row[last]]
     if is_header:
         return click.style(GAP.join(cells).rstrip(), bold=True)
-    return GAP.join(coloured(cell) for cell in cells).rstrip()
+    return GAP.join(with_colour(cell) for cell in cells).rstrip()
 
 
-def coloured(text: str) -> str:
+def with_colour(text: str) -> str:
     """The text in the colour of the state that it names, if it names one. `click.echo` removes colours in a pipe."""
     colour = COLOURS.get(text.strip())
     return click.style(text, fg=colour) if colour else text
@@ -78,7 +78,7 @@ def fact_lines(facts: Iterable[Fact], *, width: int | None) -> Iterator[str]:
             shown = click.style(f"{label:{_LABEL_CHARS}}", bold=True) if number == 0 else " " * _LABEL_CHARS
             for part in _wrapped_lines(line, width):
                 word, blank, rest = part.partition(" ")
-                text = f"{coloured(word)}{blank}{rest}" if label == STATE and number == 0 else part
+                text = f"{with_colour(word)}{blank}{rest}" if label == STATE and number == 0 else part
                 yield f"{shown}{GAP}{text}".rstrip()
                 shown = " " * _LABEL_CHARS
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from trainmaster.cli.exits import Exit, stop_for
+from trainmaster.cli.exits import ExitStatus, stop_for
 from trainmaster.client.context import (
     TEAM_VARIABLE,
     VARIABLE,
@@ -174,7 +174,7 @@ def _with_context(verb: Callable[..., int], *, changes: bool) -> Callable[..., i
             try:
                 status = verb(clients, *arguments, **options)
             except Exception as error:
-                if (end := stop_for(error)) is not None and end.status is Exit.UNREACHABLE:
+                if (end := stop_for(error)) is not None and end.status is ExitStatus.UNREACHABLE:
                     from trainmaster.client.logs.survive import check_stack
 
                     check_stack(chosen)

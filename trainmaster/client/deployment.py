@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import read_document
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.document import parse_document
@@ -47,7 +47,7 @@ def read_deployment(clients: "Clients") -> Deployment:
 
     Raises:
         NotFound: the ledger has no such document.
-        Refused: another version wrote it, which this one cannot read, or it is damaged.
+        ClientRefused: another version wrote it, which this one cannot read, or it is damaged.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
     context = clients.context
@@ -68,19 +68,21 @@ def admission_of(deployment: Deployment) -> Admission:
     """The limits and caps of the deployment's policy.
 
     Raises:
-        Refused: this version cannot read them.
+        ClientRefused: this version cannot read them.
     """
     try:
         return decoded(Admission, normalize_admission(deployment.policy.get("admission", {})))
     except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise Refused(f"The deployed policy has another version: {type(error).__name__}: {error}") from error
+        raise ClientRefused(
+            f"The deployed policy has another version: {type(error).__name__}: {error}"
+        ) from error
 
 
 def read_admission(clients: "Clients") -> tuple[Admission | None, str]:
     """The limits and caps of the deployment's policy, or None and why they are unknown."""
     try:
         return admission_of(read_deployment(clients)), ""
-    except (NotFound, Refused) as unknown:
+    except (NotFound, ClientRefused) as unknown:
         return None, str(unknown)
 
 
@@ -88,11 +90,11 @@ def parse_deployment(document: object, uri: str, again: str) -> Deployment:
     """The deployment in the object at `uri`; `again` is the command that writes it again.
 
     Raises:
-        Refused: another version wrote it, or it is damaged; the message has every fault.
+        ClientRefused: another version wrote it, or it is damaged; the message has every fault.
     """
     found = document if isinstance(document, dict) else {}
     if found.get("schema") != DEPLOYMENT_SCHEMA:
-        raise Refused(
+        raise ClientRefused(
             f"{uri} is {found.get('schema')!r}, and this version ({VERSION}) reads {DEPLOYMENT_SCHEMA!r}. "
             f"Version {found.get('version')!r} deployed it: use that one, or deploy this one: {again}"
         )
@@ -102,7 +104,7 @@ def parse_deployment(document: object, uri: str, again: str) -> Deployment:
         *(f"$.{name}: expected a document" for name in _DOCUMENTS if not isinstance(found.get(name), dict)),
     ]
     if faults:
-        raise Refused("\n".join([f"{uri} is damaged. Deploy again: {again}", *faults]))
+        raise ClientRefused("\n".join([f"{uri} is damaged. Deploy again: {again}", *faults]))
     return Deployment(**{name: found[name] for name in (*_TEXTS, *_TABLES, *_DOCUMENTS)})
 
 

@@ -9,7 +9,7 @@ class TimedOut(Exception):
     """What was waited for had not happened at the deadline; the message has the last state."""
 
 
-class Refused(Exception):
+class ClientRefused(Exception):
     """The service, or a check before it, refuses what was asked; the message has every fault."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.nearest import nearest_names, nearest_of
 from trainmaster.client.records import read_json
 from trainmaster.client.runs.listing import Filters, list_runs
@@ -84,7 +84,7 @@ def find_run(
 
     Raises:
         NotFound: no run was started by anything of that name, or only runs of other models.
-        Refused: `is_to_change`, and no known run was started from the file's content.
+        ClientRefused: `is_to_change`, and no known run was started from the file's content.
     """
     found = find_run_or_drop(clients, text, retry_s=retry_s, is_to_change=is_to_change)
     if isinstance(found, Run):
@@ -195,7 +195,7 @@ def _of_content(clients: "Clients", file: LocalFile, found: Run, *, is_to_change
     """The latest run of the file's content, among those that files of its name started; `found` is the latest of all.
 
     Raises:
-        NotFound, Refused: as `find_run`.
+        NotFound, ClientRefused: as `find_run`.
     """
     if clients.note is None or is_from(clients, file, found):
         return found
@@ -210,7 +210,7 @@ def _of_content(clients: "Clients", file: LocalFile, found: Run, *, is_to_change
     runs = [found, *others]
     listed = "".join(f"\n  {each.record.run_id} ({each.record.model_name or 'rejected'})" for each in runs)
     if is_to_change:
-        raise Refused(
+        raise ClientRefused(
             f"{file.path} differs from each request that a file of this name has started: it was edited since, or it is "
             f"another file. Name the run by its id:{listed}"
         )

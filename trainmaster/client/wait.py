@@ -15,7 +15,7 @@ from trainstack.find import NoStack
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.logs.restarts import Restarts
+    from trainmaster.client.logs.restarts import JobRestarts
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
@@ -36,7 +36,7 @@ def wait_for_end(
     *,
     timeout_s: float | None = None,
     on_change: Callable[[Run], object] = lambda _: None,
-    on_restart: "Callable[[Run, Restarts], object] | None" = None,
+    on_restart: "Callable[[Run, JobRestarts], object] | None" = None,
 ) -> Run:
     """The run that `text` means, as in `find_run`, once it has ended.
 
@@ -128,7 +128,7 @@ class _RestartWatch(_Watch):
 
     _count = 0
 
-    def more(self, run: Run) -> "Restarts | None":
+    def more(self, run: Run) -> "JobRestarts | None":
         """All restarts of the run, if there are more than at the last call."""
         from trainmaster.client.logs.restarts import restarts_of
 
@@ -149,7 +149,7 @@ def _read_again(clients: "Clients", run: Run, deadline: float | None) -> Run:
     )
 
 
-def settled(clients: "Clients", run: Run) -> Run:
+def wait_until_settled(clients: "Clients", run: Run) -> Run:
     """An ended run, once the record says why it failed or whether its model was promoted, or as it was at the timeout.
 
     Costs nothing for a run that lacks neither.

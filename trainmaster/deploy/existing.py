@@ -14,7 +14,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bucket:
+class ExistingBucket:
     """A bucket of this name, in any project. `project_number` None: access is denied, so it is not ours."""
 
     name: str
@@ -23,7 +23,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Role:
+class ExistingRole:
     """A custom role of the project. A deleted one can be undeleted for 7 days, and keeps its id for 37.
 
     Source: https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role
@@ -41,8 +41,8 @@ class Existing:
     """
 
     project_number: str
-    buckets: Mapping[str, Bucket]
-    roles: Mapping[str, Role]
+    buckets: Mapping[str, ExistingBucket]
+    roles: Mapping[str, ExistingRole]
     named: Mapping[str, Mapping[str, str]]
     made: Mapping[str, frozenset[str]]
 
@@ -115,10 +115,10 @@ def _last_part(name: str) -> str:
     return name.rpartition("/")[2] if name.startswith("projects/") else name
 
 
-def _roles(names: Names) -> dict[str, Role]:
+def _roles(names: Names) -> dict[str, ExistingRole]:
     found = list_resources("iam", "roles", "list", "--show-deleted", f"--project={names.project}")
     return {
-        each["name"].rpartition("/")[2]: Role(
+        each["name"].rpartition("/")[2]: ExistingRole(
             title=each.get("title", ""), deleted=bool(each.get("deleted", False))
         )
         for each in found
@@ -132,7 +132,7 @@ def _value(thing: Mapping[str, Any], path: str) -> object:
     return value
 
 
-def _bucket(name: str) -> Bucket | None:
+def _bucket(name: str) -> ExistingBucket | None:
     try:
         # Only the raw form has the project's number.
         found = describe_resource("storage", "buckets", "describe", f"gs://{name}", "--raw")
@@ -140,9 +140,9 @@ def _bucket(name: str) -> Bucket | None:
         if failed.absent:
             return None
         if failed.forbidden:
-            return Bucket(name=name)
+            return ExistingBucket(name=name)
         raise
-    return Bucket(name=name, location=found["location"], project_number=str(found["projectNumber"]))
+    return ExistingBucket(name=name, location=found["location"], project_number=str(found["projectNumber"]))
 
 
 def _state(names: Names) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ _OPAQUE = re.compile(r"in:|under:(organizations|folders)/|(under:)?projects/[0-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class OrganisationPolicy:
     """The effective policy of a list constraint; values keep `under:` and `in:`. `allowed` empty: all that is not denied."""
 
     allowed: frozenset[str]
@@ -45,7 +45,7 @@ def _coverage_of(value: str, listed: frozenset[str]) -> bool | None:
     return None if listed and any(_OPAQUE.match(each) for each in (*listed, value)) else False
 
 
-def policy_from(answer: Mapping[str, Any]) -> Policy:  # Any: JSON
+def policy_from(answer: Mapping[str, Any]) -> OrganisationPolicy:  # Any: JSON
     """The policy in an answer of getEffectiveOrgPolicy.
 
     Source: https://cloud.google.com/resource-manager/reference/rest/v1/Policy#ListPolicy (read 2026-11-26)
@@ -55,17 +55,17 @@ def policy_from(answer: Mapping[str, Any]) -> Policy:  # Any: JSON
         frozenset(str(each).removeprefix("is:") for each in listed.get(key, ()))
         for key in ("allowedValues", "deniedValues")
     )
-    return Policy(allowed=allowed, denied=denied, denies_all=listed.get("allValues") == "DENY")
+    return OrganisationPolicy(allowed=allowed, denied=denied, denies_all=listed.get("allValues") == "DENY")
 
 
-def _soft_delete_fault(policy: Policy, _: Names) -> str:
+def _soft_delete_fault(policy: OrganisationPolicy, _: Names) -> str:
     seconds = setting("soft_delete_s") or "0"
     if policy.allows(seconds) is not False:
         return ""
     return f"no bucket may keep deleted objects for {seconds} s{_allowed_text(policy)}: set soft_delete_s in {SETTINGS}"
 
 
-def _key_fault(policy: Policy, _: Names) -> str:
+def _key_fault(policy: OrganisationPolicy, _: Names) -> str:
     required = [name for name in KEYED if policy.allows(f"{name}.googleapis.com") is False]
     if not required or setting("kms_key"):
         return ""
@@ -75,7 +75,7 @@ def _key_fault(policy: Policy, _: Names) -> str:
     )
 
 
-def _pool_fault(policy: Policy, names: Names) -> str:
+def _pool_fault(policy: OrganisationPolicy, names: Names) -> str:
     pool = setting("build_worker_pool")
     if not policy.is_restricted or (pool and policy.allows(pool) is not False):
         return ""
@@ -86,18 +86,18 @@ def _pool_fault(policy: Policy, names: Names) -> str:
     )
 
 
-def _pool_warning(policy: Policy, _: Names) -> str:
+def _pool_warning(policy: OrganisationPolicy, _: Names) -> str:
     pool = setting("build_worker_pool")
     if pool is None or policy.allows(pool) is not None:
         return ""
     return f"only your organisation knows whether the functions may be built in {pool}{_allowed_text(policy)}: ask its administrator"
 
 
-def _allowed_text(policy: Policy) -> str:
+def _allowed_text(policy: OrganisationPolicy) -> str:
     return f"; allowed: {', '.join(sorted(policy.allowed))}" if policy.allowed else ""
 
 
-def _member_warning(policy: Policy, names: Names) -> str:
+def _member_warning(policy: OrganisationPolicy, names: Names) -> str:
     members = sorted({member for team in names.teams.values() for member in team.get("members", ())})
     if not policy.is_restricted or not members:
         return ""
@@ -108,12 +108,12 @@ def _member_warning(policy: Policy, names: Names) -> str:
     )
 
 
-FAULTS: Mapping[str, Callable[[Policy, Names], str]] = {
+FAULTS: Mapping[str, Callable[[OrganisationPolicy, Names], str]] = {
     "constraints/storage.softDeletePolicySeconds": _soft_delete_fault,
     "constraints/gcp.restrictNonCmekServices": _key_fault,
     "constraints/cloudbuild.allowedWorkerPools": _pool_fault,
 }
-WARNINGS: Mapping[str, Callable[[Policy, Names], str]] = {
+WARNINGS: Mapping[str, Callable[[OrganisationPolicy, Names], str]] = {
     "constraints/cloudbuild.allowedWorkerPools": _pool_warning,
     # It lists customer ids, which members' addresses do not show.
     "constraints/iam.allowedPolicyMemberDomains": _member_warning,

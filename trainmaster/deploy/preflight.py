@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from shutil import which
 
-from trainmaster.deploy.existing import Existing, Role, find_existing
+from trainmaster.deploy.existing import Existing, ExistingRole, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, describe_resource, gcloud
 from trainmaster.deploy.names import (
     ACCOUNT_TITLE,
@@ -178,7 +178,7 @@ def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
             )
 
 
-def _other_roles(names: Names, existing: Existing) -> dict[str, Role]:
+def _other_roles(names: Names, existing: Existing) -> dict[str, ExistingRole]:
     """Roles of our names that are there and not in the state: by their titles, an earlier undeploy left them."""
     made = existing.made.get("role", frozenset())
     return {name: existing.roles[name] for name in names.roles if name in existing.roles and name not in made}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
-from trainmaster.inspect.finding import Finding, Level, Unusable, as_json_lines, as_text
-from trainmaster.inspect.request import Request, read_request
+from trainmaster.inspect.finding import Level, ProgramFinding, UnusableProgram, as_json_lines, as_text
+from trainmaster.inspect.request import ProgramRequest, read_request
 from trainmaster.inspect.smoke.judge import resolve
 from trainmaster.inspect.smoke.run import SmokeRun, handling
 from trainmaster.inspect.smoke.stage import inherited_variables
@@ -26,7 +26,7 @@ DEFAULT_MODULE = "trainer.task"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class InspectOptions:
     """The command's options. `program` is the words after `--`; it implies a smoke run."""
 
     tree: Path
@@ -44,11 +44,11 @@ class Options:
         return bool(self.program) and not self.program[0].startswith("-")
 
 
-def main(options: Options, environment: Mapping[str, str]) -> int:
+def main(options: InspectOptions, environment: Mapping[str, str]) -> int:
     """Run the inspection and return its exit status. A smoke run's replicas inherit only part of `environment`."""
     try:
         findings = _findings(options, environment)
-    except Unusable as unusable:
+    except UnusableProgram as unusable:
         for fault in unusable.faults:
             print(fault, file=sys.stderr)  # noqa: T201 - a command
         return 2
@@ -59,7 +59,7 @@ def main(options: Options, environment: Mapping[str, str]) -> int:
     return int(any(finding.level is Level.ERROR for finding in findings))
 
 
-def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]:
+def _findings(options: InspectOptions, environment: Mapping[str, str]) -> list[ProgramFinding]:
     request = None if options.request is None else read_request(options.request)
     tree = tree_at(options.tree)
     surroundings = surroundings_of(tree.root)
@@ -75,11 +75,15 @@ def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]
 
 
 def _smoke_run(
-    tree: Tree, module: str | None, options: Options, examined: Examined, environment: Mapping[str, str]
+    tree: Tree,
+    module: str | None,
+    options: InspectOptions,
+    examined: Examined,
+    environment: Mapping[str, str],
 ) -> SmokeRun:
     entries, request = examined.source.entries, examined.request
     if not options.starts_program and len(entries) != 1:
-        raise Unusable(
+        raise UnusableProgram(
             f"A smoke run needs one file to start, but {len(entries)} files qualify: name one with --module, "
             f"or give the program after `--`."
         )
@@ -101,7 +105,9 @@ def _smoke_run(
     )
 
 
-def _module(tree: Tree, options: Options, request: Request | None, surroundings: Surroundings) -> str | None:
+def _module(
+    tree: Tree, options: InspectOptions, request: ProgramRequest | None, surroundings: Surroundings
+) -> str | None:
     """The module that is run: as asked for, as behind `--`, as the request or the Dockerfile says; else not known."""
     if options.module is not None:
         return options.module

@@ -20,7 +20,7 @@ class Level(StrEnum):
     OK = "ok"
 
 
-class Subject(StrEnum):
+class FindingSubject(StrEnum):
     """What a check is about, or the smoke run; it makes the findings about itself."""
 
     SOURCE = "source"
@@ -34,36 +34,38 @@ class Subject(StrEnum):
     def fault(
         self,
         found: str,
-        place: "Location | None" = None,
+        place: "SourceLocation | None" = None,
         *,
         repair: str,
         cost: str = "",
         level: Level = Level.ERROR,
-    ) -> "Finding":
+    ) -> "ProgramFinding":
         """A fault to repair; `cost` defaults to the subject's usual one."""
         cost = cost or USUAL_COSTS[self]
-        return Finding(level=level, subject=self, found=found, place=place, cost=cost, repair=repair)
+        return ProgramFinding(level=level, subject=self, found=found, place=place, cost=cost, repair=repair)
 
-    def fine(self, found: str, place: "Location | None" = None) -> "Finding":
+    def fine(self, found: str, place: "SourceLocation | None" = None) -> "ProgramFinding":
         """What was seen to its end, without a fault."""
-        return Finding(level=Level.OK, subject=self, found=found, place=place)
+        return ProgramFinding(level=Level.OK, subject=self, found=found, place=place)
 
-    def not_followed(self, found: str, place: "Location | None" = None, *, repair: str = "") -> "Finding":
+    def not_followed(
+        self, found: str, place: "SourceLocation | None" = None, *, repair: str = ""
+    ) -> "ProgramFinding":
         """A question that the check left open; `found` begins with `whether` or `how`, and says what was seen."""
         repair = repair or "A smoke run finds out: add --smoke, and arguments for a short run after `--`."
-        return Finding(level=Level.NOT_FOLLOWED, subject=self, found=found, place=place, repair=repair)
+        return ProgramFinding(level=Level.NOT_FOLLOWED, subject=self, found=found, place=place, repair=repair)
 
 
 USUAL_COSTS = {
-    Subject.METRIC: "You pay for every trial, but the study learns nothing from any of them.",
-    Subject.PARAMETERS: "Every trial exits with status 2 as soon as it parses its command line, after its machine "
+    FindingSubject.METRIC: "You pay for every trial, but the study learns nothing from any of them.",
+    FindingSubject.PARAMETERS: "Every trial exits with status 2 as soon as it parses its command line, after its machine "
     "has started.",
-    Subject.ARGUMENTS: "Every replica ends as soon as it reads its command line, after its machine has started.",
-    Subject.MODEL_DIR: "You pay for the training, but its model ends up where nothing looks for it.",
+    FindingSubject.ARGUMENTS: "Every replica ends as soon as it reads its command line, after its machine has started.",
+    FindingSubject.MODEL_DIR: "You pay for the training, but its model ends up where nothing looks for it.",
 }
 
 
-class Unusable(Exception):
+class UnusableProgram(Exception):
     """The program cannot be examined with these options; trying again unchanged cannot help.
 
     `faults` holds every fault found, each a sentence with what was found and the likely repair.
@@ -75,7 +77,7 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Location:
+class SourceLocation:
     """A line of a file as the user named it; `line` counts from 1, None stands for the whole file."""
 
     path: str
@@ -92,13 +94,13 @@ def relative_to_cwd(path: Path) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ProgramFinding:
     """`cost` says what it takes to leave it so, `repair` what to change; both are empty where all is well."""
 
     level: Level
-    subject: Subject
+    subject: FindingSubject
     found: str
-    place: Location | None = None
+    place: SourceLocation | None = None
     cost: str = ""
     repair: str = ""
 
@@ -116,21 +118,21 @@ def some_of(names: Sequence[str]) -> str:
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
-def as_text(findings: Sequence[Finding]) -> str:
+def as_text(findings: Sequence[ProgramFinding]) -> str:
     """The gravest first, then a line that counts them."""
     counts = {level: sum(finding.level is level for finding in findings) for level in Level}
     total = ", ".join(_count_text(level, count) for level, count in counts.items() if count)
     return "\n".join([*map(_paragraph, _by_gravity(findings)), total or "nothing examined"])
 
 
-def as_json_lines(findings: Sequence[Finding]) -> str:
+def as_json_lines(findings: Sequence[ProgramFinding]) -> str:
     """One object a line, in the same order; `path` and `line` are null for a finding without a place."""
     nowhere = {"path": None, "line": None}
     documents = map(asdict, _by_gravity(findings))
     return "\n".join(json.dumps({**(fields.pop("place") or nowhere), **fields}) for fields in documents)
 
 
-def _by_gravity(findings: Sequence[Finding]) -> list[Finding]:
+def _by_gravity(findings: Sequence[ProgramFinding]) -> list[ProgramFinding]:
     return sorted(findings, key=lambda finding: list(Level).index(finding.level))
 
 
@@ -139,7 +141,7 @@ def _count_text(level: Level, count: int) -> str:
     return f"{count} {level}{plural}"
 
 
-def _paragraph(finding: Finding) -> str:
+def _paragraph(finding: ProgramFinding) -> str:
     place = f"{finding.place}: " if finding.place else ""
     lines = _wrapped_lines(f"{finding.level:14}{finding.subject:14}", f"{place}{finding.found}")
     for title, text in (("cost", finding.cost), ("repair", finding.repair)):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from trainmaster.inspect.finding import Location, relative_to_cwd
+from trainmaster.inspect.finding import SourceLocation, relative_to_cwd
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,12 +48,12 @@ class Module:
                     pass
         return frozenset(names)
 
-    def place(self, node: ast.AST) -> Location:
-        return Location(path=self.shown_path, line=getattr(node, "lineno", None))
+    def place(self, node: ast.AST) -> SourceLocation:
+        return SourceLocation(path=self.shown_path, line=getattr(node, "lineno", None))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Source:
+class ProgramSource:
     """What an entry point can reach. `entries` are run as `__main__`; `unparsed` are files with syntax errors.
 
     `unread` are imported modules that are not in the tree and may do anything on the program's behalf: what
@@ -82,7 +82,7 @@ class Source:
         """Every text constant of the program; its docstrings too."""
         return frozenset(word for module in self.modules for word in iter_words(module.tree))
 
-    def mention(self, text: str) -> Location | None:
+    def mention(self, text: str) -> SourceLocation | None:
         """A text constant that contains `text`; one that is nothing else comes first."""
         mentions = [
             (node.value != text, module.place(node))

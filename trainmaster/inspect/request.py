@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.client.machines import shipped_machines
-from trainmaster.inspect.finding import Unusable
+from trainmaster.inspect.finding import UnusableProgram
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
 from trainmaster.orchestrator.core.documents.validation import schema_faults
@@ -34,7 +34,7 @@ _NAMES = {**dict.fromkeys(DEPLOYMENT, "my-project"), "region": "us-central1"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class ProgramParameter:
     """`samples` are two legal values as trials get them on their command lines; discrete ones come as `64.0`.
 
     The second is another than the first, unless the parameter has only one, and never much larger: a study may vary how
@@ -47,7 +47,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ProgramRequest:
     """The job of the request at `path`, by what a program must fit."""
 
     path: str
@@ -59,7 +59,7 @@ class Request:
         return tuple(metric.id for metric in self.spec.tuning.metrics) if self.spec.tuning else ()
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[ProgramParameter, ...]:
         """Every parameter of the study, conditional ones too."""
         tuning = self.spec.tuning.document if self.spec.tuning else {}
         return tuple(_parameter(name, parameter) for _, name, parameter in iter_parameters(tuning))
@@ -92,17 +92,17 @@ class Request:
         return self.spec.cluster.replica_environment is ReplicaEnvironment.AI_PLATFORM
 
 
-def read_request(path: Path) -> Request:
+def read_request(path: Path) -> ProgramRequest:
     """The request in a YAML or JSON file.
 
     Raises:
-        Unusable: the file cannot be read or is not a request, with every fault of its text and form. Only the
+        UnusableProgram: the file cannot be read or is not a request, with every fault of its text and form. Only the
             orchestrator decides whether a deployment accepts it.
     """
     try:
         read = parse_document(path.read_bytes(), as_json=path.suffix.lower() == ".json")
     except OSError as error:
-        raise Unusable(f"--request {str(path)!r} cannot be read: {error}.") from error
+        raise UnusableProgram(f"--request {str(path)!r} cannot be read: {error}.") from error
     if isinstance(read.value, dict):
         written = with_deployment_values(read.value, _NAMES)
         meant = dialect_of(written).in_own(written, model_name_from(path.stem))
@@ -114,10 +114,10 @@ def read_request(path: Path) -> Request:
         all_faults = (*(fault.moved(meant.written_path) for fault in in_schema), *meant.faults, *read.faults)
         faults = sorted(without_echoes({fault.path: fault for fault in all_faults}.values()))
         if not faults:
-            return Request(path=str(path), spec=spec_from(meant.document))
+            return ProgramRequest(path=str(path), spec=spec_from(meant.document))
     else:
         faults = [*read.faults] or [Fault(path="$", problem="a request must be a mapping", value=read.value)]
-    raise Unusable(*(f"--request {str(path)!r}: {fault}" for fault in faults))
+    raise UnusableProgram(*(f"--request {str(path)!r}: {fault}" for fault in faults))
 
 
 def _identity(program: Program) -> str:
@@ -126,7 +126,7 @@ def _identity(program: Program) -> str:
 
 
 # Any: the schema has validated the types.
-def _parameter(name: str, parameter: Mapping[str, Any]) -> Parameter:
+def _parameter(name: str, parameter: Mapping[str, Any]) -> ProgramParameter:
     kind = ParameterType(parameter["type"])
     low, high = parameter.get("min", 0), parameter.get("max", 0)
     if "values" in parameter:
@@ -134,4 +134,4 @@ def _parameter(name: str, parameter: Mapping[str, Any]) -> Parameter:
     else:
         pair = (low, min(low + 1, high) if kind is ParameterType.INTEGER else (low + high) / 2)
     convert = {ParameterType.INTEGER: int, ParameterType.CATEGORICAL: str}.get(kind, float)
-    return Parameter(name=name, type=kind, samples=(str(convert(pair[0])), str(convert(pair[1]))))
+    return ProgramParameter(name=name, type=kind, samples=(str(convert(pair[0])), str(convert(pair[1]))))

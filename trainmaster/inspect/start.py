@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from trainmaster.inspect.finding import Location
-from trainmaster.inspect.request import Request
+from trainmaster.inspect.finding import SourceLocation
+from trainmaster.inspect.request import ProgramRequest
 from trainmaster.inspect.surroundings import Surroundings
-from trainmaster.orchestrator.core.requests.placeholders import filled
+from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 
 ARGUMENT = re.compile(r"\$\{?[@*#\d]")
 SHELLS = {"sh", "bash", "dash", "ash", "zsh"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
+class ProgramStart:
     """`words` start the program, and `given` are the arguments that the request, or the image without one, appends.
 
     `place` is where it is written. `replaced_cmd` is the image's CMD if arguments take its place, and nothing before
@@ -27,7 +27,7 @@ class Start:
 
     words: tuple[str, ...]
     given: tuple[str, ...]
-    place: Location
+    place: SourceLocation
     replaced_cmd: tuple[str, ...] = ()
 
     @property
@@ -49,19 +49,21 @@ class Start:
         return tuple(arguments) if names or self.drops_arguments else self.given
 
 
-def start_of(request: Request | None, surroundings: Surroundings) -> Start:
+def start_of(request: ProgramRequest | None, surroundings: Surroundings) -> ProgramStart:
     """How the job starts the program; without a request, how the image does."""
     entrypoint, cmd = surroundings.entrypoint, surroundings.cmd
     args = () if request is None else request.program.args
-    given = tuple(filled(word, run_id="smoke-run", trial="1") for word in args)
-    here = Location(path=request.path if request is not None and (given or request.command) else "Dockerfile")
+    given = tuple(text_with_values(word, run_id="smoke-run", trial="1") for word in args)
+    here = SourceLocation(
+        path=request.path if request is not None and (given or request.command) else "Dockerfile"
+    )
     if request is not None and request.command:
-        return Start(words=request.command, given=given, place=here)
+        return ProgramStart(words=request.command, given=given, place=here)
     if entrypoint:
-        return Start(words=entrypoint, given=given or cmd, place=here)
+        return ProgramStart(words=entrypoint, given=given or cmd, place=here)
     if request is not None and (given or request.parameters):
-        return Start(words=(), given=given, place=here, replaced_cmd=cmd)
-    return Start(words=cmd, given=(), place=here)
+        return ProgramStart(words=(), given=given, place=here, replaced_cmd=cmd)
+    return ProgramStart(words=cmd, given=(), place=here)
 
 
 def split_start(words: Sequence[str]) -> tuple[list[str], Sequence[str]]:

@@ -5,8 +5,8 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.inspect.finding import Unusable, nearest, relative_to_cwd
-from trainmaster.inspect.program import Module, Source, called_name
+from trainmaster.inspect.finding import UnusableProgram, nearest, relative_to_cwd
+from trainmaster.inspect.program import Module, ProgramSource, called_name
 
 USUAL_ENTRIES = ("trainer.task", "trainer.train", "trainer.__main__", "task", "train", "main", "__main__")
 """Where AI Platform Training's guides and common use put the program, the likeliest first."""
@@ -67,18 +67,18 @@ def tree_at(given: Path) -> Tree:
     """The tree of a directory or file; a package's root is what holds the package.
 
     Raises:
-        Unusable: there is nothing, or nothing that Python could run.
+        UnusableProgram: there is nothing, or nothing that Python could run.
     """
     path = given.absolute()
     if not path.exists():
         beside = [str(other.name) for other in path.parent.glob("*")] if path.parent.is_dir() else []
-        raise Unusable(
+        raise UnusableProgram(
             f"{str(given)!r} does not exist; name a source tree or a Python file.{nearest(path.name, beside)}"
         )
     if path.is_file() and path.suffix != ".py":
         is_request = path.suffix in {".yaml", ".yml", ".json"}
         request = f" A request is named with --request {given}." if is_request else ""
-        raise Unusable(
+        raise UnusableProgram(
             f"{str(given)!r} is not a Python file; name a source tree or a file that ends in .py.{request}"
         )
     root = path if path.is_dir() else path.parent
@@ -86,21 +86,21 @@ def tree_at(given: Path) -> Tree:
         root = root.parent
     tree = Tree(root=root, given=path)
     if path.is_dir() and not tree.files():
-        raise Unusable(
+        raise UnusableProgram(
             f"{str(given)!r} contains no Python file; name the directory that contains the program."
         )
     return tree
 
 
-def read_source(tree: Tree, module: str | None) -> Source:
+def read_source(tree: Tree, module: str | None) -> ProgramSource:
     """The program that `module` starts; None: the usual module, else whatever has a `__main__` part, else every file.
 
     Raises:
-        Unusable: there is no such module in the tree.
+        UnusableProgram: there is no such module in the tree.
     """
     if module is not None and tree.file_of(module) is None:
         known = [tree.name_of(path) for path in tree.files()]
-        raise Unusable(
+        raise UnusableProgram(
             f"There is no module {module!r} in {tree.root}; the tree has {', '.join(known[:12])}."
             f"{nearest(module, known)} Name the module to run with --module."
         )
@@ -125,7 +125,7 @@ def read_source(tree: Tree, module: str | None) -> Source:
         unread |= {name for name in names if not _is_known(tree, name)}
         parts = sorted({part for name in names for part in _with_packages(name)})
         waiting += [(part, file) for part in parts if (file := tree.file_of(part)) is not None]
-    return Source(
+    return ProgramSource(
         entries=tuple(read[path] for path in entries if path in read),
         modules=tuple(read.values()),
         unparsed=tuple((relative_to_cwd(path), error) for path, error in unparsed.items()),

@@ -15,9 +15,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from trainmaster.client.errors import Refused
-from trainmaster.web.console import LOCAL_POLL_S, Console
-from trainmaster.web.faults import Fault, fault_of
+from trainmaster.client.errors import ClientRefused
+from trainmaster.web.console import LOCAL_POLL_S, WebConsole
+from trainmaster.web.faults import ConsoleFault, fault_of
 from trainmaster.web.forms import form_of
 from trainmaster.web.guard import Guard
 from trainmaster.web.live import Streams, wants_stream
@@ -25,26 +25,28 @@ from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
 from trainmaster.web.rendering import main_part, whole_page
 from trainmaster.web.security import has_token
-from trainmaster.web.source import Source
+from trainmaster.web.source import ConsoleSource
 from trainmaster.web.subject import (
-    Action,
+    ActionOutcome,
     ApiRoute,
     Ask,
+    ConsoleAction,
+    ConsolePage,
+    ConsoleSubject,
     FileRoute,
-    Outcome,
-    Page,
     PageRoute,
     Proposal,
-    Subject,
 )
 
 API = "/api/v1"
 
 
-def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | None = None) -> ASGIApp:
+def make_app(
+    source: ConsoleSource, *, token: str, is_secret: bool, streams: Streams | None = None
+) -> ASGIApp:
     """The application. `token` is the session's; `streams` is closed by the server that stops."""
     streams = streams or Streams(pause_s=LOCAL_POLL_S)
-    console = Console(source, token=token, is_secret=is_secret, streams=streams)
+    console = WebConsole(source, token=token, is_secret=is_secret, streams=streams)
     routes: list[Route | Mount] = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         Route(API, _document(lambda: _index(SUBJECTS)), methods=["GET"]),
@@ -69,7 +71,7 @@ def make_app(source: Source, *, token: str, is_secret: bool, streams: Streams | 
     return Guard(starlette, console)
 
 
-def _index(subjects: Sequence[Subject]) -> dict[str, Any]:
+def _index(subjects: Sequence[ConsoleSubject]) -> dict[str, Any]:
     """The paths below /api/v1, each with its methods, and where they are described."""
     paths = description(subjects)["paths"]
     return {
@@ -78,7 +80,7 @@ def _index(subjects: Sequence[Subject]) -> dict[str, Any]:
     }
 
 
-def _ask(console: Console, request: Request, form: Mapping[str, str] | None = None) -> Ask:
+def _ask(console: WebConsole, request: Request, form: Mapping[str, str] | None = None) -> Ask:
     return Ask(
         source=console.source,
         now=datetime.now(UTC),
@@ -92,11 +94,11 @@ def _methods(route: PageRoute | ApiRoute) -> list[str]:
     return ["POST"] if route.takes_form else ["GET"]
 
 
-async def _asks(console: Console, request: Request, *, takes_form: bool) -> Callable[[], Ask]:
+async def _asks(console: WebConsole, request: Request, *, takes_form: bool) -> Callable[[], Ask]:
     """What makes the `Ask` for each look at a page. It raises the refusal of the form, which then becomes a page too."""
     try:
         form = await form_of(request) if takes_form else {}
-    except Refused as refused:
+    except ClientRefused as refused:
         refusal = refused
 
         def refuse() -> Ask:
@@ -106,7 +108,7 @@ async def _asks(console: Console, request: Request, *, takes_form: bool) -> Call
     return lambda: _ask(console, request, form)
 
 
-def _page(console: Console, route: PageRoute) -> Callable[[Request], Any]:
+def _page(console: WebConsole, route: PageRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         ask = await _asks(console, request, takes_form=route.takes_form)
 
@@ -124,7 +126,7 @@ def _page(console: Console, route: PageRoute) -> Callable[[Request], Any]:
     return answer
 
 
-def _page_or_fault(console: Console, show: Callable[[], Page]) -> tuple[Page, int]:
+def _page_or_fault(console: WebConsole, show: Callable[[], ConsolePage]) -> tuple[ConsolePage, int]:
     """The page and its HTTP status; a fault has a page as well."""
     try:
         page = show()
@@ -138,9 +140,9 @@ def _page_or_fault(console: Console, show: Callable[[], Page]) -> tuple[Page, in
     return page, page.status
 
 
-def fault_page(fault: Fault) -> Page:
+def fault_page(fault: ConsoleFault) -> ConsolePage:
     """The page that says what went wrong."""
-    return Page(
+    return ConsolePage(
         title=fault.title,
         template="fault.html",
         values={"fault": fault},
@@ -150,13 +152,13 @@ def fault_page(fault: Fault) -> Page:
     )
 
 
-def _fault_answer(console: Console, request: Request, fault: Fault) -> Response:
+def _fault_answer(console: WebConsole, request: Request, fault: ConsoleFault) -> Response:
     """The fault's whole page, which no look changes any more."""
     page = replace(fault_page(fault), is_final=True)
     return HTMLResponse(whole_page(page, console.frame(request.url.path)), fault.status)
 
 
-def _file(console: Console, route: FileRoute) -> Callable[[Request], Any]:
+def _file(console: WebConsole, route: FileRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
             file = await run_in_threadpool(lambda: route.make(_ask(console, request)))
@@ -170,7 +172,7 @@ def _file(console: Console, route: FileRoute) -> Callable[[Request], Any]:
     return answer
 
 
-def _api(console: Console, route: ApiRoute) -> Callable[[Request], Any]:
+def _api(console: WebConsole, route: ApiRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         ask = await _asks(console, request, takes_form=route.takes_form)
 
@@ -188,7 +190,7 @@ def _api(console: Console, route: ApiRoute) -> Callable[[Request], Any]:
     return answer
 
 
-def _fault_document(console: Console, error: Exception) -> Response:
+def _fault_document(console: WebConsole, error: Exception) -> Response:
     fault = fault_of(error)
     if fault is None:
         raise error
@@ -199,7 +201,7 @@ def _fault_document(console: Console, error: Exception) -> Response:
     )
 
 
-def _proposal(console: Console, action: Action) -> Callable[[Request], Any]:
+def _proposal(console: WebConsole, action: ConsoleAction) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         def render() -> tuple[str, int]:
             page, status = _page_or_fault(
@@ -212,14 +214,14 @@ def _proposal(console: Console, action: Action) -> Callable[[Request], Any]:
     return answer
 
 
-def _proposal_page(proposal: Proposal, request: Request) -> Page:
+def _proposal_page(proposal: Proposal, request: Request) -> ConsolePage:
     values = {"proposal": proposal, "target": request.url.path}
-    return Page(
+    return ConsolePage(
         title=proposal.title, template="proposal.html", values=values, command=proposal.command, is_final=True
     )
 
 
-def _action_route(console: Console, action: Action, *, is_api: bool) -> Callable[[Request], Any]:
+def _action_route(console: WebConsole, action: ConsoleAction, *, is_api: bool) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
             form = await form_of(request)
@@ -240,7 +242,9 @@ def _action_route(console: Console, action: Action, *, is_api: bool) -> Callable
     return answer
 
 
-def _refuse_strangers(console: Console, request: Request, form: Mapping[str, str], *, is_api: bool) -> None:
+def _refuse_strangers(
+    console: WebConsole, request: Request, form: Mapping[str, str], *, is_api: bool
+) -> None:
     """Checks that the console may change something, for this request.
 
     Raises:
@@ -262,21 +266,21 @@ def _refuse_strangers(console: Console, request: Request, form: Mapping[str, str
     )
 
 
-def _answer_of(outcome: Outcome, *, is_api: bool) -> Response:
+def _answer_of(outcome: ActionOutcome, *, is_api: bool) -> Response:
     if is_api:
         return JSONResponse({"message": outcome.message, "page": outcome.go_to, **outcome.document})
     return RedirectResponse(outcome.go_to, status_code=303)
 
 
-class NotAllowed(Refused):
+class NotAllowed(ClientRefused):
     """A change in a console that only reads."""
 
 
-class OldForm(Refused):
+class OldForm(ClientRefused):
     """A form without the session's token."""
 
 
-class NoToken(Refused):
+class NoToken(ClientRefused):
     """A request of a program without the session's token."""
 
 
@@ -287,22 +291,24 @@ def _document(make: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Any]
     return answer
 
 
-def _answer_failure(console: Console) -> Callable[[Request, Exception], Any]:
+def _answer_failure(console: WebConsole) -> Callable[[Request, Exception], Any]:
     """The answer to an error of the console's own; the server logs its traceback."""
     message = "The console could not answer. Its output says why: that of `trainmaster web`, or DIR/logs/console.log."
 
     async def answer(request: Request, _error: Exception) -> Response:
         if request.url.path.startswith(API):
             return JSONResponse({"error": {"status": 500, "message": message}}, status_code=500)
-        fault = Fault(status=500, title="Internal error", message=message, command="trainmaster --help")
+        fault = ConsoleFault(
+            status=500, title="Internal error", message=message, command="trainmaster --help"
+        )
         return _fault_answer(console, request, fault)
 
     return answer
 
 
-def _no_page(console: Console) -> Callable[[Request, Exception], Any]:
+def _no_page(console: WebConsole) -> Callable[[Request, Exception], Any]:
     async def answer(request: Request, _error: Exception) -> Response:
-        fault = Fault(
+        fault = ConsoleFault(
             status=404,
             title="No such page",
             message=f"Nothing is at {request.url.path}.",

@@ -4,16 +4,16 @@ from contextlib import suppress
 
 from trainmaster.web.live import Streams
 from trainmaster.web.rendering import Frame
-from trainmaster.web.source import Source
+from trainmaster.web.source import ConsoleSource
 
 LOCAL_POLL_S, CLOUD_POLL_S = 0.7, 10.0
 """Between two looks at an open page: of the server, which sends what changed, and of the browser in the cloud."""
 
 
-class Console:
+class WebConsole:
     """One console: its source, and the token of its session."""
 
-    def __init__(self, source: Source, *, token: str, is_secret: bool, streams: Streams) -> None:
+    def __init__(self, source: ConsoleSource, *, token: str, is_secret: bool, streams: Streams) -> None:
         """`is_secret`: also reading needs the token, because the data is not on this machine."""
         self.source = source
         self.token = token

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 
 
 class StackStarting(Exception):
@@ -12,16 +12,16 @@ class StackStarting(Exception):
     message = "The local stack is starting. This page shows it as soon as it is ready."
 
 
-class WrongQuery(Refused):
+class WrongQuery(ClientRefused):
     """A value in an address, such as that of a filter, is not allowed; the message has what is."""
 
 
-class WrongBody(Refused):
+class WrongBody(ClientRefused):
     """The body of a request to an address below /api/v1 lacks a field; the message has what is expected."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class ConsoleFault:
     """What went wrong.
 
     Attributes:
@@ -38,13 +38,13 @@ class Fault:
     back: str = ""
 
 
-def fault_of(error: Exception) -> Fault | None:
+def fault_of(error: Exception) -> ConsoleFault | None:
     """The fault that an error of `trainmaster.client` or of a client library stands for; None for any other error."""
     names = {f"{each.__module__}.{each.__qualname__}" for each in type(error).__mro__}
     for kind in _KINDS:
         if names & kind.names:
             text = NO_ANSWER if _CONNECTION in names else str(getattr(error, "message", "") or error)
-            return Fault(
+            return ConsoleFault(
                 status=kind.status, title=kind.title, message=text, command=kind.command, is_lost=kind.is_lost
             )
     return None
@@ -75,7 +75,7 @@ _KINDS = (
         "Refused",
         "trainmaster --help",
         {
-            "trainmaster.client.errors.Refused",
+            "trainmaster.client.errors.ClientRefused",
             "trainmaster.client.rules.changing.RuleHeld",
             "trainmaster.client.dead_letters.letter.NoSourceError",
             "trainmaster.client.dead_letters.mailbox.SourceGoneError",

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trainmaster.web.console import Console
+from trainmaster.web.console import WebConsole
 from trainmaster.web.security import HEADERS, READING, cookie_name, may_read, refusal_of, same
 
 _CACHED = "public, max-age=3600"
@@ -15,7 +15,7 @@ _CACHED = "public, max-age=3600"
 class Guard:
     """The application behind the checks."""
 
-    def __init__(self, app: ASGIApp, console: Console) -> None:
+    def __init__(self, app: ASGIApp, console: WebConsole) -> None:
         self._app, self._console = app, console
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmaster.resources import ROOT
 from trainmaster.version import VERSION
-from trainmaster.web.subject import Action, ApiRoute, Parameter, Subject
+from trainmaster.web.subject import ApiRoute, ConsoleAction, ConsoleSubject, QueryParameter
 
 _VARIABLE = re.compile(r"\{(\w+)(?::\w+)?\}")
 
@@ -20,7 +20,7 @@ def schema_of(name: str) -> Mapping[str, Any]:
     return found
 
 
-def description(subjects: Sequence[Subject]) -> dict[str, Any]:
+def description(subjects: Sequence[ConsoleSubject]) -> dict[str, Any]:
     """The document at /api/v1/openapi.json. Source: https://spec.openapis.org/oas/v3.1.1"""
     routes = [route for subject in subjects for route in subject.api]
     actions = [action for subject in subjects for action in subject.actions]
@@ -70,7 +70,7 @@ def _reading(route: ApiRoute) -> dict[str, Any]:
     }
 
 
-def _changing(action: Action) -> dict[str, Any]:
+def _changing(action: ConsoleAction) -> dict[str, Any]:
     return {
         "summary": action.summary,
         "parameters": _in_path(action.path),
@@ -94,7 +94,7 @@ def _in_path(path: str) -> list[dict[str, Any]]:
     ]
 
 
-def _in_query(each: Parameter) -> dict[str, Any]:
+def _in_query(each: QueryParameter) -> dict[str, Any]:
     one = {"type": "integer" if each.is_number else "string"}
     schema = {"type": "array", "items": one} if each.repeated else one
     return {"name": each.name, "in": "query", "description": each.description, "schema": schema}

@@ -16,7 +16,7 @@ from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.version import VERSION
-from trainmaster.web.subject import Page
+from trainmaster.web.subject import ConsolePage
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAVIGATION = (
@@ -49,18 +49,18 @@ class Frame:
     path: str
 
 
-def whole_page(page: Page, frame: Frame) -> str:
+def whole_page(page: ConsolePage, frame: Frame) -> str:
     """The HTML document."""
     return environment().get_template(page.template).render(_values(page, frame))
 
 
-def main_part(page: Page, frame: Frame) -> str:
+def main_part(page: ConsolePage, frame: Frame) -> str:
     """The `<main>` element alone, for a browser that has the rest."""
     context = environment().get_template(page.template).new_context(_values(page, frame))
     return "".join(environment().get_template("page.html").blocks["main"](context))
 
 
-def _values(page: Page, frame: Frame) -> dict[str, Any]:
+def _values(page: ConsolePage, frame: Frame) -> dict[str, Any]:
     return {"page": page, "frame": frame, "navigation": NAVIGATION, "version": VERSION, **page.values}
 
 

@@ -15,7 +15,7 @@ from trainmaster.web.app import make_app
 from trainmaster.web.console import LOCAL_POLL_S
 from trainmaster.web.live import Streams
 from trainmaster.web.rendering import environment
-from trainmaster.web.source import Source
+from trainmaster.web.source import ConsoleSource
 
 HOST = "127.0.0.1"
 _GRACE_S = 1
@@ -53,11 +53,11 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM. `ready` gets the address to open, with the token if reading needs it.
 
-    `choose` and `writable` are those of `Source`; `is_secret` that of `make_app`; `token` is the session's, by default a
+    `choose` and `writable` are those of `ConsoleSource`; `is_secret` that of `make_app`; `token` is the session's, by default a
     new one.
     """
     token = token or secrets.token_urlsafe(24)
-    source = Source(choose, writable=writable)
+    source = ConsoleSource(choose, writable=writable)
     streams = Streams(pause_s=LOCAL_POLL_S)
     app = make_app(source, token=token, is_secret=is_secret, streams=streams)
     address = f"http://{HOST}:{listener.getsockname()[1]}/"
@@ -136,7 +136,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _warm_up(source: Source) -> None:
+def _warm_up(source: ConsoleSource) -> None:
     """Import and compile what the first page needs. Reads nothing."""
     environment()
     with suppress(Exception):  # the first page says why

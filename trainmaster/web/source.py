@@ -20,7 +20,7 @@ _Answer = TypeVar("_Answer")
 _Followed = TypeVar("_Followed")
 
 
-class Age(Enum):
+class AnswerAge(Enum):
     """How old an answer may be before it is read again, in seconds: on a local stack, and in the cloud."""
 
     LIVE = (0.3, 5.0)
@@ -33,7 +33,7 @@ class Age(Enum):
     """What only a new deployment or a new day changes: policy, prices, runs of earlier days."""
 
 
-class Source:
+class ConsoleSource:
     """The context that the console shows. Safe for threads."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Source:
         """Billed storage operations since the console started."""
         return self._calls_of_earlier + (self._clients.storage_calls if self._clients else 0)
 
-    def read(self, key: Hashable, age: Age, call: Callable[[Clients], _Answer]) -> _Answer:
+    def read(self, key: Hashable, age: AnswerAge, call: Callable[[Clients], _Answer]) -> _Answer:
         """What `call` returns, read now or, if that is younger than `age`, earlier. Errors are raised, and not kept.
 
         Threads that ask for the same key at once share one call.
@@ -99,7 +99,7 @@ class Source:
     def follow(
         self,
         key: Hashable,
-        age: Age,
+        age: AnswerAge,
         make: Callable[[Clients], _Followed],
         look: Callable[[_Followed], _Answer],
     ) -> _Answer:
@@ -109,7 +109,7 @@ class Source:
             key, make=lambda: make(clients), look=look, age_s=age_s, idle_s=FOLLOWED_IDLE_S
         )
 
-    def _seconds(self, age: Age) -> float:
+    def _seconds(self, age: AnswerAge) -> float:
         local_s, cloud_s = age.value
         return local_s if self.is_local else cloud_s
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 
 from trainmaster.web.faults import WrongQuery
-from trainmaster.web.source import Source
+from trainmaster.web.source import ConsoleSource
 
 NAMED_MAX = 10
 """Unknown parameters that a message names."""
@@ -19,7 +19,7 @@ NAMED_MAX = 10
 class Ask:
     """A request for a page, a document or an action."""
 
-    source: Source
+    source: ConsoleSource
     now: datetime
     path: Mapping[str, str] = field(default_factory=dict)
     """The variable parts of the path, decoded."""
@@ -67,7 +67,7 @@ class Ask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class ConsolePage:
     """One page as it is now.
 
     Attributes:
@@ -100,7 +100,7 @@ class PageRoute:
     """
 
     path: str
-    show: Callable[[Ask], Page]
+    show: Callable[[Ask], ConsolePage]
     takes_form: bool = False
 
 
@@ -122,7 +122,7 @@ class FileRoute:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class QueryParameter:
     """A value in the query of an API's resource, which refuses others."""
 
     name: str
@@ -148,7 +148,7 @@ class ApiRoute:
     summary: str
     read: Callable[[Ask], Mapping[str, Any] | Sequence[Any]]
     schema: str | None = None
-    parameters: Sequence[Parameter] = ()
+    parameters: Sequence[QueryParameter] = ()
     takes_form: bool = False
 
 
@@ -189,7 +189,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ActionOutcome:
     """What an action did. `go_to` is the page that shows it; `document` is the API's answer."""
 
     message: str
@@ -198,7 +198,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Action:
+class ConsoleAction:
     """Changes something. GET of `path` shows the proposal; POST does it, as does POST under /api/v1.
 
     Attributes:
@@ -211,14 +211,14 @@ class Action:
     path: str
     summary: str
     propose: Callable[[Ask], Proposal]
-    perform: Callable[[Ask], Outcome]
+    perform: Callable[[Ask], ActionOutcome]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
+class ConsoleSubject:
     """The pages, files, documents and actions about one thing."""
 
     pages: Sequence[PageRoute] = ()
     files: Sequence[FileRoute] = ()
     api: Sequence[ApiRoute] = ()
-    actions: Sequence[Action] = ()
+    actions: Sequence[ConsoleAction] = ()

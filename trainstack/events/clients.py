@@ -14,7 +14,7 @@ _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_l
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clients:
+class PubsubClients:
     """Clients of one server, over the plaintext channel that emulators use."""
 
     publisher: PublisherClient
@@ -22,7 +22,7 @@ class Clients:
 
 
 @contextmanager
-def clients_of(host: str) -> Iterator[Clients]:
+def clients_of(host: str) -> Iterator[PubsubClients]:
     """Clients of the Pub/Sub server at `host:port`, closed at the end."""
     channels = [grpc.insecure_channel(host, options=_UNLIMITED) for _ in range(2)]
     publisher = PublisherClient(
@@ -31,7 +31,7 @@ def clients_of(host: str) -> Iterator[Clients]:
     )
     subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=channels[1]))
     try:
-        yield Clients(publisher=publisher, subscriber=subscriber)
+        yield PubsubClients(publisher=publisher, subscriber=subscriber)
     finally:
         publisher.stop()
         subscriber.close()

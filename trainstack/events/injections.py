@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.delivery import Invoke
-from trainstack.injections import Injections, Kind
+from trainstack.injections import InjectionKind, Injections
 
 _BUCKET = "/buckets/"
 _OBJECT = "objects/"
@@ -30,21 +30,23 @@ def with_injections(
         injection = injections.strike(at, _subjects(event)) if injections.concerns(at) else None
         if injection is None:
             return invoke(event)
-        if injection.kind is Kind.DELAY:
+        if injection.kind is InjectionKind.DELAY:
             time.sleep(injection.seconds)
-        if injection.kind in (Kind.ERROR_BEFORE, Kind.DROP):
-            return injection.code if injection.kind is Kind.ERROR_BEFORE else _DELIVERED
+        if injection.kind in (InjectionKind.ERROR_BEFORE, InjectionKind.DROP):
+            return injection.code if injection.kind is InjectionKind.ERROR_BEFORE else _DELIVERED
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            answers = [pool.submit(invoke, event) for _ in range(1 + (injection.kind is Kind.DUPLICATE))]
-            if injection.kind is Kind.KILL:
+            answers = [
+                pool.submit(invoke, event) for _ in range(1 + (injection.kind is InjectionKind.DUPLICATE))
+            ]
+            if injection.kind is InjectionKind.KILL:
                 concurrent.futures.wait(answers, timeout=injection.seconds)
                 kill()
             status = max(answer.result() for answer in answers)  # the worse of two
-        if injection.kind is Kind.KILL_AFTER:
+        if injection.kind is InjectionKind.KILL_AFTER:
             kill()
-        if injection.kind in (Kind.KILL, Kind.KILL_AFTER):
+        if injection.kind in (InjectionKind.KILL, InjectionKind.KILL_AFTER):
             return _NO_ANSWER
-        return injection.code if injection.kind is Kind.ERROR_AFTER else status
+        return injection.code if injection.kind is InjectionKind.ERROR_AFTER else status
 
     return invoke_injected
 

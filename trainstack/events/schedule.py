@@ -29,7 +29,7 @@ class BadScheduleError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class CronSchedule:
     """`cron` has five fields and is read in `time_zone`, a name of the IANA database; `data` is the message."""
 
     name: str
@@ -43,7 +43,7 @@ class Schedule:
         ticks_after(self, datetime.now(UTC))
 
 
-def ticks_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
+def ticks_after(schedule: CronSchedule, moment: datetime) -> Iterator[datetime]:
     """Every tick later than `moment`, earliest first, in UTC.
 
     Raises:
@@ -70,7 +70,7 @@ class Scheduler:
     """Publishes every tick of its schedules between `start` and `stop`. Missed ticks are not made up for."""
 
     def __init__(
-        self, schedules: tuple[Schedule, ...], *, publish: Publish, every: timedelta | None = None
+        self, schedules: tuple[CronSchedule, ...], *, publish: Publish, every: timedelta | None = None
     ) -> None:
         """A scheduler, not yet started.
 
@@ -95,7 +95,7 @@ class Scheduler:
         tasks, self._tasks = self._tasks, []
         await cancel_all(tasks)
 
-    async def _run(self, schedule: Schedule) -> None:
+    async def _run(self, schedule: CronSchedule) -> None:
         while True:
             if self._every is not None:
                 await asyncio.sleep(self._every.total_seconds())

@@ -3,8 +3,8 @@
 from trainstack.functions.function import (
     BucketTrigger,
     DeadLetter,
-    Deployment,
     Function,
+    FunctionDeployment,
     TopicTrigger,
     Trigger,
 )
@@ -14,8 +14,8 @@ from trainstack.functions.instance import Instance, StartFailedError
 __all__ = [
     "BucketTrigger",
     "DeadLetter",
-    "Deployment",
     "Function",
+    "FunctionDeployment",
     "FunctionsHost",
     "Instance",
     "StartFailedError",

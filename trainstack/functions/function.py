@@ -57,7 +57,7 @@ class Function:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deployment:
+class FunctionDeployment:
     """One deployment of the source directory that `server` has loaded.
 
     Attributes:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainstack.functions.environment import server_environment
-from trainstack.functions.function import Deployment, Function
+from trainstack.functions.function import Function, FunctionDeployment
 from trainstack.functions.instance import Instance, StartFailedError
 from trainstack.process.fork_server import ForkServer
 from trainstack.process.processes import ProcessGuard
@@ -39,7 +39,7 @@ def fork_server(
 class FunctionsHost:
     """One instance per function, live between `start` and `stop`."""
 
-    def __init__(self, functions: Sequence[Function], deployment: Deployment) -> None:
+    def __init__(self, functions: Sequence[Function], deployment: FunctionDeployment) -> None:
         """Reserve a port and make a home for each function.
 
         Raises:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainstack.functions.environment import environment_of
-from trainstack.functions.function import Deployment, Function
+from trainstack.functions.function import Function, FunctionDeployment
 from trainstack.functions.log import FunctionLog
 from trainstack.process.child import Child
 from trainstack.process.fork_server import ForkFailedError
@@ -41,7 +41,7 @@ class Instance:
     LONGEST_PAUSE_S, until one has run for STEADY_S seconds.
     """
 
-    def __init__(self, function: Function, deployment: Deployment, *, home: Path) -> None:
+    def __init__(self, function: Function, deployment: FunctionDeployment, *, home: Path) -> None:
         """Reserve a port, open the log and create `home`, the function's HOME.
 
         Raises:

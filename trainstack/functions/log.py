@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from trainstack.functions.environment import revision_of
-from trainstack.functions.function import Deployment, Entry, Function
+from trainstack.functions.function import Entry, Function, FunctionDeployment
 from trainstack.logging.structured import entries_from_line
-from trainstack.process.output import Stream
+from trainstack.process.output import OutputStream
 
 ROTATE_BYTES = 10_000_000
 KEPT_TAIL_LINES = 30
@@ -23,7 +23,7 @@ class FunctionLog:
     https://cloud.google.com/run/docs/logging
     """
 
-    def __init__(self, function: Function, deployment: Deployment) -> None:
+    def __init__(self, function: Function, deployment: FunctionDeployment) -> None:
         """Open the file; an existing one larger than ROTATE_BYTES becomes `<function>.log.1`.
 
         Raises:
@@ -52,7 +52,7 @@ class FunctionLog:
         }
         self.tail: list[str] = []
 
-    async def lines(self, stream: Stream, lines: Sequence[bytes]) -> None:
+    async def lines(self, stream: OutputStream, lines: Sequence[bytes]) -> None:
         """Record printed lines, in order."""
         self._file.write(b"".join(line + b"\n" for line in lines))
         texts = [line.decode(errors="replace") for line in lines]

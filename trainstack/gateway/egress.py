@@ -99,10 +99,10 @@ async def connect(host: str, port: int, addresses: Sequence[str] = ()) -> Stream
     try:
         status = await _status(reader)
     except (OSError, TimeoutError):
-        await closed(writer)
+        await close_writer(writer)
         raise
     if status.split(" ")[1:2] != ["200"]:
-        await closed(writer)
+        await close_writer(writer)
         raise OSError(f"this machine's proxy answered {status!r}")
     return reader, writer
 
@@ -124,7 +124,7 @@ async def open_stream(host: str, port: int, *, sender: tuple[str, int] | None = 
     return reader, writer
 
 
-async def closed(writer: asyncio.StreamWriter) -> None:
+async def close_writer(writer: asyncio.StreamWriter) -> None:
     """Close the connection, whatever its state."""
     writer.close()
     with contextlib.suppress(OSError, asyncio.CancelledError):

@@ -18,7 +18,7 @@ from trainstack.gateway.egress import (
     CHUNK_BYTES,
     OwnAddressError,
     addresses_elsewhere,
-    closed,
+    close_writer,
     connect,
     open_stream,
 )
@@ -93,7 +93,7 @@ class Gateway:
                 if len(joined) <= _MAX_OF_A_NETWORK:
                     await _join(reader, writer, *await open_stream("127.0.0.1", port))
             joined.discard(writer)
-            await closed(writer)
+            await close_writer(writer)
 
         return await asyncio.start_server(accept, sock=listener, limit=CHUNK_BYTES)
 
@@ -134,7 +134,7 @@ class Gateway:
         finally:
             for group, _most in groups:
                 group.discard(task)
-            await closed(writer)
+            await close_writer(writer)
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, confined: bool
@@ -261,7 +261,7 @@ async def _join(
         await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await cancel_all(copies)
-        await closed(far_writer)
+        await close_writer(far_writer)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

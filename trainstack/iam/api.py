@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trainstack.iam.authentication import guarded
+from trainstack.iam.authentication import guarded_app
 from trainstack.iam.authorization import DeniedError, authorize, project_of
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainstack.iam.service import Grants, RevokeError
@@ -71,7 +71,7 @@ def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
         Route(TAKEN, _answering(_answer_taken_grants, state), methods=["GET", "POST", "DELETE"]),
         Route("/{path:path}", _answering(_answer_call, state), methods=["GET", "POST"]),
     ]
-    return guarded(Starlette(routes=routes), state.tokens)
+    return guarded_app(Starlette(routes=routes), state.tokens)
 
 
 def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[Response]]:

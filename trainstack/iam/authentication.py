@@ -82,7 +82,7 @@ class Authenticated:
             await self._app(scope, receive, send)
 
 
-def guarded(app: ASGIApp, tokens: Tokens | None) -> ASGIApp:
+def guarded_app(app: ASGIApp, tokens: Tokens | None) -> ASGIApp:
     """The application, restricted to requests from this machine, each with its principal.
 
     Every service is served through it.

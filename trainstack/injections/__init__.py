@@ -1,6 +1,6 @@
 """Named fault injections at every boundary of the local stack: set by a test, applied by an emulator, and counted."""
 
-from trainstack.injections.active import Injection, Injections, Kind, Plan
+from trainstack.injections.active import Injection, InjectionKind, InjectionPlan, Injections
 from trainstack.injections.plan import BadInjectionsError, plan_from
 
-__all__ = ["BadInjectionsError", "Injection", "Injections", "Kind", "Plan", "plan_from"]
+__all__ = ["BadInjectionsError", "Injection", "InjectionKind", "InjectionPlan", "Injections", "plan_from"]

@@ -20,7 +20,7 @@ KEPT_SUBJECTS = 1000
 _Answer = TypeVar("_Answer")
 
 
-class Kind(Enum):
+class InjectionKind(Enum):
     """What happens to a call or a message that an injection strikes."""
 
     ERROR_BEFORE = "error_before"
@@ -33,17 +33,27 @@ class Kind(Enum):
     KILL_AFTER = "kill_after"
 
 
-CALL_KINDS = frozenset({Kind.ERROR_BEFORE, Kind.ERROR_AFTER, Kind.DELAY, Kind.DUPLICATE, Kind.DROP})
+CALL_KINDS = frozenset(
+    {
+        InjectionKind.ERROR_BEFORE,
+        InjectionKind.ERROR_AFTER,
+        InjectionKind.DELAY,
+        InjectionKind.DUPLICATE,
+        InjectionKind.DROP,
+    }
+)
 """The kinds for a request and for anything forwarded."""
 
-FUNCTION_KINDS = CALL_KINDS | {Kind.KILL, Kind.KILL_AFTER}
-_KINDS_AT: Mapping[str, frozenset[Kind]] = {
-    "pubsub.deliver": frozenset({Kind.DELAY, Kind.DUPLICATE, Kind.REORDER, Kind.DROP}),
-    "pubsub.streamingPull": frozenset({Kind.ERROR_BEFORE, Kind.DELAY}),
+FUNCTION_KINDS = CALL_KINDS | {InjectionKind.KILL, InjectionKind.KILL_AFTER}
+_KINDS_AT: Mapping[str, frozenset[InjectionKind]] = {
+    "pubsub.deliver": frozenset(
+        {InjectionKind.DELAY, InjectionKind.DUPLICATE, InjectionKind.REORDER, InjectionKind.DROP}
+    ),
+    "pubsub.streamingPull": frozenset({InjectionKind.ERROR_BEFORE, InjectionKind.DELAY}),
 }
 
 
-def kinds_of(place: str) -> frozenset[Kind]:
+def kinds_of(place: str) -> frozenset[InjectionKind]:
     """The kinds that this place supports. A glob reaches it with these alone."""
     return FUNCTION_KINDS if place.startswith("functions.") else _KINDS_AT.get(place, CALL_KINDS)
 
@@ -60,7 +70,7 @@ class Injection:
 
     name: str
     at: str
-    kind: Kind
+    kind: InjectionKind
     code: int = 503
     answer: str | None = None
     seconds: float = 1.0
@@ -75,7 +85,7 @@ class Injection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class InjectionPlan:
     """Injections in the order of evaluation; their names are distinct. `seed` seeds every random decision."""
 
     injections: tuple[Injection, ...] = ()
@@ -91,7 +101,7 @@ class Struck(Exception):
 
 
 @dataclass(kw_only=True)
-class Account:
+class InjectionAccount:
     """How often an injection was evaluated, how often it struck, and what it struck, in order."""
 
     injection: Injection
@@ -126,11 +136,11 @@ class Account:
 class Injections:
     """Consulted at every boundary. Without injections, `concerns` is False everywhere."""
 
-    def __init__(self, plan: Plan | None = None) -> None:
+    def __init__(self, plan: InjectionPlan | None = None) -> None:
         self._lock = threading.Lock()
-        self._accounts: dict[str, Account] = {}
+        self._accounts: dict[str, InjectionAccount] = {}
         self._seed = 0
-        self.put(plan or Plan())
+        self.put(plan or InjectionPlan())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -153,13 +163,13 @@ class Injections:
                     return account.injection
         return None
 
-    def put(self, plan: Plan) -> None:
+    def put(self, plan: InjectionPlan) -> None:
         """Append the plan's injections, with new accounts.
 
         One with the name of an active injection replaces it. The plan's seed applies to all injections from
         then on.
         """
-        new = {injection.name: Account(injection=injection) for injection in plan.injections}
+        new = {injection.name: InjectionAccount(injection=injection) for injection in plan.injections}
         with self._lock:
             kept = {name: account for name, account in self._accounts.items() if name not in new}
             self._seed = plan.seed
@@ -172,7 +182,7 @@ class Injections:
             self._use({key: account for key, account in before.items() if name is not None and key != name})
             return len(self._accounts) < len(before)
 
-    def account(self, name: str) -> Account:
+    def account(self, name: str) -> InjectionAccount:
         """A copy. Raises `KeyError` if there is no such injection."""
         with self._lock:
             account = self._accounts[name]
@@ -186,11 +196,11 @@ class Injections:
                 "injections": [account.to_json() for account in self._accounts.values()],
             }
 
-    def _use(self, accounts: dict[str, Account]) -> None:
+    def _use(self, accounts: dict[str, InjectionAccount]) -> None:
         self._accounts = accounts
-        self._by_place: dict[str, list[Account]] = {}
+        self._by_place: dict[str, list[InjectionAccount]] = {}
 
-    def _at(self, place: str) -> Sequence[Account]:
+    def _at(self, place: str) -> Sequence[InjectionAccount]:
         by_place = self._by_place  # of one plan, even if another thread replaces it now
         if place not in by_place:
             by_place[place] = [
@@ -212,14 +222,14 @@ async def apply_injections(
     """
     injection = injections.strike(at, subjects) if injections.concerns(at) else None
     match injection.kind if injection else None:
-        case Kind.DELAY if injection:
+        case InjectionKind.DELAY if injection:
             await asyncio.sleep(injection.seconds)
-        case Kind.DUPLICATE:
+        case InjectionKind.DUPLICATE:
             await do()
-        case Kind.ERROR_AFTER if injection:
+        case InjectionKind.ERROR_AFTER if injection:
             await do()
             raise Struck(injection)
-        case Kind.ERROR_BEFORE | Kind.DROP if injection:
+        case InjectionKind.ERROR_BEFORE | InjectionKind.DROP if injection:
             raise Struck(injection)
     return await do()
 
@@ -240,7 +250,7 @@ def injected_send(
         try:
             await apply_injections(injections, at, subjects(key, messages), do)
         except Struck as struck:
-            if struck.injection.kind is not Kind.DROP:
+            if struck.injection.kind is not InjectionKind.DROP:
                 raise
 
     return send_one

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainstack.http import cut
-from trainstack.injections.active import Injections, Kind, Struck, apply_injections
+from trainstack.injections.active import InjectionKind, Injections, Struck, apply_injections
 from trainstack.injections.answers import answer_named
 from trainstack.injections.plan import CODES, PLACES, BadInjectionsError, plan_from
 from trainstack.json_bodies import google_error, json_value
@@ -98,7 +98,7 @@ class WithInjections:
         try:
             answer = await apply_injections(self.injections, at, self.subjects(scope, body), do)
         except Struck as struck:
-            if struck.injection.kind is not Kind.DROP:
+            if struck.injection.kind is not InjectionKind.DROP:
                 await _refusal_of(struck, scope)(scope, receive, send)
                 return
             answer = []

@@ -7,7 +7,7 @@ from dataclasses import fields
 from fnmatch import fnmatchcase
 
 from trainstack.iam.authorization import REQUIRED
-from trainstack.injections.active import FUNCTION_KINDS, Injection, Kind, Plan, kinds_of
+from trainstack.injections.active import FUNCTION_KINDS, Injection, InjectionKind, InjectionPlan, kinds_of
 from trainstack.injections.answers import ANSWERS
 from trainstack.reading import Reading, is_count, is_number_in
 
@@ -48,7 +48,7 @@ LONGEST_S = 600
 GLOB_MAX_CHARS = 1024
 """Of a glob. Python's takes time that grows with the square of its length."""
 _NEAR_CHARS = 200
-_KINDS = [kind.value for kind in Kind]
+_KINDS = [kind.value for kind in InjectionKind]
 _KNOWN = (*PLACES, *dict.fromkeys(f"{place.rpartition('.')[0]}.*" for place in PLACES), "functions.NAME")
 _FUNCTION_GLOB = re.compile(r"[A-Za-z0-9_*?!\[\]-]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -75,7 +75,7 @@ class BadInjectionsError(Exception):
     """The document is not a valid plan of injections; the message has a line for each fault."""
 
 
-def plan_from(document: object) -> Plan:
+def plan_from(document: object) -> InjectionPlan:
     """A plan from `{"seed": …, "injections": […]}`, from a list of injections, or from one injection.
 
     Raises:
@@ -104,7 +104,7 @@ def plan_from(document: object) -> Plan:
     ]
     if reading.wrong or not isinstance(seed, int):
         raise BadInjectionsError("\n".join(reading.wrong))
-    return Plan(injections=injections, seed=seed)
+    return InjectionPlan(injections=injections, seed=seed)
 
 
 def _injection(reading: Reading, value: object, path: str) -> Injection | None:
@@ -129,18 +129,18 @@ def _injection(reading: Reading, value: object, path: str) -> Injection | None:
             reading.expect(is_good(value[key]), f"{path}.{key}", expected, value[key])
     if len(reading.wrong) > before:
         return None
-    injection = Injection(**{**value, "kind": Kind(value["kind"])})
+    injection = Injection(**{**value, "kind": InjectionKind(value["kind"])})
     if injection.answer is not None and not injection.at.startswith("vertex."):
         reading.wrong.append(f"{path}.answer: only Vertex AI gives it; use at: vertex.METHOD, or code.")
     if injection.kind not in (known_kinds := kinds_at(injection.at)):
-        listed = ", ".join(kind.value for kind in Kind if kind in known_kinds)
+        listed = ", ".join(kind.value for kind in InjectionKind if kind in known_kinds)
         reading.wrong.append(
             f"{path}.kind: {injection.at} supports only {listed}, found {injection.kind.value!r}."
         )
     return injection
 
 
-def kinds_at(glob: str) -> frozenset[Kind]:
+def kinds_at(glob: str) -> frozenset[InjectionKind]:
     """The kinds that at least one place named or matched by `glob` supports; none if it matches no place."""
     if len(glob) > GLOB_MAX_CHARS:
         return frozenset()
@@ -149,7 +149,7 @@ def kinds_at(glob: str) -> frozenset[Kind]:
     # A plan does not know which functions exist; a glob may match their service as any other.
     if glob == "*" or (_FUNCTION_GLOB.fullmatch(name) and fnmatchcase("functions", service)):
         kinds.append(FUNCTION_KINDS)
-    return frozenset[Kind]().union(*kinds)
+    return frozenset[InjectionKind]().union(*kinds)
 
 
 def _unknown_place(at: object) -> str:

@@ -12,10 +12,10 @@ from trainstack.iam.service import Grants
 from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.listing.catalogue import AnyJob, Catalogue
 from trainstack.jobs.resource.errors import ApiError, Status
-from trainstack.jobs.resource.job import Job, new_job_id
+from trainstack.jobs.resource.job import VertexJob, new_job_id
 from trainstack.jobs.runners.log import JobLog, WriteLog
 from trainstack.jobs.runners.runner import JobRunner
-from trainstack.jobs.store import Store
+from trainstack.jobs.store import JobStore
 from trainstack.jobs.unsaved import Unsaved
 from trainstack.project import project_number
 
@@ -40,7 +40,7 @@ class ServiceContext:
 class Collection(ABC, Generic[AnyJob]):
     """Jobs of one kind: created, read, listed, cancelled, deleted. Call it from one event loop only."""
 
-    def __init__(self, kind: type[AnyJob], store: Store[AnyJob], shared: ServiceContext) -> None:
+    def __init__(self, kind: type[AnyJob], store: JobStore[AnyJob], shared: ServiceContext) -> None:
         self.kind = kind
         self._store = store
         self._shared = shared
@@ -49,7 +49,7 @@ class Collection(ABC, Generic[AnyJob]):
         self._unsaved = Unsaved()
 
     @abstractmethod
-    def refuse_without_room(self, job: Job) -> None:
+    def refuse_without_room(self, job: VertexJob) -> None:
         """Raises `ApiError`: RESOURCE_EXHAUSTED if the job could never run here, or the region's quota is used up."""
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Collection(ABC, Generic[AnyJob]):
         runner.start(on_end=lambda: self._runners.pop(job.job_id, None))
 
 
-def _deletion_of(job: Job) -> dict[str, object]:
+def _deletion_of(job: VertexJob) -> dict[str, object]:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         "name": f"{job.parent}/operations/{new_job_id()}",
@@ -182,7 +182,7 @@ def _deletion_of(job: Job) -> dict[str, object]:
     }
 
 
-def _wrong_state(job: Job, what: str) -> ApiError:
+def _wrong_state(job: VertexJob, what: str) -> ApiError:
     return ApiError(
         Status.FAILED_PRECONDITION, f"The {job.kind} {job.name} is in state {job.state.api_name}{what}."
     )

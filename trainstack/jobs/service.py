@@ -2,25 +2,25 @@
 
 from trainstack.jobs.capacity.line import Capacity
 from trainstack.jobs.collection import Collection, ServiceContext
-from trainstack.jobs.replicas.isolation import Machine
+from trainstack.jobs.replicas.isolation import ReplicaHost
 from trainstack.jobs.resource.errors import ApiError, Status
-from trainstack.jobs.resource.job import Job
-from trainstack.jobs.resource.lifecycle import JobState
+from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.jobs.runners.custom_job import CustomJobRunner
 from trainstack.jobs.runners.log import JobLog
-from trainstack.jobs.store import Store
+from trainstack.jobs.store import JobStore
 
 
-class JobService(Collection[Job]):
+class JobService(Collection[VertexJob]):
     """Custom jobs, including those of trials, which no list shows."""
 
     def __init__(
-        self, store: Store[Job], shared: ServiceContext, *, machine: Machine, capacity: Capacity
+        self, store: JobStore[VertexJob], shared: ServiceContext, *, machine: ReplicaHost, capacity: Capacity
     ) -> None:
-        super().__init__(Job, store, shared)
+        super().__init__(VertexJob, store, shared)
         self._machine, self._capacity = machine, capacity
 
-    def _runner_of(self, job: Job, log: JobLog) -> CustomJobRunner:
+    def _runner_of(self, job: VertexJob, log: JobLog) -> CustomJobRunner:
         return CustomJobRunner(
             job,
             machine=self._machine,
@@ -30,16 +30,16 @@ class JobService(Collection[Job]):
             log=log,
         )
 
-    def _as_kept_first(self, job: Job) -> Job:
+    def _as_kept_first(self, job: VertexJob) -> VertexJob:
         has_room = self._capacity.has_room_for(len(job.replicas))
-        return job if has_room else job.begun(job.create_time, JobState.QUEUED)
+        return job if has_room else job.begun(job.create_time, ResourceState.QUEUED)
 
-    def begin_trial(self, job: Job) -> None:
+    def begin_trial(self, job: VertexJob) -> None:
         """Start the job of a trial, unless it is known already."""
         if self._jobs.get(job.job_id) is None:
             self._accept(job)
 
-    def find(self, job_id: str) -> Job | None:
+    def find(self, job_id: str) -> VertexJob | None:
         return self._jobs.get(job_id)
 
     def stop_trial(self, job_id: str) -> None:
@@ -54,7 +54,7 @@ class JobService(Collection[Job]):
         if job := self._jobs.get(job_id):
             await self._forget(job)
 
-    def refuse_without_room(self, job: Job) -> None:
+    def refuse_without_room(self, job: VertexJob) -> None:
         """Refuse a job that needs more than the whole machine, or than the region's quota leaves.
 
         Raises:

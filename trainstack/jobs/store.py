@@ -7,7 +7,7 @@ from typing import Generic
 
 from trainstack.jobs.listing.catalogue import AnyJob
 from trainstack.jobs.resource.job import TrialAssignment
-from trainstack.sqlite import named_faults, opened
+from trainstack.sqlite import named_faults, open_database
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS jobs (
 """
 
 
-class Store(Generic[AnyJob]):
+class JobStore(Generic[AnyJob]):
     """Jobs of one kind in order of creation; all kinds may share a file.
 
     Each write survives a kill of the process once the call has returned; a power failure may lose the last
@@ -33,7 +33,7 @@ class Store(Generic[AnyJob]):
         """
         self._kind = kind
         self._path = path
-        self._database = opened(path, _SCHEMA + schema)
+        self._database = open_database(path, _SCHEMA + schema)
 
     def put(self, job: AnyJob) -> None:
         """Save `job`; a new one becomes the latest.

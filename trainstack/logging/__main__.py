@@ -5,8 +5,8 @@ import os
 import sys
 
 from trainstack.alone import run_alone
-from trainstack.logging.server import served
+from trainstack.logging.server import emulate
 
 if __name__ == "__main__":
-    serving = functools.partial(served, pubsub=os.environ.get("PUBSUB_EMULATOR_HOST"))
+    serving = functools.partial(emulate, pubsub=os.environ.get("PUBSUB_EMULATOR_HOST"))
     sys.exit(run_alone("logging", serving, says="export LOGGING_EMULATOR_HOST={}"))

@@ -19,16 +19,16 @@ from starlette.routing import Route
 from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.iam.service import Grants
 from trainstack.json_bodies import google_error, json_value, refuse_disk_full
-from trainstack.logging.filters import FilterError, FilterTooCostlyError
+from trainstack.logging.filters import FilterTooCostlyError, LogFilterError
 from trainstack.logging.service import (
     AlreadyExistsError,
     InvalidRequestError,
+    LogService,
     NotFoundError,
-    Service,
 )
-from trainstack.logging.sinks import DEFAULT_UPDATE_MASK, Sink, SinkError
+from trainstack.logging.sinks import DEFAULT_UPDATE_MASK, ExportSink, SinkError
 
-Handler: TypeAlias = Callable[[Service, Request], Awaitable[Response]]
+Handler: TypeAlias = Callable[[LogService, Request], Awaitable[Response]]
 Body: TypeAlias = Mapping[str, object]
 
 DEFAULT_PAGE = 50
@@ -37,7 +37,7 @@ MAX_BODY_BYTES = 10 * 1024 * 1024
 _PROJECT = re.compile(r"projects/[^/\s]+")
 
 
-def application(service: Service, grants: Grants | None = None) -> Starlette:
+def application(service: LogService, grants: Grants | None = None) -> Starlette:
     """The ASGI application. `GET /_stats`, which the real service does not have, shows the status of sinks.
 
     `grants` decide what accounts may call; without them, every method.
@@ -71,7 +71,7 @@ def application(service: Service, grants: Grants | None = None) -> Starlette:
 def _with_permission(grants: Grants | None, method: str, handler: Handler) -> Handler:
     """The handler of a method on the project in its path, for callers with the permission."""
 
-    async def handle_permitted(service: Service, request: Request) -> Response:
+    async def handle_permitted(service: LogService, request: Request) -> Response:
         _authorize(grants, method, request.path_params.get("project", ""))
         return await handler(service, request)
 
@@ -86,7 +86,7 @@ def _authorize(grants: Grants | None, method: str, project: str) -> None:
 
 _REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
     InvalidRequestError: (400, "INVALID_ARGUMENT"),
-    FilterError: (400, "INVALID_ARGUMENT"),
+    LogFilterError: (400, "INVALID_ARGUMENT"),
     FilterTooCostlyError: (400, "INVALID_ARGUMENT"),
     SinkError: (400, "INVALID_ARGUMENT"),
     NotFoundError: (404, "NOT_FOUND"),
@@ -112,7 +112,7 @@ async def _answer_not_imitated(request: Request, _fault: Exception) -> Response:
     return google_error(501, message, status="UNIMPLEMENTED")
 
 
-async def _write(grants: Grants | None, service: Service, request: Request) -> Response:
+async def _write(grants: Grants | None, service: LogService, request: Request) -> Response:
     body = await _body(request)
     entries = body.get("entries")
     if not isinstance(entries, list) or not entries:
@@ -143,7 +143,7 @@ async def _write(grants: Grants | None, service: Service, request: Request) -> R
     )
 
 
-async def _list(grants: Grants | None, service: Service, request: Request) -> Response:
+async def _list(grants: Grants | None, service: LogService, request: Request) -> Response:
     body = await _body(request)
     parents = _parents(body)
     for parent in parents:
@@ -163,11 +163,11 @@ async def _list(grants: Grants | None, service: Service, request: Request) -> Re
     return JSONResponse({key: value for key, value in answer.items() if value})
 
 
-async def _stats(service: Service, _request: Request) -> Response:
+async def _stats(service: LogService, _request: Request) -> Response:
     return JSONResponse(await run_in_threadpool(service.stats))
 
 
-async def _create_sink(service: Service, request: Request) -> Response:
+async def _create_sink(service: LogService, request: Request) -> Response:
     # The Python client sends `True`.
     unique_writer = request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
     return _sink_response(
@@ -175,22 +175,22 @@ async def _create_sink(service: Service, request: Request) -> Response:
     )
 
 
-async def _list_sinks(service: Service, request: Request) -> Response:
+async def _list_sinks(service: LogService, request: Request) -> Response:
     sinks = service.sinks_of(_parent(request))
     return JSONResponse({"sinks": [dict(sink.resource) for sink in sinks]} if sinks else {})
 
 
-async def _get_sink(service: Service, request: Request) -> Response:
+async def _get_sink(service: LogService, request: Request) -> Response:
     return _sink_response(service.sink(_sink_name(request)))
 
 
-async def _update_sink(service: Service, request: Request) -> Response:
+async def _update_sink(service: LogService, request: Request) -> Response:
     mask = tuple(filter(None, request.query_params.get("updateMask", "").split(",")))
     given = await _body(request)
     return _sink_response(service.update_sink(_sink_name(request), given, mask=mask or DEFAULT_UPDATE_MASK))
 
 
-async def _delete_sink(service: Service, request: Request) -> Response:
+async def _delete_sink(service: LogService, request: Request) -> Response:
     service.delete_sink(_sink_name(request))
     return JSONResponse({})
 
@@ -243,5 +243,5 @@ def _sink_name(request: Request) -> str:
     return f"{_parent(request)}/sinks/{request.path_params['sink']}"
 
 
-def _sink_response(sink: Sink) -> Response:
+def _sink_response(sink: ExportSink) -> Response:
     return JSONResponse(dict(sink.resource))

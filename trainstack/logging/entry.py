@@ -27,7 +27,7 @@ class EntryError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class StoredEntry:
     """One entry; `fields` is the complete LogEntry in JSON. Do not change it."""
 
     parent: str
@@ -61,7 +61,7 @@ class Entry:
         return json.dumps(self.fields, ensure_ascii=False, separators=(",", ":"))
 
 
-def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns: int) -> Entry:
+def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns: int) -> StoredEntry:
     """The entry as the service stores it: defaults, ids and times filled in, severity by name.
 
     `defaults` has the `logName`, `resource` and `labels` for entries without them.
@@ -91,7 +91,7 @@ def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns
     fields["insertId"] = str(fields.get("insertId") or secrets.token_hex(8))
     fields["timestamp"] = format_instant(timestamp_ns)
     fields["receiveTimestamp"] = format_instant(received_ns)
-    entry = Entry(parent=match["parent"], timestamp_ns=timestamp_ns, fields=fields)
+    entry = StoredEntry(parent=match["parent"], timestamp_ns=timestamp_ns, fields=fields)
     try:
         size = len(entry.json.encode())
     except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot encode

@@ -10,7 +10,7 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.http import in_thread, serving
-from trainstack.iam.authentication import guarded
+from trainstack.iam.authentication import guarded_app
 from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
@@ -18,8 +18,8 @@ from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections
 from trainstack.logging.api import application
 from trainstack.logging.entry import EntryError
-from trainstack.logging.service import Service
-from trainstack.logging.store import Store
+from trainstack.logging.service import LogService
+from trainstack.logging.store import LogStore
 from trainstack.publisher import Publish, publisher_to
 from trainstack.tasks import cancel_all
 
@@ -52,8 +52,8 @@ class Logging:
         Raises:
             StateInUseError: another emulator uses this folder.
         """
-        self._store = Store(Path(dir))
-        self._service = Service(self._store)
+        self._store = LogStore(Path(dir))
+        self._service = LogService(self._store)
         injections = injections or Injections()
         self._send = None
         if publish:
@@ -65,7 +65,7 @@ class Logging:
                 lambda sink, _messages: (sink, topic_of(sink)),
             )
         self._exporting: asyncio.Task[None] | None = None
-        self._app: ASGIApp = guarded(
+        self._app: ASGIApp = guarded_app(
             WithInjections(
                 app=application(self._service, grants),
                 injections=injections,
@@ -101,7 +101,7 @@ class Logging:
 
 
 @contextlib.asynccontextmanager
-async def served(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
+async def emulate(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
     """Run an emulator in this event loop until the block ends; yields its URL. `pubsub` is `host:port`."""
     with publisher_to(pubsub) as publish:
         async with serving(Logging(dir=dir, publish=publish), port=port) as url:
@@ -109,5 +109,5 @@ async def served(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -
 
 
 def serve(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
-    """As `served`, in a separate thread."""
-    return in_thread(lambda: served(dir, pubsub, port=port))
+    """As `emulate`, in a separate thread."""
+    return in_thread(lambda: emulate(dir, pubsub, port=port))

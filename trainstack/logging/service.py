@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from trainstack.instants import now_ns
-from trainstack.logging.entry import Entry, EntryError, complete_entry
-from trainstack.logging.filters import PAGE_STEPS, Work, parse_filter
-from trainstack.logging.sinks import Sink, load_sink, message_of, new_resource, updated_resource
-from trainstack.logging.store import Position, Store
+from trainstack.logging.entry import EntryError, StoredEntry, complete_entry
+from trainstack.logging.filters import PAGE_STEPS, FilterWork, parse_filter
+from trainstack.logging.sinks import ExportSink, load_sink, message_of, new_resource, updated_resource
+from trainstack.logging.store import EntryPosition, LogStore
 from trainstack.outbox import Outbox
 
 
@@ -25,15 +25,15 @@ class AlreadyExistsError(ValueError):
     """The sink exists."""
 
 
-class Service:
+class LogService:
     """Entries and sinks over one store. Thread-safe."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LogStore) -> None:
         self._store = store
         self._lock = threading.Lock()
         self.outbox = Outbox(store)
         """The unpublished messages of each sink, by its full name."""
-        self._sinks: dict[str, Sink] = {
+        self._sinks: dict[str, ExportSink] = {
             name: load_sink(name, resource) for name, resource in store.sinks().items()
         }
 
@@ -53,7 +53,7 @@ class Service:
         stored despite invalid ones, otherwise all or none.
         """
         received_ns = now_ns()
-        accepted: list[Entry] = []
+        accepted: list[StoredEntry] = []
         faults: dict[int, str] = {}
         for index, given in enumerate(entries):
             try:
@@ -67,7 +67,7 @@ class Service:
             self._keep_entries(accepted)
         return faults
 
-    def _keep_entries(self, entries: Sequence[Entry]) -> None:
+    def _keep_entries(self, entries: Sequence[StoredEntry]) -> None:
         sinks = list(self._sinks.values())
         owed = [
             (sink.full_name, entry)
@@ -104,7 +104,7 @@ class Service:
         ):
             if steps > PAGE_STEPS:
                 return entries, _token(after)
-            work = Work(entry_bytes=size)
+            work = FilterWork(entry_bytes=size)
             passes = wanted.passes(entry, work)
             steps += work.steps
             if passes and len(entries) == page_size:
@@ -114,7 +114,7 @@ class Service:
             after = position
         return entries, ""
 
-    def sink(self, full_name: str) -> Sink:
+    def sink(self, full_name: str) -> ExportSink:
         """The sink.
 
         Raises:
@@ -128,10 +128,10 @@ class Service:
         """The topic that a sink now publishes to. Raises `NotFoundError`."""
         return self.sink(full_name).topic
 
-    def sinks_of(self, parent: str) -> Sequence[Sink]:
+    def sinks_of(self, parent: str) -> Sequence[ExportSink]:
         return [sink for _, sink in sorted(self._sinks.items()) if sink.parent == parent]
 
-    def create_sink(self, parent: str, given: Mapping[str, object], *, unique_writer: bool) -> Sink:
+    def create_sink(self, parent: str, given: Mapping[str, object], *, unique_writer: bool) -> ExportSink:
         """Create a sink; it receives only later entries.
 
         Raises:
@@ -144,7 +144,9 @@ class Service:
                 raise AlreadyExistsError(f"Sink {given.get('name')} already exists")
             return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
 
-    def update_sink(self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...]) -> Sink:
+    def update_sink(
+        self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...]
+    ) -> ExportSink:
         """Update the masked fields of a sink; its pending messages go to its new destination.
 
         Raises:
@@ -155,7 +157,7 @@ class Service:
             current = self.sink(full_name).resource
             return self._keep(load_sink(full_name, updated_resource(current, given, mask=mask)))
 
-    def _keep(self, sink: Sink) -> Sink:
+    def _keep(self, sink: ExportSink) -> ExportSink:
         self._store.put_sink(sink.full_name, sink.resource)
         self._sinks[sink.full_name] = sink
         self.outbox.retry()
@@ -188,13 +190,13 @@ class Service:
         return {"entries": self._store.count(), "sinks": sinks}
 
 
-def _token(position: Position | None) -> str:
+def _token(position: EntryPosition | None) -> str:
     return base64.urlsafe_b64encode(json.dumps(position or []).encode()).decode()
 
 
-def _position(token: str) -> Position:
+def _position(token: str) -> EntryPosition:
     try:
         timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(token))
-        return Position(int(timestamp_ns), int(row_id))
+        return EntryPosition(int(timestamp_ns), int(row_id))
     except (ValueError, TypeError) as fault:
         raise InvalidRequestError(f"pageToken {token!r} was not issued by this service") from fault

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainstack.instants import format_instant, now_ns
-from trainstack.logging.entry import Entry
+from trainstack.logging.entry import StoredEntry
 from trainstack.logging.filters import (
-    Filter,
-    FilterError,
     FilterTooCostlyError,
-    Work,
+    FilterWork,
+    LogFilter,
+    LogFilterError,
     parse_filter,
 )
 from trainstack.project import project_number
@@ -35,29 +35,29 @@ class SinkError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sink:
+class ExportSink:
     """A sink with its compiled filter; `resource` is its form in the API, `full_name` includes the parent."""
 
     full_name: str
     topic: str
-    filter: Filter
+    filter: LogFilter
     resource: Mapping[str, object]
 
     @property
     def parent(self) -> str:
         return self.full_name.partition("/sinks/")[0]
 
-    def exports(self, entry: Entry) -> bool:
+    def exports(self, entry: StoredEntry) -> bool:
         """Whether it publishes the entry. One that its filter takes too long on is not published, and is stored."""
         if self.resource.get("disabled"):
             return False
         try:
-            return self.filter.passes(entry.fields, Work(entry_bytes=len(entry.json)))
+            return self.filter.passes(entry.fields, FilterWork(entry_bytes=len(entry.json)))
         except FilterTooCostlyError:
             return False
 
 
-def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
+def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
     """The sink of a resource.
 
     Raises:
@@ -73,11 +73,11 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
         )
     try:
         wanted = parse_filter(str(resource.get("filter") or ""))
-    except FilterError as fault:
+    except LogFilterError as fault:
         raise SinkError("; ".join([*faults, str(fault)])) from fault
     if faults or match is None:
         raise SinkError("; ".join(faults))
-    return Sink(full_name=full_name, topic=match[1], filter=wanted, resource=resource)
+    return ExportSink(full_name=full_name, topic=match[1], filter=wanted, resource=resource)
 
 
 def _faults(resource: Mapping[str, object]) -> list[str]:
@@ -124,7 +124,7 @@ def updated_resource(
     return resource
 
 
-def message_of(entry: Entry) -> Message:
+def message_of(entry: StoredEntry) -> Message:
     """The message that a sink publishes for an entry.
 
     Source: https://cloud.google.com/logging/docs/export/pubsub

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from trainstack.logging.entry import Entry
+from trainstack.logging.entry import StoredEntry
 from trainstack.logging.filters.bounds import Bound
 from trainstack.logging.filters.compare import fold
 from trainstack.outbox import OUTBOX_SCHEMA
@@ -25,14 +25,14 @@ CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY, body TEXT NOT NULL) WIT
 """
 
 
-class Position(NamedTuple):
+class EntryPosition(NamedTuple):
     """A position in the order of entries: by time, then by arrival."""
 
     timestamp_ns: int
     id: int
 
 
-class Store(Database):
+class LogStore(Database):
     """The file `logging.sqlite3` in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +43,7 @@ class Store(Database):
         """
         super().__init__(folder / "logging.sqlite3", _SCHEMA)
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[StoredEntry]) -> None:
         """Store entries, each once by insertId and time."""
         self.executemany(
             "INSERT OR IGNORE INTO entries (parent, timestamp, insert_id, severity, log_name, job_id, body)"
@@ -58,19 +58,29 @@ class Store(Database):
         )
 
     def scan(
-        self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
-    ) -> Iterator[tuple[Position, dict[str, object], int]]:
+        self,
+        parents: Sequence[str],
+        bounds: Sequence[Bound],
+        *,
+        descending: bool,
+        after: EntryPosition | None,
+    ) -> Iterator[tuple[EntryPosition, dict[str, object], int]]:
         """Entries within the bounds in order of time, after a position, each with its size in characters of JSON.
 
         Reads in chunks, so that concurrent writes do not affect it and writers are not locked out for long.
         """
         while chunk := self._chunk(parents, bounds, descending=descending, after=after):
             for row_id, timestamp, body in chunk:
-                after = Position(timestamp, row_id)
+                after = EntryPosition(timestamp, row_id)
                 yield after, json.loads(body), len(body)
 
     def _chunk(
-        self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
+        self,
+        parents: Sequence[str],
+        bounds: Sequence[Bound],
+        *,
+        descending: bool,
+        after: EntryPosition | None,
     ) -> list[tuple[int, int, str]]:
         # With one parent, equality lets an index give the order; several need a sort.
         marks = ",".join("?" * len(parents))

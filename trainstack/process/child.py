@@ -6,7 +6,7 @@ import time
 from typing import IO, Protocol
 
 from trainstack.process import family
-from trainstack.process.output import OnLines, Output, Stream, readable
+from trainstack.process.output import OnLines, Output, OutputStream, readable
 
 
 class Process(Protocol):
@@ -45,7 +45,7 @@ class Child:
         self._ended_at: float | None = None
         self._output: Output | None = None
         if on_lines is not None and process.stdout is not None and process.stderr is not None:
-            pipes = {Stream.STDOUT: process.stdout, Stream.STDERR: process.stderr}
+            pipes = {OutputStream.STDOUT: process.stdout, OutputStream.STDERR: process.stderr}
             self._output = Output(pipes, on_lines)
         self._ended = asyncio.create_task(self._end(end))
 

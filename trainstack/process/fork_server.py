@@ -12,7 +12,7 @@ from typing import IO, TypeAlias
 
 from trainstack.process.child import Child
 from trainstack.process.family import MARK
-from trainstack.process.output import OnLines, Stream, readable
+from trainstack.process.output import OnLines, OutputStream, readable
 from trainstack.process.processes import ProcessGuard
 
 FORK_DEADLINE_S = 60.0
@@ -128,7 +128,7 @@ class ForkServer:
                     await server.wait()  # for the end of its output
         raise ForkFailedError(f"the process that loads its modules ended or was silent{self._output()}")
 
-    def _keep(self, _stream: Stream, lines: list[bytes]) -> None:
+    def _keep(self, _stream: OutputStream, lines: list[bytes]) -> None:
         texts = [line.decode(errors="replace") for line in lines]
         self._tail = [*self._tail, *texts][-_KEPT_TAIL_LINES:]
 

@@ -10,14 +10,14 @@ from enum import Enum
 from typing import IO
 
 
-class Stream(Enum):
+class OutputStream(Enum):
     """Where a line came from."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
 
 
-OnLines = Callable[[Stream, list[bytes]], Awaitable[None] | None]
+OnLines = Callable[[OutputStream, list[bytes]], Awaitable[None] | None]
 
 LINE_LIMIT_BYTES = 224 * 1024
 """Less than the 256 KiB of a log entry, which counts its labels and the escapes of its text too."""
@@ -73,7 +73,7 @@ class Output:
 
     def __init__(
         self,
-        pipes: Mapping[Stream, IO[bytes]],
+        pipes: Mapping[OutputStream, IO[bytes]],
         on_lines: OnLines,
         *,
         silence_s: float = 2.0,
@@ -117,7 +117,7 @@ class Output:
             if not reader.cancelled() and (error := reader.exception()) is not None:
                 raise error
 
-    async def _read(self, pipe: IO[bytes], stream: Stream) -> None:
+    async def _read(self, pipe: IO[bytes], stream: OutputStream) -> None:
         cutter = LineCutter(limit_bytes=LINE_LIMIT_BYTES)
         try:
             with pipe:
@@ -126,7 +126,7 @@ class Output:
         finally:
             await self._hand_over(cutter.close(), stream)
 
-    async def _hand_over(self, lines: list[bytes], stream: Stream) -> None:
+    async def _hand_over(self, lines: list[bytes], stream: OutputStream) -> None:
         self._being_handed_over += 1
         try:
             for first in range(0, len(lines), LINES_AT_ONCE):

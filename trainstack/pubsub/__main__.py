@@ -3,7 +3,7 @@
 import sys
 
 from trainstack.alone import run_alone
-from trainstack.pubsub.server import served
+from trainstack.pubsub.server import emulate
 
 if __name__ == "__main__":
-    sys.exit(run_alone("pubsub", served, says="export PUBSUB_EMULATOR_HOST={}"))
+    sys.exit(run_alone("pubsub", emulate, says="export PUBSUB_EMULATOR_HOST={}"))

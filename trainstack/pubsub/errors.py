@@ -9,7 +9,7 @@ PubSubError
 ├── ResourceExhausted   a subscription's backlog is full
 └── Unimplemented       the service supports this, this emulator does not
 
-A later retry of the same call may succeed after `NotFound` and `ResourceExhausted`.
+A later retry of the same call may succeed after `ResourceNotFound` and `ResourceExhausted`.
 """
 
 import grpc
@@ -38,7 +38,7 @@ class InvalidArgument(PubSubError):
     code = grpc.StatusCode.INVALID_ARGUMENT
 
 
-class NotFound(PubSubError):
+class ResourceNotFound(PubSubError):
     code = grpc.StatusCode.NOT_FOUND
 
     def __init__(self, resource: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import grpc
 
-from trainstack.injections import Injections, Kind
+from trainstack.injections import InjectionKind, Injections
 from trainstack.injections.active import Struck, apply_injections
 from trainstack.injections.plan import CODES
 from trainstack.pubsub import wire
@@ -19,7 +19,7 @@ class InjectedError(PubSubError):
 
     def __init__(self, struck: Struck) -> None:
         super().__init__(str(struck))
-        is_lost = struck.injection.kind is Kind.DROP
+        is_lost = struck.injection.kind is InjectionKind.DROP
         self.code = grpc.StatusCode.UNAVAILABLE if is_lost else grpc.StatusCode[CODES[struck.injection.code]]
 
 
@@ -63,11 +63,11 @@ def through_injections(
         injection = injections.strike(DELIVER, subjects)
         if injection is None:
             kept.append(one)
-        elif injection.kind is Kind.DROP:
+        elif injection.kind is InjectionKind.DROP:
             lose(one)
-        elif injection.kind is Kind.DUPLICATE:
+        elif injection.kind is InjectionKind.DUPLICATE:
             kept += [one, _copy_of(one)]
-        elif injection.kind is Kind.REORDER and index + 1 < len(taken):
+        elif injection.kind is InjectionKind.REORDER and index + 1 < len(taken):
             overtaken.append(one)
         else:
             # Never zero, so that an injection that always strikes lets other messages through.

@@ -14,7 +14,7 @@ from trainstack.pubsub.checks import names
 from trainstack.pubsub.checks.settings import complete_subscription, complete_topic
 from trainstack.pubsub.delivery.subscription import Subscription
 from trainstack.pubsub.errors import AlreadyExists, InvalidArgument
-from trainstack.pubsub.service import Service
+from trainstack.pubsub.service import PubsubService
 
 DEFAULT_PAGE = 100
 MAX_PAGE = 1000
@@ -29,7 +29,7 @@ def _check_new(name: str, kind: Literal["topics", "subscriptions"], existing: Co
 
 
 class Topics:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: PubsubService) -> None:
         self._service = service
 
     def create(self, topic: wire.Message) -> wire.Message:
@@ -68,7 +68,7 @@ class Topics:
 
 
 class Subscriptions:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: PubsubService) -> None:
         self._service = service
 
     def create(self, config: wire.Message) -> wire.Message:

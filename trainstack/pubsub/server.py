@@ -17,8 +17,8 @@ from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
 from trainstack.pubsub.api.rpc import handlers_of
-from trainstack.pubsub.service import Service
-from trainstack.pubsub.store import Store
+from trainstack.pubsub.service import PubsubService
+from trainstack.pubsub.store import PubsubStore
 from trainstack.tasks import cancel_all
 
 # Above the 10 MB of a publish request, so that the emulator itself refuses what is too large.
@@ -50,7 +50,7 @@ class PubSub:
         self._injections = injections or Injections()
         self._tokens, self._grants = tokens, grants
         self._server: Any = None  # grpcio ships no types
-        self._service: Service | None = None
+        self._service: PubsubService | None = None
         self._sweeping: asyncio.Task[None] | None = None
 
     async def start(self, port: int = 0) -> int:
@@ -60,14 +60,14 @@ class PubSub:
             StateInUseError: another emulator uses this folder.
             OSError: the port is taken.
         """
-        self._service = Service(Store(self._folder), self._injections)
+        self._service = PubsubService(PubsubStore(self._folder), self._injections)
         try:
             return await self._listen(self._service, port)
         except BaseException:
             await self.stop()
             raise
 
-    async def _listen(self, service: Service, port: int) -> int:
+    async def _listen(self, service: PubsubService, port: int) -> int:
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _MAX_REQUEST_BYTES),
@@ -96,14 +96,14 @@ class PubSub:
             self._service.close()
 
 
-async def _sweep(service: Service) -> None:
+async def _sweep(service: PubsubService) -> None:
     while True:
         service.drop_outlived()
         await asyncio.sleep(_RETENTION_SWEEP_S)
 
 
 @asynccontextmanager
-async def served(dir: Path | str, port: int = 0, injections: Injections | None = None) -> AsyncIterator[str]:  # noqa: A002  # as above
+async def emulate(dir: Path | str, port: int = 0, injections: Injections | None = None) -> AsyncIterator[str]:  # noqa: A002  # as above
     """Run an emulator in this event loop until the block ends; yields its `host:port`."""
     emulator = PubSub(dir=dir, injections=injections)
     try:
@@ -118,5 +118,5 @@ def serve(
     port: int = 0,
     injections: Injections | None = None,
 ) -> AbstractContextManager[str]:
-    """As `served`, in a separate thread."""
-    return in_thread(lambda: served(dir, port, injections))
+    """As `emulate`, in a separate thread."""
+    return in_thread(lambda: emulate(dir, port, injections))

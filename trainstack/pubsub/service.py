@@ -14,11 +14,11 @@ from dataclasses import replace
 from trainstack.injections import Injections
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
-from trainstack.pubsub.delivery.backlog import Entry, Holder
+from trainstack.pubsub.delivery.backlog import BacklogEntry, Holder
 from trainstack.pubsub.delivery.subscription import Subscription
-from trainstack.pubsub.errors import InvalidArgument, NotFound, ResourceExhausted
+from trainstack.pubsub.errors import InvalidArgument, ResourceExhausted, ResourceNotFound
 from trainstack.pubsub.injections import DELIVER, through_injections
-from trainstack.pubsub.store import Store
+from trainstack.pubsub.store import PubsubStore
 
 _LOG = logging.getLogger(__name__)
 OWED_MAX = 1_000_000
@@ -26,10 +26,10 @@ OWED_MAX = 1_000_000
 _ACK_ID = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})")
 
 
-class Service:
+class PubsubService:
     """Topics and subscriptions by name, and the messages published to them."""
 
-    def __init__(self, store: Store, injections: Injections | None = None) -> None:
+    def __init__(self, store: PubsubStore, injections: Injections | None = None) -> None:
         """Load everything in the store; unacknowledged messages are ready again. None for no injections."""
         self.store = store
         self.injections = injections or Injections()
@@ -48,20 +48,20 @@ class Service:
         """The topic with this name.
 
         Raises:
-            NotFound: no topic has it.
+            ResourceNotFound: no topic has it.
         """
         if (topic := self.topics.get(name)) is None:
-            raise NotFound(names.id_of(name))
+            raise ResourceNotFound(names.id_of(name))
         return topic
 
     def subscription(self, name: str) -> Subscription:
         """The subscription with this name.
 
         Raises:
-            NotFound: no subscription has it.
+            ResourceNotFound: no subscription has it.
         """
         if (subscription := self.subscriptions.get(name)) is None:
-            raise NotFound(names.id_of(name))
+            raise ResourceNotFound(names.id_of(name))
         return subscription
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Service:
         """Store the messages for every subscription whose filter matches, and return their ids.
 
         Raises:
-            NotFound: no such topic.
+            ResourceNotFound: no such topic.
             ResourceExhausted: a subscription's backlog is full; nothing is published.
         """
         self.topic(topic)
@@ -94,14 +94,14 @@ class Service:
                     f"the local stack holds at most {OWED_MAX:,}. Acknowledge them or delete the subscription."
                 )
         now_us = time.time_ns() // 1000
-        owed: list[tuple[Subscription, Entry]] = []
+        owed: list[tuple[Subscription, BacklogEntry]] = []
         with self.store.transaction():
             for message_id, message in enumerate(messages, start=self.store.next_message_id()):
                 message.message_id = str(message_id)
                 message.publish_time.FromMicroseconds(now_us)
                 body = message.SerializeToString()
                 attributes = dict(message.attributes)
-                entry = Entry(message_id=message_id, size=len(body))
+                entry = BacklogEntry(message_id=message_id, size=len(body))
                 to = [one for one in receivers if one.passes(attributes)]
                 self.store.add_message(entry, now_us, body, [one.id for one in to])
                 owed.extend((one, replace(entry)) for one in to)
@@ -169,7 +169,7 @@ class Service:
                 self._settle_failed(subscription, subscription.backlog.fail(now, serial))
         self.schedule(subscription)
 
-    def _settle_failed(self, subscription: Subscription, failed: Sequence[Entry]) -> None:
+    def _settle_failed(self, subscription: Subscription, failed: Sequence[BacklogEntry]) -> None:
         if not failed:
             return
         given_up = [entry for entry in failed if entry.settled]
@@ -180,7 +180,7 @@ class Service:
             self.store.acknowledge(subscription.id, [entry.message_id for entry in given_up])
         subscription.notify()
 
-    def _forward(self, subscription: Subscription, entry: Entry) -> None:
+    def _forward(self, subscription: Subscription, entry: BacklogEntry) -> None:
         """Publish a message to the dead-letter topic, with attributes about its origin.
 
         Source: https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_topics_work

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainstack.pubsub.delivery.backlog import Entry
+from trainstack.pubsub.delivery.backlog import BacklogEntry
 from trainstack.sqlite import Database
 
 _SCHEMA = """
@@ -30,7 +30,7 @@ _DROP_UNOWED = (
 )
 
 
-class Store(Database):
+class PubsubStore(Database):
     """The file `pubsub.sqlite3` in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -85,7 +85,7 @@ class Store(Database):
         return int(row[0]) + 1
 
     def add_message(
-        self, entry: Entry, published_us: int, body: bytes, subscription_ids: Sequence[int]
+        self, entry: BacklogEntry, published_us: int, body: bytes, subscription_ids: Sequence[int]
     ) -> None:
         """Store a message for its subscriptions. Without any, only its id is used up."""
         if not subscription_ids:
@@ -106,15 +106,17 @@ class Store(Database):
             bodies_by_id.update(self.rows(f"SELECT id, body FROM messages WHERE id IN ({marks})", part))  # noqa: S608  # only question marks
         return bodies_by_id
 
-    def owed(self, subscription_id: int) -> list[Entry]:
+    def owed(self, subscription_id: int) -> list[BacklogEntry]:
         """The unacknowledged messages, in order of their ids."""
         rows = self.rows(
             "SELECT message, size, failures FROM deliveries WHERE subscription = ? ORDER BY message",
             (subscription_id,),
         )
-        return [Entry(message_id=message, size=size, failures=failures) for message, size, failures in rows]
+        return [
+            BacklogEntry(message_id=message, size=size, failures=failures) for message, size, failures in rows
+        ]
 
-    def set_failures(self, subscription_id: int, entries: Sequence[Entry]) -> None:
+    def set_failures(self, subscription_id: int, entries: Sequence[BacklogEntry]) -> None:
         self.executemany(
             "UPDATE deliveries SET failures = ? WHERE subscription = ? AND message = ?",
             [(entry.failures, subscription_id, entry.message_id) for entry in entries],

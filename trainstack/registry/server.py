@@ -22,7 +22,7 @@ from trainstack.http import LoopbackOnly, Server
 from trainstack.json_bodies import google_error
 from trainstack.ports import free_port, give_back
 from trainstack.process.child import Child
-from trainstack.process.output import Stream
+from trainstack.process.output import OutputStream
 from trainstack.process.processes import SYSTEM_PATH, ProcessGuard
 from trainstack.registry.service import BadEnvelopeError, messages_of
 
@@ -144,7 +144,7 @@ class Registry:
             return google_error(503, str(fault), status="UNAVAILABLE")
         return Response(status_code=204)
 
-    def _keep(self, _stream: Stream, lines: list[bytes]) -> None:
+    def _keep(self, _stream: OutputStream, lines: list[bytes]) -> None:
         self._said.extend(lines)
 
 

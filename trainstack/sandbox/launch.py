@@ -49,7 +49,7 @@ def main(arguments: "list[str]") -> int:
 
 
 def _run_confined(plan: "dict[str, Any]") -> int:
-    group = limits.Group(plan["name"])
+    group = limits.ControlGroup(plan["name"])
     _enter_namespaces(plan["network"])
     _follow(plan["stack"])
     taken = Gate()

@@ -24,7 +24,7 @@ _PROCESSES, _PROCESSES_PER_CPU = 4096, 256
 _LEAST_RESERVE = 512 << 20
 
 
-class Group:
+class ControlGroup:
     """A control group, one folder in each hierarchy: one for all controllers in version 2, one for each in version 1.
 
     Without any folder where this user may not make one.

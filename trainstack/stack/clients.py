@@ -7,14 +7,14 @@ from pathlib import Path
 from trainstack.gateway.identity import WorkloadIdentity
 from trainstack.iam.principals import LOCAL_USER, Principal
 from trainstack.stack.access import ACCOUNT_PREFIX
-from trainstack.stack.services import Services
+from trainstack.stack.services import RunningServices
 from trainstack.stack.state import write_whole
 from trainstack.stack.topology import Topology
 
 TOKEN = "access-token"  # noqa: S105  # a file's name
 
 
-def function_addresses(services: Services) -> dict[str, str]:
+def function_addresses(services: RunningServices) -> dict[str, str]:
     """The variables that point a function's clients at the services, besides those of its identity.
 
     All clients go through the gateway, as a replica's do, except that of Cloud Storage, of which the functions make most
@@ -25,7 +25,7 @@ def function_addresses(services: Services) -> dict[str, str]:
 
 
 async def function_variables(
-    services: Services, topology: Topology, running: AsyncExitStack
+    services: RunningServices, topology: Topology, running: AsyncExitStack
 ) -> dict[str, Mapping[str, str]]:
     """The variables of each function's identity; identities are revoked with `running`."""
     variables: dict[str, Mapping[str, str]] = {}
@@ -37,7 +37,7 @@ async def function_variables(
 
 
 async def user_variables(
-    services: Services, topology: Topology, running: AsyncExitStack, *, folder: Path
+    services: RunningServices, topology: Topology, running: AsyncExitStack, *, folder: Path
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Variables for the local user's gcloud, and others for programs that use Google's default endpoints.
 
@@ -51,7 +51,7 @@ async def user_variables(
 
 
 def gcloud_variables(
-    services: Services, topology: Topology, *, token_file: Path, config: Path
+    services: RunningServices, topology: Topology, *, token_file: Path, config: Path
 ) -> dict[str, str]:
     """Gcloud's properties as variables: https://cloud.google.com/sdk/docs/properties
 
@@ -79,7 +79,7 @@ def gcloud_variables(
 
 
 async def _issue_identity(
-    principal: Principal, services: Services, topology: Topology, running: AsyncExitStack
+    principal: Principal, services: RunningServices, topology: Topology, running: AsyncExitStack
 ) -> WorkloadIdentity:
     identity = await services.identities.issue(principal, zone=f"{topology.region}-a")
     running.push_async_callback(services.identities.revoke, identity)

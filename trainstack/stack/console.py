@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainstack.process.output import Stream, readable
+from trainstack.process.output import OutputStream, readable
 from trainstack.process.processes import ProcessGuard
 from trainstack.stack.ports import candidate_ports, port_taken
 
@@ -19,7 +19,7 @@ _HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Console:
+class StackConsole:
     """A program and the socket that it serves.
 
     Attributes:
@@ -64,7 +64,7 @@ def open_listener(*, port_base: int | None, last_ports: Mapping[str, int]) -> so
 
 
 async def keep_console(
-    console: Console,
+    console: StackConsole,
     guard: ProcessGuard,
     *,
     ready: asyncio.Event,
@@ -112,10 +112,10 @@ async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _written_to(log: Path) -> Callable[[Stream, list[bytes]], None]:
+def _written_to(log: Path) -> Callable[[OutputStream, list[bytes]], None]:
     """Appends lines to the file while it is small enough."""
 
-    def write(_stream: Stream, lines: list[bytes]) -> None:
+    def write(_stream: OutputStream, lines: list[bytes]) -> None:
         with log.open("ab") as file:
             if file.tell() < LOG_MAX_BYTES:
                 file.write(b"".join(line + b"\n" for line in lines))

@@ -20,20 +20,20 @@ from trainstack.iam import Grants
 from trainstack.injections import Injections
 from trainstack.stack.access import markers_of
 from trainstack.stack.errors import StackRefusedError
-from trainstack.stack.options import Options
+from trainstack.stack.options import StackOptions
 from trainstack.stack.provision import provision
-from trainstack.stack.services import Services
-from trainstack.stack.topology import Source, Topology
+from trainstack.stack.services import RunningServices
+from trainstack.stack.topology import EventSource, Topology
 
 Show: TypeAlias = Callable[[str, bytes], None]
 """Gets the id of a topic and the body of the event that a function is about to get for a message on it. Called in threads."""
 
 
 async def deliver_events(
-    options: Options,
+    options: StackOptions,
     topology: Topology,
-    sources: Sequence[Source],
-    services: Services,
+    sources: Sequence[EventSource],
+    services: RunningServices,
     host: FunctionsHost,
     *,
     running: AsyncExitStack,

@@ -30,10 +30,10 @@ class ProvidedImages(Mapping[str, Path]):
         return len(self._all())
 
     def _all(self) -> dict[str, Path]:
-        return {**self._own, **remembered(self._state)}
+        return {**self._own, **provided_trees(self._state)}
 
 
-def remembered(state: Path) -> dict[str, Path]:
+def provided_trees(state: Path) -> dict[str, Path]:
     """Source trees by image URI, as `provide` stored them in a state folder.
 
     Raises:
@@ -68,7 +68,7 @@ def provide(state: Path, images: Mapping[str, Path]) -> None:
         raise StateError(f"Cannot write to the state folder {str(state)!r}: {error.strerror}.") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        trees = remembered(state) | {uri: tree.resolve() for uri, tree in images.items()}
+        trees = provided_trees(state) | {uri: tree.resolve() for uri, tree in images.items()}
         if len(trees) > MAX_IMAGES:
             raise StateError(
                 f"{state / _FILE} would have more than {MAX_IMAGES} images; remove some by hand."

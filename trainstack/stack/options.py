@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trainstack.events.backoff import Backoff
 from trainstack.find import DEFAULT_STATE
-from trainstack.injections import BadInjectionsError, Plan, plan_from
+from trainstack.injections import BadInjectionsError, InjectionPlan, plan_from
 from trainstack.stack.errors import BadOptionsError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class StackOptions:
     """The options of a stack.
 
     `functions` is the staged source directory; None stages the product's own. `images` are the source
@@ -50,7 +50,7 @@ class Options:
     grace_s: float = 5.0
     tick_s: float | None = None
     backoff: Backoff = field(default_factory=Backoff)
-    injections: Plan = field(default_factory=Plan)
+    injections: InjectionPlan = field(default_factory=InjectionPlan)
     quota: "Quota | None" = None
 
     def check(self) -> None:
@@ -69,7 +69,7 @@ class Options:
             raise BadOptionsError("\n".join(faults))
 
 
-def injections_of(path: Path) -> Plan:
+def injections_of(path: Path) -> InjectionPlan:
     """The plan of injections in a file, JSON or YAML. Raises `BadOptionsError`."""
     return _read_file("--injections", path, plan_from, BadInjectionsError)
 
@@ -125,7 +125,7 @@ def _functions_faults(directory: Path | None) -> list[str]:
     ]
 
 
-def _number_faults(options: Options) -> list[str]:
+def _number_faults(options: StackOptions) -> list[str]:
     faults: list[str] = []
     if options.port_base is not None and options.port_base not in _PORTS:
         faults.append(

@@ -8,7 +8,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.pubsub_v1 import ExpirationPolicy, Subscription
 
 from trainstack.events.backoff import Backoff
-from trainstack.events.clients import Clients
+from trainstack.events.clients import PubsubClients
 from trainstack.events.eventarc import (
     Transport,
     ensure_notification,
@@ -19,7 +19,7 @@ from trainstack.events.eventarc import (
 )
 from trainstack.events.rest import CallRefusedError, call
 from trainstack.functions.function import BucketTrigger, Function
-from trainstack.stack.topology import KeptTopic, Sink, Topology
+from trainstack.stack.topology import KeptTopic, Topology, TopologySink
 
 _CONFLICT, _CONDITION_NOT_MET = 409, 412
 
@@ -30,7 +30,7 @@ def provision(
     *,
     storage_url: str,
     logging_url: str,
-    clients: Clients,
+    clients: PubsubClients,
     backoff: Backoff,
     markers: Iterable[Path] = (),
 ) -> dict[str, Transport]:
@@ -97,7 +97,7 @@ def ensure_marker(storage_url: str, marker: Path) -> None:
                 raise
 
 
-def _ensure_sink(logging_url: str, sink: Sink, project: str) -> None:
+def _ensure_sink(logging_url: str, sink: TopologySink, project: str) -> None:
     """Create the sink, or update an existing one's filter and destination."""
     sinks = f"/v2/projects/{quote(project)}/sinks"
     wanted = {

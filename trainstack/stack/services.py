@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from trainstack.gateway import Authority, Backend, Gateway
 from trainstack.gateway.identity import WorkloadIdentities
-from trainstack.http import Server, Service
+from trainstack.http import LiveService, Server
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
 from trainstack.injections import Injections
@@ -25,7 +25,7 @@ from trainstack.pubsub import PubSub
 from trainstack.pubsub.rest_calls import services as pubsub_calls
 from trainstack.registry import Registry, RegistryFailedError
 from trainstack.stack.errors import StackRefusedError
-from trainstack.stack.options import Options
+from trainstack.stack.options import StackOptions
 from trainstack.stack.ports import candidate_ports, port_taken
 from trainstack.stack.state import StateFolder
 from trainstack.storage import Storage
@@ -35,7 +35,7 @@ from trainstack.vertex import Jobs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Services:
+class RunningServices:
     """The running services and their `injections`. `registry` is `host:port`, or empty without a registry."""
 
     storage_url: str
@@ -54,14 +54,14 @@ class Services:
 
 @asynccontextmanager
 async def running_services(
-    options: Options,
+    options: StackOptions,
     *,
     state: StateFolder,
     images: Mapping[str, Path],
     guard: ProcessGuard,
     images_topic: str,
     grants: Grants,
-) -> AsyncIterator[Services]:
+) -> AsyncIterator[RunningServices]:
     """Run the services of a stack while the block runs.
 
     `images_topic` is the full name of the topic notified of pushes.
@@ -121,7 +121,7 @@ async def running_services(
             pubsub_host,
         )
         state.keep_ports(start.ports)
-        yield Services(
+        yield RunningServices(
             storage_url=storage_url,
             pubsub_host=pubsub_host,
             pubsub_rest_url=pubsub_rest_url,
@@ -145,7 +145,7 @@ class _Starting:
     is free, else any.
     """
 
-    options: Options
+    options: StackOptions
     state: StateFolder
     running: AsyncExitStack
     tokens: Tokens = field(default_factory=Tokens)
@@ -218,7 +218,7 @@ class _Starting:
             raise StackRefusedError(f"The registry cannot run here: {error}") from error
         return registry.address
 
-    async def live(self, service: Service, name: str) -> str:
+    async def live(self, service: LiveService, name: str) -> str:
         self.running.push_async_callback(service.stop)
         server = self.bind_server(service, name)
         await service.start(server.url)

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainstack.find import registered_stack
-from trainstack.functions import Deployment, FunctionsHost, StartFailedError, fork_server
+from trainstack.functions import FunctionDeployment, FunctionsHost, StartFailedError, fork_server
 from trainstack.process.fork_server import ForkServer
-from trainstack.process.output import Stream
+from trainstack.process.output import OutputStream
 from trainstack.process.processes import ProcessGuard
 from trainstack.sqlite import DiskFullError, StateDamagedError, StateInUseError
 from trainstack.stack.access import grants_of
 from trainstack.stack.clients import function_addresses, function_variables, user_variables
 from trainstack.stack.console import SERVICE as CONSOLE
-from trainstack.stack.console import Console, keep_console
+from trainstack.stack.console import StackConsole, keep_console
 from trainstack.stack.deliveries import Show, deliver_events
 from trainstack.stack.errors import StackRefusedError, StateError
-from trainstack.stack.images import ProvidedImages, provide, remembered
-from trainstack.stack.options import Options
-from trainstack.stack.services import Services, running_services
+from trainstack.stack.images import ProvidedImages, provide, provided_trees
+from trainstack.stack.options import StackOptions
+from trainstack.stack.services import RunningServices, running_services
 from trainstack.stack.state import USER_FOLDER, StateFolder
 from trainstack.stack.table import endpoints, show_table
 from trainstack.stack.topology import Topology, sources_of
@@ -74,7 +74,7 @@ class Stack:
     """
 
     topology: Topology
-    services: Services
+    services: RunningServices
     host: FunctionsHost
     gcloud: Mapping[str, str]
     clients: Mapping[str, str]
@@ -96,7 +96,7 @@ class Stack:
         }
 
 
-def addresses(services: Services) -> dict[str, str]:
+def addresses(services: RunningServices) -> dict[str, str]:
     """The variables that point clients at the services."""
     return {
         "STORAGE_EMULATOR_HOST": services.storage_url,
@@ -108,12 +108,12 @@ def addresses(services: Services) -> dict[str, str]:
 
 @asynccontextmanager
 async def running_stack(
-    options: Options,
+    options: StackOptions,
     topology: Topology,
     state: StateFolder,
     *,
     product: Product,
-    console: Console | None,
+    console: StackConsole | None,
 ) -> AsyncIterator[Stack]:
     """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
 
@@ -147,7 +147,7 @@ async def running_stack(
                 images_topic=_images_topic(options, topology),
             )
         )
-        deployment = Deployment(
+        deployment = FunctionDeployment(
             server=await loading,
             # The topology takes precedence: it may point a function at another server, for example a proxy.
             environment={
@@ -189,7 +189,7 @@ async def running_stack(
 
 
 def _start_console(
-    console: Console,
+    console: StackConsole,
     guard: ProcessGuard,
     state: StateFolder,
     running: AsyncExitStack,
@@ -204,7 +204,7 @@ def _start_console(
     running.callback(asyncio.create_task(keep_console(console, guard, ready=ready, log=log, say=_say)).cancel)
 
 
-def _images_topic(options: Options, topology: Topology) -> str:
+def _images_topic(options: StackOptions, topology: Topology) -> str:
     if "images" in topology.topics:
         return topology.topic_name("images")
     if options.registry:
@@ -214,15 +214,15 @@ def _images_topic(options: Options, topology: Topology) -> str:
     return ""
 
 
-def _images(options: Options, product: Product, state: StateFolder) -> ProvidedImages:
+def _images(options: StackOptions, product: Product, state: StateFolder) -> ProvidedImages:
     """The images by URI, the product's own too unless the user provides them."""
     provide(state.path, options.images)
-    remembered(state.path)  # refuses a damaged file now, not at the first job
+    provided_trees(state.path)  # refuses a damaged file now, not at the first job
     return ProvidedImages(state.path, product.images)
 
 
 async def _fork_server(
-    options: Options,
+    options: StackOptions,
     topology: Topology,
     state: StateFolder,
     guard: ProcessGuard,
@@ -250,7 +250,7 @@ async def _stage_functions(product: Product, destination: Path, guard: ProcessGu
     """
     output: list[bytes] = []
 
-    def keep(_stream: Stream, lines: list[bytes]) -> None:
+    def keep(_stream: OutputStream, lines: list[bytes]) -> None:
         output.extend(lines)
 
     staging = guard.start(
@@ -268,13 +268,13 @@ async def _stage_functions(product: Product, destination: Path, guard: ProcessGu
 
 
 def run_until_stopped(
-    options: Options,
+    options: StackOptions,
     topology: Topology,
     state: StateFolder,
     *,
     settings: Path,
     product: Product,
-    console: Console | None = None,
+    console: StackConsole | None = None,
 ) -> None:
     """Run a stack on a claimed state folder until SIGINT, SIGTERM or SIGHUP, and release the folder.
 
@@ -302,13 +302,13 @@ def _say(line: str) -> None:
 
 
 async def _run_until_signal(
-    options: Options,
+    options: StackOptions,
     topology: Topology,
     state: StateFolder,
     *,
     settings: Path,
     product: Product,
-    console: Console | None,
+    console: StackConsole | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     running = asyncio.current_task()

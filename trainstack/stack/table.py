@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from trainstack.functions.function import BucketTrigger, Function
-from trainstack.stack.services import Services
+from trainstack.stack.services import RunningServices
 from trainstack.stack.topology import Topology
 
 NOT_ENFORCED = "not enforced: --isolation none"
@@ -19,7 +19,7 @@ _WIDEST = 1000
 
 
 def endpoints(
-    services: Services,
+    services: RunningServices,
     topology: Topology,
     functions: Iterable[tuple[Function, str]],
     *,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainstack.events.schedule import BadScheduleError, Schedule
+from trainstack.events.schedule import BadScheduleError, CronSchedule
 from trainstack.functions.function import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
 from trainstack.reading import Reading, is_count
 from trainstack.stack.errors import BadTopologyError
@@ -15,7 +15,7 @@ MAX_ATTEMPTS = range(5, 101)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sink:
+class TopologySink:
     """A log sink to the topic of this full name; `filter` is the text of the file that the topology names."""
 
     name: str
@@ -42,10 +42,10 @@ class Topology:
     buckets: Mapping[str, str]
     topics: Mapping[str, str]
     subscriptions: tuple[KeptTopic, ...]
-    sinks: tuple[Sink, ...]
+    sinks: tuple[TopologySink, ...]
     functions: tuple[Function, ...]
     environment: Mapping[str, str]
-    schedules: tuple[Schedule, ...]
+    schedules: tuple[CronSchedule, ...]
     images: Mapping[str, str]
 
     def topic_name(self, role: str) -> str:
@@ -54,22 +54,22 @@ class Topology:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class EventSource:
     """Where events of a function come from: `trigger` has the settings of `function`, and its own name and topic."""
 
     trigger: Function
     function: str
 
 
-def sources_of(topology: Topology, team_topics: Mapping[str, str | None]) -> list[Source]:
+def sources_of(topology: Topology, team_topics: Mapping[str, str | None]) -> list[EventSource]:
     """Each function's trigger, and for the function of requests one for each further topic of a team's requests.
 
     They are named as those that trainmaster/deploy/terraform/plan/main.tf creates.
     """
-    sources = [Source(trigger=function, function=function.name) for function in topology.functions]
+    sources = [EventSource(trigger=function, function=function.name) for function in topology.functions]
     requests = TopicTrigger(topic=topology.topics.get("requests", ""))
     return sources + [
-        Source(
+        EventSource(
             trigger=replace(function, name=f"{function.name}-{team}", trigger=TopicTrigger(topic=topic)),
             function=function.name,
         )
@@ -130,14 +130,14 @@ class _Reader:
         section = self._reading.mapping(self._root.get(name) or {}, f"$.{name}")
         return {key: self._text(f"$.{name}", section, key) for key in section}
 
-    def _sink(self, name: str, row: Mapping[str, Any]) -> Sink:
+    def _sink(self, name: str, row: Mapping[str, Any]) -> TopologySink:
         path = self._folder / str(row.get("filter_file", ""))
         try:
             text = path.read_text()
         except OSError as error:
             self.faults.append(f"$.sinks.{name}.filter_file: {error}")
             text = ""
-        return Sink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", row), filter=text)
+        return TopologySink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", row), filter=text)
 
     def _kept_topic(self, name: str, row: Mapping[str, Any]) -> KeptTopic:
         where = f"$.subscriptions.{name}"
@@ -190,10 +190,10 @@ class _Reader:
                 )
                 return TopicTrigger(topic="")
 
-    def _schedule(self, name: str, row: Mapping[str, Any]) -> Schedule | None:
+    def _schedule(self, name: str, row: Mapping[str, Any]) -> CronSchedule | None:
         where = f"$.schedules.{name}"
         try:
-            return Schedule(
+            return CronSchedule(
                 name=name,
                 cron=self._text(where, row, "cron"),
                 time_zone=self._text(where, row, "time_zone", "Etc/UTC"),

@@ -10,8 +10,8 @@ import sys
 
 from trainstack.alone import run_alone
 from trainstack.publisher import publisher_to
-from trainstack.storage.server import served
+from trainstack.storage.server import emulate
 
 if __name__ == "__main__":
     with publisher_to(os.environ.get("PUBSUB_EMULATOR_HOST")) as publish:
-        sys.exit(run_alone("storage", lambda folder, port: served(folder, publish=publish, port=port)))
+        sys.exit(run_alone("storage", lambda folder, port: emulate(folder, publish=publish, port=port)))

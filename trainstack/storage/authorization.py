@@ -16,13 +16,13 @@ from trainstack.iam.authorization import (
 )
 from trainstack.iam.service import Grants
 from trainstack.storage.objects.errors import NoSuchObjectError, RefusedError, no_such_bucket
-from trainstack.storage.store import Store
+from trainstack.storage.store import ObjectStore
 
 _ON_PROJECT = frozenset({"storage.buckets.create", "storage.buckets.list"})
 
 
 def may_call(
-    grants: Grants | None, store: Store, method: str, path: Mapping[str, str], query: Mapping[str, str]
+    grants: Grants | None, store: ObjectStore, method: str, path: Mapping[str, str], query: Mapping[str, str]
 ) -> None:
     """Raises `RefusedError`: 403 if the caller may not call the method, 404 if a bucket of its path does not exist."""
     try:
@@ -31,7 +31,7 @@ def may_call(
         raise _refusal(denied, store, path.get("bucket", ""), path.get("to_bucket", "")) from denied
 
 
-def may_create(grants: Grants | None, store: Store, bucket: str, name: str) -> None:
+def may_create(grants: Grants | None, store: ObjectStore, bucket: str, name: str) -> None:
     """Raises `RefusedError`: 403 if the caller may not create the object, 404 if there is no such bucket."""
     try:
         require(grants, "storage.objects.create", bucket_of(bucket, name))
@@ -83,7 +83,7 @@ def _resources(
     return resources
 
 
-def _refusal(denied: DeniedError, store: Store, *buckets: str) -> RefusedError:
+def _refusal(denied: DeniedError, store: ObjectStore, *buckets: str) -> RefusedError:
     """404 for a bucket that does not exist: the names of all buckets are public."""
     missing = [name for name in buckets if name and store.catalog.find_bucket(name) is None]
     return no_such_bucket(missing[0]) if missing else _denial(denied)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from trainstack.outbox import Outbox
 from trainstack.publisher import Message, Publish
 from trainstack.storage.objects.catalog import Catalog
-from trainstack.storage.objects.records import FINALIZE, NotificationConfig, StoredObject
+from trainstack.storage.objects.records import FINALIZE, NotificationConfig, ObjectRecord
 from trainstack.storage.objects.resource import object_json, rfc3339
 
 _LINKS = ("selfLink", "mediaLink")
@@ -49,7 +49,7 @@ class Notifications:
         """Drop this bucket's cached configurations."""
         self._configs.pop(bucket, None)
 
-    def owe(self, stored: StoredObject, *, now_us: int, overwrote: int) -> None:
+    def owe(self, stored: ObjectRecord, *, now_us: int, overwrote: int) -> None:
         """Add a notification of the new object for every matching configuration; `overwrote` is the previous generation, or 0."""
         for config in self.configs(stored.bucket):
             if config.asks_for(stored.name):
@@ -76,7 +76,7 @@ def with_links(publish: Publish, base_url: str) -> Publish:
 
 
 def _attributes(
-    config: NotificationConfig, stored: StoredObject, now_us: int, overwrote: int
+    config: NotificationConfig, stored: ObjectRecord, now_us: int, overwrote: int
 ) -> dict[str, str]:
     """Source: https://cloud.google.com/storage/docs/pubsub-notifications#attributes"""
     return {

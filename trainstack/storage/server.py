@@ -30,9 +30,9 @@ from trainstack.storage.injections import method_of, notification_subjects, subj
 from trainstack.storage.notifications import with_links
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.public_data import SERVICE, PublicData
-from trainstack.storage.service import Service
-from trainstack.storage.sessions import Uploads
-from trainstack.storage.store import Store
+from trainstack.storage.service import StorageService
+from trainstack.storage.sessions import UploadSessions
+from trainstack.storage.store import ObjectStore
 from trainstack.tasks import cancel_all
 
 _LOOK_AGAIN_S = 0.1
@@ -66,11 +66,14 @@ class Storage:
         Raises:
             StateInUseError: another process has this directory open.
         """
-        self.store = Store(Path(dir))
+        self.store = ObjectStore(Path(dir))
         self.scanner = DropScanner(self.store)
         self._threads = BucketThreads(self.scanner)
-        self._service = Service(
-            store=self.store, threads=self._threads, uploads=Uploads(self.store.uploads_path), grants=grants
+        self._service = StorageService(
+            store=self.store,
+            threads=self._threads,
+            uploads=UploadSessions(self.store.uploads_path),
+            grants=grants,
         )
         injections = injections or Injections()
         self._injections, self._publish = injections, publish
@@ -210,7 +213,7 @@ async def _drain(request: Request) -> None:
         return
 
 
-def served(
+def emulate(
     dir: Path | str,  # noqa: A002  # as above
     *,
     publish: Publish | None = None,
@@ -226,5 +229,5 @@ def served(
 
 
 def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
-    """As `served`, in a separate thread."""
-    return in_thread(lambda: served(dir, publish=publish, port=port))
+    """As `emulate`, in a separate thread."""
+    return in_thread(lambda: emulate(dir, publish=publish, port=port))

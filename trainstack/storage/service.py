@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 from trainstack.iam.service import Grants
 from trainstack.storage.drops.threads import BucketThreads
 from trainstack.storage.objects.errors import UnsettledError
-from trainstack.storage.sessions import Uploads
-from trainstack.storage.store import Store
+from trainstack.storage.sessions import UploadSessions
+from trainstack.storage.store import ObjectStore
 
 _ATTEMPTS = 3
 
@@ -16,18 +16,18 @@ _Result_co = TypeVar("_Result_co", covariant=True)
 
 
 class StoreOperation(Protocol[_Result_co]):
-    """An operation on an object; see `Store` for `strict`."""
+    """An operation on an object; see `ObjectStore` for `strict`."""
 
     def __call__(self, *, strict: bool) -> _Result_co: ...
 
 
 @dataclass(kw_only=True)
-class Service:
+class StorageService:
     """The state that all methods use."""
 
-    store: Store
+    store: ObjectStore
     threads: BucketThreads
-    uploads: Uploads
+    uploads: UploadSessions
     grants: Grants | None = None
     counts: Counter[str] = field(default_factory=Counter)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.preconditions import Insertion
-from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.staging import Staged
 
 _MAX_KEPT = 500  # each has an open file
@@ -23,11 +23,11 @@ class Upload:
 
     insertion: Insertion
     staged: Staged
-    result: StoredObject | None = None
+    result: ObjectRecord | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Uploads:
+class UploadSessions:
     """The sessions of one store, by the token of their staged file; the 501st replaces the oldest."""
 
     def __init__(self, folder: Path) -> None:

@@ -22,12 +22,12 @@ from trainstack.storage.objects.errors import (
 )
 from trainstack.storage.objects.folder import Folder, fingerprint_of
 from trainstack.storage.objects.names import is_plain, object_fault
-from trainstack.storage.objects.preconditions import Insertion, Target
-from trainstack.storage.objects.records import Bucket, Fingerprint, StoredObject
+from trainstack.storage.objects.preconditions import Insertion, ObjectTarget
+from trainstack.storage.objects.records import BucketRecord, Fingerprint, ObjectRecord
 from trainstack.storage.objects.staging import Staged
 
 
-class Store:
+class ObjectStore:
     """One directory of buckets. Thread-safe; only one process at a time may have it open.
 
     A write commits the record first, naming the staged file, and then moves that file into place; a start
@@ -78,14 +78,14 @@ class Store:
     def forget_folder(self, bucket: str) -> None:
         self._folders.pop(bucket, None)
 
-    def bucket(self, name: str) -> Bucket:
+    def bucket(self, name: str) -> BucketRecord:
         """Raises `RefusedError` (404) when there is no such bucket."""
         stored = self.catalog.find_bucket(name)
         if stored is None:
             raise no_such_bucket(name)
         return stored
 
-    def find(self, bucket: str, name: str, *, strict: bool = True) -> StoredObject | None:
+    def find(self, bucket: str, name: str, *, strict: bool = True) -> ObjectRecord | None:
         """The live object, or None.
 
         Raises `RefusedError` (404) for a missing bucket, `UnsettledError`.
@@ -97,7 +97,7 @@ class Store:
                 raise UnsettledError(bucket, name)
             return live
 
-    def get(self, target: Target, *, strict: bool = True) -> StoredObject:
+    def get(self, target: ObjectTarget, *, strict: bool = True) -> ObjectRecord:
         """The live object.
 
         Raises `RefusedError` (404) if it, or the requested generation, is not live; `UnsettledError`.
@@ -107,7 +107,7 @@ class Store:
             raise NoSuchObjectError(target.bucket, target.name)
         return live
 
-    def open(self, stored: StoredObject) -> int:
+    def open(self, stored: ObjectRecord) -> int:
         """A descriptor of the object's bytes, for the caller to close.
 
         Raises:
@@ -125,7 +125,7 @@ class Store:
 
     def put(
         self, staged: Staged, insertion: Insertion, *, composite: bool = False, strict: bool = True
-    ) -> StoredObject:
+    ) -> ObjectRecord:
         """Create a new live generation from the staged bytes. A composite has no MD5.
 
         Raises:
@@ -142,7 +142,7 @@ class Store:
                 if replaced and insertion.if_replaced:
                     raise insertion.if_replaced
                 plain = is_plain(name) and self.folder(bucket).has_room_for(name)
-                stored = StoredObject(
+                stored = ObjectRecord(
                     bucket=bucket,
                     name=name,
                     generation=self.catalog.next_generation(now_us),
@@ -163,14 +163,14 @@ class Store:
         staged.close()
         return stored
 
-    def record(self, stored: StoredObject, replaced: StoredObject | None, *, now_us: int) -> None:
+    def record(self, stored: ObjectRecord, replaced: ObjectRecord | None, *, now_us: int) -> None:
         """Record a new generation and its notifications. Call inside `changing`."""
         self.catalog.put(stored)
         self.notifications.owe(stored, now_us=now_us, overwrote=replaced.generation if replaced else 0)
 
     def patch(
-        self, target: Target, change: Callable[[StoredObject], StoredObject], *, strict: bool = True
-    ) -> StoredObject:
+        self, target: ObjectTarget, change: Callable[[ObjectRecord], ObjectRecord], *, strict: bool = True
+    ) -> ObjectRecord:
         """Change only an object's metadata. Raises `RefusedError` (404, 412), `UnsettledError`."""
         with self.changing() as now_us:
             live = self.get(target, strict=strict)
@@ -181,7 +181,7 @@ class Store:
             self.catalog.put(changed)
             return changed
 
-    def delete(self, target: Target, *, strict: bool = True) -> None:
+    def delete(self, target: ObjectTarget, *, strict: bool = True) -> None:
         """Remove the object. Raises `RefusedError` (404, 412), `UnsettledError`."""
         with self.changing():
             live = self.get(target, strict=strict)
@@ -193,7 +193,7 @@ class Store:
             self.catalog.remove(live.bucket, live.name)
         self.forget_bytes(live, None)
 
-    def _place(self, stored: StoredObject, staged: Path) -> StoredObject:
+    def _place(self, stored: ObjectRecord, staged: Path) -> ObjectRecord:
         if stored.aside:
             staged.rename(self._aside / stored.aside)
             return stored
@@ -205,7 +205,7 @@ class Store:
             staged.rename(self._aside / stored.aside)
         return stored
 
-    def forget_bytes(self, replaced: StoredObject | None, by: StoredObject | None) -> None:
+    def forget_bytes(self, replaced: ObjectRecord | None, by: ObjectRecord | None) -> None:
         """Remove the bytes of a replaced object that was kept aside."""
         if replaced and replaced.aside and (by is None or by.aside != replaced.aside):
             with contextlib.suppress(FileNotFoundError):
@@ -224,6 +224,6 @@ class Store:
                 orphan.unlink()
 
 
-def _agrees(live: StoredObject | None, fingerprint: Fingerprint | None) -> bool:
+def _agrees(live: ObjectRecord | None, fingerprint: Fingerprint | None) -> bool:
     """Whether the file matches its record: an object kept aside, or a missing object, must have no file."""
     return fingerprint == (live.fingerprint if live and not live.aside else None)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainstack.iam.authentication import guarded
+from trainstack.iam.authentication import guarded_app
 from trainstack.iam.principals import Tokens
 from trainstack.json_bodies import google_error, json_value
 from trainstack.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
@@ -35,7 +35,7 @@ class RestApplication:
             for service, methods in services.items()
             for method in methods
         ]  # fmt: skip
-        self._guarded: ASGIApp = guarded(self._answer, tokens)
+        self._guarded: ASGIApp = guarded_app(self._answer, tokens)
 
     async def stop(self) -> None:
         """Close the channel; stop the server that uses this application first."""

@@ -26,7 +26,7 @@ _NAMES = frozenset({"timestamp", "trial", "global_step", "checkpoint_path"})
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Measured:
+class TrialMeasurement:
     """One value of one metric; sorts in the service's order of measurements."""
 
     step: int
@@ -54,7 +54,7 @@ def read_metric_file(path: Path) -> str:
         os.close(descriptor)
 
 
-def read_reports(text: str, *, started: datetime) -> list[Measured]:
+def read_reports(text: str, *, started: datetime) -> list[TrialMeasurement]:
     """The reports in a metric file, oldest first, as measurements of a trial that began at `started`.
 
     A line that is not a report, such as a half-written one, is skipped. So is a value that is not a finite
@@ -71,7 +71,7 @@ def last_not_finite(text: str) -> dict[str, float]:
     return {one.metric_id: one.value for one in reports if not math.isfinite(one.value)}
 
 
-def _measurements_from(line: str, started: datetime) -> list[Measured]:
+def _measurements_from(line: str, started: datetime) -> list[TrialMeasurement]:
     try:
         fields = json.loads(line)
         step, time_s = int(float(fields.get("global_step", 0))), float(fields.get("timestamp", 0))
@@ -79,7 +79,7 @@ def _measurements_from(line: str, started: datetime) -> list[Measured]:
             return []
         elapsed = max(timedelta(), datetime.fromtimestamp(time_s, UTC) - started)
         return [
-            Measured(step=step, elapsed=elapsed, metric_id=name, value=float(value))
+            TrialMeasurement(step=step, elapsed=elapsed, metric_id=name, value=float(value))
             for name, value in fields.items()
             if name not in _NAMES
         ]
@@ -87,14 +87,16 @@ def _measurements_from(line: str, started: datetime) -> list[Measured]:
         return []
 
 
-def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Measured]:
+def merged_measurements(
+    known: Sequence[TrialMeasurement], reported: Sequence[TrialMeasurement]
+) -> list[TrialMeasurement]:
     """`known` with what is new in `reported`, strictly rising by step and elapsed time for each metric.
 
     The file drops its oldest reports, a trial's measurements do not. A restarted program reports steps a
     second time: the later report of a step replaces the earlier one and all later ones of that metric. A
     program that counts no steps reports step 0; all such reports are kept.
     """
-    by_metric: dict[str, list[Measured]] = {}
+    by_metric: dict[str, list[TrialMeasurement]] = {}
     for one in known:
         by_metric.setdefault(one.metric_id, []).append(one)
     for report in reported:
@@ -107,10 +109,10 @@ def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Meas
     return sorted(one for ours in by_metric.values() for one in ours)
 
 
-def read(messages: Iterable[Message]) -> list[Measured]:
+def read(messages: Iterable[Message]) -> list[TrialMeasurement]:
     """Parse the API's measurements."""
     return [
-        Measured(
+        TrialMeasurement(
             step=message.step_count,
             elapsed=message.elapsed_duration.ToTimedelta(),
             metric_id=metric.metric_id,
@@ -121,10 +123,10 @@ def read(messages: Iterable[Message]) -> list[Measured]:
     ]
 
 
-def write(trial: Message, measured: Iterable[Measured]) -> None:
+def write(trial: Message, measured: Iterable[TrialMeasurement]) -> None:
     """Set the measurements of `trial` to `measured`, which must be in order: one for each step and time."""
     trial.ClearField("measurements")
-    last: Measured | None = None
+    last: TrialMeasurement | None = None
     for one in measured:
         if last is None or (one.step, one.elapsed) != (last.step, last.elapsed):
             message = trial.measurements.add()

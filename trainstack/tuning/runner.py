@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from trainstack.jobs.resource.job import CANCELLED_CODE, USER_CODE, Job, new_job_id
-from trainstack.jobs.resource.lifecycle import JobState
+from trainstack.jobs.resource.job import CANCELLED_CODE, USER_CODE, VertexJob, new_job_id
+from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.runners.runner import JobRunner
 from trainstack.tuning.measurements import read_metric_file
 from trainstack.tuning.stopping import Point, is_below_median
-from trainstack.tuning.trial import Trial, TrialState
+from trainstack.tuning.trial import TuningTrial, TuningTrialState
 from trainstack.tuning.tuning_job import (
     WITH_ITS_JOB,
     TuningJob,
@@ -25,7 +25,7 @@ from trainstack.tuning.tuning_job import (
 from trainstack.tuning.validation import warnings_of
 
 if TYPE_CHECKING:
-    from trainstack.tuning.suggest import Suggestions
+    from trainstack.tuning.suggest import TrialSuggestions
 
 PERIOD_S = 0.1
 """The interval of checks of trials and their metric files."""
@@ -34,10 +34,10 @@ PERIOD_S = 0.1
 class TrialJobs(Protocol):
     """Runs the trials' jobs: the part of the JobService that a tuning job needs."""
 
-    def begin_trial(self, job: Job) -> None:
+    def begin_trial(self, job: VertexJob) -> None:
         """Start the job of a trial, unless it is known already."""
 
-    def find(self, job_id: str) -> Job | None:
+    def find(self, job_id: str) -> VertexJob | None:
         """The job with that id, in its current state."""
 
     def stop_trial(self, job_id: str) -> None:
@@ -53,7 +53,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         *,
         jobs: TrialJobs,
         save: Callable[[TuningJob], None],
-        save_trial: Callable[[TuningJob, Trial], None],
+        save_trial: Callable[[TuningJob, TuningTrial], None],
         log: JobLog,
         metrics: Path,
         seed: int | None = None,
@@ -76,7 +76,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         while True:
             for trial in self.job.running:
                 await self._look_at(trial, suggestions)
-            ending = self.job.state is JobState.CANCELLING or self._fails()
+            ending = self.job.state is ResourceState.CANCELLING or self._fails()
             if ending:
                 self._end_early()
             else:
@@ -85,11 +85,11 @@ class TuningJobRunner(JobRunner[TuningJob]):
                 return self._finish()
             await asyncio.sleep(PERIOD_S)
 
-    def _search(self) -> "Suggestions":
+    def _search(self) -> "TrialSuggestions":
         """The search after all trials of earlier stacks."""
         # Optuna and numpy take a quarter of a stack's start, and most stacks run no study.
         from trainstack.tuning.space import space_of
-        from trainstack.tuning.suggest import Algorithm, SuggestedTrial, Suggestions
+        from trainstack.tuning.suggest import Algorithm, SuggestedTrial, TrialSuggestions
 
         study = self.job.message.study_spec
         past = [
@@ -101,7 +101,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
             )
             for trial in self.job.trials.values()
         ]
-        return Suggestions(
+        return TrialSuggestions(
             space_of(study),
             algorithm=Algorithm(study.algorithm),
             maximize=self.job.maximize,
@@ -111,7 +111,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
 
     def _take_up(self) -> None:
         """Start the jobs of trials that were saved just before a kill."""
-        if self.job.state is not JobState.CANCELLING:
+        if self.job.state is not ResourceState.CANCELLING:
             for trial in self.job.running:
                 self._begin(trial)
 
@@ -119,7 +119,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         self._failed = self._failed or too_many_failed(self.job)
         return self._failed
 
-    async def _begin_trials(self, suggestions: "Suggestions") -> None:
+    async def _begin_trials(self, suggestions: "TrialSuggestions") -> None:
         """Start as many trials as may run together, but at most one that must wait for capacity.
 
         So a study larger than the machine has only one place in the queue, and other jobs get their turn.
@@ -131,7 +131,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
             if values is None:
                 self._exhausted = True
                 return
-            if self.job.state is JobState.CANCELLING:  # in the meantime
+            if self.job.state is ResourceState.CANCELLING:  # in the meantime
                 return
             trial = next_trial(self.job, values, custom_job_id=new_job_id())
             self._keep_trial(trial)  # before its job, so that a trial never runs twice
@@ -139,46 +139,46 @@ class TuningJobRunner(JobRunner[TuningJob]):
 
     def _is_in_line(self) -> bool:
         jobs = (self._jobs.find(trial.job_id) for trial in self.job.running)
-        return any(job is not None and job.state is JobState.QUEUED for job in jobs)
+        return any(job is not None and job.state is ResourceState.QUEUED for job in jobs)
 
-    def _begin(self, trial: Trial) -> None:
+    def _begin(self, trial: TuningTrial) -> None:
         where = str(self._folder(trial))
         self._jobs.begin_trial(custom_job_of(self.job, trial, metrics_dir=where, at=datetime.now(UTC)))
 
-    async def _look_at(self, trial: Trial, suggestions: "Suggestions") -> None:
+    async def _look_at(self, trial: TuningTrial, suggestions: "TrialSuggestions") -> None:
         job = self._jobs.find(trial.job_id)
         if job is None:  # cancelled in a stack that stopped before the trial had a job
             self._end(trial, "The job was cancelled before the trial started.", suggestions)
             return
         now = trial
-        if trial.state is TrialState.REQUESTED and job.message.HasField("start_time"):
+        if trial.state is TuningTrialState.REQUESTED and job.message.HasField("start_time"):
             now = trial.begun(job.message.start_time.ToDatetime(tzinfo=UTC))
-            if self.job.state is JobState.PENDING:
-                self._move(JobState.RUNNING)
+            if self.job.state is ResourceState.PENDING:
+                self._move(ResourceState.RUNNING)
         text = await asyncio.to_thread(read_metric_file, self._folder(trial) / "workerpool0-0.metrics")
-        if now.state is not TrialState.REQUESTED and text != self._texts.get(trial.id, ""):
+        if now.state is not TuningTrialState.REQUESTED and text != self._texts.get(trial.id, ""):
             self._texts[trial.id] = text
             now = now.measured(text)
         if now is not trial:
             self._keep_trial(now)
         if job.state.is_terminal:
             self._end(now, self._with_its_job(job) or _failure(job, now), suggestions)
-        elif now.state is TrialState.ACTIVE and self._is_hopeless(now):
+        elif now.state is TuningTrialState.ACTIVE and self._is_hopeless(now):
             self._keep_trial(now.stopping())
             self._jobs.stop_trial(now.job_id)
 
-    def _with_its_job(self, job: Job) -> str:
+    def _with_its_job(self, job: VertexJob) -> str:
         """Why a trial that has not failed ended with the tuning job; empty for any other trial."""
-        if job.state is not JobState.CANCELLED or job.message.error.message != "CANCELED":
+        if job.state is not ResourceState.CANCELLED or job.message.error.message != "CANCELED":
             return ""
-        if self.job.state is JobState.CANCELLING:
+        if self.job.state is ResourceState.CANCELLING:
             return f"{WITH_ITS_JOB}its tuning job was cancelled."
         return f"{WITH_ITS_JOB}too many other trials failed." if self._fails() else ""
 
-    def _is_hopeless(self, trial: Trial) -> bool:
+    def _is_hopeless(self, trial: TuningTrial) -> bool:
         if not self.job.message.study_spec.HasField("median_automated_stopping_spec"):
             return False
-        done = [one for one in self.job.trials.values() if one.state is TrialState.SUCCEEDED]
+        done = [one for one in self.job.trials.values() if one.state is TuningTrialState.SUCCEEDED]
         count = len(trial.message.measurements), len(done)
         if self._judged.get(trial.id) == count:
             return False
@@ -188,11 +188,11 @@ class TuningJobRunner(JobRunner[TuningJob]):
                 self._curves[one.id] = self._curve(one)
         return is_below_median(self._curve(trial), [self._curves[one.id] for one in done])
 
-    def _curve(self, trial: Trial) -> list[Point]:
+    def _curve(self, trial: TuningTrial) -> list[Point]:
         rule = self.job.message.study_spec.median_automated_stopping_spec
         return trial.curve(self.job.objectives[0], by_time=rule.use_elapsed_duration)
 
-    def _end(self, trial: Trial, failure: str, suggestions: "Suggestions") -> None:
+    def _end(self, trial: TuningTrial, failure: str, suggestions: "TrialSuggestions") -> None:
         text = self._texts.pop(trial.id, "")
         over = trial.ended(self.job.message.study_spec, at=datetime.now(UTC), failure=failure, text=text)
         self._keep_trial(over)
@@ -203,30 +203,30 @@ class TuningJobRunner(JobRunner[TuningJob]):
             self._jobs.stop_trial(trial.job_id)
 
     def _finish(self) -> None:
-        if self.job.state is JobState.CANCELLING:
-            return self._move(JobState.CANCELLED, code=CANCELLED_CODE, reason="CANCELED")
-        if self.job.state is JobState.PENDING:  # no trial ever ran
-            self._move(JobState.RUNNING)
+        if self.job.state is ResourceState.CANCELLING:
+            return self._move(ResourceState.CANCELLED, code=CANCELLED_CODE, reason="CANCELED")
+        if self.job.state is ResourceState.PENDING:  # no trial ever ran
+            self._move(ResourceState.RUNNING)
         if not self._failed:
-            return self._move(JobState.SUCCEEDED)
+            return self._move(ResourceState.SUCCEEDED)
         failed = failed_of(self.job)
         first = min(failed, key=lambda trial: trial.message.end_time.ToNanoseconds()).message
         reason = (
             f"Too many trials failed ({len(failed)}). The first, trial {first.id}: {first.infeasible_reason}"
         )
-        return self._move(JobState.FAILED, code=USER_CODE, reason=reason)
+        return self._move(ResourceState.FAILED, code=USER_CODE, reason=reason)
 
-    def _folder(self, trial: Trial) -> Path:
+    def _folder(self, trial: TuningTrial) -> Path:
         return self._metrics / self.job.job_id / trial.id
 
-    def _keep_trial(self, trial: Trial) -> None:
+    def _keep_trial(self, trial: TuningTrial) -> None:
         job = self.job.with_trial(trial)
         self._save_trial(job, trial)
         self.job = job
 
 
-def _failure(job: Job, trial: Trial) -> str:
-    stopped_early = trial.state is TrialState.STOPPING
-    if job.state is JobState.SUCCEEDED or (stopped_early and job.state is JobState.CANCELLED):
+def _failure(job: VertexJob, trial: TuningTrial) -> str:
+    stopped_early = trial.state is TuningTrialState.STOPPING
+    if job.state is ResourceState.SUCCEEDED or (stopped_early and job.state is ResourceState.CANCELLED):
         return ""
     return str(job.message.error.message) or "The trial's job was cancelled."

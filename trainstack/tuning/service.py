@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 
 from trainstack.jobs.collection import Collection, ServiceContext
-from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
 from trainstack.tuning.runner import TuningJobRunner
 from trainstack.tuning.store import TuningStore
-from trainstack.tuning.trial import Trial
+from trainstack.tuning.trial import TuningTrial
 from trainstack.tuning.tuning_job import TuningJob
 
 
@@ -26,7 +26,7 @@ class TuningService(Collection[TuningJob]):
         self._trials = store
         self._custom_jobs, self._metrics = jobs, metrics
 
-    def refuse_without_room(self, job: Job) -> None:
+    def refuse_without_room(self, job: VertexJob) -> None:
         """As for a custom job with the replicas of all parallel trials."""
         self._custom_jobs.refuse_without_room(job)
 
@@ -46,6 +46,6 @@ class TuningService(Collection[TuningJob]):
             await self._custom_jobs.forget_trial(trial.job_id)
         await asyncio.to_thread(shutil.rmtree, self._metrics / job.job_id, ignore_errors=True)
 
-    def _save_trial(self, job: TuningJob, trial: Trial) -> None:
+    def _save_trial(self, job: TuningJob, trial: TuningTrial) -> None:
         self._unsaved.write(job.job_id, trial.id, partial(self._trials.put_trial, job, trial))
         self._jobs.put(job)

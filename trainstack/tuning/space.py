@@ -19,7 +19,7 @@ Distribution = FloatDistribution | IntDistribution | CategoricalDistribution
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class SpaceParameter:
     """One parameter.
 
     Attributes:
@@ -36,9 +36,9 @@ class Parameter:
     distribution: Distribution
     listed: tuple[Value, ...] = ()
     mirrored: bool = False
-    children: tuple[tuple[frozenset[Value], "Parameter"], ...] = ()
+    children: tuple[tuple[frozenset[Value], "SpaceParameter"], ...] = ()
 
-    def below(self, value: Value) -> tuple["Parameter", ...]:
+    def below(self, value: Value) -> tuple["SpaceParameter", ...]:
         """The children that are active when this parameter has `value`."""
         return tuple(child for values, child in self.children if value in values)
 
@@ -65,12 +65,12 @@ class Parameter:
         return value
 
 
-def space_of(study: Message) -> tuple[Parameter, ...]:
+def space_of(study: Message) -> tuple[SpaceParameter, ...]:
     """The parameters of a validated StudySpec, in its order."""
     return tuple(_parameter(spec, str(index)) for index, spec in enumerate(study.parameters))
 
 
-def grid(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
+def grid(parameters: Sequence[SpaceParameter]) -> Iterator[dict[str, Value]]:
     """Every point of a space without DOUBLE parameters; the last parameter changes fastest."""
     if not parameters:
         yield {}
@@ -82,7 +82,7 @@ def grid(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
                 yield {first.parameter_id: value, **below, **others}
 
 
-def _parameter(spec: Message, path: str) -> Parameter:
+def _parameter(spec: Message, path: str) -> SpaceParameter:
     children = tuple(
         (
             frozenset(getattr(child, child.WhichOneof("parent_value_condition")).values),
@@ -90,7 +90,7 @@ def _parameter(spec: Message, path: str) -> Parameter:
         )
         for index, child in enumerate(spec.conditional_parameter_specs)
     )
-    return Parameter(
+    return SpaceParameter(
         parameter_id=spec.parameter_id,
         path=path,
         distribution=_distribution(spec),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from google.cloud.aiplatform_v1.types.study import Trial as TrialMessage
 
-from trainstack.jobs.store import Store
+from trainstack.jobs.store import JobStore
 from trainstack.sqlite import named_faults
-from trainstack.tuning.trial import Trial
+from trainstack.tuning.trial import TuningTrial
 from trainstack.tuning.tuning_job import TuningJob
 
 _SCHEMA = """
@@ -17,13 +17,13 @@ CREATE TABLE IF NOT EXISTS trials (
 """
 
 
-class TuningStore(Store[TuningJob]):
+class TuningStore(JobStore[TuningJob]):
     """Tuning jobs, stored without their trials, and the trials of each."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, TuningJob, schema=_SCHEMA)
 
-    def put_trial(self, job: TuningJob, trial: Trial) -> None:
+    def put_trial(self, job: TuningJob, trial: TuningTrial) -> None:
         """Save one trial of `job`."""
         with named_faults(self._path):
             self._database.execute(
@@ -33,10 +33,10 @@ class TuningStore(Store[TuningJob]):
 
     def jobs(self) -> list[TuningJob]:
         """Every tuning job with its trials, oldest first."""
-        trials: dict[str, dict[str, Trial]] = {}
+        trials: dict[str, dict[str, TuningTrial]] = {}
         rows = self._database.execute("SELECT job_id, message FROM trials ORDER BY job_id, number")
         for job_id, message in rows:
-            trial = Trial(TrialMessage.pb(TrialMessage.deserialize(message)))
+            trial = TuningTrial(TrialMessage.pb(TrialMessage.deserialize(message)))
             trials.setdefault(job_id, {})[trial.id] = trial
         return [replace(job, trials=trials.get(job.job_id, {})) for job in super().jobs()]
 

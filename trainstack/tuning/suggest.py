@@ -1,6 +1,6 @@
 """Suggests parameters: Bayesian by default, random, or the whole grid in order.
 
-One `Suggestions` belongs to one study; after a restart, it is rebuilt from the study's trials.
+One `TrialSuggestions` belongs to one study; after a restart, it is rebuilt from the study's trials.
 
 Suggestions are Optuna's, because it is driven from outside (`ask`, `tell`), resumes a study trial by trial
 and needs no GPU stack. Vizier's Gaussian process needs JAX, Ax needs PyTorch, and Hyperopt calls the
@@ -17,7 +17,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from trainstack.tuning.space import Parameter, grid
+from trainstack.tuning.space import SpaceParameter, grid
 from trainstack.tuning.trial import Value
 
 _SEEDS = 2**32
@@ -44,12 +44,12 @@ class SuggestedTrial:
     results: Sequence[float] | None = None
 
 
-class Suggestions:
+class TrialSuggestions:
     """Suggests values and records results. A trial is identified by its id in the study. Not thread-safe."""
 
     def __init__(
         self,
-        space: Sequence[Parameter],
+        space: Sequence[SpaceParameter],
         *,
         algorithm: Algorithm,
         maximize: Sequence[bool],
@@ -108,7 +108,7 @@ def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
     return RandomSampler(seed=seed)
 
 
-def _frozen_trial_of(space: Sequence[Parameter], past: SuggestedTrial) -> FrozenTrial:
+def _frozen_trial_of(space: Sequence[SpaceParameter], past: SuggestedTrial) -> FrozenTrial:
     active = list(_active(space, past.values))
     state = TrialState.FAIL if past.results is None else TrialState.COMPLETE
     return create_trial(
@@ -119,7 +119,7 @@ def _frozen_trial_of(space: Sequence[Parameter], past: SuggestedTrial) -> Frozen
     )
 
 
-def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value]) -> None:
+def _draw(trial: Trial, parameters: Sequence[SpaceParameter], values: dict[str, Value]) -> None:
     for parameter in parameters:
         value = parameter.value_of(_draw_value(trial, parameter))
         values[parameter.parameter_id] = value
@@ -127,15 +127,15 @@ def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value
 
 
 def _active(
-    parameters: Sequence[Parameter], values: Mapping[str, Value]
-) -> Iterator[tuple[Parameter, Value]]:
+    parameters: Sequence[SpaceParameter], values: Mapping[str, Value]
+) -> Iterator[tuple[SpaceParameter, Value]]:
     for parameter in parameters:
         value = values[parameter.parameter_id]
         yield parameter, value
         yield from _active(parameter.below(value), values)
 
 
-def _draw_value(trial: Trial, parameter: Parameter) -> float:
+def _draw_value(trial: Trial, parameter: SpaceParameter) -> float:
     match parameter.distribution:
         case FloatDistribution(low=low, high=high, log=log):
             return trial.suggest_float(parameter.path, low, high, log=log)

@@ -13,10 +13,10 @@ from typing import Self
 
 from google.protobuf.json_format import MessageToDict
 
-from trainstack.jobs.resource.job import copied
+from trainstack.jobs.resource.job import copy_of
 from trainstack.jobs.resource.validation import Message
 from trainstack.tuning import measurements
-from trainstack.tuning.measurements import Measured
+from trainstack.tuning.measurements import TrialMeasurement
 from trainstack.tuning.stopping import Point
 
 Value = float | int | str
@@ -25,7 +25,7 @@ Value = float | int | str
 _BEST, _MINIMIZE = 2, 2
 
 
-class TrialState(Enum):
+class TuningTrialState(Enum):
     """The API's numbers."""
 
     REQUESTED = 1
@@ -35,11 +35,11 @@ class TrialState(Enum):
     INFEASIBLE = 5
 
 
-_ENDED = frozenset({TrialState.SUCCEEDED, TrialState.INFEASIBLE})
+_ENDED = frozenset({TuningTrialState.SUCCEEDED, TuningTrialState.INFEASIBLE})
 
 
 @dataclass(frozen=True)
-class Trial:
+class TuningTrial:
     """A snapshot of one trial. `message` is never changed in place."""
 
     message: Message
@@ -50,8 +50,8 @@ class Trial:
         return str(self.message.id)
 
     @cached_property
-    def state(self) -> TrialState:
-        return TrialState(self.message.state)
+    def state(self) -> TuningTrialState:
+        return TuningTrialState(self.message.state)
 
     @property
     def has_ended(self) -> bool:
@@ -71,7 +71,7 @@ class Trial:
         """The trial as JSON with enum numbers."""
         return MessageToDict(self.message, use_integers_for_enums=True)  # type: ignore[no-any-return]
 
-    def of_metric(self, metric_id: str) -> list[Measured]:
+    def of_metric(self, metric_id: str) -> list[TrialMeasurement]:
         return [one for one in measurements.read(self.message.measurements) if one.metric_id == metric_id]
 
     def curve(self, metric: Message, *, by_time: bool) -> list[Point]:
@@ -83,19 +83,19 @@ class Trial:
         ]
 
     def begun(self, at: datetime) -> Self:
-        return self._with_state(TrialState.ACTIVE, start_time=at)
+        return self._with_state(TuningTrialState.ACTIVE, start_time=at)
 
     def stopping(self) -> Self:
-        return self._with_state(TrialState.STOPPING)
+        return self._with_state(TuningTrialState.STOPPING)
 
     def measured(self, text: str) -> Self:
         """The trial with new reports from `text`, its metric file; the same object if there are none."""
         known = measurements.read(self.message.measurements)
         started = self.message.start_time.ToDatetime(tzinfo=UTC)
-        measured = measurements.merged(known, measurements.read_reports(text, started=started))
+        measured = measurements.merged_measurements(known, measurements.read_reports(text, started=started))
         if measured == known:
             return self
-        changed = copied(self.message)
+        changed = copy_of(self.message)
         measurements.write(changed, measured)
         return type(self)(changed)
 
@@ -108,10 +108,10 @@ class Trial:
         by_metric = {metric.metric_id: self.of_metric(metric.metric_id) for metric in study.metrics}
         missing = [metric_id for metric_id, values in by_metric.items() if not values]
         if failure or missing:
-            changed = copied(self._with_state(TrialState.INFEASIBLE, end_time=at).message)
+            changed = copy_of(self._with_state(TuningTrialState.INFEASIBLE, end_time=at).message)
             changed.infeasible_reason = failure or self._never_reported(missing, text)
             return type(self)(changed)
-        changed = copied(self._with_state(TrialState.SUCCEEDED, end_time=at).message)
+        changed = copy_of(self._with_state(TuningTrialState.SUCCEEDED, end_time=at).message)
         kept = study.measurement_selection_type
         final = [_final(by_metric[metric.metric_id], metric, kept) for metric in study.metrics]
         changed.final_measurement.step_count = final[0].step
@@ -130,15 +130,15 @@ class Trial:
         reported = reported_ids or "no metric"
         return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {reported}."
 
-    def _with_state(self, state: TrialState, **times: datetime) -> Self:
-        changed = copied(self.message)
+    def _with_state(self, state: TuningTrialState, **times: datetime) -> Self:
+        changed = copy_of(self.message)
         changed.state = state.value
         for name, instant in times.items():
             getattr(changed, name).FromDatetime(instant)
         return type(self)(changed)
 
 
-def _final(values: Sequence[Measured], metric: Message, selection: int) -> Measured:
+def _final(values: Sequence[TrialMeasurement], metric: Message, selection: int) -> TrialMeasurement:
     if selection != _BEST:
         return values[-1]
     best = min if metric.goal == _MINIMIZE else max

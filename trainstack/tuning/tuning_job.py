@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 from google.cloud.aiplatform_v1.types.custom_job import CustomJob
 from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob
 
-from trainstack.jobs.resource.job import Job, TrialAssignment
+from trainstack.jobs.resource.job import TrialAssignment, VertexJob
 from trainstack.jobs.resource.validation import Message
-from trainstack.tuning.trial import Trial, TrialState, Value
+from trainstack.tuning.trial import TuningTrial, TuningTrialState, Value
 from trainstack.tuning.validation import faults_of
 
 MIN_FAILED, MAX_FAILED_SHARE = 5, 0.5
@@ -24,7 +24,7 @@ _MINIMIZE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningJob(Job):
+class TuningJob(VertexJob):
     """A snapshot of one tuning job.
 
     Attributes:
@@ -37,7 +37,7 @@ class TuningJob(Job):
     resource: ClassVar[Any] = HyperparameterTuningJob
     faults_of: ClassVar[Callable[[Message], list[str]]] = staticmethod(faults_of)
 
-    trials: Mapping[str, Trial] = field(default_factory=dict)
+    trials: Mapping[str, TuningTrial] = field(default_factory=dict)
 
     @property
     def spec(self) -> Message:
@@ -59,16 +59,16 @@ class TuningJob(Job):
         return tuple(metric.goal != _MINIMIZE for metric in self.objectives)
 
     @property
-    def running(self) -> list[Trial]:
+    def running(self) -> list[TuningTrial]:
         return [trial for trial in self.trials.values() if not trial.has_ended]
 
-    def with_trial(self, trial: Trial) -> Self:
+    def with_trial(self, trial: TuningTrial) -> Self:
         """The job with a new or updated trial."""
         return replace(self, trials={**self.trials, trial.id: trial})
 
-    def results_of(self, trial: Trial) -> list[float] | None:
+    def results_of(self, trial: TuningTrial) -> list[float] | None:
         """The final value of each objective of an ended trial; None if it is infeasible."""
-        if trial.state is not TrialState.SUCCEEDED:
+        if trial.state is not TuningTrialState.SUCCEEDED:
             return None
         results = {metric.metric_id: metric.value for metric in trial.message.final_measurement.metrics}
         return [results[metric.metric_id] for metric in self.objectives]
@@ -83,13 +83,13 @@ class TuningJob(Job):
         return fields
 
 
-def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: str) -> Trial:
+def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: str) -> TuningTrial:
     """The job's next trial, REQUESTED. Integers become floats: a protobuf Value has no others."""
     trial = HyperparameterTuningJob.pb(HyperparameterTuningJob()).trials.add()
     trial.id = str(len(job.trials) + 1)
     trial.name = f"{job.parent}/studies/{job.job_id}/trials/{trial.id}"
     trial.custom_job = f"{job.parent}/customJobs/{custom_job_id}"
-    trial.state = TrialState.REQUESTED.value
+    trial.state = TuningTrialState.REQUESTED.value
     for parameter_id, value in values.items():
         parameter = trial.parameters.add()
         parameter.parameter_id = parameter_id
@@ -97,10 +97,10 @@ def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: st
             parameter.value.string_value = value
         else:
             parameter.value.number_value = value
-    return Trial(trial)
+    return TuningTrial(trial)
 
 
-def values_of(job: TuningJob, trial: Trial) -> dict[str, Value]:
+def values_of(job: TuningJob, trial: TuningTrial) -> dict[str, Value]:
     """The parameters of a trial as in its flags: integers have no fraction, except for DOUBLE."""
     doubles = set(_doubles(job.message.study_spec.parameters))
     values: dict[str, Value] = {}
@@ -118,7 +118,7 @@ def _doubles(specs: Sequence[Message]) -> Iterator[str]:
         yield from _doubles([child.parameter_spec for child in spec.conditional_parameter_specs])
 
 
-def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetime) -> Job:
+def custom_job_of(job: TuningJob, trial: TuningTrial, *, metrics_dir: str, at: datetime) -> VertexJob:
     """The job that runs a trial: every pool gets the parameters as flags after its arguments."""
     message = CustomJob.pb(CustomJob())
     message.name, message.display_name = trial.message.custom_job, job.message.display_name
@@ -136,22 +136,22 @@ def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetim
         metrics_dir=metrics_dir,
         metric_tag=job.objectives[0].metric_id,
     )
-    custom_job = Job(
+    custom_job = VertexJob(
         project=job.project, location=job.location, job_id=trial.job_id, message=message, trial=place
     )
     return custom_job.begun(at)
 
 
-def failed_of(job: TuningJob) -> list[Trial]:
+def failed_of(job: TuningJob) -> list[TuningTrial]:
     """Its infeasible trials, without those that were cancelled with the job."""
-    infeasible = [trial for trial in job.trials.values() if trial.state is TrialState.INFEASIBLE]
+    infeasible = [trial for trial in job.trials.values() if trial.state is TuningTrialState.INFEASIBLE]
     return [trial for trial in infeasible if not trial.message.infeasible_reason.startswith(WITH_ITS_JOB)]
 
 
 def too_many_failed(job: TuningJob) -> bool:
     """Whether the job must fail because of its infeasible trials."""
     failed = failed_of(job)
-    over = [*failed, *(trial for trial in job.trials.values() if trial.state is TrialState.SUCCEEDED)]
+    over = [*failed, *(trial for trial in job.trials.values() if trial.state is TuningTrialState.SUCCEEDED)]
     if limit := job.message.max_failed_trial_count:
         return len(failed) >= int(limit)
     first_failed = len(failed) == len(over) > 0 and any(trial.id == "1" for trial in failed)

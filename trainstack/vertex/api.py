@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainstack.iam.authentication import guarded
+from trainstack.iam.authentication import guarded_app
 from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
@@ -25,7 +25,7 @@ from trainstack.jobs.capacity.quota import Supply, quota_from
 from trainstack.jobs.collection import Collection
 from trainstack.jobs.listing.catalogue import AnyJob
 from trainstack.jobs.resource.errors import ApiError, Status
-from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.replica import CHIEF
 from trainstack.jobs.service import JobService
 from trainstack.json_bodies import google_error, is_disk_full, json_value
@@ -138,7 +138,7 @@ def application(
             Exception: _answer_failure,
         },
     )
-    return guarded(
+    return guarded_app(
         WithInjections(app=_Authorized(calls, grants), injections=injections, service="vertex"), tokens
     )
 
@@ -152,7 +152,7 @@ def _parent(request: Request) -> str:
     return "projects/{}/locations/{}".format(*_place(request))
 
 
-async def _job(request: Request, job: Job) -> Response:
+async def _job(request: Request, job: VertexJob) -> Response:
     # In a thread: serializing a study of a thousand trials takes a while, and other requests wait.
     return await asyncio.to_thread(
         lambda: JSONResponse(job.to_json(enums_as_integers=_wants_integers(request)))

@@ -24,12 +24,12 @@ from trainstack.jobs.images.environments import Environments
 from trainstack.jobs.images.programs import Provided
 from trainstack.jobs.images.scripts import Scripts
 from trainstack.jobs.replicas.containers import containers_here
-from trainstack.jobs.replicas.isolation import Machine
+from trainstack.jobs.replicas.isolation import ReplicaHost
 from trainstack.jobs.replicas.processes import Confinement, Processes
-from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.runners.log import WriteLog
 from trainstack.jobs.service import JobService
-from trainstack.jobs.store import Store
+from trainstack.jobs.store import JobStore
 from trainstack.process.processes import ProcessGuard
 from trainstack.process.scratch import empty_folder
 from trainstack.sandbox.probe import obstacle
@@ -48,7 +48,7 @@ _DATABASE = "jobs.sqlite"
 class _Running:
     service: JobService
     tuning: TuningService
-    machine: Machine
+    machine: ReplicaHost
     app: ASGIApp
 
 
@@ -107,7 +107,9 @@ class Jobs:
         )
         state = self.dir.resolve()
         capacity = Capacity(self.capacity or 4 * (os.cpu_count() or 1))
-        service = JobService(Store(state / _DATABASE, Job), shared, machine=machine, capacity=capacity)
+        service = JobService(
+            JobStore(state / _DATABASE, VertexJob), shared, machine=machine, capacity=capacity
+        )
         tuning = TuningService(
             TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics"
         )
@@ -146,7 +148,7 @@ class Jobs:
             raise RuntimeError("the JobService is not running; call start() first")
         return self._running
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> ReplicaHost:
         """The machine that replicas run on; creates the buckets' directory."""
         state, buckets = self.dir.resolve(), self.buckets_dir.resolve()
         containers = None
@@ -160,7 +162,7 @@ class Jobs:
             containers.remove_leftovers()
         buckets.mkdir(parents=True, exist_ok=True)
         guard = self.guard or ProcessGuard()
-        return Machine(
+        return ReplicaHost(
             guard=guard,
             provided=Provided(
                 images=self._trees,

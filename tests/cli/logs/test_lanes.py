@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.cli.screens import assert_screen
-from trainmaster.cli.logs.lanes import Lanes
+from trainmaster.cli.logs.lanes import LogPrinter
 from trainmaster.client.logs.line import LogLine
 
 
@@ -46,7 +46,7 @@ LOG = [
 
 def shown(*lines: LogLine, width: int, following: bool = False) -> str:
     out = io.StringIO()
-    lanes = Lanes(Console(file=out, force_terminal=True, width=width, height=24, color_system=None))
+    lanes = LogPrinter(Console(file=out, force_terminal=True, width=width, height=24, color_system=None))
     lanes.show(lines)
     lanes.finish()
     return out.getvalue()
@@ -76,14 +76,14 @@ def test_of_a_progress_bar_only_its_last_version_is_printed(is_terminal: bool) -
     first = "\x1b[1m 1/50\x1b[0m \x1b[37m━━━━\x1b[0m \x1b[1m13s\x1b[0m 271ms/step - loss: 0.7221"
     last = "\x1b[1m50/50\x1b[0m \x1b[32m━━━━\x1b[0m \x1b[1m0s\x1b[0m 3ms/step - loss: 0.6930"
     out = io.StringIO()
-    lanes = Lanes(Console(file=out, force_terminal=is_terminal, width=120, color_system=None))
+    lanes = LogPrinter(Console(file=out, force_terminal=is_terminal, width=120, color_system=None))
     lanes.show([line("workerpool0-0", f"{first}{70 * chr(8)}\r{last}   ")])
     assert out.getvalue() == "workerpool0-0 | 50/50 ━━━━ 0s 3ms/step - loss: 0.6930\n"
 
 
 def test_replicas_have_different_colours_and_the_service_none() -> None:
     out = io.StringIO()
-    lanes = Lanes(Console(file=out, force_terminal=True, width=80, color_system="standard"))
+    lanes = LogPrinter(Console(file=out, force_terminal=True, width=80, color_system="standard"))
     lanes.show([line("workerpool0-0", "one"), line("workerpool1-0", "two"), line("workerpool0-0", "three")])
     colours = [text.partition("workerpool")[0] for text in out.getvalue().splitlines()]
     assert colours[0] == colours[2] != colours[1]
@@ -96,7 +96,7 @@ def test_what_a_program_calls_progress_without_its_numbers_is_printed_like_any_l
 
 def test_below_the_log_the_bars_stand_above_what_the_run_is_doing() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24, color_system=None)
-    lanes = Lanes(console)
+    lanes = LogPrinter(console)
     lanes.say("flowers is running")
     lanes.show(LOG)
     drawn = ["".join(part.text for part in row) for row in console.render_lines(lanes.below())]

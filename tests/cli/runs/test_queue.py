@@ -15,7 +15,7 @@ from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
 from tests.contract.world import World
 from trainmaster.cli.runs.queue_verb import SPARE, queue_rows
 from trainmaster.cli.table import fact_lines, table_lines
-from trainmaster.client.runs.queue_listing import Queue, read_queue
+from trainmaster.client.runs.queue_listing import QueueListing, read_queue
 from trainmaster.client.shown.queue_lines import queue_facts
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
@@ -36,7 +36,7 @@ def served(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 @pytest.fixture(scope="module")
-def found(world: World, served: Served) -> Queue:
+def found(world: World, served: Served) -> QueueListing:
     assert world.request_rules.policy is not None
     return read_queue(served.clients, world.clock.now(), world.request_rules.policy.admission)
 
@@ -46,7 +46,7 @@ def base(run_id: str | None) -> str:
     return "" if run_id is None else run_id.rpartition("-2026")[0]
 
 
-def test_runs_are_in_the_order_of_admission_with_what_they_wait_for(found: Queue) -> None:
+def test_runs_are_in_the_order_of_admission_with_what_they_wait_for(found: QueueListing) -> None:
     waits = [(base(each.run_id), each.limit or each.quota_class, base(each.behind)) for each in found.waiting]
     assert waits == [
         ("flowers-c", "model.flowers", ""),
@@ -57,19 +57,19 @@ def test_runs_are_in_the_order_of_admission_with_what_they_wait_for(found: Queue
     assert [each.position for each in found.waiting] == [1, 2, 3, 4]
 
 
-def test_slots_name_the_runs_that_hold_them(found: Queue) -> None:
+def test_slots_name_the_runs_that_hold_them(found: QueueListing) -> None:
     held = [(slot.limit, slot.number, base(slot.run_id)) for slot in found.slots]
     assert held == [("model.flowers", 0, "flowers-a")]
     (limit,) = found.limits
     assert (limit.name, limit.in_use, limit.jobs) == ("model.flowers", 1, 1)
 
 
-def test_the_queue_as_json_fits_its_schema(found: Queue) -> None:
+def test_the_queue_as_json_fits_its_schema(found: QueueListing) -> None:
     Draft202012Validator(SCHEMA).validate(found.document)
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_screen_of_the_queue(found: Queue, width: int) -> None:
+def test_the_screen_of_the_queue(found: QueueListing, width: int) -> None:
     lines = [
         *table_lines(queue_rows(found), width=width, spare=SPARE),
         *fact_lines(queue_facts(found), width=width),
@@ -78,7 +78,7 @@ def test_the_screen_of_the_queue(found: Queue, width: int) -> None:
     assert max(map(len, map(click.unstyle, lines))) <= width
 
 
-def test_the_command_prints_the_same_for_people_and_programs(served: Served, found: Queue) -> None:
+def test_the_command_prints_the_same_for_people_and_programs(served: Served, found: QueueListing) -> None:
     names = [each.run_id for each in found.waiting]
     assert served.trainmaster("queue", "-o", "name").out.split() == names
     assert [

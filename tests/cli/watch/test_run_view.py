@@ -11,12 +11,12 @@ from tests.cli.screens import assert_screen
 from tests.cli.studies import START as TRIAL_START
 from tests.cli.studies import many, study, trial
 from tests.cli.watch import sightings
-from trainmaster.cli.watch.live import View
+from trainmaster.cli.watch.live import LiveView
 from trainmaster.cli.watch.run import doing, news, picture
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.client.study.study import Study
-from trainmaster.client.watch.sighting import Sighting, _after, epochs
+from trainmaster.client.watch.sighting import Sighting, epochs, sighting_after
 from trainmaster.client.watch.timeline import LAST_TRIAL_ENDED, timeline
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -72,7 +72,9 @@ def test_the_run_id_is_whole_on_the_smallest_screen() -> None:
 
 def printed(*seen: Sighting) -> str:
     out = io.StringIO()
-    view = View(Console(file=out, force_terminal=False, width=20), picture=picture, news=news, doing=doing)
+    view = LiveView(
+        Console(file=out, force_terminal=False, width=20), picture=picture, news=news, doing=doing
+    )
     with view.running():
         for each in seen:
             view.show(each)
@@ -83,7 +85,7 @@ def test_an_interrupted_view_leaves_the_picture_without_the_spinner() -> None:
     console = Console(
         file=(out := io.StringIO()), force_terminal=True, width=80, height=40, color_system=None
     )
-    view = View(console, picture=picture, news=news, doing=lambda _: "under way")
+    view = LiveView(console, picture=picture, news=news, doing=lambda _: "under way")
 
     def interrupted() -> None:
         with view.running():
@@ -155,7 +157,7 @@ def test_a_line_of_the_service_about_a_trial_names_it() -> None:
         payload="Tearing down training program.",
     )
     own = replace(line, trial_id=None)
-    seen = _after(_after(tuning(RUNNING), line), replace(own, severity="WARNING"))
+    seen = sighting_after(sighting_after(tuning(RUNNING), line), replace(own, severity="WARNING"))
     assert seen.service_lines[-2:] == (
         "trial 3: Tearing down training program.",
         "Tearing down training program.",

@@ -14,7 +14,7 @@ from tests.judges.jobs import job_faults
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.plan.own_job import Form, in_form, notes_on, own_job, region_of
 from trainmaster.client.submission.examination import Examination, examination_of
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import terms_with_policy, terms_without_policy
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.request import Request
@@ -47,7 +47,7 @@ DIALECTS: dict[str, dict[str, Any]] = {
 
 
 def examined(document: dict[str, Any], file: str = "job.yaml") -> Examination:
-    source = Source(file=file, content=yaml.safe_dump(document).encode())
+    source = RequestSource(file=file, content=yaml.safe_dump(document).encode())
     return examination_of(source, terms_without_policy(CONTEXT))
 
 
@@ -80,7 +80,7 @@ def test_the_examples_are_sound_and_open_with_the_command_that_shows_their_job(
     policy = tmp_path / "policy.yaml"
     shipped = (ROOT / "functions" / "policy.yaml").read_text()
     policy.write_text(shipped.replace("retired_images: refuse", "retired_images: warn"))
-    source = Source(file=example.name, content=example.read_bytes())
+    source = RequestSource(file=example.name, content=example.read_bytes())
     found = examination_of(source, terms_with_policy(CONTEXT, policy))
     assert found.request is not None, found.faults
     job = own_job(found.request, CONTEXT)

@@ -21,7 +21,7 @@ from trainmaster.client.plan.facts import plan_facts
 from trainmaster.client.plan.making import plan_with_ledger
 from trainmaster.client.plan.plan import TRAINER_ACCOUNT, Plan
 from trainmaster.client.submission.examination import examination_of
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms, schema
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.resources import DEPLOY
@@ -43,7 +43,7 @@ def planned(
 ) -> Plan:
     """The plan of an upload that `launch` could make now; fits its schema."""
     mirror(world, served)
-    source = Source(file=f"{name}.json", content=json.dumps({**SMALL, **changes}).encode())
+    source = RequestSource(file=f"{name}.json", content=json.dumps({**SMALL, **changes}).encode())
     terms = Terms(
         context=served.clients.context,
         rules=world.request_rules,

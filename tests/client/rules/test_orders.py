@@ -9,7 +9,7 @@ import yaml
 from tests.client.answering import Functions, answering, served_functions
 from tests.client.rule_documents import write_rules
 from trainmaster.client.clients import REQUESTS_TOPIC
-from trainmaster.client.errors import Refused, TimedOut
+from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.rules.changing import RuleRemoved, fire_rule
 from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.rules.orders import give_order
@@ -45,7 +45,7 @@ def test_two_orders_have_different_keys(functions: Functions) -> None:
 @pytest.mark.parametrize("state", ["rejected", "dead_letter"])
 def test_a_refused_order_has_every_fault_in_printable_text(functions: Functions, state: str) -> None:
     status = {"state": state, "reason": "two faults", "problems": ["$.fire: one\x1b[2J", "$.fire: two"]}
-    with answering(functions, status), pytest.raises(Refused) as refused:
+    with answering(functions, status), pytest.raises(ClientRefused) as refused:
         give_order(functions.served.clients, ORDER, team=None, timeout_s=60)
     assert str(refused.value).splitlines() == ["$.fire: one [2J", "$.fire: two"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.client.rule_documents import write_rules
 from tests.client.served import Served, served_context
-from trainmaster.client.errors import NotFound, Refused, TimedOut
+from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
 from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.rules.pausing import pause_refusal, set_enabled, with_enabled
 
@@ -56,7 +56,7 @@ def test_a_json_file_gets_the_key(as_json: bool) -> None:
     "content", [b"{when: [], request: {}}", b"- a", b"a: [", b"when: []\n...\n", b"\xff"]
 )
 def test_a_file_that_cannot_be_changed_safely_is_left_to_its_author(content: bytes) -> None:
-    with pytest.raises(Refused, match="Write `enabled: false` into it"):
+    with pytest.raises(ClientRefused, match="Write `enabled: false` into it"):
         with_enabled(content, enabled=False, as_json=False)
 
 
@@ -79,7 +79,7 @@ def test_the_changed_file_is_dropped(served: Served) -> None:
 def test_only_accepted_rules_are_changed(served: Served, rule: str, enabled: bool, why: str) -> None:
     found = find_rule(served.clients, rule)
     assert pause_refusal(found, enabled=enabled).startswith(why)
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(ClientRefused, match=why):
         set_enabled(served.clients, found, enabled=enabled, timeout_s=0)
 
 
@@ -110,5 +110,5 @@ def test_a_refusal_of_the_service_is_raised_and_a_paused_rule_is_not_paused_agai
     status = {"schema": "rule_status.v1", "dropped_name": "rules/weekly.yaml", "updated_at": "2026-03-04T12:20:00.000000Z"}  # fmt: skip
     found = find_rule(served.clients, "weekly")
     served.write("ledger", "status/rules/weekly.yaml.json", {**status, **refused})
-    with pytest.raises(Refused, match=r"\$\.request: missing"):
+    with pytest.raises(ClientRefused, match=r"\$\.request: missing"):
         set_enabled(served.clients, found, enabled=False, timeout_s=60)

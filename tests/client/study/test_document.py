@@ -13,9 +13,9 @@ from tests.cli.studies import many, study, trial
 from tests.client.served import run_record
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, tuning_job
 from tests.client.study.jobs import trial as on_the_wire
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.study.document import study_csv, study_document
-from trainmaster.client.study.find import Tuning, find_tuning
+from trainmaster.client.study.find import TuningStudy, find_tuning
 from trainmaster.client.study.request import best_request
 from trainmaster.client.study.study import Choices
 from trainmaster.client.submission.terms import schema
@@ -30,14 +30,14 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
         yield found
 
 
-def found_by(jobs: Jobs, text: str) -> Tuning:
+def found_by(jobs: Jobs, text: str) -> TuningStudy:
     return find_tuning(jobs.served.clients, text)
 
 
 @pytest.mark.parametrize("drawn", [study(), study(trial(1, curve=(0.5,))), many(40)])
 def test_every_study_has_a_document_of_the_schema(drawn: object) -> None:
     assert isinstance(drawn, type(study()))
-    SCHEMA.validate(study_document(Tuning(study=drawn, state="JOB_STATE_RUNNING", has_ended=False)))
+    SCHEMA.validate(study_document(TuningStudy(study=drawn, state="JOB_STATE_RUNNING", has_ended=False)))
 
 
 def test_a_run_and_its_job_have_the_same_study(jobs: Jobs) -> None:
@@ -55,7 +55,7 @@ def test_a_run_and_its_job_have_the_same_study(jobs: Jobs) -> None:
 def test_a_run_that_is_not_a_tuning_is_refused(jobs: Jobs) -> None:
     with pytest.raises(NotFound, match="plain is not a tuning"):
         found_by(jobs, "plain")
-    with pytest.raises(Refused, match="hyperparameterTuningJobs/ID"):
+    with pytest.raises(ClientRefused, match="hyperparameterTuningJobs/ID"):
         found_by(jobs, JOB.replace("hyperparameterTuningJobs", "customJobs"))
 
 

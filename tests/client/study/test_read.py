@@ -4,8 +4,8 @@ from typing import Any
 
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
-from trainmaster.client.study.read import merged, study_of
-from trainmaster.client.study.study import Choices, Interval, Measurement, Scale
+from trainmaster.client.study.read import merged_parameters, study_of
+from trainmaster.client.study.study import Choices, Interval, Scale, StudyMeasurement
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -79,7 +79,7 @@ def test_trials_come_in_the_order_of_their_ids_with_the_first_metric() -> None:
     assert [each.id for each in study.trials] == ["2", "9", "10"]
     first = study.trials[0]
     assert first.parameters == {"optimizer": "adam", "units": 64.0}
-    assert first.measurements == (Measurement(value=0.25, step=2), Measurement(value=0.25, step=2))
+    assert first.measurements == (StudyMeasurement(value=0.25, step=2), StudyMeasurement(value=0.25, step=2))
     assert (first.final, first.state) == (0.25, TrialState.SUCCEEDED)
     assert first.end_time is None
     assert study.best is first  # of equal ones the first
@@ -110,7 +110,7 @@ def test_an_infeasible_or_running_trial_is_never_best() -> None:
 
 
 def test_one_name_below_two_parents_is_one_axis_over_both_ranges() -> None:
-    wide = merged([Interval(name="x", low=1, high=2), Interval(name="x", low=0, high=1.5)])
+    wide = merged_parameters([Interval(name="x", low=1, high=2), Interval(name="x", low=0, high=1.5)])
     assert wide == (Interval(name="x", low=0, high=2),)
-    mixed = merged([Interval(name="x", low=1, high=2), Choices(name="x", values=("a", 3.0))])
+    mixed = merged_parameters([Interval(name="x", low=1, high=2), Choices(name="x", values=("a", 3.0))])
     assert mixed == (Choices(name="x", values=(1, 2, 3.0, "a")),)

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from tests.client.submission.test_examination import GCLOUD, IMAGE, REQUEST, examined
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.edits import differences
 from trainmaster.client.submission.source import NO_FILE
-from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.orchestrator.core.documents.placing import lines_of_fault
 
 MANY = {"env": {f"V{number}": "1" for number in range(8)}}
 ARCHIVES = [{"script": {"file": "train.py", "archive": f"gs://b/{name}.tar.gz"}} for name in "ab"]
@@ -85,7 +85,7 @@ def test_a_fault_of_an_options_value_names_the_option_once(file: str, tmp_path: 
 
 def test_a_fault_of_a_setting_names_it_in_place_of_the_file() -> None:
     (fault,) = examined(settings=["foo.bar=1"]).faults
-    assert rendered(fault, "request.yaml")[0] == "--set foo.bar=1: $.foo: unknown key 'foo'"
+    assert lines_of_fault(fault, "request.yaml")[0] == "--set foo.bar=1: $.foo: unknown key 'foo'"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_read_is_not_edited() -> None:
     ],
 )
 def test_an_edit_that_options_cannot_make_is_refused(edits: dict[str, Any], said: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ClientRefused) as refused:
         examined(GCLOUD if "name" in edits else REQUEST, **edits)
     assert said in str(refused.value)
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from trainmaster.client.context import context_in_cloud
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.send import check_names
 from trainmaster.client.submission.settings import parse_settings
-from trainmaster.client.submission.source import Source, pasted_source
+from trainmaster.client.submission.source import RequestSource, pasted_source
 from trainmaster.client.submission.terms import terms_with_policy
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.resources import ROOT
@@ -28,7 +28,7 @@ GCLOUD = "workerPoolSpecs:\n- machineSpec: {machineType: n1-standard-4}\n  conta
 
 def examined(text: str = REQUEST, file: str = "request.yaml", **edits: Any) -> Examination:
     edits["settings"] = parse_settings(edits.get("settings", ()))
-    source = Source(file=file, content=text.encode(), folder=Path(file).parent)
+    source = RequestSource(file=file, content=text.encode(), folder=Path(file).parent)
     return examination_of(source, TERMS, Edits(**edits))
 
 
@@ -64,7 +64,7 @@ def test_a_pasted_text_is_examined_without_its_script_which_is_elsewhere() -> No
     assert (found.faults, found.packed, found.object_name) == ((), None, "requests/request.yaml")
     assert found.request is not None
     assert "run: trainmaster submit FILE" in found.refusal
-    with pytest.raises(Refused, match="at most 200 characters"):
+    with pytest.raises(ClientRefused, match="at most 200 characters"):
         pasted_source(REQUEST, "r" * 300)
 
 
@@ -90,7 +90,7 @@ def test_the_examples_have_no_faults(example: Path) -> None:
     ],
 )
 def test_content_that_is_not_a_request_is_one_clear_fault(content: bytes, said: str) -> None:
-    found = examination_of(Source(file="file.yaml", content=content), TERMS)
+    found = examination_of(RequestSource(file="file.yaml", content=content), TERMS)
     assert found.kind == "request"
     (fault,) = found.faults
     assert said in fault.problem
@@ -106,13 +106,13 @@ def test_a_request_in_another_form_is_sent_as_it_is() -> None:
 
 
 def test_a_message_gets_no_name_from_its_file() -> None:
-    source = Source(file="job.yaml", content=GCLOUD.encode())
+    source = RequestSource(file="job.yaml", content=GCLOUD.encode())
     assert examination_of(source, TERMS).faults == ()
     assert examination_of(source, TERMS, is_message=True).faults
 
 
 def test_two_files_of_one_name_are_refused() -> None:
-    with pytest.raises(Refused, match=r"a/request.yaml, b/request.yaml have the same name"):
+    with pytest.raises(ClientRefused, match=r"a/request.yaml, b/request.yaml have the same name"):
         check_names(
             [examined(file="a/request.yaml"), examined(file="b/request.yaml"), examined(file="c.yaml")]
         )
@@ -135,7 +135,7 @@ def test_the_bounds_name_the_most_that_it_may_cost_and_the_policys_time_limit() 
 
 def test_what_runs_on_this_machine_would_cost_that_in_the_cloud() -> None:
     local = replace(TERMS, context=replace(TERMS.context, state=Path("state")))
-    source = Source(file="r.yaml", content=REQUEST.encode())
+    source = RequestSource(file="r.yaml", content=REQUEST.encode())
     assert " USD in the cloud." in examination_of(source, local).bounds
     unknown = replace(TERMS, prices=Prices(as_of="2026-01-01", currency="USD", rows=()))
     only_time = "It may run for 24 h. Set another limit with --set scheduling.timeout_s=SECONDS"

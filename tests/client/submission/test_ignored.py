@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trainmaster.client.errors import Refused
-from trainmaster.client.submission.gitignore.ignored import Allowance, Ignored, ignored_above
+from trainmaster.client.errors import ClientRefused
+from trainmaster.client.submission.gitignore.ignored import Allowance, IgnoredPaths, ignored_above
 from trainmaster.client.submission.gitignore.lines import Gitignore, GitignoreError
 
 NAMES = ("a", "b", "ab", "a b", "a]", "-", "a*b", "a\\b", "!a", "#a", "A", "0", "é", "a ")
@@ -40,7 +40,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def kept(root: Path, folder: Path, ignored: Ignored) -> Iterator[str]:
+def kept(root: Path, folder: Path, ignored: IgnoredPaths) -> Iterator[str]:
     for entry in os.scandir(folder):
         path = Path(entry.path)
         if path.name == ".git" or ignored.holds(path, is_folder=entry.is_dir()):
@@ -58,7 +58,7 @@ def test_any_lines_ignore_what_git_ignores(repository: Path, lines: str) -> None
     (repository / ".git" / "info" / "exclude").write_text(lines, newline="")
     command = ["git", "-C", str(repository), "ls-files", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, capture_output=True, check=True).stdout.decode().split("\0")
-    ours = Ignored(files=((repository, Gitignore(lines.encode())),))
+    ours = IgnoredPaths(files=((repository, Gitignore(lines.encode())),))
     assert set(kept(repository, repository, ours)) == set(filter(None, listed))
 
 
@@ -99,12 +99,12 @@ def test_a_gitignore_beyond_what_is_matched_is_refused(content: bytes, why: str,
     with pytest.raises(GitignoreError, match=why):
         Gitignore(content)
     (tmp_path / ".gitignore").write_bytes(content)
-    with pytest.raises(Refused, match=f"gitignore' {why}"):
+    with pytest.raises(ClientRefused, match=f"gitignore' {why}"):
         ignored_above(tmp_path)
 
 
 def test_files_without_end_stop_at_the_time_allowed(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.csv\n")
-    ignored = Ignored(allowance=Allowance(left_s=0)).within(tmp_path)
-    with pytest.raises(Refused, match=r"The patterns of .*gitignore' take more than 10 s to match"):
+    ignored = IgnoredPaths(allowance=Allowance(left_s=0)).within(tmp_path)
+    with pytest.raises(ClientRefused, match=r"The patterns of .*gitignore' take more than 10 s to match"):
         ignored.holds(tmp_path / "a.csv", is_folder=False)

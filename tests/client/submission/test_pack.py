@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.files.downloaded import LIST, add_downloaded
 from trainmaster.client.submission import pack
 from trainmaster.client.submission.pack import Why, pack_script
@@ -144,7 +144,7 @@ def test_a_stacks_state_is_recognized_by_its_files_and_never_packed(tmp_path: Pa
     script = write(tmp_path / "house", **{f"mine/{name}": text for name, text in state.items()})
     packed = pack_script(script)
     assert (packed.files, packed.left_out) == (("train.py",), {Why.STATE: ("mine/",)})
-    with pytest.raises(Refused, match=r"is a local stack's state folder.*Move the script"):
+    with pytest.raises(ClientRefused, match=r"is a local stack's state folder.*Move the script"):
         pack_script(write(tmp_path / "mixed", **state))
 
 
@@ -163,13 +163,13 @@ def test_a_link_to_a_file_that_is_not_packed_is_refused_unless_it_is_included(tm
     script = write(tmp_path / "own")
     (tmp_path / "passwd").write_text("x")
     (script.parent / "users.txt").symlink_to("../passwd")
-    with pytest.raises(Refused, match=rf"users\.txt -> {tmp_path / 'passwd'}.*--include users\.txt"):
+    with pytest.raises(ClientRefused, match=rf"users\.txt -> {tmp_path / 'passwd'}.*--include users\.txt"):
         pack_script(script)
     assert pack_script(script, include=["users.txt"]).files == ("train.py", "users.txt")
     (script.parent / "users.txt").unlink()
     (script.parent / ".env").write_text("x")
     (script.parent / "settings.txt").symlink_to(".env")
-    with pytest.raises(Refused, match=r"settings\.txt -> .*\.env"):
+    with pytest.raises(ClientRefused, match=r"settings\.txt -> .*\.env"):
         pack_script(script)
     (script.parent / "settings.txt").unlink()
     (tmp_path / "linked").symlink_to(script.parent)
@@ -239,13 +239,13 @@ def test_a_program_with_a_token_is_refused_and_an_included_file_is_packed(tmp_pa
     token = f"ghp_{'a' * 36}"
     script = write(tmp_path, **{"lib/hub.py": f"TOKEN = {token!r}\n", "id_rsa": SECRETS["id_rsa"][0]})
     with pytest.raises(
-        Refused, match=r"lib/hub\.py seems to hold a GitHub token.*--include lib/hub\.py"
+        ClientRefused, match=r"lib/hub\.py seems to hold a GitHub token.*--include lib/hub\.py"
     ) as refused:
         pack_script(script)
     assert token not in str(refused.value)
     packed = pack_script(script, include=["./lib/hub.py", "id_rsa"])
     assert packed.files == ("id_rsa", "lib/hub.py", "train.py")
-    with pytest.raises(Refused, match=r"--include 'lib/no\.py': no such file would be packed"):
+    with pytest.raises(ClientRefused, match=r"--include 'lib/no\.py': no such file would be packed"):
         pack_script(script, include=["lib/no.py"])
 
 
@@ -254,7 +254,7 @@ def test_a_folder_with_data_is_refused_with_its_largest_entries(
 ) -> None:
     script = write(tmp_path, **{"data/a.bin": "x" * 3000, "data/b.bin": "x" * 2000, "weights": "x" * 2048})
     monkeypatch.setattr(pack, "BYTES_MAX", 4096)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ClientRefused) as refused:
         pack_script(script)
     assert "too large to upload: 6.9 KiB in 4 files; at most 4 KiB" in str(refused.value)
     assert "The largest entries: data/ (4.9 KiB), weights (2 KiB), train.py (9 bytes)." in str(refused.value)
@@ -266,7 +266,7 @@ def test_a_sparse_file_of_gigabytes_is_refused_without_reading_it(tmp_path: Path
     script = write(tmp_path)
     with (tmp_path / "data.bin").open("wb") as file:
         file.truncate(20 * 1024**3)
-    with pytest.raises(Refused, match=r"20 GiB in 2 files; at most 32 MiB in 2,000 files"):
+    with pytest.raises(ClientRefused, match=r"20 GiB in 2 files; at most 32 MiB in 2,000 files"):
         pack_script(script)
 
 
@@ -283,7 +283,7 @@ def test_too_many_files_are_refused_with_their_number_in_each_folder(
     small = {"data/a": "", "data/b/c": "", "data/b/d": "", "lib/e": ""}
     script = write(tmp_path, **small, weights="x" * 2000)
     monkeypatch.setattr(pack, limit, 4)
-    with pytest.raises(Refused, match=f"too many files to upload: {said}") as refused:
+    with pytest.raises(ClientRefused, match=f"too many files to upload: {said}") as refused:
         pack_script(script)
     assert f"Most of them are in: {entries}" in f"{refused.value}, "
     assert "too large" not in str(refused.value)
@@ -309,7 +309,7 @@ def test_a_folder_in_place_of_a_script_gets_the_script_in_it(
         ),
         (Path("none"), None, "'none' is a folder. Name the script to run: --script train.py"),
     ):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ClientRefused) as refused:
             pack_script(script, root)
         assert str(refused.value) == said
 
@@ -318,7 +318,7 @@ def test_a_script_outside_the_folder_of_the_file_that_names_it_is_refused(tmp_pa
     (tmp_path / "folder").mkdir()
     (tmp_path / "train.py").touch()
     for script in (tmp_path / "train.py", tmp_path / "folder" / "../train.py"):
-        with pytest.raises(Refused, match=r"train.py' is not in the folder of the file that names it"):
+        with pytest.raises(ClientRefused, match=r"train.py' is not in the folder of the file that names it"):
             pack_script(script, tmp_path / "folder")
 
 
@@ -330,7 +330,7 @@ def test_a_script_that_is_missing_or_ignored_or_no_python_is_refused(tmp_path: P
         (tmp_path / "run.sh", "its name must end in .py"),
         (script, ".gitignore names it"),
     ):
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(ClientRefused, match=said):
             pack_script(path)
 
 

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from tests.client.submission.test_examination import IMAGE, SCRIPTED, TERMS, examined
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.rules.changing import data_note
 from trainmaster.client.submission.examination import Examination, examination_of
-from trainmaster.client.submission.kinds import Kind
-from trainmaster.client.submission.source import NO_FILE, Source
-from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.client.submission.kinds import FileKind
+from trainmaster.client.submission.source import NO_FILE, RequestSource
+from trainmaster.orchestrator.core.documents.placing import lines_of_fault
 
 RULE = """# every night
 when:
@@ -115,7 +115,7 @@ def test_a_script_that_is_no_python_is_refused_with_its_line_and_a_mark(
     found = examined("", file, script=script) if file == NO_FILE else examined(SCRIPTED, file)
     assert found.request is None
     (fault,) = found.faults
-    first, *lines = rendered(fault, file, "error")
+    first, *lines = lines_of_fault(fault, file, "error")
     assert first.startswith("train.py:2:6: error: $.script.file: Python 3.")
     assert first.endswith(" cannot compile line 2: '(' was never closed")
     assert lines == ["  2 | print('a'", "    |      ^"]
@@ -144,7 +144,7 @@ def test_the_problem_of_a_script_is_printed_in_printable_lines(
 ) -> None:
     script.write_bytes(source)
     (fault,) = examined("", NO_FILE, script=script).faults
-    lines = rendered(fault, NO_FILE)
+    lines = lines_of_fault(fault, NO_FILE)
     assert said in lines[0]
     assert all(line.isprintable() for line in lines)
 
@@ -171,7 +171,7 @@ def test_a_misspelt_script_gets_the_name_of_the_file_beside_it(
         assert (fault.source, fault.place and fault.place.line) == ("", 2)
         assert fault.problem.startswith(f"There is no file {str(tmp_path / name)!r}. ")
         assert of_file in fault.problem
-    with pytest.raises(Refused, match=r"There is no file|is a folder") as refused:
+    with pytest.raises(ClientRefused, match=r"There is no file|is a folder") as refused:
         examined("", NO_FILE, script=tmp_path / name)
     assert of_option.replace("/", f"{tmp_path.name}/") in str(refused.value)
 
@@ -183,8 +183,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def examined_rule(file: Path, text: str) -> Examination:
-    source = Source(file=str(file), content=text.encode(), folder=file.parent)
-    return examination_of(source, TERMS, expected=Kind.RULE)
+    source = RequestSource(file=str(file), content=text.encode(), folder=file.parent)
+    return examination_of(source, TERMS, expected=FileKind.RULE)
 
 
 @pytest.mark.parametrize("name", ["rule.yaml", "rule.json"])

@@ -12,8 +12,8 @@ from tests.client.submission.test_examination import TERMS
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.submission.examination import Examination
-from trainmaster.client.submission.send import Sent, is_refused, problems_of, recorded, upload
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.send import Sent, is_refused, problems_of, upload, wait_until_recorded
+from trainmaster.client.submission.source import RequestSource
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, message_status_object
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
 
@@ -29,7 +29,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 def request(text: str, name: str = "requests/request.yaml") -> Examination:
     return Examination(
-        source=Source(file="request.yaml"), terms=TERMS, object_name=name, content=text.encode()
+        source=RequestSource(file="request.yaml"), terms=TERMS, object_name=name, content=text.encode()
     )
 
 
@@ -43,7 +43,9 @@ def test_concurrent_submissions_of_one_name_are_all_read(served: Served) -> None
     read: list[bytes] = []
     with service(served, read), ThreadPoolExecutor(SUBMITTERS) as pool:
         sent = list(pool.map(submit, texts))
-        assert recorded(served.clients, max(sent, key=lambda each: each.generation or 0), timeout_s=120)
+        assert wait_until_recorded(
+            served.clients, max(sent, key=lambda each: each.generation or 0), timeout_s=120
+        )
     assert sorted(read) == [text.encode() for text in texts]
     assert len({each.run_id for each in sent}) == SUBMITTERS
 
@@ -93,10 +95,10 @@ def test_a_used_key_is_refused_before_anything_is_packed_into_the_bucket(served:
 def test_the_status_of_a_later_upload_does_not_stand_for_an_earlier_one(served: Served) -> None:
     sent = upload(served.clients, request("model_name: m"))
     status(served, (sent.generation or 0) + 1, state="succeeded")
-    assert recorded(served.clients, sent, timeout_s=0) is None
+    assert wait_until_recorded(served.clients, sent, timeout_s=0) is None
     rejected = run_record("failed", run_id=sent.run_id, state="rejected", problems=["$.cluster: missing"])
     served.write("ledger", f"runs/{sent.run_id}.json", rejected)
-    found = recorded(served.clients, sent, timeout_s=0)
+    found = wait_until_recorded(served.clients, sent, timeout_s=0)
     assert found == rejected
     assert is_refused(rejected)
     assert problems_of(rejected) == rejected["problems"]

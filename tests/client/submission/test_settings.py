@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.settings import parse_settings, with_settings
 
 REQUEST: dict[str, Any] = {"model_name": "m", "args": ["--a", "--b"], "cluster": {"chief": {"machine": "n1"}}}
@@ -79,21 +79,21 @@ def test_the_document_itself_stays_as_it_is() -> None:
     ],
 )
 def test_an_invalid_setting_is_refused(text: str, said: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ClientRefused) as refused:
         changed(text)
     assert said in str(refused.value)
     assert repr(text) in str(refused.value)
 
 
 def test_every_faulty_setting_is_reported() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ClientRefused) as refused:
         changed("a", "b")
     assert len(str(refused.value).splitlines()) == 3
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ClientRefused) as refused:
         changed("args[9]=1", "model_name.x=1")
     assert len(str(refused.value).splitlines()) == 3
 
 
 def test_settings_have_a_limit() -> None:
-    with pytest.raises(Refused, match="Found 101 settings; at most 100"):
+    with pytest.raises(ClientRefused, match="Found 101 settings; at most 100"):
         parse_settings(["a=1"] * 101)

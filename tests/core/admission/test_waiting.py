@@ -14,10 +14,10 @@ from trainmaster.orchestrator.core.admission.waiting import (
     back_off,
     may_wait,
     reason_to_give_up,
-    refused,
     short_pause,
     stocked_out,
-    unanswered,
+    with_refused_candidate,
+    with_unanswered_submission,
 )
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import gave_up
@@ -69,8 +69,8 @@ def test_a_rate_limit_is_distinguished_from_lack_of_quota(code: int, reason: str
 
 
 def test_seven_days_count_from_the_first_refusal() -> None:
-    since = refused(record(), FIRST, "no room", NOW)
-    again = refused(since, LAST, "no room", NOW + timedelta(days=6))
+    since = with_refused_candidate(record(), FIRST, "no room", NOW)
+    again = with_refused_candidate(since, LAST, "no room", NOW + timedelta(days=6))
     assert reason_to_give_up(again, NOW + timedelta(days=7)) is None
     assert "7 days since 2026-03-01 12:00 UTC" in str(
         reason_to_give_up(again, NOW + timedelta(days=7, seconds=1))
@@ -91,7 +91,7 @@ def test_after_too_many_jobs_without_capacity_the_run_gives_up() -> None:
 def test_the_last_tries_are_kept_and_their_reasons_cut() -> None:
     tried = record()
     for number in range(TRIES_KEPT + 1):
-        tried = refused(tried, FIRST, f"{number} {'x' * 500}", NOW)
+        tried = with_refused_candidate(tried, FIRST, f"{number} {'x' * 500}", NOW)
     assert len(tried.submission.tries) == TRIES_KEPT
     assert tried.submission.tries[0].outcome.startswith("1 ")
     assert {len(each.outcome) for each in tried.submission.tries} == {REASON_MAX_CHARS}
@@ -99,9 +99,11 @@ def test_the_last_tries_are_kept_and_their_reasons_cut() -> None:
 
 
 def test_a_refusal_resets_the_count_of_unanswered_submissions() -> None:
-    silent = unanswered(unanswered(record(), FIRST, "lost", NOW), FIRST, "lost", NOW)
+    silent = with_unanswered_submission(
+        with_unanswered_submission(record(), FIRST, "lost", NOW), FIRST, "lost", NOW
+    )
     assert (silent.submission.unanswered, silent.admission.refused_since) == (2, None)
-    assert refused(silent, FIRST, "no room", NOW).submission.unanswered == 0
+    assert with_refused_candidate(silent, FIRST, "no room", NOW).submission.unanswered == 0
 
 
 def test_a_stockout_makes_the_next_candidate_due_at_once_and_after_the_last_the_first_with_a_pause() -> None:

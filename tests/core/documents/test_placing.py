@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path
-from trainmaster.orchestrator.core.documents.places import TEXT_MAX_CHARS, Place
-from trainmaster.orchestrator.core.documents.placing import placed, rendered
+from trainmaster.orchestrator.core.documents.places import TEXT_MAX_CHARS, TextPlace
+from trainmaster.orchestrator.core.documents.placing import faults_with_places, lines_of_fault
 
 YAML = """\
 # a comment
@@ -39,7 +39,7 @@ JSON = """\
 
 def marked(read: Document, path: str, *, is_key: bool = False) -> tuple[int, str]:
     """The line of the fault at the path, and the text that is marked on it."""
-    (fault,) = placed([Fault(path=path, problem="wrong", is_key=is_key)], read)
+    (fault,) = faults_with_places([Fault(path=path, problem="wrong", is_key=is_key)], read)
     place = present(fault.place)
     start = place.column - place.text_column
     return place.line, present(place.text)[start : start + place.length]
@@ -127,7 +127,7 @@ def test_the_mark_in_json_is_at_the_paths_value(document: dict[str, object], ind
 )
 def test_a_fault_of_the_text_has_its_place(content: bytes, as_json: bool, place: tuple[int, int]) -> None:
     read = parse_document(content, as_json=as_json)
-    found = [fault.place for fault in placed(read.faults, read)]
+    found = [fault.place for fault in faults_with_places(read.faults, read)]
     assert place in [(each.line, each.column) for each in found if each is not None]
 
 
@@ -142,7 +142,7 @@ def test_line_ends_are_counted_as_the_parser_counts_them() -> None:
 def test_a_long_line_is_cut_around_the_place_and_a_control_character_keeps_its_column() -> None:
     read = parse_document(json.dumps({f"key{n}": n for n in range(10_000)}).encode(), as_json=True)
     assert marked(read, "$.key9000") == (1, "9000")
-    (fault,) = placed([Fault(path="$.key9000", problem="wrong")], read)
+    (fault,) = faults_with_places([Fault(path="$.key9000", problem="wrong")], read)
     assert fault.place is not None
     assert len(fault.place.text or "") == TEXT_MAX_CHARS
     assert fault.place.text_column > 1
@@ -152,14 +152,16 @@ def test_a_long_line_is_cut_around_the_place_and_a_control_character_keeps_its_c
 
 def test_faults_of_the_whole_document_and_of_values_without_a_text_have_no_place() -> None:
     read = parse_document(b"a: 1", as_json=False)
-    assert [fault.place for fault in placed([Fault(path="$", problem="wrong")], read)] == [None]
+    assert [fault.place for fault in faults_with_places([Fault(path="$", problem="wrong")], read)] == [None]
     values = Document(value={"a": 1})
-    assert [fault.place for fault in placed([Fault(path="$.a", problem="wrong")], values)] == [None]
+    assert [fault.place for fault in faults_with_places([Fault(path="$.a", problem="wrong")], values)] == [
+        None
+    ]
 
 
 def test_a_report_has_the_place_as_fields() -> None:
     read = parse_document(YAML.encode(), as_json=False)
-    (fault,) = placed([Fault(path="$.cluster.chief.machine", problem="wrong")], read)
+    (fault,) = faults_with_places([Fault(path="$.cluster.chief.machine", problem="wrong")], read)
     assert fault.document == {
         "path": "$.cluster.chief.machine",
         "problem": "wrong",
@@ -180,8 +182,8 @@ def test_a_fault_is_rendered_with_its_line_and_a_mark_below() -> None:
         among=("n2", "n3"),
         repair="did you mean 'n2'?",
     )
-    (fault,) = placed([fault], read)
-    assert rendered(fault, "r.yaml") == (
+    (fault,) = faults_with_places([fault], read)
+    assert lines_of_fault(fault, "r.yaml") == (
         "r.yaml:8:14: $.cluster.chief.machine: not an allowed value",
         "  8 |     machine: n1",
         "    |              ^^",
@@ -194,12 +196,12 @@ def test_a_fault_is_rendered_with_its_line_and_a_mark_below() -> None:
 @pytest.mark.parametrize(
     ("place", "lines"),
     [
-        (Place(line=1, column=4, text="日本 x"), ("日本 x", "     ^")),
-        (Place(line=1, column=1, length=2, text="日本"), ("日本", "^^^^")),
-        (Place(line=1, column=50, text="abc", text_column=48), ("…abc", "   ^")),
+        (TextPlace(line=1, column=4, text="日本 x"), ("日本 x", "     ^")),
+        (TextPlace(line=1, column=1, length=2, text="日本"), ("日本", "^^^^")),
+        (TextPlace(line=1, column=50, text="abc", text_column=48), ("…abc", "   ^")),
     ],
 )
-def test_the_mark_is_below_the_place_on_a_terminal(place: Place, lines: tuple[str, str]) -> None:
+def test_the_mark_is_below_the_place_on_a_terminal(place: TextPlace, lines: tuple[str, str]) -> None:
     assert place.excerpt == lines
 
 
@@ -212,9 +214,11 @@ def test_a_secret_is_not_quoted_on_any_of_its_lines() -> None:
         Fault(path="$.env.A.N", problem="wrong"),
         Fault(path="$.env", problem="wrong"),
     ]
-    texts = [fault.place.text for fault in placed(faults, read) if fault.place]
+    texts = [fault.place.text for fault in faults_with_places(faults, read) if fault.place]
     assert texts == [None, None, None, "env:"]
-    assert "  5 | (this line is not shown: it may hold a secret)" in rendered(placed(faults, read)[2], "f")
+    assert "  5 | (this line is not shown: it may hold a secret)" in lines_of_fault(
+        faults_with_places(faults, read)[2], "f"
+    )
 
 
 def test_a_path_through_a_key_as_long_as_the_text_is_marked_at_the_key_above() -> None:

@@ -66,7 +66,7 @@ from trainmaster.orchestrator.core.retraining.signals import (
     parse_image_push,
     parse_notice,
 )
-from trainmaster.orchestrator.core.retraining.state import folded, state_for
+from trainmaster.orchestrator.core.retraining.state import state_for, with_arrivals
 from trainmaster.orchestrator.core.runs.end import Model
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -194,7 +194,7 @@ def feed_rule(file: RuleFile) -> Verdict:
     book = Book().with_rule(read)
     again = parse_book(json.loads(json.dumps(encoded(book))))
     promised(holds=again == book, promise="a rule that can be kept", found=read)
-    decide_on_tick(read, folded(state_for(read, None, NOON), read, ()), Facts(now=NOON))
+    decide_on_tick(read, with_arrivals(state_for(read, None, NOON), read, ()), Facts(now=NOON))
     return Verdict.TAKEN
 
 

@@ -15,7 +15,7 @@ from tests.core.fuzz.text_recipes import TextRecipe
 from tests.core.parsed import parse_request
 from tests.core.shipped import policy_document, schema
 from trainmaster.client.deployment import parse_deployment
-from trainmaster.client.errors import Refused as ClientRefused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.orchestrator.core.admission.prices import prices_from
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
 from trainmaster.orchestrator.core.documents.codec import decoded

@@ -24,7 +24,7 @@ from tests.core.shipped import schema
 from tests.core.vertex_files import spec_of
 from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
-from trainmaster.orchestrator.core.requests.draft import MAX_FALLBACKS, merged
+from trainmaster.orchestrator.core.requests.draft import MAX_FALLBACKS, with_patch
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Scheduling
 
@@ -255,7 +255,7 @@ RFC_7396 = [
 @pytest.mark.parametrize(("target", "patch", "result"), RFC_7396)
 def test_a_patch_is_applied_as_the_standard_says(target: object, patch: object, result: object) -> None:
     before = json.dumps(target)
-    assert merged(target, patch) == result
+    assert with_patch(target, patch) == result
     assert json.dumps(target) == before
 
 
@@ -268,5 +268,5 @@ JSON = st.recursive(
 
 @given(JSON, JSON)
 def test_laying_a_patch_over_twice_is_as_good_as_once(target: object, patch: object) -> None:
-    once = merged(target, patch)
-    assert merged(once, patch) == once
+    once = with_patch(target, patch)
+    assert with_patch(once, patch) == once

@@ -11,9 +11,9 @@ from tests.core.shipped import NAMES
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS, run_id_of_key
 from trainmaster.orchestrator.core.requests.checks.programs import ARGS_MOST_CHARS
 from trainmaster.orchestrator.core.requests.placeholders import (
-    filled,
     literal,
     request_with_deployment,
+    text_with_values,
     without_deployment,
 )
 
@@ -58,7 +58,7 @@ def test_a_file_of_googles_tools_may_not_write_inside_another_runs_directory() -
 
 @given(text=st.text(st.sampled_from("${}ab"), max_size=12))
 def test_a_literal_text_comes_out_as_it_was(text: str) -> None:
-    assert filled(str(literal(text)), run_id="run-1", a="never") == text
+    assert text_with_values(str(literal(text)), run_id="run-1", a="never") == text
 
 
 def test_a_file_of_googles_tools_has_no_placeholders() -> None:

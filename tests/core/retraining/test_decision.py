@@ -36,7 +36,7 @@ from trainmaster.orchestrator.core.retraining.decision import (
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal
-from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched, state_for
+from trainmaster.orchestrator.core.retraining.state import RuleState, state_for, with_arrivals, with_launch
 
 
 def pushed(digest: str, message: str = "1", tag: str = "latest") -> Signal:
@@ -54,7 +54,7 @@ class TestNewData:
 
     def test_it_waits_for_quiet(self) -> None:
         one = rule(DATA)
-        state = folded(fresh(one), one, [batch("x", pictures(3))])
+        state = with_arrivals(fresh(one), one, [batch("x", pictures(3))])
         assert tick(one, state, NOON + 59 * SECOND) == NothingDue()
         fire = fired(tick(one, state, NOON + 60 * SECOND))
         assert fire.firing.condition is ConditionKind.NEW_DATA
@@ -63,27 +63,29 @@ class TestNewData:
 
     def test_it_waits_for_enough(self) -> None:
         one = rule({"new_data": {"objects": "gs://data-1/", "min_objects": 2, "min_bytes": 50, "quiet_s": 0}})
-        state = folded(fresh(one), one, [batch("x", pictures(4))])
+        state = with_arrivals(fresh(one), one, [batch("x", pictures(4))])
         assert tick(one, state, NOON + DAY) == NothingDue()
-        state = folded(state, one, [batch("y", [arrived("b", size_bytes=10)])])
+        state = with_arrivals(state, one, [batch("y", [arrived("b", size_bytes=10)])])
         assert isinstance(tick(one, state, NOON + DAY), Fire)
 
     def test_it_waits_no_longer_than_the_maximum(self) -> None:
         one = rule(DATA)
         stream = [arrived(f"cassava/{n}.jpg", at=NOON + n * 30 * SECOND) for n in range(20)]
-        state = folded(fresh(one), one, [batch("x", stream)])
+        state = with_arrivals(fresh(one), one, [batch("x", stream)])
         assert tick(one, state, NOON + 599 * SECOND) == NothingDue()
         assert isinstance(tick(one, state, NOON + 600 * SECOND), Fire)
 
     def test_the_maximum_wait_does_not_make_too_few_enough(self) -> None:
         one = rule(DATA)
-        state = folded(fresh(one), one, [batch("x", pictures(2))])
+        state = with_arrivals(fresh(one), one, [batch("x", pictures(2))])
         assert tick(one, state, NOON + 10 * DAY) == NothingDue()
 
     def test_the_firing_names_the_newest_object(self) -> None:
         one = rule(DATA)
         late = [*pictures(3), arrived("cassava/z/newest.jpg", at=NOON + SECOND)]
-        values = fired(tick(one, folded(fresh(one), one, [batch("x", late)]), NOON + HOUR)).firing.values
+        values = fired(
+            tick(one, with_arrivals(fresh(one), one, [batch("x", late)]), NOON + HOUR)
+        ).firing.values
         assert values["data.newest_uri"] == "gs://data-1/cassava/z/newest.jpg"
         assert values["data.newest_dir_uri"] == "gs://data-1/cassava/z/"
         assert values["data.watermark"] == "2026-03-04T12:00:01.000000Z"
@@ -91,7 +93,7 @@ class TestNewData:
 
     def test_data_that_arrives_during_a_run_fires_once_it_has_ended(self) -> None:
         one = rule(DATA)
-        state = replace(folded(fresh(one), one, [batch("x", pictures(3))]), current_run="watch-1")
+        state = replace(with_arrivals(fresh(one), one, [batch("x", pictures(3))]), current_run="watch-1")
         hold = held(tick(one, state, NOON + HOUR, ended=False))
         assert hold.reason == "its run watch-1 is still running"
         assert tick(one, hold.state, NOON + 2 * HOUR, ended=False) == hold  # nothing new to write
@@ -99,7 +101,7 @@ class TestNewData:
 
     def test_any_firing_counts_from_zero_again(self) -> None:
         one = rule(DATA, MANUAL)
-        state = folded(fresh(one), one, [batch("x", pictures(2))])
+        state = with_arrivals(fresh(one), one, [batch("x", pictures(2))])
         fire = fired(call(one, state, NOON))
         assert fire.firing.values["data.count"] == "2"
         assert (fire.state.data, fire.state.arrived) == ((), None)
@@ -112,8 +114,8 @@ class TestSchedule:
         one = rule(HOURLY)
         fire = fired(tick(one, fresh(one), NOON + 5 * DAY + MINUTE))
         assert fire.firing.event_id == "schedule/2026-03-09T12:00:00.000000Z"
-        assert tick(one, launched(fire.state), NOON + 5 * DAY + 2 * MINUTE) == NothingDue()
-        assert isinstance(tick(one, launched(fire.state), NOON + 5 * DAY + HOUR), Fire)
+        assert tick(one, with_launch(fire.state), NOON + 5 * DAY + 2 * MINUTE) == NothingDue()
+        assert isinstance(tick(one, with_launch(fire.state), NOON + 5 * DAY + HOUR), Fire)
 
     def test_times_before_the_rule_was_dropped_do_not_fire_it(self) -> None:
         one = rule(HOURLY)
@@ -127,9 +129,9 @@ class TestSchedule:
 
     def test_two_schedules_due_at_once_fire_once(self) -> None:
         one = rule(HOURLY, {"schedule": {"cron": "*/30 * * * *"}}, DATA)
-        state = folded(fresh(one), one, [batch("x", pictures(3))])
+        state = with_arrivals(fresh(one), one, [batch("x", pictures(3))])
         fire = fired(tick(one, state, NOON + HOUR))
-        assert tick(one, launched(fire.state), NOON + HOUR + MINUTE) == NothingDue()
+        assert tick(one, with_launch(fire.state), NOON + HOUR + MINUTE) == NothingDue()
 
 
 class TestAge:
@@ -148,7 +150,7 @@ class TestAge:
         assert tick(self.ONE, fresh(self.ONE), NOON + 9 * DAY) == NothingDue()
 
     def test_a_champion_that_stays_fires_again_after_the_same_time(self) -> None:
-        state = launched(fired(tick(self.ONE, fresh(self.ONE), NOON + DAY, champion=CHAMPION)).state)
+        state = with_launch(fired(tick(self.ONE, fresh(self.ONE), NOON + DAY, champion=CHAMPION)).state)
         assert tick(self.ONE, state, NOON + 2 * DAY - SECOND, champion=CHAMPION) == NothingDue()
         assert isinstance(tick(self.ONE, state, NOON + 2 * DAY, champion=CHAMPION), Fire)
 
@@ -158,7 +160,7 @@ class TestSignals:
 
     def test_the_same_signal_twice_fires_once(self) -> None:
         one = rule(MANUAL)
-        state = launched(fired(call(one, fresh(one), NOON, order="o1")).state)
+        state = with_launch(fired(call(one, fresh(one), NOON, order="o1")).state)
         assert call(one, state, NOON + HOUR, order="o1") == NothingDue(reason="the rule has already seen it")
         assert isinstance(call(one, state, NOON + HOUR, order="o2"), Fire)
 
@@ -178,7 +180,7 @@ class TestSignals:
 
         fire = fired(push(fresh(one), a, "1", "v1"))
         assert fire.firing.values["image.uri"] == f"{IMAGE}@{a}"
-        state = launched(fire.state)
+        state = with_launch(fire.state)
         assert isinstance(push(state, a, "2", "latest"), NothingDue)
         assert isinstance(push(state, b, "3", "latest"), Fire)
 
@@ -234,12 +236,12 @@ class TestWhileRunning:
         assert fire.state.queued is None
         instance_of(
             NothingDue,
-            decide_on_signal(one, pushed(digests[-1], "2"), launched(fire.state), Facts(now=NOON + HOUR)),
+            decide_on_signal(one, pushed(digests[-1], "2"), with_launch(fire.state), Facts(now=NOON + HOUR)),
         )
 
     def test_queue_one_waits_for_the_cooldown_too(self) -> None:
         one = rule(MANUAL, while_running="queue_one", cooldown_s=3600)
-        state = launched(fired(call(one, fresh(one), NOON)).state)
+        state = with_launch(fired(call(one, fresh(one), NOON)).state)
         state = held(call(one, state, NOON + MINUTE)).state
         assert isinstance(tick(one, state, NOON + 59 * MINUTE), Hold)
         assert isinstance(tick(one, state, NOON + 60 * MINUTE), Fire)
@@ -248,7 +250,7 @@ class TestWhileRunning:
         one = rule(MANUAL, DATA, while_running="queue_one")
         state = replace(fresh(one), current_run="watch-1")
         state = held(call(one, state, NOON, ended=False)).state
-        state = folded(state, one, [batch("x", pictures(2))])
+        state = with_arrivals(state, one, [batch("x", pictures(2))])
         assert fired(tick(one, state, NOON + HOUR)).firing.values["data.count"] == "2"
 
     def test_replace_names_the_run_to_cancel(self) -> None:
@@ -263,7 +265,7 @@ class TestLimits:
 
     def test_a_cooldown_is_kept_and_is_the_reason(self) -> None:
         one = rule(MANUAL, cooldown_s=3600)
-        state = launched(fired(call(one, fresh(one), NOON)).state)
+        state = with_launch(fired(call(one, fresh(one), NOON)).state)
         assert held(call(one, state, NOON + HOUR - SECOND)).reason.startswith(
             "its cooldown lasts until 2026-03-04T13:00"
         )
@@ -271,7 +273,7 @@ class TestLimits:
 
     def test_a_cooldown_longer_than_a_day_is_kept(self) -> None:
         one = rule(MANUAL, cooldown_s=7 * 86400)
-        state = launched(fired(call(one, fresh(one), NOON)).state)
+        state = with_launch(fired(call(one, fresh(one), NOON)).state)
         assert isinstance(call(one, state, NOON + 6 * DAY), Hold)
         assert isinstance(call(one, state, NOON + 7 * DAY), Fire)
 
@@ -280,16 +282,16 @@ class TestLimits:
         one = rule(MANUAL, max_per_day=cap)
         state = fresh(one)
         for hour in range(cap):
-            state = launched(fired(call(one, state, NOON + 2 * hour * HOUR)).state)
+            state = with_launch(fired(call(one, state, NOON + 2 * hour * HOUR)).state)
         assert held(call(one, state, NOON + 20 * HOUR)).reason.startswith(often)
 
     def test_a_daily_cap_rolls(self) -> None:
         one = rule(MANUAL, max_per_day=2)
         state = fresh(one)
         for hour in (0, 20):
-            state = launched(fired(call(one, state, NOON + hour * HOUR)).state)
+            state = with_launch(fired(call(one, state, NOON + hour * HOUR)).state)
         assert "max_per_day" in held(call(one, state, NOON + 23 * HOUR)).reason
-        state = launched(fired(call(one, state, NOON + 24 * HOUR)).state)
+        state = with_launch(fired(call(one, state, NOON + 24 * HOUR)).state)
         assert isinstance(call(one, state, NOON + 43 * HOUR), Hold)
 
     @pytest.mark.parametrize(("limits", "hours"), [({"max_per_day": 2}, 24), ({"cooldown_s": 7200}, 22)])
@@ -301,7 +303,7 @@ class TestLimits:
         one = rule(MANUAL, **limits)
         state = fresh(one)
         for hour in (0, 20):
-            state = launched(fired(call(one, state, NOON + hour * HOUR)).state)
+            state = with_launch(fired(call(one, state, NOON + hour * HOUR)).state)
         end = limits_end(one, NOON + 21 * HOUR, fired_last_at=state.fired_last_at, fired_at=state.fired_at)
         assert end == NOON + hours * HOUR
         assert isinstance(call(one, state, end - SECOND), Hold)
@@ -311,7 +313,7 @@ class TestLimits:
         one = rule(MANUAL, max_per_day=1000, while_running="queue_one")
         state = fresh(one, NOON - DAY)
         for second in range(STORM):
-            state = launched(fired(call(one, state, NOON + second * SECOND)).state)
+            state = with_launch(fired(call(one, state, NOON + second * SECOND)).state)
         storm = held(call(one, state, NOON + MINUTE))
         assert storm.is_storm
         assert "more than 60 firings within an hour" in storm.reason
@@ -324,7 +326,7 @@ class TestLimits:
         one = rule({"schedule": {"cron": "* * * * *"}}, max_per_day=1000)
         state = fresh(one)
         for minute in range(1, 181):
-            state = launched(fired(tick(one, state, NOON + minute * MINUTE)).state)
+            state = with_launch(fired(tick(one, state, NOON + minute * MINUTE)).state)
 
     def test_a_disabled_rule_is_silent(self) -> None:
         one = rule(MANUAL, HOURLY, enabled=False)
@@ -345,7 +347,7 @@ def test_run_ids_differ_by_firing_and_generation_and_are_legal() -> None:
         state = fresh(one)
         for number in range(3):
             fire = fired(call(one, state, NOON, order=f"o{number}"))
-            state = launched(fire.state)
+            state = with_launch(fire.state)
             ids.add(fire.firing.run_id)
     assert len(ids) == 6
     assert all(is_run_id(run_id) for run_id in ids)
@@ -355,7 +357,7 @@ def test_a_condition_that_cannot_fire_does_not_block_the_others() -> None:
     one = rule(DATA, HOURLY, request={"args": ["${data.watermark}"]})
     hold = held(tick(one, fresh(one), NOON + HOUR))
     assert "data.watermark" in hold.reason
-    state = folded(hold.state, one, [batch("x", pictures(3, at=NOON + HOUR))])
+    state = with_arrivals(hold.state, one, [batch("x", pictures(3, at=NOON + HOUR))])
     assert isinstance(tick(one, state, NOON + HOUR + MINUTE), Fire)
 
 

@@ -21,12 +21,12 @@ from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,
     VALUE_MAX_CHARS,
     Placeholder,
-    filled,
+    filled_request,
     find_placeholders,
     names_about,
     place_faults,
-    unfilled,
     unfit,
+    why_unfilled,
 )
 from trainmaster.orchestrator.core.retraining.firing import request_of_firing
 from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -80,7 +80,7 @@ def test_every_condition_has_a_sample_of_each_place_that_it_alone_fills() -> Non
     ],
 )
 def test_a_place_is_filled_as_text(text: str, becomes: str) -> None:
-    assert filled([text], {"rule.id": "r"}) == [becomes]
+    assert filled_request([text], {"rule.id": "r"}) == [becomes]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,10 @@ def test_a_value_is_never_read_as_anything_else(value: str) -> None:
     args = json.loads(content)["args"]
     assert json.loads(content) == {**REQUEST, "args": args}
     # As the program is given them.
-    assert [placeholders.filled(word, run_id="run-1") for word in args] == [f"--why={value}", "watch"]
+    assert [placeholders.text_with_values(word, run_id="run-1") for word in args] == [
+        f"--why={value}",
+        "watch",
+    ]
 
 
 @given(value=st.lists(st.sampled_from(["${project}", "$${region}", "$", "a", "${"])).map("".join))
@@ -150,10 +153,14 @@ RUNS = ["${run_id}", "$${HOME}", "<${rule.id}>"]
 
 def test_the_placeholders_of_a_run_stay_where_its_job_fills_them() -> None:
     ours = {"model_uri": "gs://b/${run_id}/${trial}", "args": RUNS, "env": {"A": "$${HOME}"}}
-    after = filled({**REQUEST, **ours}, {"rule.id": "${run_id}"})
+    after = filled_request({**REQUEST, **ours}, {"rule.id": "${run_id}"})
     args = ["${run_id}", "$${HOME}", "<$${run_id}>"]
     assert after == {**REQUEST, **ours, "args": args, "env": {"A": "${HOME}"}}
-    assert [placeholders.filled(word, run_id="run-1") for word in args] == ["run-1", "${HOME}", "<${run_id}>"]
+    assert [placeholders.text_with_values(word, run_id="run-1") for word in args] == [
+        "run-1",
+        "${HOME}",
+        "<${run_id}>",
+    ]
 
 
 @pytest.mark.parametrize("document", [{**REQUEST, "labels": {"a": "${run_id}"}}, {"jobSpec": {"args": RUNS}}])
@@ -170,7 +177,7 @@ def test_any_value_stays_inside_its_string(value: str) -> None:
         "n": 3,
         "t": True,
     }
-    after = filled(before, {"alert.summary": value, "rule.id": "r"})
+    after = filled_request(before, {"alert.summary": value, "rule.id": "r"})
     assert after == {"a": [f"<{value}>", {"b": value}], "${alert.summary}": 1, "n": 3, "t": True}
     assert json.loads(json.dumps(after)) == after
 
@@ -188,18 +195,18 @@ def test_a_value_is_fit_exactly_when_it_is_plain_text(value: str) -> None:
 )
 def test_an_unfit_value_refuses_the_firing_and_says_why(value: str) -> None:
     placeholders = (Placeholder(name="alert.summary"),)
-    assert "${alert.summary}" in unfilled(placeholders, {"alert.summary": value})
+    assert "${alert.summary}" in why_unfilled(placeholders, {"alert.summary": value})
     with pytest.raises(ValueError, match="alert"):
-        filled("${alert.summary}", {"alert.summary": value})
-    assert not unfilled((), {"alert.summary": value})
+        filled_request("${alert.summary}", {"alert.summary": value})
+    assert not why_unfilled((), {"alert.summary": value})
 
 
 def test_the_longest_value_is_fit() -> None:
-    assert filled("${rule.id}", {"rule.id": "x" * VALUE_MAX_CHARS}) == "x" * VALUE_MAX_CHARS
+    assert filled_request("${rule.id}", {"rule.id": "x" * VALUE_MAX_CHARS}) == "x" * VALUE_MAX_CHARS
 
 
 def test_a_missing_value_without_a_default_has_a_repair() -> None:
-    reason = unfilled((Placeholder(name="champion.model_uri"),), {})
+    reason = why_unfilled((Placeholder(name="champion.model_uri"),), {})
     assert reason.endswith("${champion.model_uri:-none}")
 
 

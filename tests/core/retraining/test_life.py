@@ -12,7 +12,7 @@ from tests.core.deciding import DATA, HOURLY, MANUAL, call, tick
 from tests.core.retraining_cases import DAY, NOON, arrived, batch, fresh, rule
 from trainmaster.orchestrator.core.retraining.decision import Decision, Fire, Hold, NothingDue
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched
+from trainmaster.orchestrator.core.retraining.state import RuleState, with_arrivals, with_launch
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Life:
                     self.runs.append(firing.run_id)
                     self.times.append(firing.at)
                 if not crash:
-                    self.state = launched(state)
+                    self.state = with_launch(state)
                     self.ended = False
             case Hold(state=state):
                 self.state = state
@@ -66,7 +66,7 @@ def test_no_limit_is_broken_and_no_signal_fires_twice(
     for kind, wait_s, crash in story:
         now += timedelta(seconds=wait_s)
         before = len(life.runs)
-        life.state = launched(life.state)  # what a crash has left, a turn launches before it decides
+        life.state = with_launch(life.state)  # what a crash has left, a turn launches before it decides
         match kind:
             case "tick":
                 decision = tick(one, life.state, now, ended=life.ended)
@@ -74,7 +74,9 @@ def test_no_limit_is_broken_and_no_signal_fires_twice(
                 calls += kind == "call"
                 decision = call(one, life.state, now, order=f"o{calls}", ended=life.ended)
             case "data":
-                life.state = folded(life.state, one, [batch(f"{now}", [arrived(f"cassava/{now}", at=now)])])
+                life.state = with_arrivals(
+                    life.state, one, [batch(f"{now}", [arrived(f"cassava/{now}", at=now)])]
+                )
                 continue
             case _:
                 life.ended = True

@@ -37,11 +37,11 @@ from trainmaster.orchestrator.core.retraining.state import (
     Firing,
     HeldBack,
     RuleState,
-    folded,
     given_up,
     has_seen,
-    launched,
     state_for,
+    with_arrivals,
+    with_launch,
     with_seen,
 )
 from trainmaster.orchestrator.core.sizes import MAX_STATE_BYTES
@@ -68,7 +68,7 @@ def counts(state: RuleState) -> Any:
 @settings(max_examples=200)
 @given(items=st.lists(objects, max_size=12, unique_by=lambda each: each.identity), seed=st.integers(0, 1000))
 def test_objects_count_the_same_in_any_order_and_number(items: list[ArrivedObject], seed: int) -> None:
-    plain = folded(fresh(WATCHING), WATCHING, [batch("all", items)])
+    plain = with_arrivals(fresh(WATCHING), WATCHING, [batch("all", items)])
     dice = random.Random(seed)
     delivered = items + [dice.choice(items) for _ in range(dice.randint(0, 8)) if items]
     dice.shuffle(delivered)
@@ -79,13 +79,13 @@ def test_objects_count_the_same_in_any_order_and_number(items: list[ArrivedObjec
         written.append(batch(f"b{len(written)}", delivered[:size]))
         delivered = delivered[size:]
         again = dice.sample(written, dice.randint(0, len(written)))  # their deletion was lost
-        state = folded(state, WATCHING, [written[-1], *again])
+        state = with_arrivals(state, WATCHING, [written[-1], *again])
     assert counts(state) == counts(plain)
 
 
 @given(items=st.lists(objects, max_size=12, unique_by=lambda each: each.identity))
 def test_counts_agree_with_counting_by_hand(items: list[ArrivedObject]) -> None:
-    state = folded(fresh(WATCHING), WATCHING, [batch("one", items)])
+    state = with_arrivals(fresh(WATCHING), WATCHING, [batch("one", items)])
     mine = [each for each in items if each.bucket == "data-1" and each.name != "cassava/"]
     cassava = [each for each in mine if each.name.startswith("cassava/")]
     pictured = [each for each in mine if each.name.endswith(".jpg")]
@@ -105,22 +105,22 @@ def test_counts_agree_with_counting_by_hand(items: list[ArrivedObject]) -> None:
 
 def test_a_state_that_nothing_changed_is_the_same_state() -> None:
     state = fresh(WATCHING)
-    assert folded(state, WATCHING, [batch("x", [arrived("other/a.txt")])]) is state
-    counted = folded(state, WATCHING, [batch("y", pictures(3))])
-    assert folded(counted, WATCHING, [batch("y", pictures(3)), batch("z", pictures(2))]) is counted
+    assert with_arrivals(state, WATCHING, [batch("x", [arrived("other/a.txt")])]) is state
+    counted = with_arrivals(state, WATCHING, [batch("y", pictures(3))])
+    assert with_arrivals(counted, WATCHING, [batch("y", pictures(3)), batch("z", pictures(2))]) is counted
 
 
 def test_a_batch_is_counted_once_however_many_objects_came_since() -> None:
     first = batch("first", pictures(1))
-    state = folded(fresh(WATCHING), WATCHING, [first])
+    state = with_arrivals(fresh(WATCHING), WATCHING, [first])
     others = [arrived(f"cassava/other-{number}.jpg") for number in range(KEPT_IDENTITIES)]
-    state = folded(state, WATCHING, [batch("others", others)])
-    assert folded(state, WATCHING, [first]) is state
+    state = with_arrivals(state, WATCHING, [batch("others", others)])
+    assert with_arrivals(state, WATCHING, [first]) is state
 
 
 def test_a_new_generation_of_an_object_is_new_data() -> None:
     items = [arrived("cassava/a.jpg", generation=1), arrived("cassava/a.jpg", generation=2)]
-    state = folded(fresh(WATCHING), WATCHING, [batch("x", items)])
+    state = with_arrivals(fresh(WATCHING), WATCHING, [batch("x", items)])
     assert present(state.arrived).count == 2
 
 
@@ -172,7 +172,7 @@ def worst() -> RuleState:
     uri = f"gs://data-1/{'ü' * 512}"
     when = [{"new_data": {"objects": f"gs://data-1/{n}{'x' * 1000}*"}} for n in range(10)]
     state = fresh(rule(*when))
-    counted = folded(
+    counted = with_arrivals(
         fresh(WATCHING),
         WATCHING,
         [batch(f"{n}", [arrived(f"cassava/{n}.jpg")]) for n in range(KEPT_IDENTITIES + 9)],
@@ -248,7 +248,7 @@ def test_the_last_hundred_signals_are_known() -> None:
 
 
 def test_a_new_generation_keeps_what_it_still_watches_and_what_fired_today() -> None:
-    counted = folded(fresh(WATCHING), WATCHING, [batch("x", pictures(3))])
+    counted = with_arrivals(fresh(WATCHING), WATCHING, [batch("x", pictures(3))])
     old = replace(counted, fired_at=(NOON,), fired_last_at=NOON, current_run="r-1", number=4)
     later = NOON + DAY
     one = rule({"new_data": {"objects": "gs://data-1/cassava/"}}, generation=2)
@@ -264,12 +264,12 @@ def test_a_new_generation_keeps_what_it_still_watches_and_what_fired_today() -> 
 def test_a_launched_firing_is_the_last_one_and_the_rule_is_free() -> None:
     state = worst()
     firing = present(state.firing)
-    free = launched(state)
+    free = with_launch(state)
     assert (free.firing, free.current_run) == (None, firing.run_id)
     assert free.last == Fired(
         number=firing.number, run_id=firing.run_id, condition=firing.condition, at=firing.at
     )
-    assert launched(free) is free
+    assert with_launch(free) is free
 
 
 def test_a_firing_that_is_given_up_says_why() -> None:

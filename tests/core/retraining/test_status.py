@@ -14,8 +14,8 @@ from trainmaster.orchestrator.core.retraining.state import (
     RuleStanding,
     RuleState,
     RuleStatus,
-    launched,
     status_of,
+    with_launch,
 )
 
 FITS = Draft202012Validator(schema("rule_status.v1"))
@@ -29,7 +29,7 @@ def after_a_firing_and_a_hold() -> RuleState:
         assert isinstance(decision, Fire | Hold)
         return decision
 
-    return call("o2", launched(call("o1", fresh(ONE), ended=True).state), ended=False).state
+    return call("o2", with_launch(call("o1", fresh(ONE), ended=True).state), ended=False).state
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from trainmaster.orchestrator.core.runs.job import (
     RecordedTrial,
     TrialState,
 )
-from trainmaster.orchestrator.core.runs.moves import live_lease, moved, taken_over
+from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over, with_state
 from trainmaster.orchestrator.core.runs.record import (
     AbandonedJob,
     AcceptedRequest,
@@ -90,7 +90,7 @@ def test_a_lease_keeps_others_off_until_it_ends() -> None:
 @pytest.mark.parametrize("end", sorted(ENDS))
 def test_an_ended_run_refuses_to_move(end: RunState) -> None:
     with pytest.raises(ValueError, match=f"cannot move from {end} to running"):
-        moved(record(end), RunState.RUNNING, entered_at=NOW, now=NOW, attempt="b")
+        with_state(record(end), RunState.RUNNING, entered_at=NOW, now=NOW, attempt="b")
 
 
 def test_every_end_of_a_job_is_an_end_of_its_run() -> None:
@@ -125,7 +125,7 @@ def test_a_time_without_a_zone_is_refused() -> None:
 
 
 def test_a_record_is_read_back_as_it_was() -> None:
-    ended = moved(record(), RunState.FAILED, entered_at=NOW + timedelta(seconds=1), now=NOW, attempt="b")
+    ended = with_state(record(), RunState.FAILED, entered_at=NOW + timedelta(seconds=1), now=NOW, attempt="b")
     assert decoded(RunRecord, encoded(ended)) == ended
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.judges.events import event_faults
 from trainstack.events.backoff import Backoff
-from trainstack.events.clients import Clients, clients_of
+from trainstack.events.clients import PubsubClients, clients_of
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.delivery import Delivery
 from trainstack.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
@@ -64,13 +64,13 @@ def host(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def clients(host: str) -> Iterator[Clients]:
+def clients(host: str) -> Iterator[PubsubClients]:
     with clients_of(host) as connected:
         yield connected
 
 
 @pytest.fixture
-def deliver(clients: Clients) -> Deliver:
+def deliver(clients: PubsubClients) -> Deliver:
     """Delivers a function's events to a recorder while the block runs."""
 
     def delivering(function: Function, recorder: Recorder) -> AbstractContextManager[None]:

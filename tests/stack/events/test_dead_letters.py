@@ -7,7 +7,7 @@ from google.cloud import pubsub_v1
 
 from tests.stack.waiting import wait_until
 from trainstack.events.backoff import Backoff
-from trainstack.events.clients import Clients
+from trainstack.events.clients import PubsubClients
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
 from trainstack.functions import BucketTrigger, DeadLetter
@@ -30,19 +30,19 @@ POISON = b"poison"
 DEAD_LETTER = DeadLetter(topic="dead", max_attempts=ATTEMPTS)
 
 
-def keep_dead_letters(clients: Clients) -> None:
+def keep_dead_letters(clients: PubsubClients) -> None:
     ensure_topic(clients.publisher, DEAD.topic_name)
     ensure_subscription(clients.subscriber, kept_subscription(DEAD))
 
 
-def dead_letters(clients: Clients) -> list[pubsub_v1.types.PubsubMessage]:
+def dead_letters(clients: PubsubClients) -> list[pubsub_v1.types.PubsubMessage]:
     pulled = clients.subscriber.pull(subscription=DEAD.subscription_name, max_messages=99, timeout=60)
     return [received.message for received in pulled.received_messages]
 
 
 @pytest.mark.slow
 def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     keep_dead_letters(clients)
 
@@ -69,7 +69,7 @@ def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
 
 @pytest.mark.slow
 def test_a_buckets_event_that_is_given_up_keeps_what_it_needs_to_be_put_back(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     keep_dead_letters(clients)
     recorder.answer = lambda _event: 503
@@ -88,7 +88,7 @@ def test_a_buckets_event_that_is_given_up_keeps_what_it_needs_to_be_put_back(
     assert dict(letter.attributes).items() >= notification.items()
 
 
-def test_a_later_start_gives_an_older_subscription_its_dead_letter_topic(clients: Clients) -> None:
+def test_a_later_start_gives_an_older_subscription_its_dead_letter_topic(clients: PubsubClients) -> None:
     keep_dead_letters(clients)
     ensure_topic(clients.publisher, TOPIC)
     backoff = Backoff(min_s=0.1, max_s=0.4)

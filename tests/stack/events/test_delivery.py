@@ -8,7 +8,7 @@ import pytest
 from google.cloud import storage
 
 from trainstack.events.backoff import Backoff
-from trainstack.events.clients import Clients
+from trainstack.events.clients import PubsubClients
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.delivery import is_final
 from trainstack.events.eventarc import (
@@ -27,7 +27,7 @@ from .conftest import PROJECT, REGION, Deliver, Recorder, function
 TOPIC = f"projects/{PROJECT}/topics/topic-1"
 
 
-def publish(clients: Clients, count: int = 1) -> None:
+def publish(clients: PubsubClients, count: int = 1) -> None:
     ensure_topic(clients.publisher, TOPIC)
     for future in [clients.publisher.publish(TOPIC, b"%d" % number) for number in range(count)]:
         future.result(timeout=60)
@@ -39,7 +39,7 @@ def message_of(event: CloudEvent) -> dict[str, str]:
 
 
 def test_a_published_message_arrives_with_the_names_of_its_topic_and_subscription(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     with deliver(function(), recorder):
         future = clients.publisher.publish(TOPIC, b"hello", kind="test")
@@ -53,7 +53,7 @@ def test_a_published_message_arrives_with_the_names_of_its_topic_and_subscriptio
 
 
 def test_an_event_answered_with_an_error_comes_again_until_it_is_acknowledged(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     answers = iter([500, 503, 429, 204])
     recorder.answer = lambda _event: next(answers)
@@ -65,7 +65,7 @@ def test_an_event_answered_with_an_error_comes_again_until_it_is_acknowledged(
 
 
 def test_without_retry_an_event_comes_once_even_after_an_error(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     recorder.answer = lambda _event: 500
     with deliver(function(retry=False, concurrency=1), recorder):
@@ -88,7 +88,7 @@ def test_success_ends_an_event_and_without_retry_everything_does(
 
 
 def test_no_more_events_are_out_than_the_function_handles_at_once(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     full = threading.Barrier(3)
 
@@ -104,7 +104,7 @@ def test_no_more_events_are_out_than_the_function_handles_at_once(
 
 
 def test_an_event_without_an_answer_when_the_delivery_stops_comes_again(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     released = threading.Event()
 
@@ -124,7 +124,7 @@ def test_an_event_without_an_answer_when_the_delivery_stops_comes_again(
 
 
 def test_an_upload_arrives_as_a_finalized_object(
-    clients: Clients,
+    clients: PubsubClients,
     deliver: Deliver,
     recorder: Recorder,
     host: str,
@@ -153,7 +153,7 @@ def test_an_upload_arrives_as_a_finalized_object(
 
 
 def test_a_message_other_than_a_notification_is_dropped_and_delays_no_other(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     uploads = function(BucketTrigger(bucket="inbox"), concurrency=1)
     transport = transport_of(uploads, project=PROJECT, region=REGION)
@@ -172,7 +172,7 @@ def test_a_message_other_than_a_notification_is_dropped_and_delays_no_other(
 
 
 def test_a_later_start_gives_the_subscription_its_new_pauses_and_keeps_its_backlog(
-    clients: Clients, deliver: Deliver, recorder: Recorder
+    clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     with deliver(function(), recorder):
         pass

@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from trainstack.events.schedule import BadScheduleError, Schedule, Scheduler, ticks_after
+from trainstack.events.schedule import BadScheduleError, CronSchedule, Scheduler, ticks_after
 from trainstack.http import in_thread
 
 
-def schedule(cron: str, time_zone: str = "Etc/UTC") -> Schedule:
-    return Schedule(name="s", cron=cron, time_zone=time_zone, topic_name="projects/p/topics/t", data=b"tick")
+def schedule(cron: str, time_zone: str = "Etc/UTC") -> CronSchedule:
+    return CronSchedule(
+        name="s", cron=cron, time_zone=time_zone, topic_name="projects/p/topics/t", data=b"tick"
+    )
 
 
 def first(cron: str, moment: datetime, time_zone: str = "Etc/UTC", count: int = 2) -> list[str]:

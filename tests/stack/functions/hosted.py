@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from trainstack.functions import (
-    Deployment,
     Function,
+    FunctionDeployment,
     FunctionsHost,
     Instance,
     TopicTrigger,
@@ -62,7 +62,7 @@ def hosted(
     @asynccontextmanager
     async def running() -> AsyncIterator[dict[str, Instance]]:
         guard = ProcessGuard()
-        deployment = Deployment(
+        deployment = FunctionDeployment(
             server=fork_server(source, environment, guard),
             environment=environment,
             state=state,

@@ -24,7 +24,7 @@ from trainstack.jobs.images.installs import lines_of, names_a_path
 from trainstack.jobs.images.recipes import recipe_of
 from trainstack.jobs.listing import filters as job_filters
 from trainstack.jobs.resource.errors import ApiError
-from trainstack.logging.filters import FilterError, FilterTooCostlyError, Work, parse_filter
+from trainstack.logging.filters import FilterTooCostlyError, FilterWork, LogFilterError, parse_filter
 from trainstack.patterns import Pattern
 from trainstack.pubsub.checks import filters as message_filters
 from trainstack.pubsub.errors import InvalidArgument
@@ -40,7 +40,7 @@ _ENTRIES = (
 )
 _REFUSALS = (
     RefusedError,
-    FilterError,
+    LogFilterError,
     FilterTooCostlyError,
     ApiError,
     InvalidArgument,
@@ -87,7 +87,7 @@ def _expression(content: bytes) -> object:
 def _log_filter(content: bytes) -> object:
     """The entry that takes longest counts alone: a page ends after it."""
     found = parse_filter.__wrapped__(_text(content))
-    return [found.passes(entry, Work(entry_bytes=250_000)) for entry in _ENTRIES]
+    return [found.passes(entry, FilterWork(entry_bytes=250_000)) for entry in _ENTRIES]
 
 
 def _job_filter(content: bytes) -> object:

@@ -20,7 +20,7 @@ from trainstack.logging import Logging
 from trainstack.logging.grpc_calls import services as logging_calls
 from trainstack.pubsub import PubSub
 from trainstack.pubsub.rest_calls import services as pubsub_calls
-from trainstack.storage.server import served
+from trainstack.storage.server import emulate
 from trainstack.transcoding import LazyGrpcServer, RestApplication
 from trainstack.vertex.grpc_calls import services as vertex_calls
 
@@ -87,7 +87,7 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
             grants=[Grant(member=f"serviceAccount:{ACCOUNT}", role="roles/every", resource="*")],
             roles={"roles/every": frozenset(each for needs in REQUIRED.values() for each, _ in needs)},
         )
-        storage = await stack.enter_async_context(served(folder / "storage", grants=grants, tokens=tokens))
+        storage = await stack.enter_async_context(emulate(folder / "storage", grants=grants, tokens=tokens))
         pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
         stack.push_async_callback(pubsub.stop)
         logging = Logging(dir=folder / "logging", tokens=tokens, grants=grants)

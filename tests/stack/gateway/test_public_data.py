@@ -17,7 +17,7 @@ from starlette.routing import Route
 from trainstack.gateway import Authority, Backend, Gateway
 from trainstack.http import in_thread, serving
 from trainstack.iam.principals import LOCAL_USER, Tokens
-from trainstack.storage.server import served
+from trainstack.storage.server import emulate
 
 from .conftest import bearer
 
@@ -61,7 +61,7 @@ async def _running(folder: Path) -> AsyncIterator[World]:
             serving(Starlette(routes=[Route("/{path:path}", world.public)]))
         )
         world.url = await stack.enter_async_context(
-            served(folder / "here", tokens=tokens, public_data=beyond)
+            emulate(folder / "here", tokens=tokens, public_data=beyond)
         )
         authority = await asyncio.to_thread(Authority, folder / "gateway")
         gateway = Gateway(authority=authority, tokens=tokens)
@@ -119,7 +119,7 @@ def test_nothing_else_leaves_the_machine(world: World, replica: httpx.Client) ->
 def test_an_unreachable_service_is_a_502(tmp_path: Path) -> None:
     transport = httpx.HTTPTransport(local_address="127.0.0.2")  # as the gateway's connections
     with (
-        in_thread(lambda: served(tmp_path, tokens=Tokens(), public_data="http://127.0.0.1:1")) as url,
+        in_thread(lambda: emulate(tmp_path, tokens=Tokens(), public_data="http://127.0.0.1:1")) as url,
         httpx.Client(transport=transport, timeout=60) as client,
     ):
         answer = client.get(f"{url}/tensorflow/weights.h5")

@@ -18,7 +18,7 @@ from trainstack.iam import Grants, application
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError
 from trainstack.stack.access import ACCOUNT_PREFIX, grants_of
 from trainstack.stack.topology import Topology
-from trainstack.storage.server import served
+from trainstack.storage.server import emulate
 
 DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 PROJECT, REGION = "iam-project", "us-central1"
@@ -170,7 +170,7 @@ def test_buckets_are_asked_about_with_the_official_client(
 ) -> None:
     asked = ["storage.objects.create", "storage.buckets.delete"]
     bearer = token(iam)["Authorization"].removeprefix("Bearer ")
-    with in_thread(lambda: served(tmp_path, grants=grants, tokens=tokens)) as url:
+    with in_thread(lambda: emulate(tmp_path, grants=grants, tokens=tokens)) as url:
         httpx.post(f"{url}/storage/v1/b?project={PROJECT}", json={"name": f"{PROJECT}-ledger"}, timeout=60)
         client = Client(
             project=PROJECT, credentials=Credentials(bearer), client_options={"api_endpoint": url}

@@ -15,8 +15,8 @@ from tests.stack.waiting import wait_until
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.injections import with_injections
 from trainstack.functions import (
-    Deployment,
     Function,
+    FunctionDeployment,
     FunctionsHost,
     Instance,
     TopicTrigger,
@@ -135,7 +135,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
         storage = Storage(dir=tmp_path / "storage", injections=injections)
         server = Server(storage)
         guard = ProcessGuard()
-        deployment = Deployment(
+        deployment = FunctionDeployment(
             server=fork_server(SOURCES, {}, guard), state=tmp_path, project="p1", region="us-central1",
             environment={"STORAGE_EMULATOR_HOST": server.url},
             write_log=lambda _entries: None,

@@ -13,7 +13,7 @@ from google.pubsub_v1 import PublisherClient, PubsubMessage, StreamingPullReques
 from tests.stack.logging.stack import connected, service_entry
 from tests.stack.waiting import wait_until
 from trainstack import logging, pubsub, storage
-from trainstack.events.clients import Clients, clients_of
+from trainstack.events.clients import PubsubClients, clients_of
 from trainstack.injections import Injections, plan_from
 
 from .conftest import account, ask
@@ -34,7 +34,7 @@ def host(tmp_path: Path, injections: Injections) -> Iterator[str]:
 
 
 @pytest.fixture
-def clients(host: str) -> Iterator[Clients]:
+def clients(host: str) -> Iterator[PubsubClients]:
     with clients_of(host) as connected_clients:
         connected_clients.publisher.create_topic(name=TOPIC)
         connected_clients.subscriber.create_subscription(name=SUBSCRIPTION, topic=TOPIC)
@@ -45,13 +45,13 @@ def strike(injections: Injections, at: str, kind: str, **fields: object) -> None
     injections.put(plan_from({"name": "f1", "at": at, "kind": kind, **fields}))
 
 
-def publish(clients: Clients, *data: bytes) -> None:
+def publish(clients: PubsubClients, *data: bytes) -> None:
     """One call, without the retries that the client's own `publish` brings."""
     messages = [PubsubMessage(data=one) for one in data]
     PublisherClient.publish(clients.publisher, topic=TOPIC, messages=messages, retry=None, timeout=10)
 
 
-def pulled(clients: Clients, count: int) -> list[bytes]:
+def pulled(clients: PubsubClients, count: int) -> list[bytes]:
     """The first messages that come, acknowledged when they are all there."""
     found: list[bytes] = []
     ack_ids: list[str] = []
@@ -71,7 +71,11 @@ def pulled(clients: Clients, count: int) -> list[bytes]:
     ],
 )
 def test_a_refused_or_dropped_publish_has_published_nothing(
-    clients: Clients, injections: Injections, kind: str, fields: dict[str, object], error: type[Exception]
+    clients: PubsubClients,
+    injections: Injections,
+    kind: str,
+    fields: dict[str, object],
+    error: type[Exception],
 ) -> None:
     strike(injections, "pubsub.publish", kind, times=1, **fields)
     with pytest.raises(error, match="injection 'f1' struck" if kind == "error_before" else None):
@@ -83,7 +87,7 @@ def test_a_refused_or_dropped_publish_has_published_nothing(
 
 @pytest.mark.parametrize("kind", ["error_after", "duplicate"])
 def test_a_publish_that_is_repeated_after_an_error_or_by_the_stack_is_two_messages(
-    clients: Clients, injections: Injections, kind: str
+    clients: PubsubClients, injections: Injections, kind: str
 ) -> None:
     strike(injections, "pubsub.publish", kind, times=1)
     clients.publisher.publish(TOPIC, b"a").result(timeout=60)  # the client tries UNAVAILABLE again by itself
@@ -101,7 +105,7 @@ def test_a_publish_that_is_repeated_after_an_error_or_by_the_stack_is_two_messag
     ids=["some are lost", "a whole batch is lost", "one is held back", "one is overtaken"],
 )
 def test_messages_are_struck_on_their_way_out(
-    clients: Clients,
+    clients: PubsubClients,
     injections: Injections,
     kind: str,
     fields: dict[str, Any],
@@ -119,7 +123,9 @@ def test_messages_are_struck_on_their_way_out(
     assert injections.account("f1").struck == fields["times"]
 
 
-def test_a_delayed_publish_takes_its_time_and_is_done_once(clients: Clients, injections: Injections) -> None:
+def test_a_delayed_publish_takes_its_time_and_is_done_once(
+    clients: PubsubClients, injections: Injections
+) -> None:
     strike(injections, "pubsub.publish", "delay", seconds=0.3, times=1)
     began = time.monotonic()
     publish(clients, b"a")
@@ -129,7 +135,7 @@ def test_a_delayed_publish_takes_its_time_and_is_done_once(clients: Clients, inj
 
 
 def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(
-    clients: Clients, injections: Injections
+    clients: PubsubClients, injections: Injections
 ) -> None:
     strike(injections, "pubsub.deliver", "duplicate", times=1)
     received: list[bytes] = []
@@ -148,7 +154,7 @@ def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(
     assert received == [b"a", b"a"]
 
 
-def test_a_stream_is_refused_when_it_is_opened(clients: Clients, injections: Injections) -> None:
+def test_a_stream_is_refused_when_it_is_opened(clients: PubsubClients, injections: Injections) -> None:
     strike(injections, "pubsub.streamingPull", "error_before", times=1)
     request = StreamingPullRequest(subscription=SUBSCRIPTION, stream_ack_deadline_seconds=10)
     with pytest.raises(ServiceUnavailable, match="injection 'f1' struck"):

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from starlette.types import Scope
 
-from trainstack.injections import BadInjectionsError, Kind, plan_from
+from trainstack.injections import BadInjectionsError, InjectionKind, plan_from
 from trainstack.injections.http import resource_method
 from trainstack.injections.plan import PLACES, kinds_at
 from trainstack.pubsub.api.methods import methods_of
 from trainstack.pubsub.injections import place_of
-from trainstack.pubsub.service import Service
-from trainstack.pubsub.store import Store
+from trainstack.pubsub.service import PubsubService
+from trainstack.pubsub.store import PubsubStore
 from trainstack.storage.api.routes import ROUTES
 
 _HERE = "/v1/projects/p1/locations/us-central1"
@@ -61,7 +61,7 @@ def test_the_places_of_storage_are_its_routes_and_its_notifications() -> None:
 
 
 def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out(tmp_path: Path) -> None:
-    with closing(Service(Store(tmp_path))) as service:
+    with closing(PubsubService(PubsubStore(tmp_path))) as service:
         services = methods_of(service).values()
     methods = {place_of(name) for each in services for name in each}
     assert places("pubsub") == methods | {"pubsub.streamingPull", "pubsub.deliver"}
@@ -134,7 +134,10 @@ def test_a_kind_that_no_place_of_a_glob_knows_is_refused(at: str, kind: str, kno
 
 
 def test_a_glob_knows_the_kinds_of_all_that_it_fits() -> None:
-    assert kinds_at("pubsub.[ds]*") == frozenset(Kind) - {Kind.KILL, Kind.KILL_AFTER}
+    assert kinds_at("pubsub.[ds]*") == frozenset(InjectionKind) - {
+        InjectionKind.KILL,
+        InjectionKind.KILL_AFTER,
+    }
     assert kinds_at("storage.objects.insret") == frozenset()
 
 

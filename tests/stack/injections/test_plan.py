@@ -10,9 +10,9 @@ from hypothesis import strategies as some
 from trainstack.injections import (
     BadInjectionsError,
     Injection,
+    InjectionKind,
+    InjectionPlan,
     Injections,
-    Kind,
-    Plan,
     plan_from,
 )
 from trainstack.injections.active import CALL_KINDS
@@ -86,8 +86,8 @@ def test_a_fault_has_its_path_in_the_document_as_it_was_written(document: object
     [injection(), [injection()], {"injections": [injection()]}, {"seed": 0, "injections": [injection()]}],
 )
 def test_one_injection_a_list_and_a_plan_are_read_alike(document: object) -> None:
-    assert plan_from(document) == Plan(
-        injections=(Injection(name="f1", at="storage.objects.insert", kind=Kind.ERROR_BEFORE),)
+    assert plan_from(document) == InjectionPlan(
+        injections=(Injection(name="f1", at="storage.objects.insert", kind=InjectionKind.ERROR_BEFORE),)
     )
 
 
@@ -164,9 +164,9 @@ def test_the_plan_in_the_documents_is_one() -> None:
     text = (Path(__file__).parents[3] / "docs" / "reference" / "local-faults.md").read_text()
     (block,) = (part.partition("```")[0] for part in text.split("```yaml\n")[1:] if part.startswith("seed:"))
     (one,) = plan_from(yaml.safe_load(block)).injections
-    assert (one.name, one.kind, one.skip, one.times) == ("second-submit", Kind.ERROR_BEFORE, 1, 1)
+    assert (one.name, one.kind, one.skip, one.times) == ("second-submit", InjectionKind.ERROR_BEFORE, 1, 1)
     kinds = text.partition("\n## Injections\n")[2].partition("\n## ")[0]
-    assert all(f"\n| `{kind.value}` |" in kinds for kind in Kind)
+    assert all(f"\n| `{kind.value}` |" in kinds for kind in InjectionKind)
 
 
 def test_an_injection_put_again_begins_a_new_account_and_the_others_keep_theirs() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
 
-from trainstack.jobs.images.programs import ReplicaEnvironment
+from trainstack.jobs.images.programs import EnvironmentKind
 from trainstack.jobs.replicas.cluster import environment
-from trainstack.jobs.resource.job import Job, TrialAssignment
-from trainstack.jobs.resource.replica import Replica, replicas_of
+from trainstack.jobs.resource.job import TrialAssignment, VertexJob
+from trainstack.jobs.resource.replica import JobReplica, replicas_of
 
 SPEC = {
     "worker_pool_specs": [{"replica_count": "1"}],
@@ -17,23 +17,25 @@ SPEC = {
 }
 
 
-def cluster(*counts: int, spec: dict[str, Any] = SPEC, trial_id: str = "") -> tuple[Job, dict[Replica, str]]:
+def cluster(
+    *counts: int, spec: dict[str, Any] = SPEC, trial_id: str = ""
+) -> tuple[VertexJob, dict[JobReplica, str]]:
     place = TrialAssignment(
         tuning_job_id="1", trial_id=trial_id, metrics_dir="/metrics", metric_tag="accuracy"
     )
     message = CustomJob.pb(CustomJob({"job_spec": spec}))
-    return Job(
+    return VertexJob(
         project="456", location="l", job_id="123", message=message, trial=place if trial_id else None
     ), {replica: f"127.0.0.1:{20000 + 100 * replica.pool + replica.index}" for replica in replicas_of(counts)}
 
 
 def seen(
-    found: tuple[Job, dict[Replica, str]],
+    found: tuple[VertexJob, dict[JobReplica, str]],
     pool: int,
     index: int,
-    kind: ReplicaEnvironment = ReplicaEnvironment.VERTEX,
+    kind: EnvironmentKind = EnvironmentKind.VERTEX,
 ) -> dict[str, Any]:
-    variables: dict[str, Any] = dict(environment(*found, Replica(pool=pool, index=index), kind))
+    variables: dict[str, Any] = dict(environment(*found, JobReplica(pool=pool, index=index), kind))
     for name in ("CLUSTER_SPEC", "TF_CONFIG"):
         if name in variables:
             variables[name] = json.loads(variables[name])
@@ -73,8 +75,8 @@ def test_without_an_output_directory_there_are_no_aip_variables() -> None:
 LAYOUTS = [(1,), (1, 2), (1, 0, 2), (1, 1, 1), (1, 0, 0, 1), (1, 2, 0, 1), (1, 0, 1, 1), (1, 2, 1, 1)]
 PLACES = [(counts, replica) for counts in LAYOUTS for replica in replicas_of(counts)]
 ROLES = {
-    ReplicaEnvironment.VERTEX: ("chief", "worker", "ps", "evaluator"),
-    ReplicaEnvironment.AI_PLATFORM: ("master", "worker", "ps", "evaluator"),
+    EnvironmentKind.VERTEX: ("chief", "worker", "ps", "evaluator"),
+    EnvironmentKind.AI_PLATFORM: ("master", "worker", "ps", "evaluator"),
 }
 
 
@@ -89,7 +91,7 @@ def members(counts: tuple[int, ...], names: tuple[str, ...], *, without: str = "
 @pytest.mark.parametrize("trial_id", ["", "7"])
 @pytest.mark.parametrize(("counts", "replica"), PLACES)
 def test_every_role_of_every_layout_has_vertex_ais_variables(
-    counts: tuple[int, ...], replica: Replica, trial_id: str
+    counts: tuple[int, ...], replica: JobReplica, trial_id: str
 ) -> None:
     found = seen(cluster(*counts, trial_id=trial_id), replica.pool, replica.index)
     place = f"workerpool{replica.pool}"
@@ -103,10 +105,10 @@ def test_every_role_of_every_layout_has_vertex_ais_variables(
         assert "TF_CONFIG" not in found
     else:
         assert found.pop("TF_CONFIG") == {
-            "cluster": members(counts, ROLES[ReplicaEnvironment.VERTEX], without="evaluator"),
+            "cluster": members(counts, ROLES[EnvironmentKind.VERTEX], without="evaluator"),
             "environment": "cloud",
             "task": {
-                "type": ROLES[ReplicaEnvironment.VERTEX][replica.pool],
+                "type": ROLES[EnvironmentKind.VERTEX][replica.pool],
                 "index": replica.index,
                 **({"trial": trial_id} if trial_id else {}),
                 "cloud": f"123-{replica.name}",
@@ -119,9 +121,9 @@ def test_every_role_of_every_layout_has_vertex_ais_variables(
 @pytest.mark.parametrize("trial_id", ["", "7"])
 @pytest.mark.parametrize(("counts", "replica"), PLACES)
 def test_every_role_of_every_layout_has_ai_platforms_variables_on_request(
-    counts: tuple[int, ...], replica: Replica, trial_id: str
+    counts: tuple[int, ...], replica: JobReplica, trial_id: str
 ) -> None:
-    kind = ReplicaEnvironment.AI_PLATFORM
+    kind = EnvironmentKind.AI_PLATFORM
     found = seen(cluster(*counts, trial_id=trial_id), replica.pool, replica.index, kind)
     common = {
         "environment": "cloud",
@@ -141,7 +143,7 @@ def test_every_role_of_every_layout_has_ai_platforms_variables_on_request(
     assert found == rest_of(replica, trial_id)
 
 
-def rest_of(replica: Replica, trial_id: str) -> dict[str, str]:
+def rest_of(replica: JobReplica, trial_id: str) -> dict[str, str]:
     base = f"gs://b/out/{trial_id}" if trial_id else "gs://b/out"
     trial = {
         "CLOUD_ML_TRIAL_ID": trial_id,

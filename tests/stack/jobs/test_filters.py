@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainstack.jobs.listing.catalogue import Catalogue
-from trainstack.jobs.listing.filters import FilterError, parse_filter
-from trainstack.jobs.resource.job import Job
+from trainstack.jobs.listing.filters import ListFilterError, parse_filter
+from trainstack.jobs.resource.job import VertexJob
 
 AT = datetime(2026, 5, 18, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def job() -> Job:
+def job() -> VertexJob:
     return labelled({"team": "vision", "tier-1": ""})
 
 
-def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> Job:
+def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> VertexJob:
     body = {
         "displayName": "my_job_1",
         "labels": labels,
@@ -30,7 +30,7 @@ def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> Job:
             ]
         },
     }
-    return Job.parse(body, project="1", location="l", job_id=job_id, at=AT)
+    return VertexJob.parse(body, project="1", location="l", job_id=job_id, at=AT)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> Job:
         ('state="JOB_STATE_PENDING" labels.team=sound', False),
     ],
 )
-def test_a_filter_keeps_what_it_describes(job: Job, text: str, kept: bool) -> None:
+def test_a_filter_keeps_what_it_describes(job: VertexJob, text: str, kept: bool) -> None:
     assert parse_filter(text).matches(job) is kept
 
 
@@ -84,7 +84,7 @@ def test_a_filter_keeps_what_it_describes(job: Job, text: str, kept: bool) -> No
     ],
 )
 def test_an_invalid_filter_is_refused_with_the_reason(text: str, fault: str) -> None:
-    with pytest.raises(FilterError, match=fault):
+    with pytest.raises(ListFilterError, match=fault):
         parse_filter(text)
 
 
@@ -99,7 +99,7 @@ def test_an_invalid_filter_is_refused_with_the_reason(text: str, fault: str) -> 
 def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
     try:
         parse_filter(text)
-    except FilterError as error:
+    except ListFilterError as error:
         reason = str(error)
     else:
         reason = "Invalid filter: none"
@@ -122,7 +122,7 @@ def test_a_filter_of_many_stars_costs_no_more_than_its_length() -> None:
 
 
 def test_a_filter_that_is_too_long_is_refused() -> None:
-    with pytest.raises(FilterError, match="2007 characters; at most 2000"):
+    with pytest.raises(ListFilterError, match="2007 characters; at most 2000"):
         parse_filter("labels." + "a" * 2000)
 
 

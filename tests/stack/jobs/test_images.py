@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trainstack.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
+from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, read_image, repository_of
 from trainstack.jobs.images.layout import layout
 
 
-def image(tree: Path, text: str) -> Image:
+def image(tree: Path, text: str) -> DockerfileImage:
     (tree / "Dockerfile").write_text(text)
     return read_image(tree)
 

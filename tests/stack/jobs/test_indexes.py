@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from trainstack.jobs.images.indexes import Settings, settings_of_uv
+from trainstack.jobs.images.indexes import UvSettings, settings_of_uv
 
 
-def settings(home: Path, **environ: str) -> Settings:
+def settings(home: Path, **environ: str) -> UvSettings:
     """Without this machine's own configuration of pip, unless `environ` names one."""
     return settings_of_uv({"PIP_CONFIG_FILE": "/dev/null", **environ}, home=home)
 

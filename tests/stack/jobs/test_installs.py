@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from trainstack.jobs.images.dockerfile import ImageError, Run, read_image
+from trainstack.jobs.images.dockerfile import ImageError, RunLine, read_image
 from trainstack.jobs.images.installs import Install, installs_of
 
 
@@ -152,7 +152,7 @@ WORDS = st.lists(st.sampled_from(WORDS_OF_COMMANDS.split()) | st.text(max_size=6
 @example(words=["-c", "lib"])
 def test_any_command_is_an_install_or_is_shown_as_not_done(tree: Path, words: list[str]) -> None:
     image = read_image(_plain(tree))
-    run = Run(command="pip install " + " ".join(words), before=image)
+    run = RunLine(command="pip install " + " ".join(words), before=image)
     installs, not_done = installs_of(replace(image, runs=(run,)))
     assert isinstance(installs, list)
     assert len(not_done) <= 1

@@ -4,70 +4,70 @@ import signal
 
 import pytest
 
-from trainstack.jobs.replicas.exits import Exit, exit_status
-from trainstack.jobs.resource.lifecycle import JobState, may_follow
-from trainstack.jobs.resource.replica import CHIEF, Replica
+from trainstack.jobs.replicas.exits import ReplicaEnd, exit_status
+from trainstack.jobs.resource.lifecycle import ResourceState, may_follow
+from trainstack.jobs.resource.replica import CHIEF, JobReplica
 from trainstack.jobs.runners.restarts import (
     MAX_JOB_RESTARTS,
     MAX_WORKER_RESTARTS,
-    Action,
     Decision,
-    Restarts,
+    RestartAction,
+    RestartPolicy,
 )
 
-WORKER = Replica(pool=1, index=0)
-OTHER = Replica(pool=1, index=1)
-SUCCEED, CARRY_ON = Decision(Action.SUCCEED), Decision(Action.CARRY_ON)
+WORKER = JobReplica(pool=1, index=0)
+OTHER = JobReplica(pool=1, index=1)
+SUCCEED, CARRY_ON = Decision(RestartAction.SUCCEED), Decision(RestartAction.CARRY_ON)
 
 
-def restart_replicas(*lost: Exit) -> Decision:
-    return Decision(Action.RESTART_REPLICAS, lost)
+def restart_replicas(*lost: ReplicaEnd) -> Decision:
+    return Decision(RestartAction.RESTART_REPLICAS, lost)
 
 
-def restart_job(cause: Exit) -> Decision:
-    return Decision(Action.RESTART_JOB, (cause,))
+def restart_job(cause: ReplicaEnd) -> Decision:
+    return Decision(RestartAction.RESTART_JOB, (cause,))
 
 
-def fail(cause: Exit) -> Decision:
-    return Decision(Action.FAIL, (cause,))
+def fail(cause: ReplicaEnd) -> Decision:
+    return Decision(RestartAction.FAIL, (cause,))
 
 
-def restarts(*, with_the_job: bool = False, retries_disabled: bool = False) -> Restarts:
-    return Restarts(with_the_job=with_the_job, retries_disabled=retries_disabled)
+def restarts(*, with_the_job: bool = False, retries_disabled: bool = False) -> RestartPolicy:
+    return RestartPolicy(with_the_job=with_the_job, retries_disabled=retries_disabled)
 
 
-def chief(status: int, *, preempted: bool = False) -> Exit:
-    return Exit(replica=CHIEF, status=status, preempted=preempted)
+def chief(status: int, *, preempted: bool = False) -> ReplicaEnd:
+    return ReplicaEnd(replica=CHIEF, status=status, preempted=preempted)
 
 
-def worker(status: int, *, preempted: bool = False) -> Exit:
-    return Exit(replica=WORKER, status=status, preempted=preempted)
+def worker(status: int, *, preempted: bool = False) -> ReplicaEnd:
+    return ReplicaEnd(replica=WORKER, status=status, preempted=preempted)
 
 
-def other(status: int) -> Exit:
-    return Exit(replica=OTHER, status=status)
+def other(status: int) -> ReplicaEnd:
+    return ReplicaEnd(replica=OTHER, status=status)
 
 
-def decisions(rules: Restarts, one: Exit, times: int) -> list[Decision]:
+def decisions(rules: RestartPolicy, one: ReplicaEnd, times: int) -> list[Decision]:
     return [rules.decide([one]) for _ in range(times)]
 
 
 def test_nothing_follows_a_terminal_state() -> None:
-    ended = [state for state in JobState if state.is_terminal]
+    ended = [state for state in ResourceState if state.is_terminal]
     assert {state.name for state in ended} == {"SUCCEEDED", "FAILED", "CANCELLED"}
-    assert not any(may_follow(before, after) for before in ended for after in JobState)
+    assert not any(may_follow(before, after) for before in ended for after in ResourceState)
 
 
 def test_every_unfinished_state_can_be_cancelled_and_can_fail() -> None:
-    for state in (JobState.QUEUED, JobState.PENDING, JobState.RUNNING):
-        assert may_follow(state, JobState.CANCELLING)
-        assert may_follow(state, JobState.FAILED)
-    assert may_follow(JobState.CANCELLING, JobState.CANCELLED)
+    for state in (ResourceState.QUEUED, ResourceState.PENDING, ResourceState.RUNNING):
+        assert may_follow(state, ResourceState.CANCELLING)
+        assert may_follow(state, ResourceState.FAILED)
+    assert may_follow(ResourceState.CANCELLING, ResourceState.CANCELLED)
 
 
 def test_a_job_does_not_run_before_it_has_room() -> None:
-    assert not may_follow(JobState.QUEUED, JobState.RUNNING)
-    assert not may_follow(JobState.PENDING, JobState.SUCCEEDED)
+    assert not may_follow(ResourceState.QUEUED, ResourceState.RUNNING)
+    assert not may_follow(ResourceState.PENDING, ResourceState.SUCCEEDED)
 
 
 def test_the_job_succeeds_with_its_chief_and_not_with_a_worker() -> None:
@@ -101,7 +101,7 @@ def test_a_worker_lost_for_ever_ends_the_job_after_every_restart_is_used(*, with
     rounds = (MAX_WORKER_RESTARTS + 1) * MAX_JOB_RESTARTS + MAX_WORKER_RESTARTS
     rules = restarts(with_the_job=with_the_job)
     found = decisions(rules, worker(137), rounds + 1)
-    assert [one.action is Action.FAIL for one in found] == [False] * rounds + [True]
+    assert [one.action is RestartAction.FAIL for one in found] == [False] * rounds + [True]
     assert found[-1] == fail(worker(137))
     assert rules.of_the_job == MAX_JOB_RESTARTS
 
@@ -123,8 +123,8 @@ def test_disabled_retries_override_restarting_with_a_worker() -> None:
 
 @pytest.mark.parametrize("status", [0, 1, 2, 134, 137, 143])
 @pytest.mark.parametrize("replica", [CHIEF, WORKER])
-def test_a_preempted_replica_is_lost_with_any_exit_status(status: int, replica: Replica) -> None:
-    gone = Exit(replica=replica, status=status, preempted=True)
+def test_a_preempted_replica_is_lost_with_any_exit_status(status: int, replica: JobReplica) -> None:
+    gone = ReplicaEnd(replica=replica, status=status, preempted=True)
     assert restarts(with_the_job=True).decide([gone]) == restart_job(gone)
     assert restarts().decide([gone]) == restart_replicas(gone)
 
@@ -160,7 +160,7 @@ PREEMPTED = worker(0, preempted=True)
     ],
 )
 def test_exits_that_come_together_are_judged_together(
-    exits: list[Exit], alone: Decision, together: Decision
+    exits: list[ReplicaEnd], alone: Decision, together: Decision
 ) -> None:
     assert restarts().decide(exits) == alone
     assert restarts(with_the_job=True).decide(exits) == together

@@ -14,15 +14,15 @@ from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.collection import ServiceContext
 from trainstack.jobs.images.environments import Environments
 from trainstack.jobs.images.programs import Provided
-from trainstack.jobs.replicas.isolation import Machine
+from trainstack.jobs.replicas.isolation import ReplicaHost
 from trainstack.jobs.replicas.processes import Processes
-from trainstack.jobs.resource.job import Job
-from trainstack.jobs.resource.lifecycle import JobState
+from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.jobs.runners import log as lines
 from trainstack.jobs.runners.custom_job import CustomJobRunner
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
-from trainstack.jobs.store import Store
+from trainstack.jobs.store import JobStore
 from trainstack.process.processes import ProcessGuard
 
 Entry = dict[str, Any]
@@ -52,8 +52,8 @@ class Log:
 class Line:
     """A JobService with one place. No image is provided: a job that has its place fails there and then."""
 
-    store: Store[Job]
-    machine: Machine
+    store: JobStore[VertexJob]
+    machine: ReplicaHost
     log: Log = field(default_factory=Log)
     capacity: Capacity = field(default_factory=lambda: Capacity(1))
 
@@ -61,7 +61,7 @@ class Line:
         shared = ServiceContext(project="p1", write_log=self.log.write, supply=Supply())
         return JobService(self.store, shared, machine=self.machine, capacity=self.capacity)
 
-    def run(self, job: Job, save: Callable[[Job], None] | None = None) -> CustomJobRunner:
+    def run(self, job: VertexJob, save: Callable[[VertexJob], None] | None = None) -> CustomJobRunner:
         return CustomJobRunner(
             job,
             machine=self.machine,
@@ -71,7 +71,7 @@ class Line:
             log=JobLog(self.log.write, project_id="p1", job_id=job.job_id),
         )
 
-    async def ended(self, service: JobService, *jobs: Job) -> list[Job]:
+    async def ended(self, service: JobService, *jobs: VertexJob) -> list[VertexJob]:
         for job in jobs:
             if run := service._runners.get(job.job_id):
                 await run.wait()
@@ -81,7 +81,7 @@ class Line:
 @pytest.fixture
 def line(tmp_path: Path) -> Iterator[Line]:
     with ProcessGuard(grace_s=0.1) as guard:
-        machine = Machine(
+        machine = ReplicaHost(
             guard=guard,
             provided=Provided(images=dict),
             environments=Environments(tmp_path / "environments", guard),
@@ -89,7 +89,7 @@ def line(tmp_path: Path) -> Iterator[Line]:
             grace_s=0.1,
             processes=Processes(buckets=tmp_path, private=False),
         )
-        store = Store(tmp_path / "jobs.sqlite", Job)
+        store = JobStore(tmp_path / "jobs.sqlite", VertexJob)
         yield Line(store=store, machine=machine)
         store.close()
 
@@ -103,8 +103,8 @@ def body(**scheduling: Any) -> dict[str, Any]:
     return {"displayName": "a job", "jobSpec": {"workerPoolSpecs": [pool], "scheduling": scheduling}}
 
 
-def job(number: int, state: JobState, **scheduling: Any) -> Job:
-    return Job.parse(
+def job(number: int, state: ResourceState, **scheduling: Any) -> VertexJob:
+    return VertexJob.parse(
         body(**scheduling),
         project="1",
         location="us-central1",
@@ -122,7 +122,7 @@ def in_time(work: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(ran())
 
 
-def create(service: JobService, *bodies: dict[str, Any]) -> list[Job]:
+def create(service: JobService, *bodies: dict[str, Any]) -> list[VertexJob]:
     return [service.create("1", "us-central1", body) for body in bodies]
 
 
@@ -132,7 +132,7 @@ def test_jobs_without_room_queue_in_the_order_in_which_they_came(
     async def work() -> None:
         service = line.service()
         jobs = create(service, *[body()] * 4)
-        assert [job.state for job in jobs] == [JobState.PENDING] + [JobState.QUEUED] * 3
+        assert [job.state for job in jobs] == [ResourceState.PENDING] + [ResourceState.QUEUED] * 3
         await line.ended(service, *jobs)
         assert line.log.order_of(lines.PROVISIONING) == [job.job_id for job in jobs]
         assert line.capacity.has_room_for(1)
@@ -148,7 +148,7 @@ def test_a_flexible_start_without_room_fails_after_its_longest_wait(
         first, late = create(service, body(), body(strategy="FLEX_START", maxWaitDuration="0.1s"))
         line.log.held[first.job_id] = asyncio.Event()
         (ended,) = await line.ended(service, late)
-        assert (ended.state, ended.message.error.code) == (JobState.FAILED, 8)
+        assert (ended.state, ended.message.error.code) == (ResourceState.FAILED, 8)
         line.log.held[first.job_id].set()
         await line.ended(service, first)
         assert line.capacity.has_room_for(1)
@@ -157,7 +157,7 @@ def test_a_flexible_start_without_room_fails_after_its_longest_wait(
 
 
 def test_a_job_that_ran_when_the_stack_ended_precedes_those_that_waited(line: Line) -> None:
-    running, queued = job(1, JobState.RUNNING), job(2, JobState.QUEUED)
+    running, queued = job(1, ResourceState.RUNNING), job(2, ResourceState.QUEUED)
     line.store.put(running)
     line.store.put(queued)
 
@@ -174,24 +174,24 @@ def test_a_job_that_ran_when_the_stack_ended_precedes_those_that_waited(line: Li
     ("left", "state", "error"),
     [
         (
-            job(1, JobState.RUNNING, disableRetries=True),
-            JobState.FAILED,
+            job(1, ResourceState.RUNNING, disableRetries=True),
+            ResourceState.FAILED,
             (13, "Internal error occurred", "its disableRetries forbids a second attempt"),
         ),
         (
-            replace(job(1, JobState.RUNNING), attempts=3),
-            JobState.FAILED,
+            replace(job(1, ResourceState.RUNNING), attempts=3),
+            ResourceState.FAILED,
             (13, "The local stack was killed or crashed during each of its 3 attempts."),
         ),
-        (job(1, JobState.CANCELLING), JobState.CANCELLED, (1,)),
-        (job(1, JobState.SUCCEEDED), JobState.SUCCEEDED, (0,)),
+        (job(1, ResourceState.CANCELLING), ResourceState.CANCELLED, (1,)),
+        (job(1, ResourceState.SUCCEEDED), ResourceState.SUCCEEDED, (0,)),
     ],
     ids=["not to be retried", "retried too often", "being cancelled", "ended without its last line"],
 )
 def test_a_job_that_the_next_stack_only_ends_leaves_its_room_to_others(
-    line: Line, left: Job, state: JobState, error: tuple[Any, ...]
+    line: Line, left: VertexJob, state: ResourceState, error: tuple[Any, ...]
 ) -> None:
-    queued = job(2, JobState.QUEUED)
+    queued = job(2, ResourceState.QUEUED)
     line.store.put(left)
     line.store.put(queued)
 
@@ -208,7 +208,7 @@ def test_a_job_that_the_next_stack_only_ends_leaves_its_room_to_others(
 
 
 def test_a_job_that_has_ended_does_not_keep_its_room_while_its_last_line_is_written(line: Line) -> None:
-    ended, queued = job(1, JobState.SUCCEEDED), job(2, JobState.QUEUED)
+    ended, queued = job(1, ResourceState.SUCCEEDED), job(2, ResourceState.QUEUED)
     line.store.put(ended)
     line.store.put(queued)
 
@@ -230,7 +230,7 @@ def test_a_job_that_is_cancelled_in_the_line_leaves_it(line: Line) -> None:
         first, second = create(service, body(), body())
         service.cancel("projects/1/locations/us-central1", first.job_id)
         (ended,) = await line.ended(service, first)
-        assert ended.state is JobState.CANCELLED
+        assert ended.state is ResourceState.CANCELLED
         line.capacity.release(taken)
         await line.ended(service, second)
         assert line.capacity.has_room_for(1)
@@ -245,7 +245,7 @@ def test_a_job_that_is_abandoned_gives_its_turn_back_wherever_it_stands(
 ) -> None:
     async def work() -> None:
         other = line.capacity.line_up(0 if has_room else 1)
-        run, over = line.run(job(1, JobState.RUNNING)), asyncio.Event()
+        run, over = line.run(job(1, ResourceState.RUNNING)), asyncio.Event()
         run.start(on_end=over.set)
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -283,21 +283,21 @@ def test_a_service_that_stops_starts_none_of_those_who_waited(
         assert line.log.order_of(lines.WAITING)[:2] == [quick.job_id, slow.job_id]
         found = service.find(waiting.job_id)
         assert found is not None
-        assert found.state is JobState.QUEUED
+        assert found.state is ResourceState.QUEUED
 
     in_time(work)
 
 
 def test_a_run_that_breaks_gives_its_turn_back(line: Line) -> None:
-    def save(job: Job) -> None:
-        if job.state is JobState.PENDING:
+    def save(job: VertexJob) -> None:
+        if job.state is ResourceState.PENDING:
             raise OSError("the disk is full")
 
     async def work() -> None:
-        run, over = line.run(job(1, JobState.QUEUED), save), asyncio.Event()
+        run, over = line.run(job(1, ResourceState.QUEUED), save), asyncio.Event()
         run.start(on_end=over.set)
         await over.wait()
-        assert run.job.state is JobState.FAILED
+        assert run.job.state is ResourceState.FAILED
         assert line.capacity.has_room_for(1)
 
     in_time(work)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from trainstack.jobs.runners.log import Entry, JobLog
-from trainstack.process.output import Stream
+from trainstack.process.output import OutputStream
 
 WRITE_S = 0.1
 
@@ -21,7 +21,7 @@ def test_a_flood_of_lines_pauses_as_long_as_they_take_to_write() -> None:
         log = JobLog(write, project_id="p", job_id="1")
         began_s = time.monotonic()
         for _ in range(2):
-            await log.worker("workerpool0-0", Stream.STDOUT, [b"line"] * 1000)
+            await log.worker("workerpool0-0", OutputStream.STDOUT, [b"line"] * 1000)
         took_s = time.monotonic() - began_s
         await log.close()
         return took_s

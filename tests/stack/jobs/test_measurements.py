@@ -13,8 +13,8 @@ from hypothesis import strategies as some
 from trainstack.tuning import trial as tuned
 from trainstack.tuning.measurements import (
     MAX_FILE_BYTES,
-    Measured,
-    merged,
+    TrialMeasurement,
+    merged_measurements,
     read,
     read_metric_file,
     read_reports,
@@ -24,8 +24,8 @@ from trainstack.tuning.measurements import (
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def said(step: int, second: float, value: float = 0.5, metric_id: str = "accuracy") -> Measured:
-    return Measured(step=step, elapsed=timedelta(seconds=second), metric_id=metric_id, value=value)
+def said(step: int, second: float, value: float = 0.5, metric_id: str = "accuracy") -> TrialMeasurement:
+    return TrialMeasurement(step=step, elapsed=timedelta(seconds=second), metric_id=metric_id, value=value)
 
 
 @pytest.mark.parametrize(
@@ -56,36 +56,44 @@ def test_of_a_metric_file_of_any_size_the_last_reports_are_read(tmp_path: Path) 
 
 
 def test_the_file_is_read_again_whole_and_nothing_is_there_twice() -> None:
-    first = merged([], [said(1, 1), said(2, 2)])
-    assert merged(first, [said(1, 1), said(2, 2), said(3, 3)]) == [said(1, 1), said(2, 2), said(3, 3)]
+    first = merged_measurements([], [said(1, 1), said(2, 2)])
+    assert merged_measurements(first, [said(1, 1), said(2, 2), said(3, 3)]) == [
+        said(1, 1),
+        said(2, 2),
+        said(3, 3),
+    ]
 
 
 def test_what_the_file_forgot_is_kept() -> None:
-    assert merged([said(1, 1), said(2, 2)], [said(2, 2), said(3, 3)]) == [said(1, 1), said(2, 2), said(3, 3)]
+    assert merged_measurements([said(1, 1), said(2, 2)], [said(2, 2), said(3, 3)]) == [
+        said(1, 1),
+        said(2, 2),
+        said(3, 3),
+    ]
 
 
 def test_a_program_that_begins_again_replaces_what_it_reports_again() -> None:
     first = [said(1, 1), said(2, 2), said(3, 3)]
-    assert merged(first, [said(1, 10)]) == [said(1, 10)]
-    assert merged(first, [said(3, 10, 0.9), said(4, 11)]) == [
+    assert merged_measurements(first, [said(1, 10)]) == [said(1, 10)]
+    assert merged_measurements(first, [said(3, 10, 0.9), said(4, 11)]) == [
         said(1, 1), said(2, 2), said(3, 10, 0.9), said(4, 11),
     ]  # fmt: skip
 
 
 def test_a_program_that_appends_to_its_file_is_not_read_as_beginning_again_and_again() -> None:
     lines = [said(1, 1), said(2, 2), said(3, 3), said(1, 10), said(2, 11)]
-    once = merged([], lines)
+    once = merged_measurements([], lines)
     assert once == [said(1, 10), said(2, 11)]
-    assert merged(once, lines) == once
+    assert merged_measurements(once, lines) == once
 
 
 def test_reports_without_steps_stand_beside_each_other_by_time() -> None:
-    assert merged([said(0, 1)], [said(0, 1), said(0, 2)]) == [said(0, 1), said(0, 2)]
+    assert merged_measurements([said(0, 1)], [said(0, 1), said(0, 2)]) == [said(0, 1), said(0, 2)]
 
 
 def test_two_metrics_do_not_replace_each_other() -> None:
     both = [said(1, 1), said(2, 2), said(1, 3, metric_id="loss"), said(2, 4, metric_id="loss")]
-    assert sorted(merged([], both)) == sorted(both)
+    assert sorted(merged_measurements([], both)) == sorted(both)
 
 
 def test_metrics_of_one_moment_are_one_measurement() -> None:
@@ -111,12 +119,12 @@ REPORTS = some.lists(
 
 @given(some.lists(REPORTS, max_size=4))
 def test_any_reports_give_rising_metrics_and_a_second_reading_changes_nothing(
-    files: list[list[Measured]],
+    files: list[list[TrialMeasurement]],
 ) -> None:
-    found: list[Measured] = []
+    found: list[TrialMeasurement] = []
     for file in files:
-        found = merged(found, file)
-        assert merged(found, file) == found
+        found = merged_measurements(found, file)
+        assert merged_measurements(found, file) == found
         for metric_id in ("accuracy", "loss"):
             places = [(one.step, one.elapsed) for one in found if one.metric_id == metric_id]
             assert places == sorted(set(places))
@@ -142,7 +150,7 @@ def test_an_invalid_measurement_is_skipped() -> None:
 
 def test_a_trial_without_any_metric_has_that_as_its_reason() -> None:
     study = StudySpec.pb(StudySpec(metrics=[{"metric_id": "accuracy", "goal": "MAXIMIZE"}]))
-    ended = tuned.Trial(Trial.pb(Trial(id="1"))).ended(study, at=STARTED, failure="")
+    ended = tuned.TuningTrial(Trial.pb(Trial(id="1"))).ended(study, at=STARTED, failure="")
     assert ended.message.infeasible_reason == (
         "The trial ended without reporting the metric 'accuracy'; it reported no metric."
     )
@@ -153,7 +161,7 @@ def test_a_trial_whose_metric_was_never_finite_has_that_as_its_reason(value: str
     study = StudySpec.pb(StudySpec(metrics=[{"metric_id": "accuracy", "goal": "MAXIMIZE"}]))
     trial = Trial.pb(Trial(id="1", start_time=STARTED))
     text = f'{{"accuracy": "{value}", "global_step": "1", "timestamp": 1767225601.0}}\n{{"accuracy": "0.'
-    ended = tuned.Trial(trial).measured(text).ended(study, at=STARTED, failure="", text=text)
+    ended = tuned.TuningTrial(trial).measured(text).ended(study, at=STARTED, failure="", text=text)
     assert ended.message.infeasible_reason == (
         f"The trial reported {value} as the metric 'accuracy', and never a finite number."
     )

@@ -4,22 +4,27 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trainstack.jobs.replicas.exits import Exit, oom_kills
-from trainstack.jobs.resource.job import Job
-from trainstack.jobs.resource.lifecycle import JobState
-from trainstack.jobs.resource.replica import CHIEF, Replica
+from trainstack.jobs.replicas.exits import ReplicaEnd, oom_kills
+from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.lifecycle import ResourceState
+from trainstack.jobs.resource.replica import CHIEF, JobReplica
 from trainstack.jobs.runners.messages import non_zero_exit, ran_too_long, waited_too_long
 
 
-def job(**scheduling: object) -> Job:
+def job(**scheduling: object) -> VertexJob:
     pool = {
         "machineSpec": {"machineType": "n1-standard-4"},
         "replicaCount": "1",
         "containerSpec": {"imageUri": "gcr.io/p/i:1"},
     }
     body = {"displayName": "a job", "jobSpec": {"workerPoolSpecs": [pool], "scheduling": scheduling}}
-    return Job.parse(
-        body, project="1", location="europe-west4", job_id="22", at=datetime.now(UTC), state=JobState.QUEUED
+    return VertexJob.parse(
+        body,
+        project="1",
+        location="europe-west4",
+        job_id="22",
+        at=datetime.now(UTC),
+        state=ResourceState.QUEUED,
     )
 
 
@@ -27,32 +32,32 @@ def job(**scheduling: object) -> Job:
     ("last", "words"),
     [
         (
-            Exit(replica=CHIEF, status=1),
+            ReplicaEnd(replica=CHIEF, status=1),
             "The replica workerpool0-0 exited with a non-zero status of 1. To find",
         ),
         (
-            Exit(replica=Replica(pool=2, index=3), status=134),
+            ReplicaEnd(replica=JobReplica(pool=2, index=3), status=134),
             "The replica workerpool2-3 exited with a non-zero status of 134. To find",
         ),
         (
-            Exit(replica=CHIEF, status=137, out_of_memory=True),
+            ReplicaEnd(replica=CHIEF, status=137, out_of_memory=True),
             "The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137(SIGKILL). To find",
         ),
         (
-            Exit(replica=CHIEF, status=137, out_of_memory=None),
+            ReplicaEnd(replica=CHIEF, status=137, out_of_memory=None),
             "The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137(SIGKILL). To find",
         ),
         (
-            Exit(replica=CHIEF, status=137, out_of_memory=False),
+            ReplicaEnd(replica=CHIEF, status=137, out_of_memory=False),
             "The replica workerpool0-0 exited with a non-zero status of 137(SIGKILL). To find",
         ),
         (
-            Exit(replica=CHIEF, status=137, preempted=True),
+            ReplicaEnd(replica=CHIEF, status=137, preempted=True),
             "The replica workerpool0-0 exited with a non-zero status of 137. To find",
         ),
     ],
 )
-def test_an_exit_names_its_replica_and_its_status_and_where_to_look(last: Exit, words: str) -> None:
+def test_an_exit_names_its_replica_and_its_status_and_where_to_look(last: ReplicaEnd, words: str) -> None:
     said = non_zero_exit(job(), last)
     assert said.startswith(words)
     assert "project=1&resource=ml_job%2Fjob_id%2F22&advancedFilter=" in said

@@ -2,7 +2,7 @@
 
 from google.cloud.aiplatform_v1.types import CustomJobSpec
 
-from trainstack.jobs.images.programs import Container, Provided, programs_of
+from trainstack.jobs.images.programs import PoolContainer, Provided, programs_of
 
 from .conftest import container
 
@@ -10,9 +10,9 @@ from .conftest import container
 def test_an_image_that_several_pools_name_is_looked_up_once_and_is_the_same_in_all() -> None:
     asked: list[str] = []
 
-    def find(uri: str) -> Container:
+    def find(uri: str) -> PoolContainer:
         asked.append(uri)
-        return Container(image=f"{uri}@{len(asked)}")
+        return PoolContainer(image=f"{uri}@{len(asked)}")
 
     pools = [container(image="i:1"), container(image="i:1"), container(image="j:1")]
     spec = CustomJobSpec.pb(CustomJobSpec({"worker_pool_specs": pools}))

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from trainstack.jobs.images.dockerfile import read_image
-from trainstack.jobs.replicas.rootfs import View, confined_steps
+from trainstack.jobs.replicas.rootfs import ReplicaView, confined_steps
 
 
 def test_the_systems_own_python_leaves_usr_whole_and_read_only(tmp_path: Path) -> None:
     """/usr is its base. Mounted entry by entry, /usr would be a folder that a job can write to."""
     (tmp_path / "Dockerfile").write_text("FROM python:3\nWORKDIR /app\nCOPY . .\n")
-    view = View(
+    view = ReplicaView(
         buckets=tmp_path / "buckets",
         shares=None,
         read_only=(Path("/usr"), tmp_path / "venv"),

@@ -6,7 +6,7 @@ import pytest
 from google.cloud.aiplatform_v1.types import StudySpec
 
 from trainstack.tuning.space import space_of
-from trainstack.tuning.suggest import Algorithm, SuggestedTrial, Suggestions
+from trainstack.tuning.suggest import Algorithm, SuggestedTrial, TrialSuggestions
 
 
 def study() -> StudySpec:
@@ -30,7 +30,7 @@ def test_a_conditional_parameter_is_there_only_under_its_parents_value() -> None
     space = space_of(StudySpec.pb(study()))
     assert space[0].children[0][1].mirrored
     for algorithm in (Algorithm.BAYESIAN, Algorithm.RANDOM):
-        search = Suggestions(space, algorithm=algorithm, maximize=[True], seed=1)
+        search = TrialSuggestions(space, algorithm=algorithm, maximize=[True], seed=1)
         points = []
         for number in range(30):
             point = search.next(str(number))
@@ -46,7 +46,7 @@ def test_a_resumed_search_knows_its_past_and_continues_with_new_draws(
     algorithm: Algorithm,
 ) -> None:
     space = space_of(StudySpec.pb(study()))
-    search = Suggestions(space, algorithm=algorithm, maximize=[True], seed=3)
+    search = TrialSuggestions(space, algorithm=algorithm, maximize=[True], seed=3)
     past = []
     for number in range(12):
         point = search.next(str(number))
@@ -55,7 +55,7 @@ def test_a_resumed_search_knows_its_past_and_continues_with_new_draws(
         past.append(
             SuggestedTrial(trial_id=str(number), values=point, has_ended=number < 11, results=results)
         )
-    again = Suggestions(space, algorithm=algorithm, maximize=[True], seed=3, past=past)
+    again = TrialSuggestions(space, algorithm=algorithm, maximize=[True], seed=3, past=past)
     later = [again.next(str(number)) for number in range(12, 24)]
     assert all(point not in [one.values for one in past] for point in later if point and "rate" in point)
     again.tell("11", [0.5])
@@ -73,7 +73,7 @@ def test_what_a_search_learned_counts_after_it_is_taken_up_again() -> None:
         )
         for at in range(100)
     ]
-    search = Suggestions(space, algorithm=Algorithm.BAYESIAN, maximize=[True], seed=1, past=past)
+    search = TrialSuggestions(space, algorithm=Algorithm.BAYESIAN, maximize=[True], seed=1, past=past)
     points = [search.next(str(at)) for at in range(100, 110)]
     assert statistics.median(abs(float(point["x"]) - 700) for point in points if point) < 100
 
@@ -81,7 +81,7 @@ def test_what_a_search_learned_counts_after_it_is_taken_up_again() -> None:
 def test_parallel_suggestions_differ() -> None:
     space = space_of(StudySpec.pb(study()))
     for algorithm in (Algorithm.BAYESIAN, Algorithm.RANDOM):
-        search = Suggestions(space, algorithm=algorithm, maximize=[False], seed=5)
+        search = TrialSuggestions(space, algorithm=algorithm, maximize=[False], seed=5)
         for number in range(15):
             search.next(str(number))
             search.tell(str(number), [0.0])
@@ -100,14 +100,14 @@ def test_a_grid_walks_every_point_of_a_conditional_space_once() -> None:
     ]
     batch = {"parameter_id": "batch", "discrete_value_spec": {"values": [1, 2.5, 1000]}}
     space = space_of(StudySpec.pb(StudySpec({"parameters": [booster, batch]})))
-    search = Suggestions(space, algorithm=Algorithm.GRID, maximize=[True])
+    search = TrialSuggestions(space, algorithm=Algorithm.GRID, maximize=[True])
     points = list(iter(lambda: search.next("-"), None))
     wanted = [("tree", 1), ("tree", 2), ("line", None)]
     assert [(p["booster"], p.get("depth"), p["batch"]) for p in points] == [
         (kind, depth, batch) for kind, depth in wanted for batch in (1, 2.5, 1000)
     ]
     past = [SuggestedTrial(trial_id=str(at), values=p, has_ended=False) for at, p in enumerate(points[:4])]
-    again = Suggestions(space, algorithm=Algorithm.GRID, maximize=[True], past=past)
+    again = TrialSuggestions(space, algorithm=Algorithm.GRID, maximize=[True], past=past)
     assert again.next("4") == points[4]
 
 
@@ -119,7 +119,7 @@ def test_discrete_values_that_are_unevenly_spaced_are_all_tried_and_are_exact(al
         "discrete_value_spec": {"values": values},
         "scale_type": "UNIT_LOG_SCALE",
     }
-    search = Suggestions(
+    search = TrialSuggestions(
         space_of(StudySpec.pb(StudySpec({"parameters": [spec]}))),
         algorithm=algorithm,
         maximize=[True],

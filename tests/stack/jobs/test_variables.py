@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainstack.jobs.replicas.isolation import expanded
+from trainstack.jobs.replicas.isolation import expanded_variables
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from trainstack.jobs.replicas.isolation import expanded
 )
 def test_references_see_earlier_variables_only(value: str, found: str) -> None:
     variables = [("EARLIER", "1"), ("HERE", value), ("LATER", "2")]
-    assert expanded(variables, known={"AIP_MODEL_DIR": "gs://b/"})["HERE"] == found
+    assert expanded_variables(variables, known={"AIP_MODEL_DIR": "gs://b/"})["HERE"] == found

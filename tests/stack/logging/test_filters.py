@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.stack.logging.stack import JOB_LOG, service_entry
-from trainstack.logging.filters import FilterError, FilterTooCostlyError, Work, parse_filter
+from trainstack.logging.filters import FilterTooCostlyError, FilterWork, LogFilterError, parse_filter
 from trainstack.logging.structured import entry_from_line
 
 ENTRY: dict[str, object] = {
@@ -139,7 +139,7 @@ def test_a_filter_means_what_the_reference_says(text: str, expected: bool) -> No
     ],
 )
 def test_an_invalid_filter_is_refused_with_place_and_reason(text: str, reason: str) -> None:
-    with pytest.raises(FilterError, match=reason):
+    with pytest.raises(LogFilterError, match=reason):
         passes(text)
 
 
@@ -184,7 +184,7 @@ def test_the_deployed_filter_takes_nothing_that_a_replica_prints(printed: dict[s
 @given(st.text(max_size=40) | st.text('severity=():"-~<>!.*ANDORNOT 1', max_size=40))
 @settings(max_examples=100)
 def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
-    with contextlib.suppress(FilterError):
+    with contextlib.suppress(LogFilterError):
         assert passes(text) in (True, False)
 
 
@@ -292,14 +292,14 @@ def test_a_regular_expression_takes_time_in_proportion_to_the_text(
 def test_a_regular_expression_that_re2_refuses_or_that_is_too_large_is_refused(
     pattern: str, why: str
 ) -> None:
-    with pytest.raises(FilterError) as refused:
+    with pytest.raises(LogFilterError) as refused:
         passes(f'textPayload=~"{pattern}"')
     assert why in str(refused.value)
 
 
 def test_a_filter_that_takes_too_long_on_an_entry_is_refused_there() -> None:
     wanted = parse_filter(" OR ".join(f'"{number}x"' for number in range(1000)))
-    assert not wanted.passes(ENTRY, Work(entry_bytes=500))
+    assert not wanted.passes(ENTRY, FilterWork(entry_bytes=500))
     large = {"jsonPayload": {f"a{number}": 1 for number in range(20_000)}}
     with pytest.raises(FilterTooCostlyError, match="on an entry of 250000 bytes"):
-        wanted.passes(large, Work(entry_bytes=250_000))
+        wanted.passes(large, FilterWork(entry_bytes=250_000))

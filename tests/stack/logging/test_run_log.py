@@ -7,13 +7,13 @@ import pytest
 from tests.stack.logging.stack import RESOURCE, Stack, service_entry
 from trainmaster.client.logs import read
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.read import JobLogs, Selection
+from trainmaster.client.logs.read import JobLogReader, Selection
 
 BEGUN = datetime.now(UTC) - timedelta(minutes=3)
 
 
-def reader(stack: Stack, **selected: object) -> JobLogs:
-    return JobLogs(stack.client, BEGUN, Selection(**selected))  # type: ignore[arg-type]  # each test names its own
+def reader(stack: Stack, **selected: object) -> JobLogReader:
+    return JobLogReader(stack.client, BEGUN, Selection(**selected))  # type: ignore[arg-type]  # each test names its own
 
 
 def texts(lines: list[LogLine]) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from trainstack.process import family
 from trainstack.process.family import MARK
-from trainstack.process.output import LINE_LIMIT_BYTES, Stream
+from trainstack.process.output import LINE_LIMIT_BYTES, OutputStream
 from trainstack.process.processes import ProcessGuard
 
 
@@ -18,7 +18,7 @@ def guard() -> Iterator[ProcessGuard]:
         yield started
 
 
-ParsedNotice = list[tuple[Stream, bytes]]
+ParsedNotice = list[tuple[OutputStream, bytes]]
 
 
 def run(guard: ProcessGuard, program: str, env: dict[str, str] | None = None) -> tuple[int, ParsedNotice]:
@@ -38,12 +38,12 @@ def run(guard: ProcessGuard, program: str, env: dict[str, str] | None = None) ->
 def test_every_line_arrives_in_order_before_the_end(guard: ProcessGuard) -> None:
     code, heard = run(guard, "import sys; [print(i) for i in range(20000)]; sys.exit(3)")
     assert code == 3
-    assert heard == [(Stream.STDOUT, str(i).encode()) for i in range(20000)]
+    assert heard == [(OutputStream.STDOUT, str(i).encode()) for i in range(20000)]
 
 
 def test_the_environment_is_the_given_one_and_the_mark(guard: ProcessGuard) -> None:
     _, heard = run(guard, "import os; print(sorted(os.environ))", {"ONLY": "this", "LC_CTYPE": "C.UTF-8"})
-    assert heard == [(Stream.STDOUT, repr(["LC_CTYPE", "ONLY", MARK]).encode())]
+    assert heard == [(OutputStream.STDOUT, repr(["LC_CTYPE", "ONLY", MARK]).encode())]
 
 
 def test_a_last_line_without_newline_and_a_long_line_in_pieces_arrive(guard: ProcessGuard) -> None:

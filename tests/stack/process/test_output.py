@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from trainstack.process.output import LINES_AT_ONCE, LineCutter, Output, Stream
+from trainstack.process.output import LINES_AT_ONCE, LineCutter, Output, OutputStream
 
 SILENCE_S = 0.05
 
@@ -60,7 +60,7 @@ def test_a_pipe_that_stays_open_in_silence_is_left_after_all_its_lines(pipe: Pip
 
     async def work() -> None:
         os.write(pipe[1], b"one\ntwo\nthree")
-        await Output({Stream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S).drain()  # fmt: skip
+        await Output({OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S).drain()  # fmt: skip
 
     drained(work)
     assert heard == [b"one", b"two", b"three"]
@@ -83,12 +83,12 @@ def test_between_the_lines_of_a_flood_others_have_their_turn(pipe: Pipe) -> None
                 turns += 1
                 await asyncio.sleep(0)
 
-        def note(_: Stream, lines: list[bytes]) -> None:
+        def note(_: OutputStream, lines: list[bytes]) -> None:
             batches.append(len(lines))
             turns_before_batch.append(turns)
 
         other = asyncio.create_task(take_turns())
-        await Output({Stream.STDOUT: file}, note, silence_s=SILENCE_S).drain()
+        await Output({OutputStream.STDOUT: file}, note, silence_s=SILENCE_S).drain()
         other.cancel()
 
     drained(flooded)
@@ -109,7 +109,9 @@ def test_a_pipe_that_another_process_keeps_writing_to_is_left_in_the_end(pipe: P
     heard: list[bytes] = []
 
     async def work() -> None:
-        output = Output({Stream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), longest_s=0.3)
+        output = Output(
+            {OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), longest_s=0.3
+        )
         stranger.start()
         try:
             await output.drain()
@@ -127,13 +129,13 @@ def test_the_time_of_a_slow_listener_does_not_count_as_silence(pipe: Pipe) -> No
     async def work() -> None:
         told = asyncio.Event()
 
-        async def slowly(_stream: Stream, lines: list[bytes]) -> None:
+        async def slowly(_stream: OutputStream, lines: list[bytes]) -> None:
             await told.wait()
             if not heard:
                 os.write(pipe[1], b"last\n")
             heard.extend(lines)
 
-        output = Output({Stream.STDOUT: pipe[0]}, slowly, silence_s=SILENCE_S)
+        output = Output({OutputStream.STDOUT: pipe[0]}, slowly, silence_s=SILENCE_S)
         os.write(pipe[1], b"first\n")
         draining = asyncio.create_task(output.drain())
         assert await asyncio.wait({draining}, timeout=10 * SILENCE_S) == (set(), {draining})
@@ -146,11 +148,11 @@ def test_the_time_of_a_slow_listener_does_not_count_as_silence(pipe: Pipe) -> No
 
 def test_a_listener_that_never_returns_is_abandoned_after_a_limit(pipe: Pipe) -> None:
     async def work() -> None:
-        async def stands_still(_stream: Stream, _lines: list[bytes]) -> None:
+        async def stands_still(_stream: OutputStream, _lines: list[bytes]) -> None:
             await asyncio.Event().wait()
 
         os.write(pipe[1], b"one\ntwo")
-        await Output({Stream.STDOUT: pipe[0]}, stands_still, silence_s=SILENCE_S, longest_s=0.3).drain()
+        await Output({OutputStream.STDOUT: pipe[0]}, stands_still, silence_s=SILENCE_S, longest_s=0.3).drain()
 
     drained(work)
 
@@ -161,7 +163,7 @@ def test_the_time_of_a_blocked_event_loop_does_not_count_as_silence(pipe: Pipe) 
     async def work() -> None:
         os.write(pipe[1], b"one\ntwo\n")
         output = Output(
-            {Stream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S
+            {OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S
         )
         draining = asyncio.create_task(output.drain())
         while not draining.done():
@@ -176,12 +178,12 @@ def test_the_time_of_a_blocked_event_loop_does_not_count_as_silence(pipe: Pipe) 
 
 
 def test_an_error_of_a_listener_is_raised(pipe: Pipe) -> None:
-    def refuse(_stream: Stream, _lines: list[bytes]) -> None:
+    def refuse(_stream: OutputStream, _lines: list[bytes]) -> None:
         raise OSError("no room")
 
     async def work() -> None:
         os.write(pipe[1], b"a line\n")
         with pytest.raises(OSError, match="no room"):
-            await Output({Stream.STDOUT: pipe[0]}, refuse, silence_s=SILENCE_S).drain()
+            await Output({OutputStream.STDOUT: pipe[0]}, refuse, silence_s=SILENCE_S).drain()
 
     drained(work)

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from trainstack.pubsub.delivery.backlog import Backlog, DeliveryPolicy, Entry, Holder, Lease
+from trainstack.pubsub.delivery.backlog import Backlog, BacklogEntry, DeliveryPolicy, Holder, MessageLease
 
 DEADLINE_S = 10.0
 
@@ -26,14 +26,14 @@ class Model(RuleBasedStateMachine):
         self.owed: set[int] = set()
         self.failures: dict[int, int] = {}
         self.not_before: dict[int, float] = {}
-        self.out: dict[int, Lease] = {}
+        self.out: dict[int, MessageLease] = {}
         self.holder = Holder(max_messages=20, deadline_s=DEADLINE_S)
 
     @rule(size=st.integers(1, 100))
     def publish(self, size: int) -> None:
         self.published += 1
         self.owed.add(self.published)
-        self.backlog.add(Entry(message_id=self.published, size=size))
+        self.backlog.add(BacklogEntry(message_id=self.published, size=size))
 
     @rule(target=leases, count=st.integers(1, 5))
     def take(self, count: int) -> object:
@@ -48,18 +48,18 @@ class Model(RuleBasedStateMachine):
         return multiple(*taken)
 
     @rule(lease=leases)
-    def acknowledge(self, lease: Lease) -> None:
+    def acknowledge(self, lease: MessageLease) -> None:
         self.backlog.ack(lease.entry.message_id)
         self._gone(lease.entry.message_id)
 
     @rule(lease=leases)
-    def give_back(self, lease: Lease) -> None:
+    def give_back(self, lease: MessageLease) -> None:
         failed = self.backlog.fail(self.now, lease.serial)
         assert bool(failed) is self._is_out(lease)
         self._settle(failed)
 
     @rule(lease=leases, seconds=st.integers(1, 30))
-    def extend(self, lease: Lease, seconds: int) -> None:
+    def extend(self, lease: MessageLease, seconds: int) -> None:
         found = self.backlog.extend(self.now, serial=lease.serial, deadline_s=seconds)
         assert found is self._is_out(lease)
 
@@ -71,10 +71,10 @@ class Model(RuleBasedStateMachine):
         assert {entry.message_id for entry in failed} == ended
         self._settle(failed)
 
-    def _is_out(self, lease: Lease) -> bool:
+    def _is_out(self, lease: MessageLease) -> bool:
         return self.out.get(lease.entry.message_id) is lease
 
-    def _settle(self, failed: list[Entry]) -> None:
+    def _settle(self, failed: list[BacklogEntry]) -> None:
         for entry in failed:
             message_id = entry.message_id
             self.out.pop(message_id)
@@ -116,7 +116,7 @@ TestBacklog.settings = settings(max_examples=75, stateful_step_count=40, deadlin
 
 
 def test_an_acknowledgement_after_the_deadline_still_counts() -> None:
-    backlog = Backlog([Entry(message_id=7, size=1)])
+    backlog = Backlog([BacklogEntry(message_id=7, size=1)])
     backlog.take(0, Holder(), count=1)
     backlog.expire(11)
     backlog.ack(7)

@@ -6,15 +6,15 @@ from pathlib import Path
 from trainstack.pubsub import wire
 from trainstack.pubsub.api.methods import Messages
 from trainstack.pubsub.resources import Subscriptions, Topics
-from trainstack.pubsub.service import Service
-from trainstack.pubsub.store import Store
+from trainstack.pubsub.service import PubsubService
+from trainstack.pubsub.store import PubsubStore
 
 TOPIC, SUBSCRIPTION = "projects/p1/topics/topic", "projects/p1/subscriptions/subscription"
 
 
 def test_a_caller_who_is_gone_gets_nothing_and_the_next_one_everything(tmp_path: Path) -> None:
     async def pulled() -> tuple[int, int]:
-        service = Service(store)
+        service = PubsubService(store)
         messages = Messages(service)
         Topics(service).create(wire.Topic(name=TOPIC))
         subscription = wire.Subscription(name=SUBSCRIPTION, topic=TOPIC)
@@ -26,7 +26,7 @@ def test_a_caller_who_is_gone_gets_nothing_and_the_next_one_everything(tmp_path:
         there = await messages.pull(request, 10.0)
         return len(gone.received_messages), len(there.received_messages)
 
-    store = Store(tmp_path)
+    store = PubsubStore(tmp_path)
     try:
         assert asyncio.run(pulled()) == (0, 1)
     finally:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trainstack.jobs.images.dockerfile import Image
+from trainstack.jobs.images.dockerfile import DockerfileImage
 from trainstack.jobs.replicas import rootfs
 from trainstack.sandbox.network import open_network
 from trainstack.sandbox.probe import LAUNCHER
@@ -21,9 +21,9 @@ def main(folder: Path, program: str, *arguments: str) -> int:
         (folder / name).mkdir(parents=True)
     network = open_network([])
     namespaces = [network.user, network.net]
-    view = rootfs.View(
+    view = rootfs.ReplicaView(
         buckets=folder / "buckets",
-        shares=(rootfs.Share(path="bucket", writable=True),),
+        shares=(rootfs.BucketShare(path="bucket", writable=True),),
         read_only=(Path(sys.prefix), Path(sys.base_prefix).resolve(), Path(sys.executable).resolve().parents[1]),
         writable=(folder / "home",),
         tmp=folder / "tmp",
@@ -32,7 +32,7 @@ def main(folder: Path, program: str, *arguments: str) -> int:
     plan = {
         "private": True,
         "root": str(folder / "root"),
-        "steps": rootfs.confined_steps(Image(tree=folder), view),
+        "steps": rootfs.confined_steps(DockerfileImage(tree=folder), view),
         "workdir": str(folder / "home"),
         "argv": [sys.executable, "-c", program, *arguments],
         "grace_s": 1,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trainstack.sandbox.limits import Group, remove_group
+from trainstack.sandbox.limits import ControlGroup, remove_group
 from trainstack.sandbox.probe import obstacle
 
 from .conftest import User, run_confined
@@ -47,7 +47,7 @@ def folders_of(name: str) -> list[Path]:
 def own() -> User:
     """The user of the tests, who may make control groups."""
     name = f"trainmaster-test-{os.getpid()}-probe"
-    Group(name)
+    ControlGroup(name)
     controllers = {file.name for folder in folders_of(name) for file in folder.iterdir()}
     assert remove_group(name)
     if not {"pids.max"} < controllers:

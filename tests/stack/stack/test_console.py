@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainstack.process.processes import ProcessGuard
-from trainstack.stack.console import LOG_MAX_BYTES, Console, keep_console, open_listener
+from trainstack.stack.console import LOG_MAX_BYTES, StackConsole, keep_console, open_listener
 from trainstack.stack.errors import StackRefusedError
 from trainstack.stack.ports import refuse_taken_ports
 
@@ -30,7 +30,7 @@ def kept(
 ) -> tuple[list[str], list[str], socket.socket]:
     """The answers of the program, what the stack said, and the listener. Without connections the stack is ready."""
     listener = open_listener(port_base=None, last_ports={})
-    console = Console(
+    console = StackConsole(
         listener=listener,
         command=lambda descriptor: [sys.executable, "-c", program, str(descriptor)],
         environment=os.environ,

@@ -10,7 +10,7 @@ import pytest
 from tests.ready_stack import announce
 from tests.stack.waiting import wait_until
 from trainmaster.cli.command import main
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 from trainstack.find import read_stack_env, was_stopped
 from trainstack.process.processes import ProcessGuard
 from trainstack.stack.errors import StateError
@@ -64,7 +64,7 @@ def test_a_folder_with_files_that_are_not_a_stacks_is_refused_and_stays_as_it_is
     folder = tmp_path / "my project"
     folder.mkdir(mode=0o755)
     (folder / "train.py").touch()
-    assert main(["up", *detach, "--state", str(folder)]) == Exit.FINDING
+    assert main(["up", *detach, "--state", str(folder)]) == ExitStatus.FINDING
     refusal = capsys.readouterr().err
     assert f"The state folder {str(folder)!r} holds files that are not a stack's: train.py. " in refusal
     assert f"for example --state '{folder}/.trainmaster'." in refusal
@@ -97,7 +97,7 @@ def test_a_stack_of_another_project_or_region_is_refused_with_those_of_the_folde
     state.keep_project("our-project", "us-central1")
     state.close()
     words = ["up", *detach, "--state", str(tmp_path), "--project", project, "--region", region]
-    assert main(words) == Exit.FINDING
+    assert main(words) == ExitStatus.FINDING
     refusal = capsys.readouterr().err
     assert "holds the runs of project our-project, region us-central1" in refusal
     assert f"trainmaster up --state {tmp_path} --project our-project --region us-central1" in refusal

@@ -25,20 +25,20 @@ from trainstack.storage.drops.scanner import DropScanner
 from trainstack.storage.drops.threads import THREADS_EACH, BucketThreads
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.folder import Folder
-from trainstack.storage.objects.records import Bucket, Fingerprint
+from trainstack.storage.objects.records import BucketRecord, Fingerprint
 from trainstack.storage.objects.staging import HOLES_HASHED_MAX_BYTES, Digest, digest_of
-from trainstack.storage.service import Service
-from trainstack.storage.sessions import Uploads
-from trainstack.storage.store import Store
+from trainstack.storage.service import StorageService
+from trainstack.storage.sessions import UploadSessions
+from trainstack.storage.store import ObjectStore
 
 PIECES = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 20_000)), max_size=4)
 
 
 @pytest.fixture
-def bucket_store(tmp_path: Path) -> Iterator[Store]:
+def bucket_store(tmp_path: Path) -> Iterator[ObjectStore]:
     """A store with an empty `bucket`."""
-    store = Store(tmp_path)
-    store.catalog.put_bucket(Bucket(name="bucket", project="p", created_us=1, fields={}))
+    store = ObjectStore(tmp_path)
+    store.catalog.put_bucket(BucketRecord(name="bucket", project="p", created_us=1, fields={}))
     (store.buckets_path / "bucket").mkdir()
     yield store
     store.close()
@@ -118,7 +118,7 @@ def make_deep(folder: Path, depth: int) -> None:
     os.close(here)
 
 
-def test_folders_deeper_than_any_objects_name_are_not_entered(bucket_store: Store) -> None:
+def test_folders_deeper_than_any_objects_name_are_not_entered(bucket_store: ObjectStore) -> None:
     store = bucket_store
     scanner, entered = DropScanner(store), list[str]()
     scanner.before_listing = lambda _, folder: entered.append(folder)
@@ -130,7 +130,9 @@ def test_folders_deeper_than_any_objects_name_are_not_entered(bucket_store: Stor
     assert store.find("bucket", "d/a", strict=False) is not None
 
 
-def test_more_folders_or_entries_than_are_listed_are_refused_with_the_limit(bucket_store: Store) -> None:
+def test_more_folders_or_entries_than_are_listed_are_refused_with_the_limit(
+    bucket_store: ObjectStore,
+) -> None:
     store = bucket_store
     for number in range(5):
         (store.buckets_path / "bucket" / f"d{number}").mkdir()
@@ -184,7 +186,7 @@ class NotedFolder(Folder):
         return super().fingerprint(name)
 
 
-class NotedStore(Store):
+class NotedStore(ObjectStore):
     """Has one bucket."""
 
     def folder(self, _bucket: str) -> NotedFolder:
@@ -196,11 +198,11 @@ class NotedStore(Store):
 def test_the_files_of_a_page_are_compared_outside_of_the_event_loop(tmp_path: Path) -> None:
     """There, a thousand of them take a second while other threads are busy."""
     store = NotedStore(tmp_path)
-    store.catalog.put_bucket(Bucket(name="bucket", project="p", created_us=1, fields={}))
+    store.catalog.put_bucket(BucketRecord(name="bucket", project="p", created_us=1, fields={}))
     store.folder("bucket").root.mkdir()
     (store.noted.root / "a").touch()
     threads = BucketThreads(DropScanner(store))
-    service = Service(store=store, threads=threads, uploads=Uploads(store.uploads_path))
+    service = StorageService(store=store, threads=threads, uploads=UploadSessions(store.uploads_path))
     request = Request({"type": "http", "query_string": b"", "headers": []})
     answer = asyncio.run(list_all(Call(request=request, path={"bucket": "bucket"}, service=service)))
     threads.close()
@@ -214,7 +216,7 @@ def test_the_files_of_a_page_are_compared_outside_of_the_event_loop(tmp_path: Pa
 class Recorder(DropScanner):
     """Notes its calls, and begins when it may."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         super().__init__(store)
         self.may_begin, self.asked = threading.Event(), list[str]()
         self.has_all = threading.Event()
@@ -230,7 +232,7 @@ class Recorder(DropScanner):
 
 
 def test_hints_beyond_the_limit_become_one_scan_that_sees_files_rewritten_in_place(
-    bucket_store: Store,
+    bucket_store: ObjectStore,
 ) -> None:
     scanner, folder = Recorder(bucket_store), bucket_store.buckets_path / "bucket"
     for number in range(10):

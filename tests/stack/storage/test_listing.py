@@ -15,7 +15,7 @@ from trainstack.storage.objects.listing import (
     page_token,
     resume_of,
 )
-from trainstack.storage.objects.records import Fingerprint, StoredObject
+from trainstack.storage.objects.records import Fingerprint, ObjectRecord
 
 NAMES = ["a", "a/", "a/b", "a/c/d", "b/x", "b/y", "z", "ä", "\U0001f600", "\uffee"]
 
@@ -119,7 +119,7 @@ def test_pages_that_end_early_for_a_glob_lead_to_the_same_items(glob: str) -> No
     )
     scanned: list[int] = []
 
-    def scan(start: str, end: str, limit: int) -> list[StoredObject]:
+    def scan(start: str, end: str, limit: int) -> list[ObjectRecord]:
         first = bisect.bisect_left(names, start)
         last = bisect.bisect_left(names, end) if end else len(names)
         found = names[first : min(last, first + limit)]
@@ -141,7 +141,7 @@ def test_pages_that_end_early_for_a_glob_lead_to_the_same_items(glob: str) -> No
 def test_a_glob_is_looked_up_by_the_text_that_it_begins_with() -> None:
     asked: list[tuple[str, str]] = []
 
-    def scan(start: str, end: str, _limit: int) -> list[StoredObject]:
+    def scan(start: str, end: str, _limit: int) -> list[ObjectRecord]:
         asked.append((start, end))
         return []
 
@@ -166,7 +166,7 @@ _name = st.text(alphabet="ab/", min_size=1, max_size=6)
 def test_pages_with_a_delimiter_give_what_one_page_would(names: set[str], prefix: str, size: int) -> None:
     ordered = sorted(names)
 
-    def scan(start: str, end: str, limit: int) -> list[StoredObject]:
+    def scan(start: str, end: str, limit: int) -> list[ObjectRecord]:
         return [_stored(name) for name in ordered if name >= start and (not end or name < end)][:limit]
 
     wanted_items = [name for name in ordered if name.startswith(prefix) and "/" not in name[len(prefix) :]]
@@ -190,8 +190,8 @@ def test_pages_with_a_delimiter_give_what_one_page_would(names: set[str], prefix
     assert prefixes == sorted(wanted_prefixes)
 
 
-def _stored(name: str) -> StoredObject:
-    return StoredObject(
+def _stored(name: str) -> ObjectRecord:
+    return ObjectRecord(
         bucket="b",
         name=name,
         generation=1,

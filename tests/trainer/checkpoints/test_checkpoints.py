@@ -12,9 +12,9 @@ import pytest
 from trainer.checkpoints.files import (
     CHIEFS_FOLDER,
     Checkpoint,
+    checkpoint_numbered,
     latest,
-    numbered,
-    publish,
+    publish_checkpoint,
     record_metrics,
     remove_backups,
     remove_older,
@@ -36,7 +36,7 @@ def put(
         global_batch_size=8,
         trained_on={"--image_size": "32x32"},
     )
-    return publish(written, checkpoints)
+    return publish_checkpoint(written, checkpoints)
 
 
 def latest_and_damaged(checkpoints: Path) -> tuple[Checkpoint | None, list[tuple[str, str]]]:
@@ -110,7 +110,7 @@ def test_a_half_written_checkpoint_gives_way_to_the_one_before(two: Path, name: 
     found, ((damaged, why),) = latest_and_damaged(two)
     assert damaged.endswith("ckpt-2")
     assert why
-    assert found == numbered(two, 1)
+    assert found == checkpoint_numbered(two, 1)
 
 
 def test_a_changed_byte_is_found_though_the_size_is_right(two: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_changed_byte_is_found_though_the_size_is_right(two: Path) -> None:
     content[77] ^= 1
     path.write_bytes(content)
     with pytest.raises(ValueError, match="hash differs"):
-        numbered(two, 2)
+        checkpoint_numbered(two, 2)
     assert epoch_of_latest(two) == 1
 
 
@@ -141,7 +141,7 @@ def test_files_without_a_description_do_not_count(two: Path) -> None:
     (folder_of(two) / "ckpt-2.json").unlink()
     assert epoch_of_latest(two) == 1
     with pytest.raises(FileNotFoundError):
-        numbered(two, 2)
+        checkpoint_numbered(two, 2)
 
 
 def test_a_damaged_checkpoint_keeps_its_number(checkpoints: Path, scratch: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_description_of_any_content_is_named_and_the_checkpoint_before_is_used
     (folder_of(two) / "ckpt-2.json").write_text(description)
     found, ((_, shown),) = latest_and_damaged(two)
     assert re.search(why, shown), shown
-    assert found == numbered(two, 1)
+    assert found == checkpoint_numbered(two, 1)
 
 
 def test_publishing_reads_nothing_back(checkpoints: Path, scratch: Path) -> None:
@@ -199,8 +199,8 @@ def test_publishing_reads_nothing_back(checkpoints: Path, scratch: Path) -> None
     pipe.write_bytes(content)
     (folder_of(checkpoints) / "ckpt-1.json").unlink()
     record_metrics(published, {"loss": 0.5})
-    assert latest(checkpoints) == numbered(checkpoints, 1)
-    assert numbered(checkpoints, 1).metrics == {"loss": 0.5}
+    assert latest(checkpoints) == checkpoint_numbered(checkpoints, 1)
+    assert checkpoint_numbered(checkpoints, 1).metrics == {"loss": 0.5}
 
 
 def test_two_are_kept_and_the_last_can_be_removed(checkpoints: Path, scratch: Path) -> None:

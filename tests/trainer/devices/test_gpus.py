@@ -9,19 +9,24 @@ from trainer.devices.choices import (
     GPU_PACK_BYTES,
     WITHOUT_BFLOAT16,
     OwnGpus,
-    collectives,
+    communication_options,
     computes_bfloat16,
     no_mixed_precision,
     own_gpus,
 )
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, ReplicaRole
 
-CHIEF, WORKER, PS, EVALUATOR = Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR
+CHIEF, WORKER, PS, EVALUATOR = (
+    ReplicaRole.CHIEF,
+    ReplicaRole.WORKER,
+    ReplicaRole.PARAMETER_SERVER,
+    ReplicaRole.EVALUATOR,
+)
 ALONE = Cluster()
 HOSTS = {CHIEF: ("a:1",), WORKER: ("a:2", "b:1", "a:3"), PS: ("a:9",)}
 
 
-def place(role: Role, index: int = 0, *, servers: bool = False) -> Cluster:
+def place(role: ReplicaRole, index: int = 0, *, servers: bool = False) -> Cluster:
     """Three replicas on host a and one on b; with `servers`, also a parameter server on a."""
     members = {each: found for each, found in HOSTS.items() if each is not PS or servers}
     return Cluster(role=role, index=index, members=members)
@@ -70,7 +75,7 @@ def test_replicas_of_one_host_get_equal_parts_of_its_gpus_or_share_all(
 def test_gradients_of_gpus_travel_by_nccl_unless_two_replicas_share_one(
     own: OwnGpus, implementation: str, pack: int
 ) -> None:
-    assert collectives(own) == {"implementation": implementation, "bytes_per_pack": pack}
+    assert communication_options(own) == {"implementation": implementation, "bytes_per_pack": pack}
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,18 @@ import pytest
 
 from tests.trainer.conftest import Runner
 from tests.trainer.roles import TINY
-from trainer.devices.choices import CHOICES, Strategy, chosen, contradictions, read_strategy
+from trainer.devices.choices import CHOICES, Strategy, chosen_strategy, read_strategy, strategy_contradictions
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, ReplicaRole
 from trainer.task import main
 
-CHIEF, WORKER, PS = Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER
+CHIEF, WORKER, PS = ReplicaRole.CHIEF, ReplicaRole.WORKER, ReplicaRole.PARAMETER_SERVER
 
 
-def cluster(*, role: Role = CHIEF, **counts: int) -> Cluster:
-    members = {Role(name): tuple(f"{name}-{i}:2222" for i in range(count)) for name, count in counts.items()}
+def cluster(*, role: ReplicaRole = CHIEF, **counts: int) -> Cluster:
+    members = {
+        ReplicaRole(name): tuple(f"{name}-{i}:2222" for i in range(count)) for name, count in counts.items()
+    }
     return Cluster(role=role, members=members)
 
 
@@ -37,12 +39,12 @@ def cluster(*, role: Role = CHIEF, **counts: int) -> Cluster:
 def test_auto_chooses_by_cluster_and_machine(
     found: Cluster, machine: dict[str, Any], strategy: Strategy
 ) -> None:
-    assert chosen(Strategy.AUTO, found, **machine) is strategy
+    assert chosen_strategy(Strategy.AUTO, found, **machine) is strategy
 
 
 @pytest.mark.parametrize("asked", [strategy for strategy in CHOICES if strategy is not Strategy.AUTO])
 def test_a_named_strategy_is_chosen(asked: Strategy) -> None:
-    assert chosen(asked, cluster(), mirrored=True) is asked
+    assert chosen_strategy(asked, cluster(), mirrored=True) is asked
     assert read_strategy(asked.replace("_", "-")) is asked
 
 
@@ -65,7 +67,7 @@ def test_unknown_strategies_are_refused_with_the_valid_names() -> None:
     ],
 )
 def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: Cluster) -> None:
-    assert contradictions(asked, found, has_checkpoint_directory=False) == []
+    assert strategy_contradictions(asked, found, has_checkpoint_directory=False) == []
 
 
 @pytest.mark.parametrize(
@@ -77,21 +79,21 @@ def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: Cluster) -> No
         (Strategy.MULTI_WORKER_MIRRORED, cluster(chief=1, worker=1, ps=2), ["not use parameter servers.*has 2"]),
         (Strategy.MIRRORED, cluster(chief=1, worker=1), ["one machine.*has 2 that train.*multi_worker"]),
         (Strategy.ONE_DEVICE, cluster(chief=1, worker=1, ps=1), ["parameter servers.*has 1", "one machine.*has 2"]),
-        (Strategy.AUTO, cluster(role=Role.EVALUATOR, chief=1, worker=1), ["AIP_CHECKPOINT_DIR.*--job_dir"]),
+        (Strategy.AUTO, cluster(role=ReplicaRole.EVALUATOR, chief=1, worker=1), ["AIP_CHECKPOINT_DIR.*--job_dir"]),
     ],
 )  # fmt: skip
 def test_every_contradiction_of_strategy_and_cluster_is_reported(
     asked: Strategy, found: Cluster, expected: list[str]
 ) -> None:
-    faults = contradictions(asked, found, has_checkpoint_directory=False)
+    faults = strategy_contradictions(asked, found, has_checkpoint_directory=False)
     assert len(faults) == len(expected)
     for fault, pattern in zip(faults, expected, strict=True):
         assert re.search(pattern, fault), fault
 
 
 def test_an_evaluator_with_a_checkpoint_directory_is_no_fault() -> None:
-    found = cluster(role=Role.EVALUATOR, chief=1)
-    assert contradictions(Strategy.AUTO, found, has_checkpoint_directory=True) == []
+    found = cluster(role=ReplicaRole.EVALUATOR, chief=1)
+    assert strategy_contradictions(Strategy.AUTO, found, has_checkpoint_directory=True) == []
 
 
 def test_a_contradiction_is_refused_before_anything_is_loaded() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Role
+from trainer.replicas.cluster import ReplicaRole
 from trainer.replicas.cluster_variable import cluster_from
 
 TWO_POOLS = {"chief": ["c-0:2222"], "worker": ["w-0:2222", "w-1:2222"]}
@@ -37,7 +37,7 @@ def test_the_replica_and_its_peers_are_read(
     cluster = cluster_from(environment)
     assert (cluster.replica, len(cluster.trainers), cluster.source) == (replica, trainers, source)
     assert cluster.is_multi_worker == (trainers > 1)
-    assert Role.EVALUATOR not in cluster.members
+    assert ReplicaRole.EVALUATOR not in cluster.members
     assert (source or "Neither TF_CONFIG nor CLUSTER_SPEC") in cluster.description()
 
 

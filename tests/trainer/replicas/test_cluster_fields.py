@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, ReplicaRole
 from trainer.replicas.cluster_variable import ROLE_OF_TASK_TYPE, cluster_from
 
 POOLS = {"workerpool0": ["c:2222"], "workerpool1": ["w-0:2222", "w-1:2222"], "workerpool2": ["p:2222"],
@@ -50,9 +50,9 @@ def test_every_field_of_a_vertex_replica_is_read(pool: int, index: int, replica:
     cluster = cluster_from(environment)
     assert (cluster.replica, cluster.trains) == (replica, trains)
     assert cluster.members == {
-        Role.CHIEF: ("c:2222",),
-        Role.WORKER: ("w-0:2222", "w-1:2222"),
-        Role.PARAMETER_SERVER: ("p:2222",),
+        ReplicaRole.CHIEF: ("c:2222",),
+        ReplicaRole.WORKER: ("w-0:2222", "w-1:2222"),
+        ReplicaRole.PARAMETER_SERVER: ("p:2222",),
     }
     assert cluster.evaluators == ("e:2222",)  # CLUSTER_SPEC lists them, TF_CONFIG never
     assert (cluster.trial, cluster.cloud) == ("3", "q1-ml")
@@ -72,9 +72,9 @@ def test_a_single_vertex_replica_has_no_tf_config() -> None:
         "task": {"type": "workerpool0", "index": 0, "trial": ""},
     }
     cluster = cluster_from({"CLUSTER_SPEC": json.dumps(spec)})
-    assert (cluster.replica, cluster.members) == ("chief-0", {Role.CHIEF: ("c:2222",)})
+    assert (cluster.replica, cluster.members) == ("chief-0", {ReplicaRole.CHIEF: ("c:2222",)})
     assert (cluster.source, cluster.trial) == ("CLUSTER_SPEC", "")
-    assert cluster.spelling == {Role.CHIEF: "workerpool0"}
+    assert cluster.spelling == {ReplicaRole.CHIEF: "workerpool0"}
     assert not cluster.is_multi_worker
 
 
@@ -89,9 +89,9 @@ def test_the_legacy_environment_is_read_with_its_master_and_its_evaluator() -> N
             "CLUSTER_SPEC": json.dumps({"cluster": members | {"evaluator": ["e:2222"]}, **shared}),
         }
     )
-    assert (cluster.replica, cluster.spelling[Role.CHIEF]) == ("evaluator-0", "master")
+    assert (cluster.replica, cluster.spelling[ReplicaRole.CHIEF]) == ("evaluator-0", "master")
     assert cluster.evaluators == ("e:2222",)
-    assert list(cluster.members) == [Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER]
+    assert list(cluster.members) == [ReplicaRole.CHIEF, ReplicaRole.WORKER, ReplicaRole.PARAMETER_SERVER]
     assert (cluster.trial, cluster.cloud, cluster.job) == ("2", "a1-ml", job)
 
 
@@ -153,7 +153,7 @@ def test_reduction_servers_are_told_from_parameter_servers_by_their_image(image:
     job = {"workerPoolSpecs": [{}, {}, {"containerSpec": {"imageUri": image}}]}
     cluster = cluster_from(vertex(0, 0, job))
     assert cluster.has_reduction_servers is reduces
-    assert (Role.PARAMETER_SERVER in cluster.without_reduction_servers().members) is not reduces
+    assert (ReplicaRole.PARAMETER_SERVER in cluster.without_reduction_servers().members) is not reduces
     assert ("reduction servers" in cluster.without_reduction_servers().description()) is reduces
 
 
@@ -199,7 +199,7 @@ def test_whatever_the_variables_hold_there_is_a_cluster_or_faults(tf: str, spec:
     assert "\n" not in cluster.description()
     assert cluster.trainers_on_this_host >= 1
     assert isinstance(cluster.has_reduction_servers, bool)
-    if cluster.source and cluster.role is not Role.EVALUATOR:
+    if cluster.source and cluster.role is not ReplicaRole.EVALUATOR:
         assert cluster.index < len(cluster.members[cluster.role])
 
 

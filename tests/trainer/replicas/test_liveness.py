@@ -13,17 +13,17 @@ import pytest
 
 from tests.trainer.conftest import ROOT
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, Role
+from trainer.replicas.cluster import Cluster, ReplicaRole
 from trainer.replicas.liveness import (
     ABSENT_AFTER_S,
     LOST_AFTER_S,
     SETTINGS_FRAME,
     SILENT_AFTER_S,
-    Answer,
     Attendance,
+    PeerAnswer,
     answer_of,
-    answering,
-    gather,
+    answering_at,
+    gather_replicas,
     lost_by_coordinator,
     lost_in_step,
 )
@@ -57,14 +57,14 @@ def listener(says: bytes | None) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("says", "answer"),
     [
-        (SETTINGS_FRAME, Answer.ANSWERS),
-        (b"", Answer.ABSENT),
-        (b"HTTP/1.1 400 Bad Request\r\n", Answer.ABSENT),
-        (None, Answer.SILENT),
+        (SETTINGS_FRAME, PeerAnswer.ANSWERS),
+        (b"", PeerAnswer.ABSENT),
+        (b"HTTP/1.1 400 Bad Request\r\n", PeerAnswer.ABSENT),
+        (None, PeerAnswer.SILENT),
     ],
 )
 def test_a_working_server_is_told_from_a_frozen_one_and_from_another_service(
-    says: bytes | None, answer: Answer
+    says: bytes | None, answer: PeerAnswer
 ) -> None:
     with listener(says) as address:
         assert answer_of(address, within_s=0.5 if says is None else 10) is answer
@@ -73,8 +73,8 @@ def test_a_working_server_is_told_from_a_frozen_one_and_from_another_service(
 def test_an_unused_port_and_an_unknown_name_count_as_absent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-    assert answer_of(address, within_s=0.5) is Answer.ABSENT
-    assert answer_of("no-such-host.invalid:2222", within_s=0.5) in {Answer.ABSENT, Answer.SILENT}
+    assert answer_of(address, within_s=0.5) is PeerAnswer.ABSENT
+    assert answer_of("no-such-host.invalid:2222", within_s=0.5) in {PeerAnswer.ABSENT, PeerAnswer.SILENT}
 
 
 GATHERS = """
@@ -105,21 +105,21 @@ def test_a_replica_that_does_not_start_in_time_is_named_and_the_wait_ends_with_1
 def test_a_waiting_replica_answers_as_a_grpc_server_does() -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     for _ in range(2):  # the address is free again
-        with answering(address):
-            assert [answer_of(address) for _ in range(3)] == [Answer.ANSWERS] * 3
-        assert answer_of(address) is Answer.ABSENT
+        with answering_at(address):
+            assert [answer_of(address) for _ in range(3)] == [PeerAnswer.ANSWERS] * 3
+        assert answer_of(address) is PeerAnswer.ABSENT
 
 
 def test_a_replica_waits_for_its_old_process_to_free_the_address() -> None:
     gathered = threading.Event()
 
     def gather() -> None:
-        with answering(address, free_within_s=60):
+        with answering_at(address, free_within_s=60):
             gathered.set()
 
     with socket.create_server(("127.0.0.1", 0)) as held:
         address = f"127.0.0.1:{held.getsockname()[1]}"
-        waiting = threading.Thread(target=gather, daemon=True)
+        waiting = threading.Thread(target=gather_replicas, daemon=True)
         waiting.start()
         # Between two attempts, the innermost function is the loop's.
         deadline = time.monotonic() + 60
@@ -134,32 +134,34 @@ def test_a_replica_waits_for_its_old_process_to_free_the_address() -> None:
 def test_an_address_that_stays_in_use_ends_the_wait() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         address = f"127.0.0.1:{held.getsockname()[1]}"
-        with pytest.raises(OSError, match="in use"), answering(address, free_within_s=0.3):
+        with pytest.raises(OSError, match="in use"), answering_at(address, free_within_s=0.3):
             pass
 
 
 def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:
     attendance = Attendance(answered_at=dict.fromkeys("abc", 0.0))
-    attendance.note({"a": Answer.ABSENT, "b": Answer.SILENT, "c": Answer.ANSWERS}, LOST_AFTER_S - 1)
+    attendance.note(
+        {"a": PeerAnswer.ABSENT, "b": PeerAnswer.SILENT, "c": PeerAnswer.ANSWERS}, LOST_AFTER_S - 1
+    )
     assert attendance.gone(LOST_AFTER_S - 1) == ()
     assert attendance.gone(LOST_AFTER_S) == ("a", "b")
-    assert attendance.last["b"] is Answer.SILENT
-    attendance.note({"a": Answer.ANSWERS}, LOST_AFTER_S + 1)
+    assert attendance.last["b"] is PeerAnswer.SILENT
+    attendance.note({"a": PeerAnswer.ANSWERS}, LOST_AFTER_S + 1)
     assert attendance.gone(LOST_AFTER_S + 1) == ("b",)
 
 
 def test_a_replica_that_trains_in_step_is_lost_once_no_process_is_there_and_later_if_it_is_silent() -> None:
     peers = Attendance(answered_at=dict.fromkeys("ab", 0.0))
-    peers.note({"a": Answer.SILENT, "b": Answer.ABSENT}, ABSENT_AFTER_S - 1)
+    peers.note({"a": PeerAnswer.SILENT, "b": PeerAnswer.ABSENT}, ABSENT_AFTER_S - 1)
     assert list(lost_in_step(peers, ABSENT_AFTER_S - 1)) == [], "one lost connection"
     assert list(lost_in_step(peers, ABSENT_AFTER_S)) == ["b"]
-    peers.note({"b": Answer.ANSWERS}, ABSENT_AFTER_S)
+    peers.note({"b": PeerAnswer.ANSWERS}, ABSENT_AFTER_S)
     assert list(lost_in_step(peers, SILENT_AFTER_S - 1)) == []
-    peers.note({"b": Answer.ANSWERS}, SILENT_AFTER_S)
+    peers.note({"b": PeerAnswer.ANSWERS}, SILENT_AFTER_S)
     assert list(lost_in_step(peers, SILENT_AFTER_S)) == ["a"]
 
 
-ANSWERS, ABSENT, SILENT = Answer.ANSWERS, Answer.ABSENT, Answer.SILENT
+ANSWERS, ABSENT, SILENT = PeerAnswer.ANSWERS, PeerAnswer.ABSENT, PeerAnswer.SILENT
 
 
 @pytest.mark.parametrize(
@@ -179,8 +181,8 @@ ANSWERS, ABSENT, SILENT = Answer.ANSWERS, Answer.ABSENT, Answer.SILENT
     ],
 )
 def test_a_coordinator_tolerates_an_absent_worker_but_no_lost_parameter_server(
-    servers: tuple[Answer, ...],
-    workers: tuple[Answer, ...],
+    servers: tuple[PeerAnswer, ...],
+    workers: tuple[PeerAnswer, ...],
     after_s: float,
     idle_s: float,
     expected: str | None,
@@ -196,10 +198,10 @@ def test_a_coordinator_tolerates_an_absent_worker_but_no_lost_parameter_server(
 
 def test_a_cluster_without_a_chief_is_refused_and_a_single_replica_does_not_wait() -> None:
     workers = Cluster(
-        role=Role.WORKER,
-        members={Role.WORKER: ("127.0.0.1:1", "127.0.0.1:2")},
+        role=ReplicaRole.WORKER,
+        members={ReplicaRole.WORKER: ("127.0.0.1:1", "127.0.0.1:2")},
         source="TF_CONFIG",
     )
     with pytest.raises(Unusable, match="lists 2 workers and no chief"):
-        gather(workers, within_s=0.0)
-    gather(Cluster(), within_s=0.0)
+        gather_replicas(workers, within_s=0.0)
+    gather_replicas(Cluster(), within_s=0.0)

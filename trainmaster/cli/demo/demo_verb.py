@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 from trainmaster.resources import ROOT
 
 _NEEDED = ("tensorflow", "tensorflow_datasets")
@@ -49,7 +49,7 @@ def demo(name: str, state: Path | None) -> int:
             play(stage)
     except (DemoFailed, StackFailed) as problem:
         raise click.ClickException(str(problem)) from problem
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 def install_command(extras: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from trainmaster.cli.demo.stage import EXAMPLES, DemoFailed, Stage
+from trainmaster.cli.demo.stage import EXAMPLES, DemoFailed, DemoStage
 from trainmaster.cli.watch.live import doing
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.rules.listing import read_status
@@ -27,19 +27,19 @@ PROMOTED = (True, True, False)
 """Whether each run of the retraining is promoted: the first champion's, the good burst's, the bad burst's."""
 
 
-def play_training(stage: Stage) -> None:
+def play_training(stage: DemoStage) -> None:
     """One request becomes one model, trained by two replicas together."""
     _train(stage, "demo.yaml", "--dataset=cassava", "--examples=448")
 
 
-def play_tuning(stage: Stage) -> None:
+def play_tuning(stage: DemoStage) -> None:
     """One request becomes six trials, two at a time, and the best one's model."""
     run_id = _train(stage, "demo_tuning.yaml", f"--dataset={DATASET}", "--examples=240")
     stage.run_verb("study", run_id)
     stage.run_verb("study", run_id, "--html", stage.state / "study.html")
 
 
-def _train(stage: Stage, request_name: str, *data: str) -> str:
+def _train(stage: DemoStage, request_name: str, *data: str) -> str:
     """Train a model as the request says, compare its files with the record, and classify test pictures; the run's id."""
     request, data_dir = EXAMPLES / request_name, os.environ.get(PREPARED_DATA)
     if data_dir:
@@ -62,7 +62,7 @@ def _train(stage: Stage, request_name: str, *data: str) -> str:
     return run_id
 
 
-def play_retraining(stage: Stage) -> None:
+def play_retraining(stage: DemoStage) -> None:
     """New data trains a better model, which becomes champion; the model of data with wrong labels does not.
 
     Both bursts have 147 pictures to learn from and 49 to test on, each in a file, 3 files that describe them, and DONE.
@@ -89,14 +89,14 @@ def play_retraining(stage: Stage) -> None:
     stage.say(f"\n2 bursts of {BURST_FILES} files started 2 runs: exactly one each")
 
 
-def _deliver_burst(stage: Stage, number: int, folder: Path) -> None:
+def _deliver_burst(stage: DemoStage, number: int, folder: Path) -> None:
     bucket, prefix = stage.clients.context.data_bucket, f"horses/burst-{number}/"
     files = stage.upload_folder(folder, bucket, prefix)
     stage.clients.storage.bucket(bucket).blob(f"{prefix}{DONE}").upload_from_string(b"")
     stage.say(f"\nburst {number}: {files + 1} files in gs://{bucket}/{prefix}")
 
 
-def _run_of_firing(stage: Stage, number: int) -> str | None:
+def _run_of_firing(stage: DemoStage, number: int) -> str | None:
     status = read_status(stage.clients, "rules/demo_rule.yaml")
     last = status.last_firing if status is not None else None
     return last.run_id if last is not None and last.number == number else None

@@ -35,7 +35,7 @@ class DemoFailed(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class DemoStage:
     """A stack that runs for one demo."""
 
     console: Console
@@ -131,7 +131,7 @@ def _shown_path(path: Path) -> str:
 
 
 @contextmanager
-def fresh_stage(console: Console, state: Path, *arguments: str) -> Iterator[Stage]:
+def fresh_stage(console: Console, state: Path, *arguments: str) -> Iterator[DemoStage]:
     """A stack that `trainmaster up` started with `arguments` on the emptied folder, until the block ends.
 
     Raises:
@@ -145,7 +145,7 @@ def fresh_stage(console: Console, state: Path, *arguments: str) -> Iterator[Stag
             environment = stack.enter_context(local_stack(state, log, ["--console", "off", *arguments]))
         clients = stack.enter_context(Clients(context_of_stack(environment, state.absolute())))
         stack.callback(console.print, "Stopping the local stack.")
-        yield Stage(console=console, state=state, clients=clients)
+        yield DemoStage(console=console, state=state, clients=clients)
 
 
 def make_fresh(state: Path) -> None:

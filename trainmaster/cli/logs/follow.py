@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from trainmaster.cli.exits import Exit
-from trainmaster.cli.logs.lanes import Lanes
+from trainmaster.cli.exits import ExitStatus
+from trainmaster.cli.logs.lanes import LogPrinter
 from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_end
 from trainmaster.cli.verb import JSON, talk
 from trainmaster.client.errors import TimedOut
@@ -19,7 +19,7 @@ from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.logs.tail import left_out_hint
 from trainmaster.client.terminal import one_line
-from trainmaster.client.wait import settled
+from trainmaster.client.wait import wait_until_settled
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -37,7 +37,7 @@ def follow(
     output: str = "text",
     timeout_s: float | None = None,
     requires_model: bool = False,
-) -> Exit:
+) -> ExitStatus:
     """Print the log of the run until it has ended: 0 if it succeeded, else 1. Waits for its job where it has none yet.
 
     Args:
@@ -56,18 +56,18 @@ def follow(
             gone, or do not answer for longer than a restart takes.
     """
     console = Console(highlight=False)
-    lanes = Lanes(console)
+    lanes = LogPrinter(console)
     log = RunLog(clients, find_run_to_follow(clients, run_id), selection)
     as_json = output == JSON
     with run_survives_interrupt(run_id):
         with nullcontext() if as_json else lanes.following(waits_for(log.run)):
             _follow(clients, log, lanes, limit=limit, as_json=as_json, timeout_s=timeout_s)
         lanes.finish()
-        return say_end(settled(clients, log.run), requires_model=requires_model)
+        return say_end(wait_until_settled(clients, log.run), requires_model=requires_model)
 
 
 def _follow(
-    clients: "Clients", log: RunLog, lanes: Lanes, *, limit: int, as_json: bool, timeout_s: float | None
+    clients: "Clients", log: RunLog, lanes: LogPrinter, *, limit: int, as_json: bool, timeout_s: float | None
 ) -> None:
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     said = ""
@@ -87,7 +87,7 @@ def _follow(
             raise TimedOut(f"{now} after {timeout_s:g} s. Follow it again: trainmaster logs {run_id} -f")
 
 
-def _show(lines: "list[LogLine]", lanes: Lanes, *, as_json: bool) -> None:
+def _show(lines: "list[LogLine]", lanes: LogPrinter, *, as_json: bool) -> None:
     if not as_json:
         lanes.show(lines)
         return

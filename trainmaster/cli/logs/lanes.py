@@ -21,7 +21,7 @@ LANES_MAX = 10_000
 """Lanes whose colour is kept: more replicas than a job can have."""
 
 
-class Lanes:
+class LogPrinter:
     """Prints lines as they come.
 
     On a terminal, lines of progress become a bar for each replica, below the log; elsewhere every line is printed,

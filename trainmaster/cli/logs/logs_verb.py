@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import JSON, TEXT, moment_of_option, output_option, takes_context, talk
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.tail import left_out_hint
@@ -80,7 +80,7 @@ def logs(
     log = RunLog(clients, found, selection)
     if not log.job_ids:
         talk(waits_for(found))
-        return Exit.DONE
+        return ExitStatus.DONE
     return _print_last(log, selection, limit, output)
 
 
@@ -94,12 +94,12 @@ def _print_last(log: "RunLog", selection: Selection, limit: int, output: str) ->
     if output == JSON:
         for line in lines:
             click.echo(json.dumps(line.document, ensure_ascii=False))
-        return Exit.DONE
+        return ExitStatus.DONE
     from rich.console import Console
 
-    from trainmaster.cli.logs.lanes import Lanes
+    from trainmaster.cli.logs.lanes import LogPrinter
 
-    lanes = Lanes(Console(highlight=False))
+    lanes = LogPrinter(Console(highlight=False))
     lanes.show(lines)
     lanes.finish()
-    return Exit.DONE
+    return ExitStatus.DONE

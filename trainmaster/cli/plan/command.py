@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.verb import (
     JSON,
     TABLE,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trainmaster.client.plan.plan import Plan
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.examination import Examination
-    from trainmaster.client.submission.source import Source
+    from trainmaster.client.submission.source import RequestSource
 
 
 @click.command()
@@ -95,11 +95,21 @@ def plan(
         print_data(made.document, output)
     talk(f"Planned for project {where.project}, region {where.region} ({where.chosen_by}).")
     talk("\n".join(["Nothing was submitted. Not looked at:", *(f"  {each}" for each in made.not_checked)]))
-    return Exit.USAGE if made.outlook is not None and made.outlook.verdict == "refused" else Exit.DONE
+    return (
+        ExitStatus.USAGE
+        if made.outlook is not None and made.outlook.verdict == "refused"
+        else ExitStatus.DONE
+    )
 
 
 def _examine_and_plan(
-    source: "Source", edits: "Edits", where: "Context", policy: Path | None, key: str | None, *, asks: bool
+    source: "RequestSource",
+    edits: "Edits",
+    where: "Context",
+    policy: Path | None,
+    key: str | None,
+    *,
+    asks: bool,
 ) -> "tuple[Examination, Plan | None]":
     from trainmaster.client.clients import Clients
     from trainmaster.client.plan.making import plan_with_ledger
@@ -120,11 +130,17 @@ def _refusal(found: "Examination") -> Stop:
     from trainmaster.cli.faults import problem_lines
 
     talk("\n".join(problem_lines(found)))
-    return Stop(Exit.USAGE, "The service would refuse this request.")
+    return Stop(ExitStatus.USAGE, "The service would refuse this request.")
 
 
 def _print_own_job(
-    source: "Source", edits: "Edits", where: "Context", policy: Path | None, form: str, *, as_json: bool
+    source: "RequestSource",
+    edits: "Edits",
+    where: "Context",
+    policy: Path | None,
+    form: str,
+    *,
+    as_json: bool,
 ) -> int:
     from trainmaster.cli.faults import WARNING, fault_lines
     from trainmaster.cli.yaml_text import yaml_text
@@ -138,7 +154,7 @@ def _print_own_job(
     found = examination_of(source, terms, edits)
     if found.has_local_script:
         raise Stop(
-            Exit.USAGE,
+            ExitStatus.USAGE,
             "The script is only on this machine, so there is no job of it to print yet. "
             f"See the job that `trainmaster submit` would start: trainmaster plan {shlex.quote(source.file)}",
         )
@@ -154,4 +170,4 @@ def _print_own_job(
     click.echo(
         json.dumps(document, indent=2, ensure_ascii=False) if as_json else yaml_text(document).rstrip("\n")
     )
-    return Exit.DONE
+    return ExitStatus.DONE

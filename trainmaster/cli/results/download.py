@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop, why_unwritable
+from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
 from trainmaster.cli.verb import print_names, takes_context, talk
 from trainmaster.client.terminal import one_line, plural, size_text
 
@@ -55,7 +55,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     except OSError as error:
         if error.filename is None:
             raise
-        raise Stop(Exit.USAGE, f"Cannot write {error.filename!r}: {why_unwritable(error)}") from error
+        raise Stop(ExitStatus.USAGE, f"Cannot write {error.filename!r}: {why_unwritable(error)}") from error
     print_names(one_line(str(target / file.path)) for file in files)
     talk("Every size and checksum matches the record.")
     if not everything:
@@ -65,7 +65,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
         talk(
             f"The model's manifest is wrong about {one_line(each)}. What was downloaded is what the run left."
         )
-    return Exit.FINDING if false else Exit.DONE
+    return ExitStatus.FINDING if false else ExitStatus.DONE
 
 
 def _files_to_download(clients: "Clients", text: str, *, everything: bool) -> "tuple[str, list[RemoteFile]]":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
 from trainmaster.client.runs.facts import is_tuning
 from trainmaster.client.terminal import plural
@@ -54,7 +54,7 @@ def tensorboard(clients: "Clients", run: str, *, port: int, only_uri: bool) -> i
         raise NotFound(f"{found.record.run_id} is {found.record.state}: it never had an output.")
     if only_uri:
         print_names(_log_uris(found, output_uri))
-        return Exit.DONE
+        return ExitStatus.DONE
     files = _event_files(clients, output_uri)
     if not files:
         raise NotFound(
@@ -63,7 +63,7 @@ def tensorboard(clients: "Clients", run: str, *, port: int, only_uri: bool) -> i
         )
     if find_spec("tensorboard") is None:
         print_names(_log_uris(found, output_uri))
-        raise Stop(Exit.USAGE, INSTALL)
+        raise Stop(ExitStatus.USAGE, INSTALL)
     folder = Path(tempfile.mkdtemp(prefix="trainmaster-tensorboard-"))
     try:
         size_mb = sum(file.size_bytes for file in files) / 1e6
@@ -98,7 +98,7 @@ def _serve(folder: Path, port: int) -> int:
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--port", str(port)]
     process = subprocess.Popen(command)
     try:
-        return Exit.DONE if process.wait() == 0 else Exit.FINDING
+        return ExitStatus.DONE if process.wait() == 0 else ExitStatus.FINDING
     finally:
         if process.poll() is None:
             process.terminate()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.rules.screens import ABSENT
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.table import print_facts, print_table
@@ -57,7 +57,7 @@ def ls(clients: "Clients", output: str) -> int:
         names, problems = champion_names(clients)
         print_names(names)
         talk("\n".join(problems))
-        return Exit.FINDING if problems else Exit.DONE
+        return ExitStatus.FINDING if problems else ExitStatus.DONE
     found, problems = list_champions(clients)
     if output != TABLE:
         print_data([each.document for each in found], output)
@@ -67,7 +67,7 @@ def ls(clients: "Clients", output: str) -> int:
         talk(f"No champions in {clients.context.title}. A request with `champion` makes its runs compete.")
     for problem in problems:
         talk(problem)
-    return Exit.FINDING if problems else Exit.DONE
+    return ExitStatus.FINDING if problems else ExitStatus.DONE
 
 
 def _row(champion: "Champion") -> dict[str, str]:
@@ -96,7 +96,7 @@ def show(clients: "Clients", model: str, output: str) -> int:
         _print_champion(found.champion)
     else:
         print_data(found.document, output)
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 @champions.command()
@@ -119,7 +119,7 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
     if current is not None:
         talk(f"The champion is {current.model_uri}")
         print_names([current.run_id])
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 def _print_champion(champion: "Champion") -> None:

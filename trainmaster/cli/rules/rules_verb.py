@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import (
     JSON,
@@ -61,7 +61,7 @@ def ls(clients: "Clients", output: str) -> int:
         print_rules(found, now)
     else:
         talk(f"No rules in {clients.context.title}. Add one: trainmaster rules apply FILE")
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 @rules.command(short_help="Show RULE: its document, its status and its counts.")
@@ -81,7 +81,7 @@ def show(clients: "Clients", rule: str, output: str) -> int:
         print_rule(found, now)
     else:
         print_data(found.document(now), output)
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 @rules.command(short_help="Check rules, put them in force, and print their states.")
@@ -122,7 +122,7 @@ def apply(
     rules = examined_rules(clients, terms, sources, Edits(include=include))
     if problems := [line for rule in rules for line in problem_lines(rule)]:
         talk("\n".join(problems))
-        raise Stop(Exit.USAGE, "Nothing was changed.")
+        raise Stop(ExitStatus.USAGE, "Nothing was changed.")
     check_names(rules)
     says_where(clients, f"Applying {len(rules)} rules" if len(rules) > 1 else "Applying a rule")
     in_force = {rule.dropped_name: rule for rule in read_book(clients).rules}
@@ -135,7 +135,7 @@ def apply(
         statuses.append(drop_rule(clients, each.object_name, each.content, timeout_s=wait_s))
         _say_applied(each, statuses[-1], in_force.get(each.object_name))
     _warn_of_missing_buckets(clients, statuses)
-    return Exit.USAGE if any(status.state == "refused" for status in statuses) else Exit.DONE
+    return ExitStatus.USAGE if any(status.state == "refused" for status in statuses) else ExitStatus.DONE
 
 
 def _say_applied(rule: "Examination", status: "RuleStatus", before: "Rule | None") -> None:
@@ -192,12 +192,12 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
         with order_survives_interrupt(f"trainmaster rules show {found.name}"):
             print_names([fire_rule(clients, found, timeout_s=wait_s)])
     except RuleRemoved as removed:
-        raise Stop(Exit.FINDING, str(removed)) from removed
+        raise Stop(ExitStatus.FINDING, str(removed)) from removed
     except RuleHeld as held:
         raise Stop(
-            Exit.FINDING, f"{found.name} is held back: {held}. See: trainmaster rules show {found.name}"
+            ExitStatus.FINDING, f"{found.name} is held back: {held}. See: trainmaster rules show {found.name}"
         ) from held
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 @rules.command(short_help="Stop each RULE from firing, and print its state.")
@@ -246,7 +246,7 @@ def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, ena
         says_where(clients, f"{'Resuming' if enabled else 'Pausing'} {each.name}")
         status = set_enabled(clients, each, enabled=enabled, timeout_s=wait_s)
         print_names([f"{each.name} {state_word(status.state)}"])
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 def _find_rules(clients: "Clients", names: Sequence[str]) -> "list[FoundRule]":
@@ -280,4 +280,4 @@ def rm(clients: "Clients", rules: tuple[str, ...], yes: bool) -> int:
         says_where(clients, f"Removing {each.dropped_name}")
         remove_rule(clients, each)
         print_names([each.name])
-    return Exit.DONE
+    return ExitStatus.DONE

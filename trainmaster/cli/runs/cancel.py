@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import print_names, says_where, takes_context_to_change, talk
 from trainmaster.client.terminal import one_line
@@ -47,11 +47,11 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
         if not wait:
             print_names([run_id])
     if not wait:
-        return Exit.DONE
+        return ExitStatus.DONE
     with order_survives_interrupt("trainmaster ls"):
         ended = [wait_for_end(clients, run_id).record for run_id in found]
     print_names(f"{record.run_id} {record.state}" for record in ended)
-    return Exit.DONE if all(each.state is RunState.CANCELLED for each in ended) else Exit.FINDING
+    return ExitStatus.DONE if all(each.state is RunState.CANCELLED for each in ended) else ExitStatus.FINDING
 
 
 def _runs_to_cancel(clients: "Clients", named: Mapping[str, "Run"]) -> "list[Run]":
@@ -77,5 +77,5 @@ def _runs_to_cancel(clients: "Clients", named: Mapping[str, "Run"]) -> "list[Run
             )
         found.append(active[0] if active else run)
     if refused:
-        raise Stop(Exit.USAGE, "\n".join(refused))
+        raise Stop(ExitStatus.USAGE, "\n".join(refused))
     return found

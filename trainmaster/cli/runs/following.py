@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from trainmaster.cli.exits import Exit
+from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import talk
 from trainmaster.client.find import Run
 from trainmaster.client.runs.facts import has_timed_out, trials_text
@@ -15,7 +15,7 @@ from trainmaster.client.times import parse_duration
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
-    from trainmaster.client.logs.restarts import Restarts
+    from trainmaster.client.logs.restarts import JobRestarts
 
 REASON_MAX_CHARS = 500
 """Of each of its lines."""
@@ -84,7 +84,7 @@ def _say_state(run: Run) -> None:
     talk(f"{record.run_id} {how}{trials}{more}")
 
 
-def say_restarts(run: Run, restarts: "Restarts") -> None:
+def say_restarts(run: Run, restarts: "JobRestarts") -> None:
     """One line on standard error: how often a running run was restarted."""
     talk(f"{run.record.run_id} {in_words(run.record.state)}, {restarts.text}")
 
@@ -94,7 +94,7 @@ def in_words(state: RunState) -> str:
     return _IN_WORDS.get(state, f"is {state}")
 
 
-def say_end(run: Run, *, requires_model: bool = False) -> Exit:
+def say_end(run: Run, *, requires_model: bool = False) -> ExitStatus:
     """Say how the run ended, and if badly, why, the likely repair and how to see more; 0 for success, else 1.
 
     `run` is `settled`, so that its end is said once, with the cause. A run that succeeded without a model is a success,
@@ -107,18 +107,18 @@ def say_end(run: Run, *, requires_model: bool = False) -> Exit:
     if run.record.state is RunState.SUCCEEDED:
         _say_verdict(run)
         if run.record.model is not None:
-            return Exit.DONE
+            return ExitStatus.DONE
         if requires_model:
             talk("The exit status is 1: --require-model is given, and no model was found.")
         _say_more(run)
-        return Exit.FINDING if requires_model else Exit.DONE
+        return ExitStatus.FINDING if requires_model else ExitStatus.DONE
     if lacks_reason(run):
         talk("The service has not read the cause from the job's log yet; status will show it.")
     failure = run.record.failure
     if failure is not None and (repair := repair_of(failure, run.record.run_id)) is not None:
         talk(f"Likely repair: {repair}")
     _say_more(run)
-    return Exit.FINDING
+    return ExitStatus.FINDING
 
 
 def _say_verdict(run: Run) -> None:
@@ -150,7 +150,7 @@ def run_survives_interrupt(*run_ids: str) -> Iterator[None]:
         talk(f"\nStopped following. The {subject}:")
         for run_id in run_ids:
             talk(f"  trainmaster status {run_id}\n  trainmaster cancel {run_id}")
-        raise click.exceptions.Exit(Exit.INTERRUPTED) from None
+        raise click.exceptions.Exit(ExitStatus.INTERRUPTED) from None
 
 
 @contextmanager
@@ -160,4 +160,4 @@ def order_survives_interrupt(see: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         talk(f"\nStopped waiting. An order that was sent is carried out all the same. See: {see}")
-        raise click.exceptions.Exit(Exit.INTERRUPTED) from None
+        raise click.exceptions.Exit(ExitStatus.INTERRUPTED) from None

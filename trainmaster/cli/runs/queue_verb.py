@@ -22,7 +22,7 @@ from trainmaster.client.times import span
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.runs.queue_listing import Queue
+    from trainmaster.client.runs.queue_listing import QueueListing
 
 SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
 """Columns to leave out on a narrow terminal."""
@@ -68,7 +68,7 @@ def queue(clients: "Clients", team: str | None, output: str) -> int:
     return 0
 
 
-def queue_rows(found: "Queue") -> list[dict[str, str]]:
+def queue_rows(found: "QueueListing") -> list[dict[str, str]]:
     """A row for each run that waits."""
     from trainmaster.client.shown.queue_lines import waits_text
 

@@ -23,7 +23,7 @@ from trainmaster.client.shown.run_screen import drop_facts, run_facts
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.find import Run
-    from trainmaster.client.logs.restarts import Restarts
+    from trainmaster.client.logs.restarts import JobRestarts
     from trainmaster.orchestrator.core.runs.record import RunRecord
 
 NEWEST = 10
@@ -76,7 +76,7 @@ def _now(clients: "Clients", run: "Run", now: datetime) -> "Run":
     return tuning_now(clients, run, now) or run
 
 
-def _restarts_so_far(clients: "Clients", record: "RunRecord") -> "Restarts | None":
+def _restarts_so_far(clients: "Clients", record: "RunRecord") -> "JobRestarts | None":
     """Of a run that has not ended. Of others `why` says them: the log's client takes longer to load than all the rest."""
     if record.ended:
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmaster.inspect.finding import Finding
+    from trainmaster.inspect.finding import ProgramFinding
     from trainmaster.orchestrator.core.requests.request import Request as CheckedRequest
 
 
@@ -34,11 +34,11 @@ def script_warnings(script: Path, request: "CheckedRequest", file: str) -> Itera
         yield f"It is sent all the same. To see more: {shlex.join(words)}"
 
 
-def _findings(script: Path, request: "CheckedRequest", file: str) -> "Iterator[Finding]":
+def _findings(script: Path, request: "CheckedRequest", file: str) -> "Iterator[ProgramFinding]":
     from trainmaster.inspect.checks import findings_of
     from trainmaster.inspect.checks.examined import Examined
-    from trainmaster.inspect.finding import Level, Unusable
-    from trainmaster.inspect.request import Request as Examinable
+    from trainmaster.inspect.finding import Level, UnusableProgram
+    from trainmaster.inspect.request import ProgramRequest as Examinable
     from trainmaster.inspect.surroundings import surroundings_of
     from trainmaster.inspect.tree import read_source, tree_at
 
@@ -52,5 +52,5 @@ def _findings(script: Path, request: "CheckedRequest", file: str) -> "Iterator[F
         for finding in findings_of(examined):
             if finding.level in {Level.ERROR, Level.WARNING}:
                 yield finding
-    except (Unusable, OSError, RecursionError):  # what cannot be examined may still run
+    except (UnusableProgram, OSError, RecursionError):  # what cannot be examined may still run
         return

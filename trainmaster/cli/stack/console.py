@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from trainstack.stack.console import Console
-    from trainstack.stack.options import Options
+    from trainstack.stack.console import StackConsole
+    from trainstack.stack.options import StackOptions
     from trainstack.stack.state import StateFolder
 
 WRITE, READ, OFF = "write", "read", "off"
@@ -15,7 +15,7 @@ VARIABLE = "TRAINMASTER_CONSOLE"
 """The variable of `stack.env` with the address."""
 
 
-def announced_console(access: str, options: "Options", state: "StateFolder") -> "Console | None":
+def announced_console(access: str, options: "StackOptions", state: "StateFolder") -> "StackConsole | None":
     """The console of a stack on `state`, whose address this prints; None for `OFF`.
 
     Raises:
@@ -28,10 +28,10 @@ def announced_console(access: str, options: "Options", state: "StateFolder") -> 
     if options.port_base is not None:
         refuse_taken_ports(options.port_base)  # before an address is printed that would lead nowhere
     from trainmaster.cli.stack.process import command_line
-    from trainstack.stack.console import Console, open_listener
+    from trainstack.stack.console import StackConsole, open_listener
 
     words = ["web", "--context", f"local:{state.path}", *(["--write"] if access == WRITE else [])]
-    console = Console(
+    console = StackConsole(
         listener=open_listener(port_base=options.port_base, last_ports=state.ports()),
         command=lambda descriptor: command_line(*words, "--listener", str(descriptor)),
         environment=os.environ,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.stack.console import VARIABLE, say_address
 from trainmaster.cli.stack.process import (
     POLL_S,
@@ -91,7 +91,7 @@ def _running(state: Path) -> dict[str, str] | None:
             return environment_on(state)
         if time.monotonic() > deadline:
             raise Stop(
-                Exit.FINDING,
+                ExitStatus.FINDING,
                 f"The stack on {str(state)!r} (process {owner}) is not ready after {START_DEADLINE_S} s. "
                 f"Stop it: trainmaster down{_of_state(state)}",
             )
@@ -109,7 +109,7 @@ def _start_and_wait(state: Path, arguments: Sequence[str]) -> dict[str, str]:
         return wait_until_ready(process, state, log)
     except StackFailed as fault:
         stop_process(process)
-        raise Stop(Exit.FINDING, str(fault)) from fault
+        raise Stop(ExitStatus.FINDING, str(fault)) from fault
     except BaseException:  # Ctrl-C
         stop_process(process)
         raise

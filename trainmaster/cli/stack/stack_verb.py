@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.stack.options import chosen_state_option, images_by_uri, state_option
 from trainstack.find import NoStack, environment_on, start_command
 
@@ -137,7 +137,7 @@ def preempt(job: str, replica: str, state: Path) -> int:
         call("POST", variables["VERTEX_EMULATOR_HOST"], f"/emulator/v1/{name}:preempt", {"replica": replica})
     except CallRefusedError as refused:
         raise Stop(
-            Exit.NOT_FOUND if refused.status == _NOT_FOUND else Exit.USAGE, refused.reason
+            ExitStatus.NOT_FOUND if refused.status == _NOT_FOUND else ExitStatus.USAGE, refused.reason
         ) from refused
     except OSError as error:
         raise NoStack(f"The stack on {str(state)!r} does not answer: {error}.") from error

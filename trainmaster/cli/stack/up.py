@@ -22,7 +22,7 @@ from trainmaster.resources import TOPOLOGY
 from trainstack.find import DEFAULT_STATE
 
 if TYPE_CHECKING:
-    from trainstack.stack.options import Options
+    from trainstack.stack.options import StackOptions
     from trainstack.stack.state import StateFolder
     from trainstack.stack.topology import Topology
 
@@ -166,7 +166,7 @@ def up(
     return _run(options, topology, StateFolder(options.state), console)
 
 
-def _run(options: "Options", topology: "Topology", state: "StateFolder", access: str) -> NoReturn:
+def _run(options: "StackOptions", topology: "Topology", state: "StateFolder", access: str) -> NoReturn:
     """Run the stack, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
     from trainstack.stack.errors import StackRefusedError
 
@@ -218,14 +218,14 @@ def welcome_text(state: Path) -> str:
     )
 
 
-def _options(given: dict[str, Any]) -> "Options":
+def _options(given: dict[str, Any]) -> "StackOptions":
     from trainstack.events.backoff import Backoff
-    from trainstack.injections import Plan
-    from trainstack.stack.options import Options, injections_of, quota_of
+    from trainstack.injections import InjectionPlan
+    from trainstack.stack.options import StackOptions, injections_of, quota_of
 
     chosen = given | {
         "backoff": Backoff(min_s=given["retry_min_s"], max_s=given["retry_max_s"]),
-        "injections": injections_of(given["injections"]) if given["injections"] else Plan(),
+        "injections": injections_of(given["injections"]) if given["injections"] else InjectionPlan(),
         "quota": quota_of(given["quota"]) if given["quota"] else None,
     }
-    return Options(**{each.name: chosen[each.name] for each in fields(Options)})
+    return StackOptions(**{each.name: chosen[each.name] for each in fields(StackOptions)})

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.client.study.study import Study, Trial, counts, number, shown
+from trainmaster.client.study.study import Study, StudyTrial, counts, number, shown
 from trainmaster.client.terminal import one_line, plural
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
@@ -38,7 +38,7 @@ class _Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board:
+class TrialBoard:
     """A study at one moment; `progress` holds, by trial id, how far a trial said it is."""
 
     study: Study
@@ -77,7 +77,7 @@ class Board:
             table.caption_justify = "left"
         return table
 
-    def _columns(self, trials: Sequence[Trial]) -> list["_Column"]:
+    def _columns(self, trials: Sequence[StudyTrial]) -> list["_Column"]:
         """Every column that has something to say, from left to right."""
         study = self.study
         last = [trial.measurements[-1].value if trial.measurements else trial.final for trial in trials]
@@ -100,7 +100,7 @@ class Board:
             _Column("elapsed", [seconds(trial.elapsed(self.at)) for trial in trials], rank=2),
         ]
 
-    def _trial_name(self, trial: Trial) -> str:
+    def _trial_name(self, trial: StudyTrial) -> str:
         return one_line(trial.id, 8) + (" ★" if trial is self.study.best else "")
 
     @staticmethod
@@ -116,7 +116,7 @@ class Board:
                 width += column.width
         return [column for place, column in enumerate(columns) if place in kept]
 
-    def progress_of(self, trial: Trial) -> str:
+    def progress_of(self, trial: StudyTrial) -> str:
         """What the trainer said; else the step of the last measurement."""
         steps = f"step {trial.measurements[-1].step}" if trial.measurements else ""
         return self.progress.get(trial.id, steps)
@@ -129,7 +129,7 @@ class Board:
             if trial.state.ended:
                 yield f"end {trial.id}", f"trial {trial.id} {self._ending(trial)}"
 
-    def _ending(self, trial: Trial) -> str:
+    def _ending(self, trial: StudyTrial) -> str:
         after = seconds(trial.elapsed(self.at))
         said = trial.word + (f" after {after}" if after else "")
         if trial.state is TrialState.INFEASIBLE:
@@ -137,7 +137,7 @@ class Board:
         value = "no value" if trial.final is None else number(trial.final)
         return f"{said}  {one_line(self.study.metric)} {value}"
 
-    def _reason(self, trial: Trial) -> str:
+    def _reason(self, trial: StudyTrial) -> str:
         """The exit of its replica and what that wrote last, or the service's words without their long link."""
         exited = parse_exit(trial.infeasible_reason)
         line = one_line(self.last_lines.get(f"{trial.id}/{exited.replica}", ""), LINE_CHARS) if exited else ""
@@ -146,7 +146,7 @@ class Board:
         return f"{exited.replica} exited with status {exited.status}, its last line: {line.strip()}"
 
 
-def choose(study: Study, *, most: int) -> tuple[list[Trial], list[Trial]]:
+def choose(study: Study, *, most: int) -> tuple[list[StudyTrial], list[StudyTrial]]:
     """At most `most` trials to show, in the order of the study, and the rest: running ones first, then the best."""
     running = [trial for trial in study.trials if not trial.state.ended]
     unranked = [trial for trial in study.trials if trial.state.ended and trial.result is None]
@@ -158,7 +158,7 @@ def choose(study: Study, *, most: int) -> tuple[list[Trial], list[Trial]]:
     return shown_, [trial for trial in study.trials if trial.id not in wanted]
 
 
-def assignments(trial: Trial) -> str:
+def assignments(trial: StudyTrial) -> str:
     """For example `learning_rate=0.01 num_units=128`."""
     return " ".join(f"{one_line(name)}={shown(value)}" for name, value in trial.parameters.items())
 

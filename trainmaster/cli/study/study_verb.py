@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop, why_unwritable
+from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, print_names, takes_context
 from trainmaster.client.terminal import one_line
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.study.find import Tuning
+    from trainmaster.client.study.find import TuningStudy
     from trainmaster.client.study.study import Study
 
 PIPE_WIDTH = 10_000
@@ -58,7 +58,7 @@ def study(clients: "Clients", run: str, html: Path | None, request: bool, output
     else:
         _print_table(tuning.study)
         _print_failed(tuning)
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 def _write(file: Path, text: str) -> None:
@@ -68,10 +68,10 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         where = str(error.filename or file)
-        raise Stop(Exit.USAGE, f"Cannot write {where!r}: {why_unwritable(error)}") from error
+        raise Stop(ExitStatus.USAGE, f"Cannot write {where!r}: {why_unwritable(error)}") from error
 
 
-def _print_failed(tuning: "Tuning") -> None:
+def _print_failed(tuning: "TuningStudy") -> None:
     """Why the first trials failed, as the run's record has it."""
     from trainmaster.client.shown.run_lines import failed_trial_facts
 
@@ -83,10 +83,10 @@ def _print_table(found: "Study") -> None:
     """Every trial; on a terminal that is too narrow, columns are left out, and in a pipe all are whole."""
     from rich.console import Console
 
-    from trainmaster.cli.study.board import Board
+    from trainmaster.cli.study.board import TrialBoard
     from trainmaster.client.study.study import summary
 
-    board = Board(study=found, at=datetime.now(UTC))
+    board = TrialBoard(study=found, at=datetime.now(UTC))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(width=width, highlight=False)
     console.print(board.title, markup=False)

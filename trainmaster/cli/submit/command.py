@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import (
     run_survives_interrupt,
     say_change,
@@ -104,11 +104,11 @@ def send_and_follow(
     *,
     key: str | None = None,
     output: str,
-) -> Exit:
+) -> ExitStatus:
     """Send the requests, print the ids of their runs, and follow the runs if asked; the worst of their ends.
 
     Raises:
-        Refused: another request with the same key was recorded first.
+        ClientRefused: another request with the same key was recorded first.
         TimedOut: the log is followed, and the run has not ended in time.
     """
     sent = _send(clients, requests, key, output)
@@ -117,7 +117,7 @@ def send_and_follow(
         for each, request in zip(sent, requests, strict=True)
         if _is_accepted(clients, each, request)
     ]
-    refused = Exit.DONE if len(accepted) == len(sent) else Exit.USAGE
+    refused = ExitStatus.DONE if len(accepted) == len(sent) else ExitStatus.USAGE
     if following.shows_logs and accepted:
         from trainmaster.cli.logs.follow import follow
 
@@ -135,7 +135,7 @@ def _sound_requests(
 ) -> "list[Examination]":
     """All requests, without a fault among them; otherwise every fault of every file is shown, and nothing is sent."""
     from trainmaster.cli.faults import problem_lines
-    from trainmaster.client.errors import Refused
+    from trainmaster.client.errors import ClientRefused
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.send import check_names
     from trainmaster.client.submission.source import NO_FILE, read_source
@@ -149,11 +149,11 @@ def _sound_requests(
             source = read_source(file, sys.stdin.buffer)
             requests.append(examination_of(source, terms, edits, is_message=is_message))
             problems += problem_lines(requests[-1])
-        except Refused as refused:
+        except ClientRefused as refused:
             problems.append(str(refused))
     if problems:
         talk("\n".join(problems))
-        raise Stop(Exit.USAGE, "Nothing was sent.")
+        raise Stop(ExitStatus.USAGE, "Nothing was sent.")
     check_names(requests)
     return requests
 
@@ -220,12 +220,17 @@ def _is_accepted(clients: "Clients", sent: "Sent", request: "Examination") -> bo
     """Whether the service has recorded the run, or has not answered in time; what it refuses is shown.
 
     Raises:
-        Refused: another request with the same key was recorded first.
+        ClientRefused: another request with the same key was recorded first.
     """
-    from trainmaster.client.submission.send import check_same_request, is_refused, problems_of, recorded
+    from trainmaster.client.submission.send import (
+        check_same_request,
+        is_refused,
+        problems_of,
+        wait_until_recorded,
+    )
 
     with run_survives_interrupt(sent.run_id):
-        status = recorded(clients, sent)
+        status = wait_until_recorded(clients, sent)
     if status is None:
         talk(f"The service has not recorded the run yet. See: trainmaster status {sent.run_id}")
         return True
@@ -237,7 +242,7 @@ def _is_accepted(clients: "Clients", sent: "Sent", request: "Examination") -> bo
     return True
 
 
-def _ends(clients: "Clients", run_ids: Sequence[str], following: Following) -> list[Exit]:
+def _ends(clients: "Clients", run_ids: Sequence[str], following: Following) -> list[ExitStatus]:
     """How each run ended, or why its end is unknown: all are waited for, up to one deadline."""
     deadline = None if following.timeout_s is None else time.monotonic() + following.timeout_s
     with run_survives_interrupt(*run_ids):
@@ -246,17 +251,17 @@ def _ends(clients: "Clients", run_ids: Sequence[str], following: Following) -> l
         ]
 
 
-def _end(clients: "Clients", run_id: str, deadline: float | None, *, requires_model: bool) -> Exit:
+def _end(clients: "Clients", run_id: str, deadline: float | None, *, requires_model: bool) -> ExitStatus:
     from trainmaster.client.errors import NotFound, TimedOut
-    from trainmaster.client.wait import settled, wait_for_end
+    from trainmaster.client.wait import wait_for_end, wait_until_settled
 
     left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
     try:
         run = wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_change, on_restart=say_restarts)
     except TimedOut:
         talk(f"{run_id} has not ended in time. Keep waiting: trainmaster wait {run_id}")
-        return Exit.TIMED_OUT
+        return ExitStatus.TIMED_OUT
     except NotFound as unknown:  # not recorded yet
         talk(str(unknown))
-        return Exit.NOT_FOUND
-    return say_end(settled(clients, run), requires_model=requires_model)
+        return ExitStatus.NOT_FOUND
+    return say_end(wait_until_settled(clients, run), requires_model=requires_model)

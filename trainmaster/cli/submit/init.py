@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop, why_unwritable
+from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
 from trainmaster.cli.submit.first_commands import REQUEST, SCRIPT
 from trainmaster.cli.verb import print_names, talk
 from trainmaster.orchestrator.core.names import model_name_from
@@ -35,7 +35,7 @@ def init(folder: Path) -> int:
     if existing and existing != [script] * has_script:
         exist = "exists" if len(existing) == 1 else "exist"
         repair = "Choose another folder: trainmaster init DIR"
-        raise Stop(Exit.USAGE, f"{' and '.join(map(str, existing))} already {exist}. {repair}")
+        raise Stop(ExitStatus.USAGE, f"{' and '.join(map(str, existing))} already {exist}. {repair}")
     written = (
         {request: _request_of(folder)}
         if has_script
@@ -50,14 +50,14 @@ def init(folder: Path) -> int:
             with suppress(FileExistsError):
                 _write(folder / name, text)
     except OSError as error:
-        raise Stop(Exit.USAGE, f"Cannot write to {str(folder)!r}: {why_unwritable(error)}") from error
+        raise Stop(ExitStatus.USAGE, f"Cannot write to {str(folder)!r}: {why_unwritable(error)}") from error
     print_names(map(str, written))
     if has_script:
         talk(
             f"The request runs your {script}, which was not changed. Give the script's arguments in the request."
         )
     talk(f"Next:\n  trainmaster up --detach\n  trainmaster submit {shlex.quote(str(request))} --logs")
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import require_model_option, timeout_option
 from trainmaster.orchestrator.core.names import model_name_from
 
@@ -165,17 +165,17 @@ def image_of(image: str | None, context: "Context") -> str | None:
     if image is None or not Path(image).is_dir():
         if image is not None and image.startswith(_PATHS):
             what = f"{image!r} is not a folder" if Path(image).exists() else f"There is no folder {image!r}"
-            raise Stop(Exit.USAGE, f"{what}. Name a folder with a Dockerfile, or an image: {_IMAGE}")
+            raise Stop(ExitStatus.USAGE, f"{what}. Name a folder with a Dockerfile, or an image: {_IMAGE}")
         return image
     uri = f"{_repository(image, context)}:latest"
     if not (Path(image) / "Dockerfile").is_file():
         raise Stop(
-            Exit.USAGE,
+            ExitStatus.USAGE,
             f"{image} has no Dockerfile. Write one, or run a script: --script {shlex.quote(image)}/train.py",
         )
     if context.state is None:
         raise Stop(
-            Exit.USAGE,
+            ExitStatus.USAGE,
             f"A job in the cloud needs a built image. Build and push it, then name it:\n"
             f"  gcloud builds submit --project {context.project} --tag {uri} {shlex.quote(image)}\n"
             f"  trainmaster submit … --image {uri}\n"

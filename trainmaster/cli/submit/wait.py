@@ -32,11 +32,11 @@ def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_mode
     Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there
     is no such run, 5 it has not ended in time.
     """
-    from trainmaster.client.wait import settled, wait_for_end
+    from trainmaster.client.wait import wait_for_end, wait_until_settled
 
     with run_survives_interrupt(run):
         ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change, on_restart=say_restarts)
-        ended = settled(clients, ended)
+        ended = wait_until_settled(clients, ended)
     if output == JSON:
         print_data(ended.document, output)
     else:

@@ -21,7 +21,7 @@ Picture: TypeAlias = Callable[[S, Console], RenderableType]
 News: TypeAlias = Callable[[S], Iterable[Line]]
 
 
-class View(Generic[S]):
+class LiveView(Generic[S]):
     """Shows sightings as they come.
 
     On a terminal the picture is redrawn in place, above a spinner that says what is under way. Elsewhere (a file, a

@@ -12,14 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
-from trainmaster.cli.study.board import Board
+from trainmaster.cli.study.board import TrialBoard
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
 from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.runs.facts import metrics_of
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.sighting import Sighting, epochs
-from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, Stage, timeline
+from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, RunStage, timeline
 from trainmaster.orchestrator.core.documents.faults import cut
 
 FRAME_LINES, FRAME_COLUMNS = 2, 4
@@ -90,9 +90,9 @@ def _title(seen: Sighting) -> str:
     return f"Training, weights {one_line(weights, 40)}" if weights else "Training"
 
 
-def board_of(seen: Sighting, study: Study) -> Board:
+def board_of(seen: Sighting, study: Study) -> TrialBoard:
     """The study's table of trials, each with the epoch and the last lines that it has logged."""
-    return Board(study=study, at=seen.at, progress=epochs(seen.training), last_lines=seen.last_lines)
+    return TrialBoard(study=study, at=seen.at, progress=epochs(seen.training), last_lines=seen.last_lines)
 
 
 def doing(seen: Sighting) -> str:
@@ -113,7 +113,7 @@ def doing(seen: Sighting) -> str:
     return f"the job is {state}"
 
 
-def timeline_panel(stages: Sequence[Stage], *, title: str, width: int) -> Panel:
+def timeline_panel(stages: Sequence[RunStage], *, title: str, width: int) -> Panel:
     """One line a stage; times count from the first. Details that are too long for `width` columns are cut."""
     table = Table.grid(padding=(0, GAP, 0, 0))
     start = _start(stages)
@@ -179,7 +179,7 @@ def _last_line(seen: Sighting) -> Iterator[Line]:
             yield f"{lane} {line}", _indented_line(f"{one_line(lane, NAME_MAX_CHARS)}  {line}")
 
 
-def stage_news(stages: Iterable[Stage], start: datetime | None) -> Iterator[Line]:
+def stage_news(stages: Iterable[RunStage], start: datetime | None) -> Iterator[Line]:
     """A line for each stage that was passed."""
     for stage in stages:
         if stage.at is not None:
@@ -188,9 +188,9 @@ def stage_news(stages: Iterable[Stage], start: datetime | None) -> Iterator[Line
             yield key, f"{_time_text(stage, start):>9}  {stage.title}  {detail}".rstrip()
 
 
-def _start(stages: Sequence[Stage]) -> datetime | None:
+def _start(stages: Sequence[RunStage]) -> datetime | None:
     return next((stage.at for stage in stages if stage.at), None)
 
 
-def _time_text(stage: Stage, start: datetime | None) -> str:
+def _time_text(stage: RunStage, start: datetime | None) -> str:
     return f"+{(stage.at - start).total_seconds():.1f} s" if stage.at and start else ""

@@ -7,7 +7,7 @@ import click
 from trainmaster.cli.verb import takes_context
 
 if TYPE_CHECKING:
-    from trainmaster.cli.exits import Exit
+    from trainmaster.cli.exits import ExitStatus
     from trainmaster.client.clients import Clients
     from trainmaster.client.find import Run
 
@@ -27,7 +27,7 @@ def watch(clients: "Clients", run: str) -> int:
     return show_run(clients, find_run_to_follow(clients, run))
 
 
-def show_run(clients: "Clients", run: "Run") -> "Exit":
+def show_run(clients: "Clients", run: "Run") -> "ExitStatus":
     """Show the run until it is over: 0 if it succeeded, else 1.
 
     Raises:
@@ -37,16 +37,16 @@ def show_run(clients: "Clients", run: "Run") -> "Exit":
     from rich.console import Console
 
     from trainmaster.cli.runs.following import run_survives_interrupt, say_end
-    from trainmaster.cli.watch.live import View
+    from trainmaster.cli.watch.live import LiveView
     from trainmaster.cli.watch.run import doing, news, picture
     from trainmaster.client.logs.follow import look_until_over
-    from trainmaster.client.wait import settled
+    from trainmaster.client.wait import wait_until_settled
     from trainmaster.client.watch.sighting import RunWatch
 
     watched = RunWatch(clients, run)
-    view = View(Console(highlight=False), picture=picture, news=news, doing=doing)
+    view = LiveView(Console(highlight=False), picture=picture, news=news, doing=doing)
     with run_survives_interrupt(run.record.run_id):
         with view.running():
             for seen in look_until_over(clients.context, watched):
                 view.show(seen)
-        return say_end(settled(clients, seen.run))
+        return say_end(wait_until_settled(clients, seen.run))

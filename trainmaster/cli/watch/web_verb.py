@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.exits import Exit, Stop
+from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.verb import context_of, context_option
 from trainmaster.client.context import NoContext
 
@@ -67,7 +67,7 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
             token=token,
             ready=_say if listener is None else _keep_quiet,
         )
-    return Exit.DONE
+    return ExitStatus.DONE
 
 
 def _token() -> str | None:
@@ -79,7 +79,7 @@ def _token() -> str | None:
     token = os.environ.get(TOKEN_VARIABLE) or None
     if token is not None and not _TOKEN.fullmatch(token):
         raise Stop(
-            Exit.USAGE,
+            ExitStatus.USAGE,
             f"{TOKEN_VARIABLE}: expected {TOKEN_MIN_CHARS} to 200 letters, digits, - and _, found {len(token)} characters. "
             "A good one: openssl rand -hex 24",
         )
@@ -103,7 +103,9 @@ def _open_socket(port: int) -> socket.socket:
     try:
         return listening_socket(port)
     except OSError as error:
-        raise Stop(Exit.USAGE, f"--port {port}: {error.strerror}. Choose another, or omit it.") from error
+        raise Stop(
+            ExitStatus.USAGE, f"--port {port}: {error.strerror}. Choose another, or omit it."
+        ) from error
 
 
 def _say(address: str) -> None:

@@ -96,7 +96,7 @@ class LetterList:
 
 
 @contextmanager
-def opened_letters(
+def open_letters(
     clients: "Clients", ids: Sequence[str] = (), subscription_id: str = SUBSCRIPTION
 ) -> Iterator[OpenedLetters]:
     """The letters with these ids, or without any all, the oldest first; they are released when the block ends.
@@ -129,8 +129,8 @@ def opened_letters(
 
 
 def list_letters(clients: "Clients") -> LetterList:
-    """All letters, no longer claimed. Errors are those of `opened_letters`."""
-    with opened_letters(clients) as opened:
+    """All letters, no longer claimed. Errors are those of `open_letters`."""
+    with open_letters(clients) as opened:
         return opened.listed
 
 

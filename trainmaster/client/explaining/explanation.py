@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound, service_errors
 from trainmaster.client.find import Run, find_run
-from trainmaster.client.logs.read import JobLogs, Selection
-from trainmaster.client.logs.restarts import Restarts, restarts_of
+from trainmaster.client.logs.read import JobLogReader, Selection
+from trainmaster.client.logs.restarts import JobRestarts, restarts_of
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue_listing import Waits, waiting_place
@@ -41,7 +41,7 @@ _DIGEST = "@sha256:"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class ExplainedProgram:
     """What the request became: its own text, the program, and where it runs or runs next."""
 
     model_name: str
@@ -70,7 +70,7 @@ class RunExplanation:
     state: RunState
     history: tuple[Step, ...]
     source: Source
-    program: Program | None = None
+    program: ExplainedProgram | None = None
     """None for a rejected run."""
     tries: tuple[RefusedCandidate, ...] = ()
     """Candidates that had no room for the run, and why."""
@@ -78,7 +78,7 @@ class RunExplanation:
     job: RecordedJob | None = None
     console_uri: str | None = None
     replicas: tuple[Replicas, ...] = ()
-    restarts: Restarts | None = None
+    restarts: JobRestarts | None = None
     """Of the job and its replicas, as far as its log shows them."""
     waiting: Waiting | None = None
     place: Waits | None = None
@@ -167,7 +167,7 @@ def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
 
 
 def explained_run(
-    record: RunRecord, *, place: Waits | None = None, restarts: Restarts | None = None
+    record: RunRecord, *, place: Waits | None = None, restarts: JobRestarts | None = None
 ) -> RunExplanation:
     """The explanation that a record gives, with its place in the queue and the restarts of its job."""
     completion, error = record.completion, record.failure
@@ -197,13 +197,13 @@ def explained_run(
     )
 
 
-def _program(record: RunRecord) -> Program | None:
+def _program(record: RunRecord) -> ExplainedProgram | None:
     candidate = candidate_of(record)
     if record.request is None or candidate is None:
         return None
     image = candidate.spec.cluster.chief.program.image
     _, has_digest, digest = image.partition(_DIGEST)
-    return Program(
+    return ExplainedProgram(
         model_name=record.request.model_name,
         dialect=record.request.original.dialect,
         original_uri=record.request.original.uri,
@@ -230,7 +230,7 @@ def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tup
         return failure, ()
     selection = Selection(replica=failure.replica)
     try:
-        read = JobLogs(clients.logs, record.history[0].at, selection)
+        read = JobLogReader(clients.logs, record.history[0].at, selection)
         lines, _ = read.last([job_id(record.job.name)], LAST_LINES)
     except service_errors() as error:
         return failure, (f"the log of the job cannot be read: {error}",)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import Damaged, Refused
+from trainmaster.client.errors import ClientRefused, Damaged
 from trainmaster.client.files.downloaded import add_downloaded
 from trainmaster.client.files.listing import RemoteFile
 from trainmaster.orchestrator.core.completion.model import MANIFEST_NAME
@@ -47,7 +47,7 @@ def download(
         on_file: gets each file that was downloaded.
 
     Raises:
-        Refused: a path leads out of the folder or to a file that may not be overwritten; nothing was downloaded.
+        ClientRefused: a path leads out of the folder or to a file that may not be overwritten; nothing was downloaded.
         Damaged: an object is not the one that the record lists, or not any more.
         OSError: a file cannot be written.
     """
@@ -79,7 +79,7 @@ def _targets(files: Iterable[RemoteFile], folder: Path) -> list[tuple[RemoteFile
     """Where each file belongs.
 
     Raises:
-        Refused: an object's name would lead out of the folder, also by a symbolic link in it, or cannot be a path.
+        ClientRefused: an object's name would lead out of the folder, also by a symbolic link in it, or cannot be a path.
     """
     inside = folder.resolve()
     targets = [(file, folder / file.path) for file in files]
@@ -102,7 +102,7 @@ def _refuse(faults: Iterable[str]) -> None:
         return
     more = [f"and {len(found) - FAULTS_SHOWN} more"] if len(found) > FAULTS_SHOWN else []
     repair = "Nothing was downloaded. Choose another folder, or replace such files with --force."
-    raise Refused("\n".join([*found[:FAULTS_SHOWN], *more, repair]))
+    raise ClientRefused("\n".join([*found[:FAULTS_SHOWN], *more, repair]))
 
 
 def _place(clients: "Clients", file: RemoteFile, path: Path, part: Path, *, overwrite: bool) -> RemoteFile:
@@ -112,7 +112,7 @@ def _place(clients: "Clients", file: RemoteFile, path: Path, part: Path, *, over
         raise Damaged(f"{file.uri} is not what the record lists: {problem}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     if not overwrite and (path.exists() or path.is_symlink()):
-        raise Refused(f"{path} was written meanwhile, and is kept. Replace it with --force.")
+        raise ClientRefused(f"{path} was written meanwhile, and is kept. Replace it with --force.")
     part.replace(path)
     return file
 

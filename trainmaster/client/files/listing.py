@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import Damaged, NotFound, Refused
+from trainmaster.client.errors import ClientRefused, Damaged, NotFound
 from trainmaster.client.find import Run
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.documents.codec import parse_json
@@ -42,13 +42,13 @@ def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
     Raises:
         NotFound: the run has no model, or the ledger no longer has the list of its files.
         Damaged: the list is not the one that the run recorded.
-        Refused: the run recorded only the first files of its model.
+        ClientRefused: the run recorded only the first files of its model.
     """
     model, listed = _listed_model(clients, run)
     document = model_listing(clients, run)
     if len(document["files"]) < listed.count:
         run_id = run.record.run_id
-        raise Refused(
+        raise ClientRefused(
             f"The record of {run_id} lists {len(document['files'])} of the model's {listed.count} files. "
             f"Download everything: trainmaster download --all {run_id}"
         )
@@ -88,13 +88,13 @@ def champion_files(clients: "Clients", reign: Reign) -> list[RemoteFile]:
     """The files of the champion's copy, with the sizes and checksums that its run recorded.
 
     Raises:
-        Refused: the reign began before models were copied.
+        ClientRefused: the reign began before models were copied.
         NotFound: the ledger no longer has the list of the files.
         Damaged: the list is not the one that the run recorded.
     """
     lineage = reign.lineage
     if reign.trained_uri is None or lineage.files_uri is None:
-        raise Refused(
+        raise ClientRefused(
             f"{reign.run_id} became champion before models were copied. "
             f"Download what the run itself saved: trainmaster download {reign.run_id}"
         )
@@ -183,7 +183,7 @@ def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:
     """Every object below the directory as its bucket lists it now, folder markers excepted.
 
     Raises:
-        Refused: there are more than FILES_MAX.
+        ClientRefused: there are more than FILES_MAX.
     """
     bucket, prefix = split_object_uri(directory_uri.rstrip("/") + "/")
     listed = clients.storage.list_blobs(
@@ -191,7 +191,7 @@ def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:
     )
     found = [_file_from_blob(bucket, prefix, blob) for blob in islice(listed, FILES_MAX + 1)]
     if len(found) > FILES_MAX:
-        raise Refused(
+        raise ClientRefused(
             f"There are more than {FILES_MAX} objects below {directory_uri}. "
             f"Copy them with: gcloud storage cp --recursive {directory_uri} ."
         )

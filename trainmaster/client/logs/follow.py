@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from trainmaster.client.context import Context
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.read import LATE, JobLogs, Selection
+from trainmaster.client.logs.read import LATE, JobLogReader, Selection
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.job_names import job_id
@@ -48,10 +48,12 @@ class RunLog:
         *,
         late_every_s: float = 0.0,
     ) -> None:
-        """`late_every_s` is as in `JobLogs`."""
+        """`late_every_s` is as in `JobLogReader`."""
         self.run = run
         self._clients = clients
-        self._logs = JobLogs(clients.logs, run.record.history[0].at, selection, late_every_s=late_every_s)
+        self._logs = JobLogReader(
+            clients.logs, run.record.history[0].at, selection, late_every_s=late_every_s
+        )
         self._settled_at: float | None = None
         self._saw_end = False
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import LogLine
@@ -43,7 +43,7 @@ def read_page(
     """The last `limit` selected lines, or those before a cursor; fewer if they have more than PAGE_CHARS characters.
 
     Raises:
-        Refused: `before` is not a cursor.
+        ClientRefused: `before` is not a cursor.
         google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the log cannot be read.
     """
     if before is None:
@@ -78,7 +78,7 @@ def parse_cursor(text: str) -> tuple[datetime, str]:
     """The time and id of a line.
 
     Raises:
-        Refused: it is another text.
+        ClientRefused: it is another text.
     """
     moment, _, insert_id = text.partition(_SEPARATOR)
     try:
@@ -86,7 +86,7 @@ def parse_cursor(text: str) -> tuple[datetime, str]:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None or not insert_id or len(text) > CURSOR_MAX_CHARS:
-        raise Refused(
+        raise ClientRefused(
             f"before: expected the time and id of a line, as `earlier` of another page has it, found {text[:60]!r}"
         )
     return at.astimezone(UTC), insert_id

@@ -80,7 +80,7 @@ def _quoted_text(value: str) -> str:
     return f'"{escaped}"'
 
 
-class JobLogs:
+class JobLogReader:
     """Reads the log of a run's jobs; each line is returned once."""
 
     def __init__(

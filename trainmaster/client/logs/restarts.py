@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import service_errors
 from trainmaster.client.logs.line import SERVICE
-from trainmaster.client.logs.read import JobLogs, Selection
+from trainmaster.client.logs.read import JobLogReader, Selection
 from trainmaster.client.times import utc_text
 from trainmaster.orchestrator.core.completion.replica_exit import NEXT_ATTEMPT
 from trainmaster.orchestrator.core.job_names import job_id
@@ -21,7 +21,7 @@ _SELECTION = Selection(replica=SERVICE, text=NEXT_ATTEMPT)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Restarts:
+class JobRestarts:
     """How often, at most LINES_READ, and when the last time."""
 
     count: int
@@ -39,17 +39,17 @@ class Restarts:
         return f"restarted {self.times}, {last}at {utc_text(self.last_at)}"
 
 
-def restarts_of(clients: "Clients", record: "RunRecord") -> Restarts | None:
+def restarts_of(clients: "Clients", record: "RunRecord") -> JobRestarts | None:
     """The restarts of the run's job, also after its end; None if it has no job, there was none, or the log cannot be read.
 
     Costs one read of the log for a run with a job, and nothing for any other.
     """
     if record.job is None:
         return None
-    logs = JobLogs(clients.logs, record.history[0].at, _SELECTION)
+    logs = JobLogReader(clients.logs, record.history[0].at, _SELECTION)
     try:
         lines, _ = logs.last([job_id(record.job.name)], LINES_READ)
     except service_errors():
         return None  # `logs` says why
     found = [line.at for line in lines if line.text.startswith(NEXT_ATTEMPT)]
-    return Restarts(count=len(found), last_at=found[-1]) if found else None
+    return JobRestarts(count=len(found), last_at=found[-1]) if found else None

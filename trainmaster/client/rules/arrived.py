@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, Batch, parse_batch
-from trainmaster.orchestrator.core.retraining.state import folded, state_for
+from trainmaster.orchestrator.core.retraining.state import state_for, with_arrivals
 from trainmaster.orchestrator.core.sizes import MAX_BATCH_BYTES
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ BATCHES_MAX = 200
 READS_AT_ONCE = 8
 
 
-def with_arrivals(clients: "Clients", rules: Sequence[FoundRule]) -> list[FoundRule]:
+def rules_with_arrivals(clients: "Clients", rules: Sequence[FoundRule]) -> list[FoundRule]:
     """The rules with the objects of the first BATCHES_MAX batches in their counts. Writes nothing.
 
     Their states must have been read before: a batch is deleted once it is in the states of all rules.
@@ -40,7 +40,7 @@ def _with_counts(rule: FoundRule, batches: Sequence[Batch], now: datetime) -> Fo
     if rule.rule is None:
         return rule
     before = state_for(rule.rule, rule.state, now)
-    after = folded(before, rule.rule, batches)
+    after = with_arrivals(before, rule.rule, batches)
     if after is before:
         return rule
     return replace(rule, state=replace(rule.state or before, data=after.data, arrived=after.arrived))

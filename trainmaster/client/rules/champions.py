@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
@@ -113,7 +113,7 @@ def _find(clients: "Clients", model_name: str) -> FoundChampion | None:
         ) from error
 
 
-def rolled_back(champion: Champion, to_run: str | None) -> Champion | str:
+def after_roll_back(champion: Champion, to_run: str | None) -> Champion | str:
     """The champion after `roll_back`, or why the service would refuse that."""
     return after_rollback(champion, to_run, order_id="", now=datetime.now(UTC))
 
@@ -123,11 +123,11 @@ def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeou
 
     Raises:
         NotFound: the model has no champion.
-        Refused: there was none before, or `to_run` was never champion.
+        ClientRefused: there was none before, or `to_run` was never champion.
         TimedOut: the service has not answered in time.
     """
     found = find_champion(clients, model_name)
-    restored = rolled_back(found.champion, to_run)
+    restored = after_roll_back(found.champion, to_run)
     if isinstance(restored, str):
         # The service says the same of the order, and would record that it refused it.
         other = next(iter(restorable_runs(found.champion)), None)
@@ -136,7 +136,7 @@ def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeou
             if other is not None
             else ""
         )
-        raise Refused(
+        raise ClientRefused(
             f"The champion of {model_name!r} stays: {restored}. "
             f"See: trainmaster champions show {model_name}{repair}"
         )

@@ -6,15 +6,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trainmaster.client.errors import NotFound, Refused, TimedOut
+from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
 from trainmaster.client.find import read_document
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import read_book, read_state, read_status
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
-from trainmaster.client.submission.kinds import Kind
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.kinds import FileKind
+from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def examined_rules(
-    clients: "Clients", terms: Terms, sources: Iterable[Source], edits: Edits
+    clients: "Clients", terms: Terms, sources: Iterable[RequestSource], edits: Edits
 ) -> list[Examination]:
     """Each rule as the service would take it after those before it, loops among them included.
 
@@ -40,7 +40,7 @@ def examined_rules(
     terms = replace(terms, book=read_book(clients), read_template=partial(_read_template, clients))
     examined: list[Examination] = []
     for source in sources:
-        examined.append(examination_of(source, terms, edits, expected=Kind.RULE))
+        examined.append(examination_of(source, terms, edits, expected=FileKind.RULE))
         if (rule := examined[-1].rule) is not None:
             terms = replace(terms, book=terms.book.with_rule(rule))
     return examined
@@ -88,7 +88,7 @@ def drop_rule(
     `if_generation`: only in place of this version.
 
     Raises:
-        Refused: another version took the place of that one meanwhile.
+        ClientRefused: another version took the place of that one meanwhile.
         TimedOut: the service has not answered in time; the rule stays in the inbox, and will be.
     """
     from google.api_core.exceptions import PreconditionFailed
@@ -97,7 +97,7 @@ def drop_rule(
     try:
         blob.upload_from_string(content, if_generation_match=if_generation)
     except PreconditionFailed as error:
-        raise Refused(changed_meanwhile(name)) from error
+        raise ClientRefused(changed_meanwhile(name)) from error
     status: RuleStatus | None = None
 
     def read_answer() -> RuleStatus | None:
@@ -124,18 +124,18 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float) -> str:
 
     Raises:
         RuleRemoved: its file is deleted.
-        Refused: `fire_refusal`, or the service, refuses it.
+        ClientRefused: `fire_refusal`, or the service, refuses it.
         RuleHeld: a limit, or its last run, holds the rule back.
         TimedOut: the service has not answered in time.
     """
     if not rule.has_file:
         raise RuleRemoved(fire_refusal(rule))
     if refusal := fire_refusal(rule):  # the service would carry out the order, and start nothing
-        raise Refused(refusal)
+        raise ClientRefused(refusal)
     team = rule.rule.team if rule.rule is not None else None
     try:
         order_id, status = give_order(clients, {"fire": {"rule": rule.name}}, team=team, timeout_s=timeout_s)
-    except Refused as error:
+    except ClientRefused as error:
         inbox = clients.storage.bucket(clients.context.inbox_bucket)
         if inbox.get_blob(rule.dropped_name) is not None:
             raise

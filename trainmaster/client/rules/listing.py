@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
-from trainmaster.client.rules.arrived import with_arrivals
+from trainmaster.client.rules.arrived import rules_with_arrivals
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import (
@@ -49,7 +49,9 @@ def list_rules(clients: "Clients") -> list[FoundRule]:
     """
     rules = _without_statuses(clients)
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        return with_arrivals(clients, list(pool.map(partial(_with_status, clients, is_whole=False), rules)))
+        return rules_with_arrivals(
+            clients, list(pool.map(partial(_with_status, clients, is_whole=False), rules))
+        )
 
 
 def find_rule(clients: "Clients", text: str) -> FoundRule:
@@ -63,7 +65,7 @@ def find_rule(clients: "Clients", text: str) -> FoundRule:
     names = (text, f"{RULES_PREFIX}{text}", f"{RULES_PREFIX}{own}")
     for rule in rules:
         if rule.rule_id == text or rule.dropped_name in names:
-            (found,) = with_arrivals(clients, [_with_status(clients, rule, is_whole=True)])
+            (found,) = rules_with_arrivals(clients, [_with_status(clients, rule, is_whole=True)])
             return found
     near = nearest_names(text, [rule.name for rule in rules])
     raise NotFound(

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, base_of, names_of_file, read_document, read_run
 from trainmaster.client.runs.admission_objects import active_runs
 from trainmaster.client.terminal import one_line
@@ -37,7 +37,7 @@ def give_order(
         timeout_s: how long to wait for the outcome. The order stays given after that.
 
     Raises:
-        Refused: the service refuses the order, or gave it up after many failures.
+        ClientRefused: the service refuses the order, or gave it up after many failures.
         TimedOut: it is not carried out yet; the message has the key.
         google.api_core.exceptions.GoogleAPICallError: it cannot be published, or its status cannot be read.
     """
@@ -58,7 +58,7 @@ def give_order(
 
     final = poll(outcome, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
     if final["state"] in (RunState.REJECTED, DEAD_LETTER):
-        raise Refused("\n".join(map(one_line, final.get("problems") or [str(final.get("reason"))])))
+        raise ClientRefused("\n".join(map(one_line, final.get("problems") or [str(final.get("reason"))])))
     return str(final["run_id"]) if team is not None else run_id_of_message_key(key), final
 
 
@@ -66,7 +66,7 @@ def cancel_run(clients: "Clients", record: RunRecord, *, timeout_s: float = WAIT
     """Order the end of a run, and wait until the order is carried out; the run itself may take longer to end.
 
     Raises:
-        Refused, TimedOut, google.api_core.exceptions.GoogleAPICallError: as `give_order`.
+        ClientRefused, TimedOut, google.api_core.exceptions.GoogleAPICallError: as `give_order`.
     """
     order = {"cancel": {"run": record.run_id}}
     give_order(clients, order, team=record.source.team, timeout_s=timeout_s)

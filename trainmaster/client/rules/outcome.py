@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class OrderOutcome:
     """`command` shows the result; `run_id` is of the run that the order started, or None."""
 
     command: str
     run_id: str | None = None
 
 
-def outcome_of(clients: "Clients", status: Mapping[str, Any]) -> Outcome | None:
+def outcome_of(clients: "Clients", status: Mapping[str, Any]) -> OrderOutcome | None:
     """The outcome of the order with this status; None for other files, and for an order that is not carried out.
 
     Costs one read, or up to five for an order to fire a rule.
@@ -35,18 +35,18 @@ def outcome_of(clients: "Clients", status: Mapping[str, Any]) -> Outcome | None:
     about = read_json(clients.storage, *split_object_uri(str(status["record_uri"]))) or {}
     match str(about.get("schema")).partition(".")[0]:
         case "run_record":
-            return Outcome(command=f"trainmaster status {about.get('run_id')}")
+            return OrderOutcome(command=f"trainmaster status {about.get('run_id')}")
         case "champion":
             name = in_team(about.get("team"), str(about.get("model_name")))
-            return Outcome(command=shlex.join(["trainmaster", "champions", "show", name]))
+            return OrderOutcome(command=shlex.join(["trainmaster", "champions", "show", name]))
         case "rule_status" if about.get("rule_id"):
             return _of_firing(clients, str(about["rule_id"]), str(status.get("run_id")))
         case _:
             return None
 
 
-def _of_firing(clients: "Clients", rule_id: str, order_id: str) -> Outcome:
+def _of_firing(clients: "Clients", rule_id: str, order_id: str) -> OrderOutcome:
     run_id = run_fired_by(clients, rule_id, order_id)
     if run_id is None:  # other firings followed
-        return Outcome(command=shlex.join(["trainmaster", "rules", "show", rule_id]))
-    return Outcome(command=f"trainmaster status {run_id}", run_id=run_id)
+        return OrderOutcome(command=shlex.join(["trainmaster", "rules", "show", rule_id]))
+    return OrderOutcome(command=f"trainmaster status {run_id}", run_id=run_id)

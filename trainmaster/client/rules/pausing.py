@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.rules.changing import changed_meanwhile, drop_rule
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.document import parse_document
@@ -48,17 +48,17 @@ def refuse_change(rules: Iterable[FoundRule], *, enabled: bool) -> None:
     """Refuse all changes if one of the rules cannot be paused or, with `enabled`, resumed.
 
     Raises:
-        Refused: the message has a line for each that cannot.
+        ClientRefused: the message has a line for each that cannot.
     """
     if refusals := [refusal for each in rules if (refusal := pause_refusal(each, enabled=enabled))]:
-        raise Refused("\n".join(refusals))
+        raise ClientRefused("\n".join(refusals))
 
 
 def with_enabled(content: bytes, *, enabled: bool, as_json: bool) -> bytes:
     """The rule's file with `enabled` set, and everything else, comments included, as it was.
 
     Raises:
-        Refused: the file is not a mapping, or not written so that one line can be changed safely.
+        ClientRefused: the file is not a mapping, or not written so that one line can be changed safely.
     """
     before = parse_document(content, as_json=as_json).value
     if isinstance(before, dict):
@@ -69,7 +69,7 @@ def with_enabled(content: bytes, *, enabled: bool, as_json: bool) -> bytes:
         if parse_document(changed, as_json=as_json).value == wanted:
             return changed
     value = json.dumps(enabled)
-    raise Refused(
+    raise ClientRefused(
         f"`enabled` cannot be changed safely in this file. Write `enabled: {value}` into it, "
         "and drop it again: trainmaster rules apply FILE"
     )
@@ -91,25 +91,25 @@ def set_enabled(clients: "Clients", rule: FoundRule, *, enabled: bool, timeout_s
     """Pause the rule or, with `enabled`, resume it, and return its status once the service has accepted the file.
 
     Raises:
-        Refused: `pause_refusal` or `with_enabled` refuses it, the service does, or the file changes at the same time.
+        ClientRefused: `pause_refusal` or `with_enabled` refuses it, the service does, or the file changes at the same time.
         NotFound: the file is gone.
         TimedOut: the service has not answered in time; the file stays in the inbox.
     """
     from google.api_core.exceptions import NotFound as ObjectNotFound
 
     if refusal := pause_refusal(rule, enabled=enabled):
-        raise Refused(refusal)
+        raise ClientRefused(refusal)
     blob = clients.storage.bucket(clients.context.inbox_bucket).get_blob(rule.dropped_name)
     if blob is None:
         raise NotFound(f"{rule.dropped_name} does not exist any more.")
     try:
         content = blob.download_as_bytes(end=MAX_RULE_BYTES, raw_download=True)
     except ObjectNotFound as error:  # of this generation
-        raise Refused(changed_meanwhile(rule.dropped_name)) from error
+        raise ClientRefused(changed_meanwhile(rule.dropped_name)) from error
     changed = with_enabled(content, enabled=enabled, as_json=rule.dropped_name.lower().endswith(".json"))
     status = drop_rule(
         clients, rule.dropped_name, changed, if_generation=int(blob.generation), timeout_s=timeout_s
     )
     if status.state is RuleStanding.REFUSED:
-        raise Refused("\n".join(status.problems or (status.reason or "the service refuses the file",)))
+        raise ClientRefused("\n".join(status.problems or (status.reason or "the service refuses the file",)))
     return status

@@ -16,7 +16,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Day:
+class RunsOfDay:
     """How many runs were recorded on a day (UTC)."""
 
     date: date
@@ -27,7 +27,7 @@ class Day:
 class Days:
     """Successive days, oldest first; with `complete` False the oldest had more runs than are counted."""
 
-    days: tuple[Day, ...]
+    days: tuple[RunsOfDay, ...]
     complete: bool
 
     @property
@@ -56,7 +56,7 @@ def runs_per_day(clients: "Clients", first: date, last: date) -> Days:
     )
     names = [each.name for each in islice(listed, SCANNED_MAX)]
     counts = Counter(found for name in names if (found := _date(name)) is not None)
-    counted = tuple(Day(date=each, runs=counts[each]) for each in dates)
+    counted = tuple(RunsOfDay(date=each, runs=counts[each]) for each in dates)
     return Days(days=counted, complete=len(names) < SCANNED_MAX)
 
 

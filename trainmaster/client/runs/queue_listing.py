@@ -91,7 +91,7 @@ class Started:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Queue:
+class QueueListing:
     """Who waits for what: schemas/queue.v1.schema.json."""
 
     schema: str = QUEUE_SCHEMA
@@ -123,7 +123,7 @@ def read_queue(
     team: str | None = None,
     *,
     starts: Sequence[CountedStart] | None = None,
-) -> Queue:
+) -> QueueListing:
     """The queue as it is now, in all regions. `admission` is of the deployment's policy, if that is known.
 
     With `team`, `waiting` has only the runs of this team, each with its position in the whole queue; it costs one more
@@ -141,7 +141,7 @@ def read_queue(
         run_ids = {row.run_id for row in owned.rows}
         waiting = tuple(each for each in waiting if each.run_id in run_ids)
         complete = complete and owned.next_before is None
-    return Queue(
+    return QueueListing(
         at=now,
         waiting=waiting,
         slots=held,

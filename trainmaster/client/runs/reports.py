@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.places import Place
+from trainmaster.orchestrator.core.documents.places import TextPlace
 from trainmaster.orchestrator.core.documents.placing import position
 
 _TEXTS = ("path", "problem", "found", "allowed", "repair")
@@ -23,7 +23,7 @@ def _reported_fault(document: object) -> Fault:
         return Fault(path="$", problem=str(document))
     path, problem, found, allowed, repair = (str(document.get(name, "")) for name in _TEXTS)
     try:
-        place = decoded(Place, document) if "line" in document else None
+        place = decoded(TextPlace, document) if "line" in document else None
     except (TypeError, ValueError):
         place = None
     return Fault(path=path or "$", problem=problem, found=found, allowed=allowed, repair=repair, place=place)

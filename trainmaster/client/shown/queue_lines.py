@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from trainmaster.client.runs.queue_listing import Queue, Waits
+from trainmaster.client.runs.queue_listing import QueueListing, Waits
 from trainmaster.client.terminal import Fact, plural
 from trainmaster.orchestrator.core.policy.currency import shown_money
 
@@ -27,7 +27,7 @@ def place_text(place: Waits) -> str:
     return f"place {place.position}, for {waits_text(place)}{behind}"
 
 
-def cap_texts(queue: Queue) -> list[tuple[str, str]]:
+def cap_texts(queue: QueueListing) -> list[tuple[str, str]]:
     """The caps that refuse runs now: the name of each, and a sentence about it."""
     caps = (cap.partition("/")[::2] for cap in queue.caps_reached)
     return [
@@ -36,7 +36,7 @@ def cap_texts(queue: Queue) -> list[tuple[str, str]]:
     ]
 
 
-def may_cost_text(queue: Queue) -> str:
+def may_cost_text(queue: QueueListing) -> str:
     """What the starts of today may cost at most; empty where no price is known."""
     cost = queue.started.may_cost_today if queue.started.today else Decimal(0)
     if cost is None:
@@ -44,7 +44,7 @@ def may_cost_text(queue: Queue) -> str:
     return shown_money(cost, queue.caps.currency) if queue.caps else f"{cost:.2f}"
 
 
-def queue_facts(queue: Queue) -> Iterator[Fact]:
+def queue_facts(queue: QueueListing) -> Iterator[Fact]:
     """The jobs that have not started, the slots in use, and what counts towards the caps."""
     if submitted := queue.submitted:
         more = len(submitted) - SUBMITTED_SHOWN
@@ -61,7 +61,7 @@ def queue_facts(queue: Queue) -> Iterator[Fact]:
         yield "cap", [text]
 
 
-def _started_text(queue: Queue) -> str:
+def _started_text(queue: QueueListing) -> str:
     started, caps = queue.started, queue.caps
     an_hour = f" of {caps.runs_per_hour}" if caps and caps.runs_per_hour is not None else ""
     text = f"{started.this_hour}{an_hour} this hour, {started.today} today (UTC)"

@@ -208,7 +208,7 @@ def rendered_faults(faults: Sequence[object], file: str) -> Iterator[Sequence[st
         return
     # They import the parser of YAML, which takes longer than the rest of a run's screen.
     from trainmaster.client.runs.reports import reported_faults
-    from trainmaster.orchestrator.core.documents.placing import rendered
+    from trainmaster.orchestrator.core.documents.placing import lines_of_fault
 
     for fault in reported_faults(faults):
-        yield rendered(fault, file)
+        yield lines_of_fault(fault, file)

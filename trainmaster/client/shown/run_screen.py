@@ -23,12 +23,12 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.find import Run
-    from trainmaster.client.logs.restarts import Restarts
-    from trainmaster.client.rules.outcome import Outcome
+    from trainmaster.client.logs.restarts import JobRestarts
+    from trainmaster.client.rules.outcome import OrderOutcome
 
 
 def run_facts(
-    run: "Run", now: datetime, *, is_local: bool, restarts: "Restarts | None" = None
+    run: "Run", now: datetime, *, is_local: bool, restarts: "JobRestarts | None" = None
 ) -> Iterator[Fact]:
     """The screen of a run."""
     record = run.record
@@ -55,7 +55,7 @@ def subject_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterat
     yield from cost_facts(record, now)
 
 
-def state_text(record: RunRecord, now: datetime, restarts: "Restarts | None" = None) -> str:
+def state_text(record: RunRecord, now: datetime, restarts: "JobRestarts | None" = None) -> str:
     """The state, since when, its restarts, and of a run that has ended how long it took."""
     entered = in_state_since(record)
     restarted = f"; {restarts.text}" if restarts else ""
@@ -95,7 +95,7 @@ def _next_lines(record: RunRecord) -> list[str]:
     return ["correct the request, then: trainmaster check FILE"]
 
 
-def drop_facts(status: Mapping[str, Any], text: str, outcome: "Outcome | None" = None) -> Iterator[Fact]:
+def drop_facts(status: Mapping[str, Any], text: str, outcome: "OrderOutcome | None" = None) -> Iterator[Fact]:
     """The screen of a file or message without a run; `outcome` is that of an order."""
     state = str(status.get("state"))
     yield ("file" if "dropped_name" in status else "message"), [str(status.get("dropped_name") or text)]

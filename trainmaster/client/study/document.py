@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from trainmaster.client.study.find import Tuning
+from trainmaster.client.study.find import TuningStudy
 from trainmaster.client.study.importance import importances
-from trainmaster.client.study.study import Choices, Parameter, Study, Trial, Value
+from trainmaster.client.study.study import Choices, Parameter, Study, StudyTrial, Value
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 
@@ -16,7 +16,7 @@ STUDY_SCHEMA = "study.v1"
 _FORMULA = tuple("=+-@＝＋－＠")
 
 
-def study_document(tuning: Tuning) -> dict[str, Any]:
+def study_document(tuning: TuningStudy) -> dict[str, Any]:
     """schemas/study.v1.schema.json."""
     study, run = tuning.study, tuning.run
     best = study.best
@@ -44,7 +44,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     return {"kind": kind, **encoded(parameter)}  # type: ignore[dict-item]  # a dataclass becomes a mapping
 
 
-def _trial(study: Study, trial: Trial) -> dict[str, Any]:
+def _trial(study: Study, trial: StudyTrial) -> dict[str, Any]:
     found = {
         "id": trial.id,
         "state": trial.state.value,
@@ -59,7 +59,7 @@ def _trial(study: Study, trial: Trial) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _best(trial: Trial, model_uri: str | None) -> dict[str, Any]:
+def _best(trial: StudyTrial, model_uri: str | None) -> dict[str, Any]:
     found = {"id": trial.id, "value": trial.result, "parameters": dict(trial.parameters)}
     return found | ({} if model_uri is None else {"model_uri": model_uri})
 

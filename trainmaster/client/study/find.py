@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuning:
+class TuningStudy:
     """A tuning job's study, and the run that it belongs to; None if it was named by its job.
 
     `state` is the job's, for example `JOB_STATE_RUNNING`. `model_uri` is where the best trial leaves its model, None
@@ -30,25 +30,25 @@ class Tuning:
     run: Run | None = None
 
 
-def find_tuning(clients: "Clients", text: str) -> Tuning:
+def find_tuning(clients: "Clients", text: str) -> TuningStudy:
     """The tuning that `text` means: a run as `find_run` finds it, or the resource name of any tuning job.
 
     Raises:
         NotFound: there is no such run, or it has no tuning job.
-        Refused: `text` is the name of another resource.
+        ClientRefused: `text` is the name of another resource.
         google.api_core.exceptions.NotFound: there is no such job.
     """
     if not text.startswith("projects/"):
         return tuning_of(clients, find_run(clients, text))
     if not is_job_name(text, JobKind.TUNING):
-        raise Refused(
+        raise ClientRefused(
             f"{text!r} is not the name of a tuning job. A name is "
             "projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID."
         )
     return _read(clients, text, None)
 
 
-def tuning_of(clients: "Clients", run: Run) -> Tuning:
+def tuning_of(clients: "Clients", run: Run) -> TuningStudy:
     """The same of a run.
 
     Raises:
@@ -68,7 +68,7 @@ def tuning_of(clients: "Clients", run: Run) -> Tuning:
     return _read(clients, record.job.name, run)
 
 
-def _read(clients: "Clients", job_name: str, run: Run | None) -> Tuning:
+def _read(clients: "Clients", job_name: str, run: Run | None) -> TuningStudy:
     job = clients.jobs_of_region(job_region(job_name)).get_hyperparameter_tuning_job(name=job_name)
     prefix = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
     return tuning_with(
@@ -78,11 +78,11 @@ def _read(clients: "Clients", job_name: str, run: Run | None) -> Tuning:
 
 def tuning_with(
     study: Study, *, state: str, has_ended: bool, prefix_uri: str = "", run: Run | None = None
-) -> Tuning:
+) -> TuningStudy:
     """The tuning with this study. The best trial's model is where the record says, else below `prefix_uri`."""
     best = study.best
     recorded = run.record.tuning.best_trial if run is not None and run.record.tuning is not None else None
     model_uri = f"{prefix_uri}/{best.id}/model/" if best and prefix_uri else None
     if recorded is not None and best is not None and recorded.id == best.id:
         model_uri = recorded.model_uri or model_uri
-    return Tuning(study=study, state=state, has_ended=has_ended, model_uri=model_uri, run=run)
+    return TuningStudy(study=study, state=state, has_ended=has_ended, model_uri=model_uri, run=run)

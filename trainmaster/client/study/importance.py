@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from trainmaster.client.study.study import Choices, Parameter, Study, Trial, Value
+from trainmaster.client.study.study import Choices, Parameter, Study, StudyTrial, Value
 
 MIN_TRIALS = 20
 """With fewer, a parameter without any influence often gets more than 0.3 by chance."""
@@ -56,7 +56,7 @@ def _importance(parameter: Parameter, study: Study) -> Importance:
     )
 
 
-def _results(trials: Sequence[Trial]) -> list[float]:
+def _results(trials: Sequence[StudyTrial]) -> list[float]:
     return [trial.result for trial in trials if trial.result is not None]
 
 

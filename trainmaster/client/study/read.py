@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.study.study import (
     Choices,
     Interval,
-    Measurement,
     Parameter,
     Scale,
     Study,
-    Trial,
+    StudyMeasurement,
+    StudyTrial,
     Value,
 )
 from trainmaster.orchestrator.core.completion.trials import trial_order
@@ -34,7 +34,7 @@ def study_of(job: "HyperparameterTuningJob") -> Study:
         title=job.display_name,
         metric=metric.metric_id,
         goal=Goal.MINIMIZE if metric.goal.name == "MINIMIZE" else Goal.MAXIMIZE,
-        parameters=merged(_parameters(job.study_spec.parameters)),
+        parameters=merged_parameters(_parameters(job.study_spec.parameters)),
         # The protobuf messages behind proto-plus, which takes twenty times as long to read many measurements.
         trials=tuple(
             sorted(
@@ -46,7 +46,7 @@ def study_of(job: "HyperparameterTuningJob") -> Study:
     )
 
 
-def merged(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+def merged_parameters(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
     """One parameter a name: below several parents the same name may be searched in several ranges."""
     by_name: dict[str, Parameter] = {}
     for parameter in parameters:
@@ -94,20 +94,20 @@ def _parameter(spec: Any) -> Parameter:
     return Interval(name=name, low=float(limits.min_value), high=float(limits.max_value), scale=scale)
 
 
-def _trial(trial: Any, metric: str) -> Trial:  # Any: generated messages are untyped
+def _trial(trial: Any, metric: str) -> StudyTrial:  # Any: generated messages are untyped
     values = [(_metric(each, metric), int(each.step_count)) for each in trial.measurements]
     # A trainer may report without steps, which are then 0: its measurements are counted from 1. But where later ones
     # have steps, a first one at 0 was made before training.
     first = 0 if any(step for _, step in values) else 1
     numbered = zip(chain([first], count(2)), values, strict=False)
-    return Trial(
+    return StudyTrial(
         id=trial.id,
         state=TrialState(
             trial.DESCRIPTOR.fields_by_name["state"].enum_type.values_by_number[trial.state].name
         ),
         parameters={each.parameter_id: _value(each) for each in trial.parameters},
         measurements=tuple(
-            Measurement(value=value, step=step or number)
+            StudyMeasurement(value=value, step=step or number)
             for number, (value, step) in numbered
             if value is not None
         ),

@@ -5,15 +5,15 @@ from copy import deepcopy
 from typing import Any
 
 from trainmaster.client.errors import NotFound
-from trainmaster.client.study.find import Tuning
-from trainmaster.client.study.study import Trial, Value
+from trainmaster.client.study.find import TuningStudy
+from trainmaster.client.study.study import StudyTrial, Value
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.requests.draft import names_program
 
 _Request = dict[str, Any]
 
 
-def best_request(tuning: Tuning) -> _Request:
+def best_request(tuning: TuningStudy) -> _Request:
     """The run's request without its tuning; every program gets the best trial's parameters as flags, as in the trial.
 
     A `model_uri` with the trial's id in it is left out: the model of one run is in its AIP_MODEL_DIR.
@@ -50,7 +50,7 @@ def _roles(part: _Request) -> list[_Request]:
     return [role for role in (part.get("cluster") or {}).values() if isinstance(role, dict)]
 
 
-def _flags(trial: Trial, parameters: Mapping[str, object]) -> Iterator[str]:
+def _flags(trial: StudyTrial, parameters: Mapping[str, object]) -> Iterator[str]:
     """`--NAME=VALUE` as the service passes them: only a double parameter's whole numbers have a decimal point."""
     for name, value in trial.parameters.items():
         is_double = mapping_at(parameters, name).get("type") == "double"

@@ -42,7 +42,7 @@ Parameter = Interval | Choices
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measurement:
+class StudyMeasurement:
     """One report of a trial: the study's metric after `step` steps, counted as the trainer counts."""
 
     value: float  # finite
@@ -50,13 +50,13 @@ class Measurement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class StudyTrial:
     """One trial; a conditional parameter that does not apply to it is absent from `parameters`."""
 
     id: str
     state: TrialState
     parameters: Mapping[str, Value] = field(default_factory=dict)
-    measurements: tuple[Measurement, ...] = ()
+    measurements: tuple[StudyMeasurement, ...] = ()
     final: float | None = None  # the measurement that counts, as the service selected it
     start_time: datetime | None = None
     end_time: datetime | None = None
@@ -86,15 +86,15 @@ class Study:
     metric: str
     goal: Goal
     parameters: tuple[Parameter, ...]
-    trials: tuple[Trial, ...]
+    trials: tuple[StudyTrial, ...]
     max_trials: int
 
     @property
-    def best(self) -> Trial | None:
+    def best(self) -> StudyTrial | None:
         """The succeeded trial with the best result; of equal ones the first. None where none has a result."""
         return next(iter(self.ranked()), None)
 
-    def ranked(self) -> list[Trial]:
+    def ranked(self) -> list[StudyTrial]:
         """Trials that have a result, best first, equal ones in the order of the study."""
         with_result = [trial for trial in self.trials if trial.result is not None]
         return sorted(with_result, key=lambda trial: self.loss(trial.result))
@@ -105,12 +105,12 @@ class Study:
             return math.inf
         return -value if self.goal is Goal.MAXIMIZE else value
 
-    def best_measured(self, trial: Trial) -> float | None:
+    def best_measured(self, trial: StudyTrial) -> float | None:
         """The best value that the trial has reported so far."""
         return min((each.value for each in trial.measurements), key=self.loss, default=None)
 
 
-def counts(trials: Sequence[Trial]) -> str:
+def counts(trials: Sequence[StudyTrial]) -> str:
     """How many trials are in which state, for example `4 succeeded, 2 active`."""
     number = Counter(trial.state for trial in trials)
     return ", ".join(f"{number[state]} {state.lower()}" for state in TrialState if number[state]) or "none"

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from trainmaster.client.submission.settings import Setting, with_settings
+from trainmaster.client.submission.settings import RequestSetting, with_settings
 from trainmaster.orchestrator.core.documents.faults import is_within, json_path, listed
 from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.names import model_name_from
@@ -35,7 +35,7 @@ class Edits:
     machine: str | None = None
     gpu: str | None = None
     workers: int | None = None
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[RequestSetting, ...] = ()
     include: tuple[str, ...] = ()
 
     @property
@@ -131,7 +131,7 @@ def option_of(path: str, edits: Edits) -> str:
     return next(found, "")
 
 
-def setting_of(path: str, document: Mapping[str, Any], edits: Edits) -> tuple[Setting, str] | None:
+def setting_of(path: str, document: Mapping[str, Any], edits: Edits) -> tuple[RequestSetting, str] | None:
     """The setting that gave the value at this JSONPath of the edited request, above it or below it, and the JSONPath of that."""
     at = [(setting, json_path(setting.resolve_path(document))) for setting in edits.settings]
     found = [each for each in at if is_within(path, each[1]) or is_within(each[1], path)]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
@@ -22,17 +22,17 @@ from trainmaster.client.submission.edits import (
     option_of,
     setting_of,
 )
-from trainmaster.client.submission.kinds import Kind, kind_of, use_of
+from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.script import placed_faults, with_archive
-from trainmaster.client.submission.source import NO_FILE, STDIN, Source, is_json_file
+from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, is_json_file
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
-from trainmaster.orchestrator.core.admission.cost import estimate_of, priced
+from trainmaster.orchestrator.core.admission.cost import estimate_of, with_price
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, cut, is_within, listed
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
-from trainmaster.orchestrator.core.documents.placing import rendered
+from trainmaster.orchestrator.core.documents.placing import lines_of_fault
 from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.names import (
     REQUEST_SUFFIXES,
@@ -59,9 +59,13 @@ SETTING_MAX_CHARS = 200
 _QUOTE_IT = re.compile(r'quote it: ("[^"]*")')
 _EXIST = "whether images, packages, accounts and buckets exist"
 _NOT_CHECKED = {
-    Kind.REQUEST: (_EXIST, "quotas and free machines", "the runs and cost of the hour and the day"),
-    Kind.RULE: (_EXIST, "the rules that a deployment already has, and loops with them", "what buckets hold"),
-    Kind.ORDER: ("whether the rule, run or model exists",),
+    FileKind.REQUEST: (_EXIST, "quotas and free machines", "the runs and cost of the hour and the day"),
+    FileKind.RULE: (
+        _EXIST,
+        "the rules that a deployment already has, and loops with them",
+        "what buckets hold",
+    ),
+    FileKind.ORDER: ("whether the rule, run or model exists",),
 }
 _TO_COME = (
     "the script, which `trainmaster {verb}` uploads (a file dropped into the inbox needs script.archive)"
@@ -90,9 +94,9 @@ class Examination:
         expected: what the verb takes.
     """
 
-    source: Source
+    source: RequestSource
     terms: Terms
-    kind: Kind = Kind.REQUEST
+    kind: FileKind = FileKind.REQUEST
     value: object = None
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
@@ -103,7 +107,7 @@ class Examination:
     has_local_script: bool = False
     request: Request | None = None
     rule: Rule | None = None
-    expected: Kind = Kind.REQUEST
+    expected: FileKind = FileKind.REQUEST
 
     @property
     def title(self) -> str:
@@ -121,7 +125,7 @@ class Examination:
         if self.kind is not self.expected:
             return f"{self.faulty} is {use_of(self.kind, self.faulty, self.value)}"
         if self.faults:
-            return "\n".join(line for fault in self.faults for line in rendered(fault, self.faulty))
+            return "\n".join(line for fault in self.faults for line in lines_of_fault(fault, self.faulty))
         if self.has_local_script and self.packed is None:
             return (
                 "The request names a script of your machine, which must be packed and uploaded with it. "
@@ -162,12 +166,12 @@ class Examination:
 
 
 def examination_of(
-    source: Source,
+    source: RequestSource,
     terms: Terms,
     edits: Edits = NO_EDITS,
     *,
     is_message: bool = False,
-    expected: Kind = Kind.REQUEST,
+    expected: FileKind = FileKind.REQUEST,
 ) -> Examination:
     """Whether the text is sound, and what would be sent. Reads the folder of its script; asks no service.
 
@@ -179,7 +183,7 @@ def examination_of(
         expected: what it is where nothing in it says, and what can be sent.
 
     Raises:
-        Refused: the options cannot change this request, or their script cannot be packed.
+        ClientRefused: the options cannot change this request, or their script cannot be packed.
     """
     is_large = len(source.content) > MAX_REQUEST_BYTES
     read = Document(value=None)
@@ -195,13 +199,15 @@ def examination_of(
         expected=expected,
     )
     if is_large:
-        return replace(blank, faults=(oversized_rule() if kind is Kind.RULE else oversized_refusal()).faults)
+        return replace(
+            blank, faults=(oversized_rule() if kind is FileKind.RULE else oversized_refusal()).faults
+        )
     match kind:
-        case Kind.REQUEST:
+        case FileKind.REQUEST:
             return _examined_request(blank, read, edits, is_message=is_message)
-        case Kind.RULE:
+        case FileKind.RULE:
             return _examined_rule(blank, read, edits)
-        case Kind.ORDER:
+        case FileKind.ORDER:
             order = parse_order(read, terms.rules.schemas[ORDER_SCHEMA], "examined", datetime.now(UTC))
             faults = order.faults if isinstance(order, RefusedDocument) else ()
             return replace(blank, faults=placed_faults(faults, read, terms), content=source.content)
@@ -219,7 +225,7 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
         content = source.text_of(read.value)
     object_name = _object_name(source, read.value, terms.team)
     name = None if is_message or source.file == STDIN else model_name_from(Path(object_name).stem)
-    outcome = priced(checked_request(read, terms.rules, name=name), terms.policy, lambda: terms.prices)
+    outcome = with_price(checked_request(read, terms.rules, name=name), terms.policy, lambda: terms.prices)
     outcome = with_places(outcome, read, terms.policy)
     faults = [*outcome.faults] if isinstance(outcome, RefusedDocument) else []
     known = {fault.path for fault in faults}
@@ -247,11 +253,11 @@ def _with_edits(file: str, read: Document, value: dict[str, Any], edits: Edits) 
     """The document with the options' values.
 
     Raises:
-        Refused: it has another dialect, or as `edited_request`.
+        ClientRefused: it has another dialect, or as `edited_request`.
     """
     dialect = dialect_of(value)
     if dialect is not OWN:
-        raise Refused(
+        raise ClientRefused(
             f"Options that change a request need one in Trainmaster's own form, and {file} has the form {dialect.name!r}. "
             "Edit the file, or rewrite it: docs/reference/dialects.md"
         )
@@ -299,14 +305,14 @@ def _set_option(text: str) -> str:
     return f"--set {shlex.quote(cut(text, SETTING_MAX_CHARS))}"
 
 
-def _object_name(source: Source, document: object, team: str | None) -> str:
+def _object_name(source: RequestSource, document: object, team: str | None) -> str:
     """`requests/`, the team's folder, and the file's name; without a file, the model's."""
     model = text_at(document, "model_name") if isinstance(document, dict) else None
     name = Path(source.file).name if source.is_named else f"{model_name_from(model or 'request')}.yaml"
     return f"{REQUESTS_PREFIX}{in_team(team, name)}"
 
 
-def _name_faults(source: Source, object_name: str) -> Iterator[Fault]:
+def _name_faults(source: RequestSource, object_name: str) -> Iterator[Fault]:
     """Why the service would ignore the file."""
     if source.is_named and not object_name.lower().endswith(REQUEST_SUFFIXES):
         yield Fault(

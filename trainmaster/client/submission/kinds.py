@@ -12,7 +12,7 @@ _RULE_KEYS = frozenset({"when", "request", "request_uri"})
 _ORDER_COMMANDS = "trainmaster rules fire, champions rollback or cancel"
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """What a file is, by its content."""
 
     REQUEST = "request"
@@ -20,25 +20,25 @@ class Kind(StrEnum):
     ORDER = "order"
 
 
-def kind_of(document: object, expected: Kind = Kind.REQUEST) -> Kind:
+def kind_of(document: object, expected: FileKind = FileKind.REQUEST) -> FileKind:
     """What a document is; the expected one where nothing in it says."""
     if is_order(document):
-        return Kind.ORDER
+        return FileKind.ORDER
     if not isinstance(document, dict):
         return expected
     if not _RULE_KEYS.isdisjoint(document):
-        return Kind.RULE
-    return Kind.REQUEST if has_request_key(document) else expected
+        return FileKind.RULE
+    return FileKind.REQUEST if has_request_key(document) else expected
 
 
-def use_of(kind: Kind, file: str, document: object) -> str:
+def use_of(kind: FileKind, file: str, document: object) -> str:
     """What the document in the file is, and the command that takes it: `an order. Give it: trainmaster cancel RUN`."""
     match kind:
-        case Kind.REQUEST:
+        case FileKind.REQUEST:
             return f"a training request. Submit it: trainmaster submit {shlex.quote(file)}"
-        case Kind.RULE:
+        case FileKind.RULE:
             return f"a retraining rule. Apply it: trainmaster rules apply {shlex.quote(file)}"
-        case Kind.ORDER:
+        case FileKind.ORDER:
             return f"an order. Give it: {order_command(document)}"
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.files.downloaded import LIST, read_downloaded
 from trainmaster.client.files.secrets import find_secret
 from trainmaster.client.nearest import nearest_names
-from trainmaster.client.submission.gitignore.ignored import Ignored, ignored_above
+from trainmaster.client.submission.gitignore.ignored import IgnoredPaths, ignored_above
 from trainmaster.client.terminal import size_text
 from trainstack.find import is_state
 
@@ -167,21 +167,21 @@ def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str
             to files that are not packed.
 
     Raises:
-        Refused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file
+        ClientRefused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file
             cannot be read, a Python file seems to hold a secret, a link leads to a file that is not packed, a name of `include`
             would not be packed anyway, a .gitignore is too large or has too many wildcards, or the folder has more than
             FILES_MAX files or BYTES_MAX bytes; the message has the entries that take most.
     """
     if not script.is_file():
-        raise Refused(_in_place_of(script, root))
+        raise ClientRefused(_in_place_of(script, root))
     if script.suffix != ".py":
-        raise Refused(f"{str(script)!r} is not a Python script: its name must end in .py.")
+        raise ClientRefused(f"{str(script)!r} is not a Python script: its name must end in .py.")
     shown, script = str(script), Path(os.path.normpath(script.absolute()))
     folder = script.parent if root is None else Path(os.path.normpath(root.absolute()))
     if not script.is_relative_to(folder):
-        raise Refused(f"{shown!r} is not in the folder of the file that names it. Move it there.")
+        raise ClientRefused(f"{shown!r} is not in the folder of the file that names it. Move it there.")
     if is_state(folder):
-        raise Refused(
+        raise ClientRefused(
             f"The script's folder {str(folder)!r} is a local stack's state folder, which holds access tokens. "
             "Move the script to a separate folder."
         )
@@ -194,7 +194,7 @@ def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str
         _check_size(found)
         return _archive_of_files(found, script.relative_to(folder).as_posix())
     except OSError as error:
-        raise Refused(f"{error.filename or folder}: {error.strerror or error}") from error
+        raise ClientRefused(f"{error.filename or folder}: {error.strerror or error}") from error
 
 
 def _in_place_of(script: Path, root: Path | None) -> str:
@@ -213,7 +213,7 @@ def _in_place_of(script: Path, root: Path | None) -> str:
     return f"{missing} {near or repair}"
 
 
-def _walk(folder: Path, ignored: Ignored, found: _Found) -> Iterator[tuple[Path, int]]:
+def _walk(folder: Path, ignored: IgnoredPaths, found: _Found) -> Iterator[tuple[Path, int]]:
     waiting, downloads = [(folder, ignored)], Downloads(folder)
     while waiting:
         here, ignored = waiting.pop()
@@ -271,7 +271,7 @@ def _is_never_packed(entry: "os.DirEntry[str]") -> bool:
 def _check_included(found: _Found) -> None:
     missing = sorted(found.include - found.files.keys())
     if missing:
-        raise Refused(
+        raise ClientRefused(
             f"--include {', '.join(map(repr, missing))}: no such file would be packed from {str(found.folder)!r}. Name a "
             "file by its path in that folder; what .gitignore names, and names that begin with a dot, are never packed."
         )
@@ -283,7 +283,7 @@ def _check_links(found: _Found) -> None:
     if strays:
         shown = [f"{name} -> {target}" for name, target in list(strays.items())[:STRAYS_SHOWN]]
         more = len(strays) - len(shown)
-        raise Refused(
+        raise ClientRefused(
             f"Links in the script's folder {str(found.folder)!r} lead out of it, or to files that are not packed: "
             f"{', '.join(shown)}{f' and {more} more' if more else ''}. Copy the files there, name the links in a "
             f".gitignore, or pack what they lead to with --include {min(strays)}"
@@ -304,13 +304,13 @@ def largest_text(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({size_text(size)})" for name, size in list(sizes.items())[:LARGEST_SHOWN])
 
 
-def _too_many(found: _Found, count: str, by_entry: "Counter[str]") -> Refused:
+def _too_many(found: _Found, count: str, by_entry: "Counter[str]") -> ClientRefused:
     shown = ", ".join(f"{name} ({number:,})" for name, number in by_entry.most_common(LARGEST_SHOWN))
     return _size_refusal(found, f"has too many files to upload: {count}", f"Most of them are in: {shown}")
 
 
-def _size_refusal(found: _Found, what: str, where: str) -> Refused:
-    return Refused(
+def _size_refusal(found: _Found, what: str, where: str) -> ClientRefused:
+    return ClientRefused(
         f"The script's folder {str(found.folder)!r} {what}; at most {size_text(BYTES_MAX)} in "
         f"{FILES_MAX:,} files are allowed.\n{where}.\n"
         "Name data and results in a .gitignore there, and have the script read data from Cloud Storage; or move the "
@@ -322,7 +322,7 @@ def _archive_of_files(found: _Found, script: str) -> Packed:
     """The archive of the found files but those with a secret; a program that lacks one of its modules is refused."""
     if script not in found.files:
         why = next((each for each in Why if script in found.left_out[each]), ".gitignore names it")
-        raise Refused(f"{str(found.folder / script)!r} would not be packed: {why}.")
+        raise ClientRefused(f"{str(found.folder / script)!r} would not be packed: {why}.")
     packed = io.BytesIO()
     left = BYTES_MAX
     names: list[str] = []
@@ -353,8 +353,8 @@ def _archive_of_files(found: _Found, script: str) -> Packed:
     )
 
 
-def _secret_in_program(name: str, kind: str) -> Refused:
-    return Refused(
+def _secret_in_program(name: str, kind: str) -> ClientRefused:
+    return ClientRefused(
         f"{name} seems to hold {kind}, and everyone who can read the bucket could read it there. Keep it in Secret "
         f"Manager and have the program read it, then revoke this one; or name the file in a .gitignore; or, if it is "
         f"no secret: --include {name}"
@@ -365,5 +365,5 @@ def _read(path: Path, most_bytes: int) -> bytes:
     with path.open("rb") as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise Refused(f"{str(path)!r} grew while it was packed. Try again once it is written.")
+        raise ClientRefused(f"{str(path)!r} grew while it was packed. Try again once it is written.")
     return content

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.pack import Packed, pack_script
-from trainmaster.client.submission.source import Source
+from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions
-from trainmaster.orchestrator.core.documents.places import Place, with_quoted_line
-from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.documents.places import TextPlace, with_quoted_line
+from trainmaster.orchestrator.core.documents.placing import faults_with_places
 from trainmaster.orchestrator.core.documents.values import at, text_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
@@ -53,7 +53,11 @@ def _is_local(request: Mapping[str, object], key: str) -> bool:
 
 
 def with_archive(
-    request: Mapping[str, Any], source: Source, terms: Terms, edits: Edits, above: Sequence[PathPart] = ()
+    request: Mapping[str, Any],
+    source: RequestSource,
+    terms: Terms,
+    edits: Edits,
+    above: Sequence[PathPart] = (),
 ) -> ScriptedRequest | None:
     """The request with the name of its script's archive; None if its script is not one of a machine.
 
@@ -67,7 +71,7 @@ def with_archive(
         above: the path of the request in its document.
 
     Raises:
-        Refused: the script of `edits` cannot be packed. That one of the request's own cannot be is a fault.
+        ClientRefused: the script of `edits` cannot be packed. That one of the request's own cannot be is a fault.
     """
     # A misspelt key has its own fault.
     near = (key for key in request if isinstance(key, str) and Suggestions().find(key, (SCRIPT,)))
@@ -78,7 +82,7 @@ def with_archive(
     if key == SCRIPT and source.folder is not None:
         try:
             packed = _pack_named_script(request[SCRIPT]["file"], source.folder, edits)
-        except Refused as refused:
+        except ClientRefused as refused:
             if edits.script is not None:
                 raise
             faults.append(Fault(at=(*above, SCRIPT, "file"), problem=str(refused)))
@@ -106,7 +110,7 @@ def placed_faults(faults: Iterable[Fault], read: Document, terms: Terms) -> tupl
     faults = tuple(faults)
     of_text = (replace(fault, place=None) for fault in faults if not fault.source)
     hidden = secret_lines(read, () if terms.policy is None else terms.policy.env.secrets)
-    return (*placed(of_text, read, hidden), *(fault for fault in faults if fault.source))
+    return (*faults_with_places(of_text, read, hidden), *(fault for fault in faults if fault.source))
 
 
 def _syntax_fault(script: Path, at: Iterable[PathPart]) -> Fault | None:
@@ -135,11 +139,12 @@ def _syntax_fault(script: Path, at: Iterable[PathPart]) -> Fault | None:
     return Fault(at=at, problem=problem, place=place, source=str(shown))
 
 
-def _place_in_script(error: SyntaxError) -> Place | None:
+def _place_in_script(error: SyntaxError) -> TextPlace | None:
     """Where the script's line is at fault; None if the compiler does not quote the line."""
     text = (error.text or "").rstrip("\r\n")
     if not text.strip():
         return None
     return replace(
-        with_quoted_line(Place(line=1, column=max(1, error.offset or 1)), [text], ()), line=error.lineno or 1
+        with_quoted_line(TextPlace(line=1, column=max(1, error.offset or 1)), [text], ()),
+        line=error.lineno or 1,
     )

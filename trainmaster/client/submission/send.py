@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound, Refused, TimedOut
+from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.records import read_json
 from trainmaster.client.submission.edits import differences
@@ -74,12 +74,12 @@ def check_names(examined: Sequence[Examination]) -> None:
     """Refuse requests, or rules, that would overwrite each other in the inbox.
 
     Raises:
-        Refused: two files have one name.
+        ClientRefused: two files have one name.
     """
     names = [each.object_name for each in examined]
     twice = [each.title for each in examined if names.count(each.object_name) > 1]
     if twice:
-        raise Refused(
+        raise ClientRefused(
             f"{', '.join(twice)} have the same name in the inbox. Rename one, or send them one after the other."
         )
 
@@ -145,15 +145,15 @@ def start_run(
     """Upload the request, and wait for the service: what was sent, and whether its run is recorded.
 
     Raises:
-        Refused: the request is not sound, or the service refuses it.
+        ClientRefused: the request is not sound, or the service refuses it.
         TimedOut: as `upload`.
     """
     if examination.refusal:
-        raise Refused(examination.refusal)
+        raise ClientRefused(examination.refusal)
     sent = upload(clients, examination, timeout_s=timeout_s)
-    status = recorded(clients, sent, timeout_s=timeout_s)
+    status = wait_until_recorded(clients, sent, timeout_s=timeout_s)
     if status is not None and is_refused(status):
-        raise Refused("\n".join(problems_of(status)))
+        raise ClientRefused("\n".join(problems_of(status)))
     return sent, status is not None
 
 
@@ -201,11 +201,11 @@ def started_with(clients: "Clients", examination: Examination, key: str) -> Sent
     """The run that this idempotency key has started already, with the same request; None if it has started none.
 
     Raises:
-        Refused: the key has started a run with another request, or the request is a team's, whose messages come from
+        ClientRefused: the key has started a run with another request, or the request is a team's, whose messages come from
             a topic of the team's.
     """
     if examination.terms.team is not None:
-        raise Refused(
+        raise ClientRefused(
             f"{examination.title}: in a deployment with teams, this command sends files only. Submit it without --key."
         )
     sent = _sent_with(clients, key)
@@ -227,7 +227,7 @@ def publish(clients: "Clients", examination: Examination, key: str) -> Sent:
     """Publish the request with this idempotency key: any number of calls with one key start one run.
 
     Raises:
-        Refused: as `started_with`, which is called first.
+        ClientRefused: as `started_with`, which is called first.
     """
     if (earlier := started_with(clients, examination, key)) is not None:
         return earlier
@@ -245,7 +245,7 @@ def check_same_request(clients: "Clients", sent: Sent, examination: Examination)
     """Compare the request with that of the recorded run.
 
     Raises:
-        Refused: they differ: an earlier or concurrent message with the same key had another request, or an order.
+        ClientRefused: they differ: an earlier or concurrent message with the same key had another request, or an order.
     """
     try:
         run = read_run(clients, sent.run_id)
@@ -256,13 +256,13 @@ def check_same_request(clients: "Clients", sent: Sent, examination: Examination)
     before = None if run is None or run.record.request is None else encoded(run.record.request.document)
     after = None if examination.request is None else encoded(examination.request.document)
     where = f" {differences(before, after)}" if before and after else ""
-    raise Refused(
+    raise ClientRefused(
         f"The key of {examination.title} has already started {sent.run_id}, and the request differs.{where} See that "
         f"run: trainmaster status {sent.run_id}\nTo start a run of this request, choose another --key."
     )
 
 
-def recorded(
+def wait_until_recorded(
     clients: "Clients", sent: Sent, *, timeout_s: float = RECORDED_WITHIN_S
 ) -> dict[str, Any] | None:
     """The status of the request once the service has recorded its run, or given it up; None if that takes longer.

@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
@@ -17,7 +17,7 @@ _PART = re.compile(r"(?P<key>[^.\[\]=\s]+)|\[(?P<index>[0-9]{1,4})\]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class RequestSetting:
     """One value and where it goes; None removes what is there.
 
     `text` is what the user wrote, and `spelled` as in `Document`.
@@ -40,42 +40,42 @@ class Setting:
         return tuple(found)
 
 
-def parse_settings(texts: Iterable[str]) -> tuple[Setting, ...]:
+def parse_settings(texts: Iterable[str]) -> tuple[RequestSetting, ...]:
     """The settings of `--set`, each value read as YAML; what a request has as a string is the text itself.
 
     Raises:
-        Refused: a text has another form, or its value is not YAML; the message has every fault.
+        ClientRefused: a text has another form, or its value is not YAML; the message has every fault.
     """
     faults: list[str] = []
-    settings: list[Setting] = []
+    settings: list[RequestSetting] = []
     for text in texts:
         try:
             settings.append(_setting(text))
-        except Refused as refused:
+        except ClientRefused as refused:
             faults.append(str(refused))
     if len(settings) > SETTINGS_MAX:
         faults.append(
             f"Found {len(settings)} settings; at most {SETTINGS_MAX} are allowed. Edit the file instead."
         )
     if faults:
-        raise Refused("\n".join([*faults, f"Expected {FORM}."]))
+        raise ClientRefused("\n".join([*faults, f"Expected {FORM}."]))
     return tuple(settings)
 
 
-def _setting(text: str) -> Setting:
+def _setting(text: str) -> RequestSetting:
     path, equals, value = text.partition("=")
     parts = [part for dotted in path.split(".") for part in re.split(r"(?=\[)", dotted)]
     found = [_PART.fullmatch(part) for part in parts]
     if not equals or None in found:
-        raise Refused(f"--set {text!r}: it is not KEY=VALUE.")
+        raise ClientRefused(f"--set {text!r}: it is not KEY=VALUE.")
     keys = tuple(part["key"] or int(part["index"]) for part in found if part)
     read = parse_document(value.encode("utf-8", "surrogateescape"), as_json=False)
     is_kept = not read.faults and (read.value is None or isinstance(read.value, str))
     if not value.strip() or (not is_kept and _takes_text(keys)):
-        return Setting(text=text, path=keys, value=value.strip())
+        return RequestSetting(text=text, path=keys, value=value.strip())
     if read.faults:
-        raise Refused(f"--set {text!r}: the value is not YAML: {read.faults[0]}")
-    return Setting(text=text, path=keys, value=read.value, spelled=read.spelled)
+        raise ClientRefused(f"--set {text!r}: the value is not YAML: {read.faults[0]}")
+    return RequestSetting(text=text, path=keys, value=read.value, spelled=read.spelled)
 
 
 def _takes_text(path: Iterable[str | int]) -> bool:
@@ -90,11 +90,11 @@ def _takes_text(path: Iterable[str | int]) -> bool:
     return here.get("type") == "string"
 
 
-def with_settings(document: Mapping[str, Any], settings: Iterable[Setting]) -> dict[str, Any]:
+def with_settings(document: Mapping[str, Any], settings: Iterable[RequestSetting]) -> dict[str, Any]:
     """A copy of the document with these values; mappings on the way to a value are made.
 
     Raises:
-        Refused: a value would have to be inside a text or number, or in a list at a place that it has not; the message
+        ClientRefused: a value would have to be inside a text or number, or in a list at a place that it has not; the message
             has every fault.
     """
     changed: dict[str, Any] = deepcopy(dict(document))
@@ -102,14 +102,14 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[Setting]) -> d
     for setting in settings:
         try:
             _set_value(changed, setting)
-        except Refused as refused:
+        except ClientRefused as refused:
             faults.append(str(refused))
     if faults:
-        raise Refused("\n".join([*faults, f"Expected {FORM}."]))
+        raise ClientRefused("\n".join([*faults, f"Expected {FORM}."]))
     return changed
 
 
-def _set_value(document: dict[str, Any], setting: Setting) -> None:
+def _set_value(document: dict[str, Any], setting: RequestSetting) -> None:
     *above, last = setting.path
     here: Any = document
     for part in above:
@@ -124,7 +124,7 @@ def _set_value(document: dict[str, Any], setting: Setting) -> None:
         here[last] = setting.value
 
 
-def _place(here: object, part: str | int, setting: Setting, *, adds: bool = False) -> str | int:
+def _place(here: object, part: str | int, setting: RequestSetting, *, adds: bool = False) -> str | int:
     """The key or index that `part` means in a mapping or list. `adds`: the place after a list's end is allowed too."""
     match here:
         case dict() if isinstance(part, str):
@@ -133,17 +133,19 @@ def _place(here: object, part: str | int, setting: Setting, *, adds: bool = Fals
             index = int(part)
             if index < len(here) + adds:
                 return index
-            raise Refused(f"--set {setting.text!r}: the list has {len(here)} entries, counted from [0].")
+            raise ClientRefused(
+                f"--set {setting.text!r}: the list has {len(here)} entries, counted from [0]."
+            )
         case list():
-            raise Refused(
+            raise ClientRefused(
                 f"--set {setting.text!r}: {part!r} is a place in a list: write [0] for the first entry."
             )
         case dict():
-            raise Refused(
+            raise ClientRefused(
                 f"--set {setting.text!r}: [{part}] is a place in a list, and there are keys: {_some_keys(here)}."
             )
         case _:
-            raise Refused(f"--set {setting.text!r}: there is no {part!r} in {here!r:.60}.")
+            raise ClientRefused(f"--set {setting.text!r}: there is no {part!r} in {here!r:.60}.")
 
 
 def _some_keys(document: Mapping[str, Any]) -> str:

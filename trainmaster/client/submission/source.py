@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.runs.origin import header_of
 from trainmaster.orchestrator.core.documents.document import Document, is_json, parse_document
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
@@ -20,12 +20,12 @@ NAME_MAX_CHARS = 200
 """Of a pasted text's file."""
 
 
-class UnusableFile(Refused):
+class UnusableFile(ClientRefused):
     """A file cannot be read, or is a policy that no deployment could use; one line for each problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class RequestSource:
     """A text, and the name of its file: a path, `-`, or NO_FILE.
 
     Attributes:
@@ -56,31 +56,31 @@ class Source:
         return f"{head}{yaml.safe_dump(document, sort_keys=False, allow_unicode=True)}".encode()
 
 
-def read_source(file: str, stdin: BinaryIO) -> Source:
+def read_source(file: str, stdin: BinaryIO) -> RequestSource:
     """The file with this path, standard input for `-`, or nothing but options for NO_FILE.
 
     Raises:
         UnusableFile: as `read_input`.
     """
     if file == NO_FILE:
-        return Source(file=NO_FILE)
+        return RequestSource(file=NO_FILE)
     folder = Path() if file == STDIN else Path(file).parent
-    return Source(file=file, content=read_input(file, stdin), folder=folder)
+    return RequestSource(file=file, content=read_input(file, stdin), folder=folder)
 
 
-def pasted_source(text: str, file: str = "") -> Source:
+def pasted_source(text: str, file: str = "") -> RequestSource:
     """A text of another machine, with the line ends that were typed: a browser's form sends CR LF.
 
     Raises:
-        Refused: the file's name is too long.
+        ClientRefused: the file's name is too long.
     """
     name = PurePath(file.strip().replace("\\", "/")).name
     if len(name) > NAME_MAX_CHARS:
-        raise Refused(
+        raise ClientRefused(
             f"The name of a file has at most {NAME_MAX_CHARS} characters here; found {len(name)}. Shorten it."
         )
     content = text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
-    return Source(file=name or STDIN, content=content[: MAX_REQUEST_BYTES + 1], folder=None)
+    return RequestSource(file=name or STDIN, content=content[: MAX_REQUEST_BYTES + 1], folder=None)
 
 
 def read_input(name: str, stdin: BinaryIO) -> bytes:

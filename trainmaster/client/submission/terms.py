@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.context import TEAM_VARIABLE, Context
 from trainmaster.client.deployment import read_deployment
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.machines import shipped_machines
 from trainmaster.client.submission.source import UnusableFile, read_file
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedRequest
-from trainmaster.orchestrator.core.documents.placing import placed, rendered
+from trainmaster.orchestrator.core.documents.placing import faults_with_places, lines_of_fault
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
@@ -80,7 +80,7 @@ def deployed_terms(clients: "Clients") -> Terms:
 
     Raises:
         NotFound: it publishes none: an older version made it, or none is there.
-        Refused: this version cannot read them, and the message has every fault; or the policy has teams, and the
+        ClientRefused: this version cannot read them, and the message has every fault; or the policy has teams, and the
             context names none of them.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
@@ -90,7 +90,7 @@ def deployed_terms(clients: "Clients") -> Terms:
     try:
         policy = policy_from(deployment.policy, names_of(context))
     except ValueError as error:
-        raise Refused(f"The deployed policy: {error}") from error
+        raise ClientRefused(f"The deployed policy: {error}") from error
     return Terms(
         context=context,
         rules=rules_for(context, policy),
@@ -104,7 +104,7 @@ def terms_with_policy(context: Context, file: Path | None = None) -> Terms:
 
     Raises:
         UnusableFile: the file cannot be read, or is not a valid policy.
-        Refused: the policy has teams, and the context names none of them.
+        ClientRefused: the policy has teams, and the context names none of them.
     """
     rules = rules_for(context, read_policy(file or SHIPPED_POLICY, context))
     return Terms(context=context, rules=rules, prices=shipped_prices(), source=str(file) if file else SHIPPED)
@@ -118,7 +118,9 @@ def terms_without_policy(context: Context) -> Terms:
 def _refuse(faults: Iterable[Fault], what: str) -> None:
     lines = [f"The deployed {what} has another version: {fault}" for fault in faults]
     if lines:
-        raise Refused("\n".join([*lines, f"This is version {VERSION}; deploy it, or use the deployed one."]))
+        raise ClientRefused(
+            "\n".join([*lines, f"This is version {VERSION}; deploy it, or use the deployed one."])
+        )
 
 
 def read_policy(path: Path, context: Context) -> Policy:
@@ -133,7 +135,7 @@ def read_policy(path: Path, context: Context) -> Policy:
     read = parse_document(content, as_json=False, what="policy")
     faults = [*read.faults, *schema_faults(schema("policy.v1"), read.value, read.spelled)]
     if faults:
-        lines = (rendered(fault, str(path)) for fault in placed(faults, read))
+        lines = (lines_of_fault(fault, str(path)) for fault in faults_with_places(faults, read))
         raise UnusableFile("\n".join(line for fault in lines for line in fault))
     try:
         return policy_from(read.value, names_of(context))
@@ -157,7 +159,7 @@ def rules_for(context: Context, policy: Policy | None) -> RequestRules:
     With this policy; None: with none.
 
     Raises:
-        Refused: the policy has teams, and the context names none of them.
+        ClientRefused: the policy has teams, and the context names none of them.
     """
     rules = RequestRules(
         schemas={each: schema(each) for each in (REQUEST_SCHEMA, RULE_SCHEMA, ORDER_SCHEMA)},
@@ -174,7 +176,7 @@ def rules_for(context: Context, policy: Policy | None) -> RequestRules:
         found = (
             f"no team is called {team!r}" if team else f"neither --team nor {TEAM_VARIABLE} names your team"
         )
-        raise Refused(
+        raise ClientRefused(
             f"{found}; this deployment's teams: {listed(teams)}. "
             f"Choose yours: --team {teams[0]}, or export {TEAM_VARIABLE}={teams[0]}"
         )

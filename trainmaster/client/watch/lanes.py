@@ -117,7 +117,7 @@ class _Building:
         )
 
 
-class Lanes:
+class ReplicaLanes:
     """Collects the lanes of a run from its log, in bounded memory."""
 
     def __init__(self) -> None:

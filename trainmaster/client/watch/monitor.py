@@ -12,7 +12,7 @@ from trainmaster.client.logs.read import LATE_EVERY_S
 from trainmaster.client.logs.tail import Tail
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import Chart, Curves
-from trainmaster.client.watch.lanes import Lane, Lanes, LaneState
+from trainmaster.client.watch.lanes import Lane, LaneState, ReplicaLanes
 from trainmaster.client.watch.sighting import FIRST_LINES, RunWatch, Sighting
 from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.runs.job import TrialState
@@ -57,7 +57,7 @@ class RunMonitor:
 
     def _begin(self, run: Run, lines: int) -> None:
         self._watch = RunWatch(self._clients, run, self._take, first_lines=lines, late_every_s=LATE_EVERY_S)
-        self._lanes, self._curves, self._tail = Lanes(), Curves(), Tail()
+        self._lanes, self._curves, self._tail = ReplicaLanes(), Curves(), Tail()
         self._is_partial, self._is_quick = False, lines < FIRST_LINES
 
     def look(self) -> Monitored:

@@ -106,7 +106,7 @@ class RunWatch:
         self._on_lines(lines, left_out)
         self._seen = replace(self._seen, run=self._log.run, at=datetime.now(UTC))
         for line in lines:
-            self._seen = _after(self._seen, line)
+            self._seen = sighting_after(self._seen, line)
         recorded = self._seen.run.record.job
         if recorded is not None:
             self._seen = self._with_job(self._seen, recorded)
@@ -140,7 +140,7 @@ class RunWatch:
         return self._jobs[region].get_custom_job(name=name)
 
 
-def _after(seen: Sighting, line: LogLine) -> Sighting:
+def sighting_after(seen: Sighting, line: LogLine) -> Sighting:
     """What is known after this line; of its text the first LINE_MAX_CHARS are kept."""
     text = shortened_line(line).text
     if line.replica == SERVICE:

@@ -25,7 +25,7 @@ AFTER_TRAINING = frozenset({LAST_TRIAL_ENDED, MODEL_EXPORTED, JOB_ENDED})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class RunStage:
     """One step of a run; `at` is None until it is passed."""
 
     title: str
@@ -33,64 +33,64 @@ class Stage:
     detail: str = ""
 
 
-def timeline(seen: Sighting) -> Sequence[Stage]:
+def timeline(seen: Sighting) -> Sequence[RunStage]:
     """The stages of the run, in order. Stages that will not be passed any more are left out."""
     stages = [*_before_job(seen), *_job(seen), _end(seen)]
     return [stage for stage in stages if stage.at is not None or not seen.run.record.ended]
 
 
-def _before_job(seen: Sighting) -> Iterator[Stage]:
+def _before_job(seen: Sighting) -> Iterator[RunStage]:
     record = seen.run.record
     yield _event(record.source)
-    yield Stage(title="Run reserved", at=_first_time_of(record, RunState.RESERVED), detail=record.run_id)
+    yield RunStage(title="Run reserved", at=_first_time_of(record, RunState.RESERVED), detail=record.run_id)
     waited = _first_time_of(record, RunState.WAITING)
     if waited is not None:
         waiting = record.admission.waiting
-        yield Stage(title=WAITING, at=waited, detail=waiting.reason if waiting else "")
-    yield Stage(title="Job submitted", at=_first_time_of(record, RunState.SUBMITTED), detail=seen.job_name)
+        yield RunStage(title=WAITING, at=waited, detail=waiting.reason if waiting else "")
+    yield RunStage(title="Job submitted", at=_first_time_of(record, RunState.SUBMITTED), detail=seen.job_name)
 
 
-def _event(source: Source) -> Stage:
+def _event(source: Source) -> RunStage:
     if source.rule_id is not None:
         detail = f"{source.rule_id}, firing {source.firing}"
-        return Stage(title="Rule fired", at=source.event_time, detail=detail)
+        return RunStage(title="Rule fired", at=source.event_time, detail=detail)
     if source.message_id is not None:
-        return Stage(title="Message published", at=source.event_time, detail=source.message_id)
-    return Stage(title="Request uploaded", at=source.event_time, detail=source.uri or "")
+        return RunStage(title="Message published", at=source.event_time, detail=source.message_id)
+    return RunStage(title="Request uploaded", at=source.event_time, detail=source.uri or "")
 
 
-def _job(seen: Sighting) -> Iterator[Stage]:
+def _job(seen: Sighting) -> Iterator[RunStage]:
     if seen.study is None:
         training = seen.training.get("")
         under = f" under {training.strategy}" if training and training.strategy else ""
         replicas = ", ".join(sorted(training.replicas)) if training else ""
-        yield Stage(title="Job running", at=seen.job_started_at, detail=replicas + under)
+        yield RunStage(title="Job running", at=seen.job_started_at, detail=replicas + under)
         if seen.exported_at is not None:
-            yield Stage(title=MODEL_EXPORTED, at=seen.exported_at, detail=seen.exported_to)
+            yield RunStage(title=MODEL_EXPORTED, at=seen.exported_at, detail=seen.exported_to)
     else:
         yield from _trials(seen, seen.study)
-    yield Stage(title=JOB_ENDED, at=seen.job_ended_at, detail=seen.job_state or "")
-    yield Stage(
+    yield RunStage(title=JOB_ENDED, at=seen.job_ended_at, detail=seen.job_state or "")
+    yield RunStage(
         title="Last log line", at=seen.last_line_at, detail=seen.service_line if seen.last_line_at else ""
     )
 
 
-def _trials(seen: Sighting, study: Study) -> Iterator[Stage]:
+def _trials(seen: Sighting, study: Study) -> Iterator[RunStage]:
     starts = [trial.start_time for trial in study.trials if trial.start_time]
     ends = [trial.end_time for trial in study.trials if trial.end_time]
     is_over = bool(ends) and len(ends) == len(study.trials)
     is_over = is_over and (len(ends) == study.max_trials or bool(seen.job_ended_at))
     parallel = f"{plural(study.max_trials, 'trial')}, {seen.parallel_trials} at a time"
-    yield Stage(title="First trial started", at=min(starts, default=None), detail=parallel)
-    yield Stage(title=LAST_TRIAL_ENDED, at=max(ends) if is_over else None, detail=counts(study.trials))
+    yield RunStage(title="First trial started", at=min(starts, default=None), detail=parallel)
+    yield RunStage(title=LAST_TRIAL_ENDED, at=max(ends) if is_over else None, detail=counts(study.trials))
 
 
-def _end(seen: Sighting) -> Stage:
+def _end(seen: Sighting) -> RunStage:
     record = seen.run.record
     if not record.ended:
-        return Stage(title="Record closed")
+        return RunStage(title="Record closed")
     model = f": {record.model.uri}" if record.model else ""
-    return Stage(title="Record closed", at=record.history[-1].at, detail=f"{record.state}{model}")
+    return RunStage(title="Record closed", at=record.history[-1].at, detail=f"{record.state}{model}")
 
 
 def _first_time_of(record: RunRecord, state: RunState) -> datetime | None:

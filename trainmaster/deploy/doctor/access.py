@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from trainmaster.deploy.doctor.deployment import Deployment, Expected, GrantTarget
-from trainmaster.deploy.doctor.finding import Finding, failed, ok, unknown
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment, Expected, GrantTarget
+from trainmaster.deploy.doctor.finding import DoctorFinding, failed_finding, ok, unknown
 from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
 from trainmaster.deploy.doctor.repair import bind, redeploy
 
@@ -20,8 +20,8 @@ ACT_AS = "roles/iam.serviceAccountTokenCreator"
 
 
 def account_findings(
-    deployment: Deployment, questions: Questions, expected: Iterable[Expected]
-) -> list[Finding]:
+    deployment: ExaminedDeployment, questions: Questions, expected: Iterable[Expected]
+) -> list[DoctorFinding]:
     """One finding per account, in the order of the grants."""
     by_account: dict[str, list[Expected]] = defaultdict(list)
     for each in expected:
@@ -31,7 +31,9 @@ def account_findings(
         return list(pool.map(lambda grants: _of_account(deployment, questions, grants), rows))
 
 
-def _of_account(deployment: Deployment, questions: Questions, grants: Sequence[Expected]) -> Finding:
+def _of_account(
+    deployment: ExaminedDeployment, questions: Questions, grants: Sequence[Expected]
+) -> DoctorFinding:
     first = grants[0]
     token, cannot = "", "an account managed by Google cannot be impersonated"
     if not first.is_agent:
@@ -45,12 +47,12 @@ def _of_account(deployment: Deployment, questions: Questions, grants: Sequence[E
 
 @dataclass(frozen=True, kw_only=True)
 class _Account:
-    deployment: Deployment
+    deployment: ExaminedDeployment
     questions: Questions
     token: str
     grants: Sequence[Expected]
 
-    def finding(self, cannot: str) -> Finding:
+    def finding(self, cannot: str) -> DoctorFinding:
         """`cannot`: without a token, why the account's own permissions cannot be tested."""
         check = f"permissions of {self.grants[0].email}"
         lacks: list[str] = []
@@ -68,7 +70,7 @@ class _Account:
         how = "" if self.token else f"; judged by its bindings only, because {cannot}"
         if lacks:
             rest = f"; not checked: {'; '.join(open_questions)}" if open_questions else ""
-            return failed(
+            return failed_finding(
                 check,
                 f"{'; '.join(lacks)}{how}{rest}",
                 *repairs,

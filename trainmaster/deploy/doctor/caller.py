@@ -1,7 +1,7 @@
 """Checks the permissions of the doctor's user first, because the other checks need them."""
 
-from trainmaster.deploy.doctor.deployment import Deployment
-from trainmaster.deploy.doctor.finding import Finding, failed, ok, unknown
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment
+from trainmaster.deploy.doctor.finding import DoctorFinding, failed_finding, ok, unknown
 from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
 
 USE_QUOTA = "roles/serviceusage.serviceUsageConsumer"
@@ -14,7 +14,7 @@ _ON_PROJECT = (
 )
 
 
-def refused_project(project: str, refused: AskRefusedError) -> Finding:
+def refused_project(project: str, refused: AskRefusedError) -> DoctorFinding:
     """The finding on a project that the user cannot read.
 
     A request is charged to one project, not always this one. If that may not be used, or lacks the API, the answer says
@@ -23,27 +23,27 @@ def refused_project(project: str, refused: AskRefusedError) -> Finding:
     charged = refused.metadata.get("consumer", "").removeprefix("projects/") or project
     match refused.reason:
         case "USER_PROJECT_DENIED":
-            return failed(
+            return failed_finding(
                 "your quota project",
                 f"you may not charge requests to {charged}: {refused}",
                 f"gcloud projects add-iam-policy-binding {charged} --member=user:YOU --role={USE_QUOTA}",
             )
         case "SERVICE_DISABLED" | "CONSUMER_INVALID":
             api = refused.metadata.get("service", "cloudresourcemanager.googleapis.com")
-            return failed(
+            return failed_finding(
                 "your quota project",
                 f"your requests are charged to {charged}, which does not have the API: {refused}",
                 f"charge them to this deployment's project: export GOOGLE_CLOUD_QUOTA_PROJECT={project}",
                 f"or enable the API: gcloud services enable {api} --project={charged}",
             )
-    return failed(
+    return failed_finding(
         f"project {project}",
         f"it does not exist, or you may not see it: {refused}",
         "run gcloud auth application-default login, or check the project id",
     )
 
 
-def caller_finding(deployment: Deployment, questions: Questions) -> Finding:
+def caller_finding(deployment: ExaminedDeployment, questions: Questions) -> DoctorFinding:
     """The finding on the user's own permissions: unknown where one is missing, because the deployment is not at fault.
 
     Raises:

@@ -18,8 +18,8 @@ from trainmaster.client.clients import log_reader, pubsub_clients, storage_clien
 from trainmaster.client.context import Context, context_of_stack
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding, refused_project
-from trainmaster.deploy.doctor.deployment import Deployment, deployment_of
-from trainmaster.deploy.doctor.finding import Finding, Verdict, ok, summary, unknown
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment, deployment_of
+from trainmaster.deploy.doctor.finding import DoctorFinding, FindingVerdict, ok, summary, unknown
 from trainmaster.deploy.doctor.giving_up import (
     dead_letter_topics,
     giving_up_finding,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class _Visit:
     """One examination of a deployment, with the clients that it needs."""
 
-    deployment: Deployment
+    deployment: ExaminedDeployment
     target: Context
     questions: Questions
     logs: "LoggingClient"
@@ -53,7 +53,7 @@ class _Visit:
     request: bytes
     wait_s: float
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[DoctorFinding]:
         """The findings, each as soon as its check is done."""
         project = self.deployment.project
         try:
@@ -67,7 +67,7 @@ class _Visit:
         yield from _run_check("the path of events", self._probes)
         yield from _run_check("permissions", lambda: self._accounts(number))
 
-    def _probes(self) -> list[Finding]:
+    def _probes(self) -> list[DoctorFinding]:
         with witness(self.subscriber, self.deployment) as watching:
             entry = write_entry(self.logs, self.deployment.project)
             request = publish_request(self.publisher, self.deployment, self.request)
@@ -79,7 +79,7 @@ class _Visit:
                 *_run_check("the request", lambda: request_findings(self.deployment, request, self.logs)),
             ]
 
-    def _accounts(self, number: str) -> list[Finding]:
+    def _accounts(self, number: str) -> list[DoctorFinding]:
         topics = dead_letter_topics(self.deployment, self.subscriber)
         gives_up = subscriptions_that_give_up(self.deployment, topics)
         teams, unread = teams_of(self.storage, self.target.ledger_bucket, self.deployment)
@@ -118,19 +118,19 @@ def examine(
     except (OSError, ValueError, KeyError, yaml.YAMLError) as fault:
         print(fault, file=sys.stderr)
         return 2
-    findings: list[Finding] = []
+    findings: list[DoctorFinding] = []
     with ExitStack() as open_clients:
         visit = _visit(open_clients, deployment, environment, request=document, wait_s=wait_s)
         for finding in visit.findings():
             print(finding, flush=True)
             findings.append(finding)
     print(summary(findings))
-    return 1 if any(finding.verdict is Verdict.FAILED for finding in findings) else 0
+    return 1 if any(finding.verdict is FindingVerdict.FAILED for finding in findings) else 0
 
 
 def _begin(
     state: Path | None, project: str | None, region: str | None, topology: Path
-) -> tuple[Mapping[str, str], Deployment]:
+) -> tuple[Mapping[str, str], ExaminedDeployment]:
     """The environment variables that point clients at the deployment, and the deployment's names.
 
     Raises:
@@ -152,7 +152,7 @@ def _begin(
 
 def _visit(
     open_clients: ExitStack,
-    deployment: Deployment,
+    deployment: ExaminedDeployment,
     environment: Mapping[str, str],
     *,
     request: bytes,
@@ -181,7 +181,7 @@ def _visit(
     )
 
 
-def _run_check(check: str, make: Callable[[], list[Finding]]) -> list[Finding]:
+def _run_check(check: str, make: Callable[[], list[DoctorFinding]]) -> list[DoctorFinding]:
     """The check's findings; an error becomes one unknown finding, so that the other checks still run."""
     try:
         return make()

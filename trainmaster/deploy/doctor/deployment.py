@@ -45,7 +45,7 @@ class Expected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deployment:
+class ExaminedDeployment:
     """The names of one project's deployment. `grants` is the content of trainmaster/deploy/permissions.yaml.
 
     `builds`: whether it builds images and functions; a local stack runs source trees directly.
@@ -165,7 +165,7 @@ class Deployment:
         return f"projects/{self.project}/roles/{name}" if role.get("custom") else name
 
 
-def deployment_of(*, project: str, region: str, topology: Path, builds: bool = True) -> Deployment:
+def deployment_of(*, project: str, region: str, topology: Path, builds: bool = True) -> ExaminedDeployment:
     """The deployment of this project and region.
 
     Raises:
@@ -179,7 +179,7 @@ def deployment_of(*, project: str, region: str, topology: Path, builds: bool = T
             raise ValueError(
                 f"{topology}: $.sinks: expected one sink with a filter_file, found {found!r:.80}"
             )
-    return Deployment(
+    return ExaminedDeployment(
         project=project,
         region=region,
         topology=loaded,

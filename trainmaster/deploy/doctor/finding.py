@@ -9,18 +9,18 @@ from trainmaster.client.terminal import one_line
 _MOST_CHARS = 600
 
 
-class Verdict(StrEnum):
+class FindingVerdict(StrEnum):
     OK = "ok"
     FAILED = "FAILED"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """One check: what was tested, the result, and the commands or hints that repair it."""
 
     check: str
-    verdict: Verdict
+    verdict: FindingVerdict
     message: str
     repairs: tuple[str, ...] = ()
 
@@ -33,23 +33,23 @@ class Finding:
         )
 
 
-def ok(check: str, message: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.OK, message=message)
+def ok(check: str, message: str) -> DoctorFinding:
+    return DoctorFinding(check=check, verdict=FindingVerdict.OK, message=message)
 
 
-def failed(check: str, message: str, *repairs: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.FAILED, message=message, repairs=repairs)
+def failed_finding(check: str, message: str, *repairs: str) -> DoctorFinding:
+    return DoctorFinding(check=check, verdict=FindingVerdict.FAILED, message=message, repairs=repairs)
 
 
-def unknown(check: str, message: str, *repairs: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.UNKNOWN, message=message, repairs=repairs)
+def unknown(check: str, message: str, *repairs: str) -> DoctorFinding:
+    return DoctorFinding(check=check, verdict=FindingVerdict.UNKNOWN, message=message, repairs=repairs)
 
 
-def summary(findings: Sequence[Finding]) -> str:
-    counts = {verdict: sum(each.verdict is verdict for each in findings) for verdict in Verdict}
-    parts = [f"{counts[Verdict.OK]} of {len(findings)} checks passed"]
-    if counts[Verdict.FAILED]:
-        parts.append(f"{counts[Verdict.FAILED]} failed")
-    if counts[Verdict.UNKNOWN]:
-        parts.append(f"{counts[Verdict.UNKNOWN]} could not be run")
+def summary(findings: Sequence[DoctorFinding]) -> str:
+    counts = {verdict: sum(each.verdict is verdict for each in findings) for verdict in FindingVerdict}
+    parts = [f"{counts[FindingVerdict.OK]} of {len(findings)} checks passed"]
+    if counts[FindingVerdict.FAILED]:
+        parts.append(f"{counts[FindingVerdict.FAILED]} failed")
+    if counts[FindingVerdict.UNKNOWN]:
+        parts.append(f"{counts[FindingVerdict.UNKNOWN]} could not be run")
     return ", ".join(parts) + "."

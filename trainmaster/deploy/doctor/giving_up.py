@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from trainmaster.deploy.doctor.deployment import Deployment
-from trainmaster.deploy.doctor.finding import Finding, failed, ok
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment
+from trainmaster.deploy.doctor.finding import DoctorFinding, failed_finding, ok
 from trainmaster.deploy.doctor.repair import redeploy
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LISTED_S = 60.0
 
 
-def dead_letter_topics(deployment: Deployment, subscriber: "SubscriberClient") -> dict[str, str]:
+def dead_letter_topics(deployment: ExaminedDeployment, subscriber: "SubscriberClient") -> dict[str, str]:
     """The dead-letter topic of each subscription of the project, by full name; empty for none.
 
     Raises:
@@ -24,13 +24,13 @@ def dead_letter_topics(deployment: Deployment, subscriber: "SubscriberClient") -
     return {each.name: each.dead_letter_policy.dead_letter_topic for each in listed}
 
 
-def subscriptions_that_give_up(deployment: Deployment, topics: Mapping[str, str]) -> tuple[str, ...]:
+def subscriptions_that_give_up(deployment: ExaminedDeployment, topics: Mapping[str, str]) -> tuple[str, ...]:
     """The subscriptions in `topics` that dead-letter to the deployment's topic."""
     dead_letters = deployment.topic("dead_letters").resource
     return tuple(sorted(name for name, topic in topics.items() if topic == dead_letters))
 
 
-def giving_up_finding(deployment: Deployment, topics: Mapping[str, str]) -> Finding:
+def giving_up_finding(deployment: ExaminedDeployment, topics: Mapping[str, str]) -> DoctorFinding:
     """The finding on every function that should have dead letters. `topics`: the dead-letter topic by subscription.
 
     Eventarc names subscriptions after the trigger: https://cloud.google.com/eventarc/docs/retry-events
@@ -50,14 +50,14 @@ def giving_up_finding(deployment: Deployment, topics: Mapping[str, str]) -> Find
     repairs = [_give_up(deployment, each, attempts[name]) for name, each in there.items() if each is not None]
     if None in there.values():
         repairs.append(redeploy(deployment))
-    return failed(check, message, *repairs)
+    return failed_finding(check, message, *repairs)
 
 
 def _subscription_of(function: str, names: Iterable[str]) -> str | None:
     return next((name for name in names if f"-{function}-sub" in name), None)
 
 
-def _give_up(deployment: Deployment, subscription: str, attempts: int) -> str:
+def _give_up(deployment: ExaminedDeployment, subscription: str, attempts: int) -> str:
     """The repair command. `make deploy` does not help: Terraform updates a subscription only with its trigger."""
     topic = deployment.topic("dead_letters").resource
     words = ["gcloud", "pubsub", "subscriptions", "update", subscription]

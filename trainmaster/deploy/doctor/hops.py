@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.dead_letters.letter import CLOCKS_APART
 from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
-from trainmaster.deploy.doctor.deployment import Deployment
-from trainmaster.deploy.doctor.finding import Finding, failed, ok, unknown
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment
+from trainmaster.deploy.doctor.finding import DoctorFinding, failed_finding, ok, unknown
 from trainmaster.deploy.doctor.probe import Probe
 from trainmaster.deploy.doctor.repair import redeploy
 from trainmaster.deploy.doctor.witness import ProbeSubscription
@@ -25,8 +25,8 @@ ALLOWED = "the policy allows it"
 
 
 def entry_findings(
-    deployment: Deployment, probe: Probe, logs: "LoggingClient", witness: ProbeSubscription
-) -> list[Finding]:
+    deployment: ExaminedDeployment, probe: Probe, logs: "LoggingClient", witness: ProbeSubscription
+) -> list[DoctorFinding]:
     """The hops of the log entry, up to the first that failed.
 
     Raises:
@@ -34,7 +34,7 @@ def entry_findings(
     """
     if probe.cannot:
         repair = "you need roles/logging.logWriter on the project"
-        return [failed(WRITTEN, f"Cloud Logging rejects it: {probe.cannot}", repair)]
+        return [failed_finding(WRITTEN, f"Cloud Logging rejects it: {probe.cannot}", repair)]
     if probe.answer is not None:
         message = f"{_seconds(probe.answer)} after it was written"
         return [ok(WRITTEN, probe.id), ok(PASSED, "to the topic"), ok(HANDLED, message)]
@@ -47,16 +47,22 @@ def entry_findings(
         return [ok(WRITTEN, probe.id), ok(PASSED, f"as message {arrived}"), missing]
     if witness.cannot:
         message = f"no answer arrived, and the topic could not be watched: {witness.cannot}"
-        return [_listing(probe, listed), unknown(PASSED, message), failed(HANDLED, "no answer arrived")]
+        return [
+            _listing(probe, listed),
+            unknown(PASSED, message),
+            failed_finding(HANDLED, "no answer arrived"),
+        ]
     repairs = (
         "see the sink and its writer above: without the writer's grant, everything is dropped silently",
         f"gcloud logging sinks describe {deployment.sink_name} --project {deployment.project}",
     )
-    missed = failed(PASSED, f"it did not reach topic {deployment.topic('job_logs').name}", *repairs)
+    missed = failed_finding(PASSED, f"it did not reach topic {deployment.topic('job_logs').name}", *repairs)
     return [_listing(probe, listed), missed]
 
 
-def request_findings(deployment: Deployment, probe: Probe, logs: "LoggingClient") -> list[Finding]:
+def request_findings(
+    deployment: ExaminedDeployment, probe: Probe, logs: "LoggingClient"
+) -> list[DoctorFinding]:
     """The hops of the dry-run request, up to the first that failed.
 
     Raises:
@@ -65,7 +71,7 @@ def request_findings(deployment: Deployment, probe: Probe, logs: "LoggingClient"
     topic = deployment.topic("requests").name
     if probe.cannot:
         repair = f"you need roles/pubsub.publisher on topic {topic}"
-        return [failed(PUBLISHED, probe.cannot, repair)]
+        return [failed_finding(PUBLISHED, probe.cannot, repair)]
     published = ok(PUBLISHED, f"message {probe.message_id} on {topic}")
     if probe.answer is None:
         reasons = Reasons(logs, deployment.project)
@@ -75,7 +81,7 @@ def request_findings(deployment: Deployment, probe: Probe, logs: "LoggingClient"
     return [published, tried, _verdict(probe.answer["verdict"])]
 
 
-def _verdict(verdict: Mapping[str, Any]) -> Finding:
+def _verdict(verdict: Mapping[str, Any]) -> DoctorFinding:
     if verdict["accepted"]:
         submission = verdict["submission"]
         return ok(ALLOWED, f"it would be one of {submission['parent']}/{submission['kind']}")
@@ -86,16 +92,16 @@ def _verdict(verdict: Mapping[str, Any]) -> Finding:
         for fault in verdict["faults"]
     ]
     repair = "change functions/policy.yaml and deploy, or try a request of your own: --request FILE"
-    return failed(ALLOWED, " · ".join(faults), repair)
+    return failed_finding(ALLOWED, " · ".join(faults), repair)
 
 
 def _missing_line(
-    deployment: Deployment, check: str, function: str, message_id: str, line: FunctionLine | None
-) -> Finding:
+    deployment: ExaminedDeployment, check: str, function: str, message_id: str, line: FunctionLine | None
+) -> DoctorFinding:
     """Why a function did not answer a message that reached its topic."""
     where = f"--location {deployment.region} --project {deployment.project}"
     if line is None:
-        return failed(
+        return failed_finding(
             check,
             f"{function} did not report on message {message_id}: it did not receive it, was killed, or needs longer",
             f"gcloud eventarc triggers describe {function} {where}",
@@ -103,10 +109,12 @@ def _missing_line(
             "or wait longer: --wait-s",
         )
     if line.error:
-        return failed(
+        return failed_finding(
             check, f"{function} fails: {line.text}", "docs/how-to/runbook.md has the fix for each error"
         )
-    return failed(check, f"{function} mistook it for something else: {line.text}", redeploy(deployment))
+    return failed_finding(
+        check, f"{function} mistook it for something else: {line.text}", redeploy(deployment)
+    )
 
 
 def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
@@ -114,7 +122,7 @@ def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
     return any(True for _ in logs.list_entries(filter_=query, page_size=1))
 
 
-def _listing(probe: Probe, listed: bool) -> Finding:
+def _listing(probe: Probe, listed: bool) -> DoctorFinding:
     if listed:
         return ok(WRITTEN, f"{probe.id}, and Cloud Logging returns it")
     message = f"Cloud Logging accepted {probe.id} but does not return it: it may be late, or dropped by an exclusion"

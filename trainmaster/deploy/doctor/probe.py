@@ -18,7 +18,7 @@ from google.api_core.exceptions import GoogleAPICallError
 
 from trainmaster.client.logs.line import COMPLETED
 from trainmaster.client.records import read_json
-from trainmaster.deploy.doctor.deployment import Deployment
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment
 from trainmaster.orchestrator.core.events.self_test import (
     DRY_RUN,
     MARK,
@@ -69,7 +69,7 @@ def write_entry(logs: "LoggingClient", project: str) -> Probe:
     return probe
 
 
-def publish_request(publisher: "PublisherClient", deployment: Deployment, document: bytes) -> Probe:
+def publish_request(publisher: "PublisherClient", deployment: ExaminedDeployment, document: bytes) -> Probe:
     """Publish the request as a dry run: it is checked but not run."""
     from google.pubsub_v1.types import PubsubMessage
 
@@ -84,7 +84,7 @@ def publish_request(publisher: "PublisherClient", deployment: Deployment, docume
     return probe
 
 
-def own_request(deployment: Deployment) -> bytes:
+def own_request(deployment: ExaminedDeployment) -> bytes:
     """A request for one small machine and the trainer's image, which most policies allow."""
     document = {
         "model_name": "self-test",

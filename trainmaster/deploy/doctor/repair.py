@@ -2,7 +2,7 @@
 
 import shlex
 
-from trainmaster.deploy.doctor.deployment import Deployment, GrantTarget
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment, GrantTarget
 from trainmaster.deploy.doctor.questions import condition_of
 
 _GROUPS = {
@@ -19,7 +19,7 @@ _GROUPS = {
 _WITHOUT_PROJECT = {"bucket", "folder", "object", "project"}
 
 
-def bind(deployment: Deployment, thing: GrantTarget, member: str, role: str) -> str:
+def bind(deployment: ExaminedDeployment, thing: GrantTarget, member: str, role: str) -> str:
     """The command that grants the role."""
     name = f"gs://{thing.name}" if thing.kind == "bucket" else thing.name
     region = ["--region", deployment.region] if thing.kind == "function" else []
@@ -33,5 +33,5 @@ def bind(deployment: Deployment, thing: GrantTarget, member: str, role: str) -> 
     return shlex.join(["gcloud", *words, f"--member={member}", f"--role={role}", *condition])
 
 
-def redeploy(deployment: Deployment) -> str:
+def redeploy(deployment: ExaminedDeployment) -> str:
     return f"trainmaster deploy --project {deployment.project} --region {deployment.region}"

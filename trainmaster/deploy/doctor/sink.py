@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from google.api_core.exceptions import NotFound
 
-from trainmaster.deploy.doctor.deployment import Deployment
-from trainmaster.deploy.doctor.finding import Finding, failed, ok
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment
+from trainmaster.deploy.doctor.finding import DoctorFinding, failed_finding, ok
 from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.deploy.doctor.repair import bind, redeploy
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 PUBLISHER = "roles/pubsub.publisher"
 
 
-def sink_findings(deployment: Deployment, logs: "LoggingClient", questions: Questions) -> list[Finding]:
+def sink_findings(
+    deployment: ExaminedDeployment, logs: "LoggingClient", questions: Questions
+) -> list[DoctorFinding]:
     """Findings on the sink and, if it exists, on its writer's grant.
 
     Raises:
@@ -29,14 +31,18 @@ def sink_findings(deployment: Deployment, logs: "LoggingClient", questions: Ques
         sink = logs.sinks_api.sink_get(f"projects/{deployment.project}/sinks/{name}")
     except NotFound:
         return [
-            failed(check, "the sink does not exist, so no end of a job is reported", redeploy(deployment))
+            failed_finding(
+                check, "the sink does not exist, so no end of a job is reported", redeploy(deployment)
+            )
         ]
     wrong = _differences(deployment, sink)
-    own = failed(check, "; ".join(wrong), *wrong.values()) if wrong else ok(check, "as it was deployed")
+    own = (
+        failed_finding(check, "; ".join(wrong), *wrong.values()) if wrong else ok(check, "as it was deployed")
+    )
     return [own, _writer_finding(deployment, str(sink.get("writerIdentity", "")), questions)]
 
 
-def _differences(deployment: Deployment, sink: Mapping[str, Any]) -> dict[str, str]:
+def _differences(deployment: ExaminedDeployment, sink: Mapping[str, Any]) -> dict[str, str]:
     """Each difference from the deployment, with the command that repairs it."""
     update = f"gcloud logging sinks update {deployment.sink_name} --project {deployment.project}"
     wrong: dict[str, str] = {}
@@ -53,9 +59,9 @@ def _differences(deployment: Deployment, sink: Mapping[str, Any]) -> dict[str, s
     return wrong
 
 
-def _writer_finding(deployment: Deployment, writer: str, questions: Questions) -> Finding:
+def _writer_finding(deployment: ExaminedDeployment, writer: str, questions: Questions) -> DoctorFinding:
     check, topic = f"the sink's writer {writer}", deployment.topic("job_logs")
     if writer in questions.policy(topic).get(PUBLISHER, frozenset()):
         return ok(check, f"may publish on {topic.name}")
     message = f"{PUBLISHER} is not bound on topic {topic.name}: everything the sink forwards is dropped"
-    return failed(check, message, bind(deployment, topic, writer, PUBLISHER))
+    return failed_finding(check, message, bind(deployment, topic, writer, PUBLISHER))

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.records import read_json
-from trainmaster.deploy.doctor.deployment import Deployment
-from trainmaster.deploy.doctor.finding import Finding, unknown
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment
+from trainmaster.deploy.doctor.finding import DoctorFinding, unknown
 from trainmaster.deploy.doctor.repair import redeploy
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def teams_of(
-    storage: "StorageClient", ledger_bucket: str, deployment: Deployment
-) -> tuple[tuple[str, ...], list[Finding]]:
+    storage: "StorageClient", ledger_bucket: str, deployment: ExaminedDeployment
+) -> tuple[tuple[str, ...], list[DoctorFinding]]:
     """The names of the teams, or none and why they are unknown.
 
     Raises:
@@ -32,5 +32,5 @@ def teams_of(
     return tuple(map(str, teams)) if isinstance(teams, dict) else (), []
 
 
-def _unknown(why: str, deployment: Deployment) -> Finding:
+def _unknown(why: str, deployment: ExaminedDeployment) -> DoctorFinding:
     return unknown("permissions of teams", why, redeploy(deployment))

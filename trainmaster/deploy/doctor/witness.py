@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from google.api_core.exceptions import DeadlineExceeded, GoogleAPICallError
 
-from trainmaster.deploy.doctor.deployment import Deployment
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment
 from trainmaster.orchestrator.core.events.self_test import MARK
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ProbeSubscription:
 
 
 @contextmanager
-def witness(subscriber: "SubscriberClient", deployment: Deployment) -> Iterator[ProbeSubscription]:
+def witness(subscriber: "SubscriberClient", deployment: ExaminedDeployment) -> Iterator[ProbeSubscription]:
     """A witness until the block ends. If its subscription cannot be deleted then, it expires after a day."""
     from google.protobuf.duration_pb2 import Duration
     from google.pubsub_v1.types import ExpirationPolicy, Subscription

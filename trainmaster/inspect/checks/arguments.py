@@ -6,7 +6,7 @@ A request's `args` replace the Dockerfile's CMD, and its `command` the ENTRYPOIN
 import re
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Level, Location, Subject
+from trainmaster.inspect.finding import FindingSubject, Level, SourceLocation
 from trainmaster.inspect.start import shell_text_of
 
 TWO_WORDS = re.compile(r"(--?[A-Za-z][\w.-]*)\s+(\S.*)", re.DOTALL)
@@ -18,7 +18,7 @@ def check(examined: Examined) -> Check:
         return
     appended = (*request.program.args, *(f"--{parameter.name}" for parameter in request.parameters))
     if appended and start.drops_arguments:
-        yield Subject.ARGUMENTS.fault(
+        yield FindingSubject.ARGUMENTS.fault(
             f"A shell runs `{start.shell_text}`, and ignores arguments: {appended[0]} does not reach the program",
             start.place,
             cost="Every run has the program's own defaults, and all trials of a study are alike.",
@@ -27,17 +27,17 @@ def check(examined: Examined) -> Check:
     if appended and appended[0].startswith("-") and start.replaced_cmd:
         replaced, first = start.replaced_cmd, appended[0]
         words = ", ".join(f'"{word}"' for word in (shell_text_of(replaced) or "").split() or replaced)
-        yield Subject.ARGUMENTS.fault(
+        yield FindingSubject.ARGUMENTS.fault(
             f"Arguments replace the Dockerfile's CMD [{words}], which starts the program",
-            Location(path=request.path),
+            SourceLocation(path=request.path),
             cost=f"The container starts {first!r} as its program and fails, after its machine has started.",
             repair=f"Write ENTRYPOINT [{words}] in the Dockerfile in place of CMD.",
         )
     for word in request.program.args if start.shell_text is None else ():
         if match := TWO_WORDS.fullmatch(word):
-            yield Subject.ARGUMENTS.fault(
+            yield FindingSubject.ARGUMENTS.fault(
                 f"{word!r} in args holds two words, and reaches the program as one",
-                Location(path=request.path),
+                SourceLocation(path=request.path),
                 level=Level.WARNING,
                 repair=f"Write {match[1]}={match[2]}, or two elements.",
             )

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Level, Location, Subject, nearest, some_of
-from trainmaster.inspect.program import Source, called_name, iter_words
+from trainmaster.inspect.finding import FindingSubject, Level, SourceLocation, nearest, some_of
+from trainmaster.inspect.program import ProgramSource, called_name, iter_words
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 
 GIVEN = re.compile(r"--([A-Za-z][\w.-]*)(?:=.*)?", re.DOTALL)
@@ -26,9 +26,9 @@ def check(examined: Examined) -> Check:
         return
     gap, drops_at = _gap(source), next(_dropped_rests(source), None)
     given = [match[1] for word in start.arguments if (match := GIVEN.fullmatch(word))]
-    rows = [(Subject.ARGUMENTS, name, start.place) for name in dict.fromkeys(given)]
-    here, unsure = Location(path=request.path), []
-    rows += [(Subject.PARAMETERS, parameter.name, here) for parameter in request.parameters]
+    rows = [(FindingSubject.ARGUMENTS, name, start.place) for name in dict.fromkeys(given)]
+    here, unsure = SourceLocation(path=request.path), []
+    rows += [(FindingSubject.PARAMETERS, parameter.name, here) for parameter in request.parameters]
     named = {text.lstrip("-") for text in source.strings if " " not in text} | {"help"}
     for subject, name, place in rows:
         if gap or any(text.startswith(name.removeprefix("no-")) for text in named):
@@ -48,7 +48,7 @@ def check(examined: Examined) -> Check:
     whole = {name: module.place(call) for module, call, _ in source.calls() for name in _whole_flags(call)}
     for parameter in request.parameters:
         if parameter.type is ParameterType.DISCRETE and parameter.name in whole:
-            yield Subject.PARAMETERS.fault(
+            yield FindingSubject.PARAMETERS.fault(
                 f"--{parameter.name} is parsed with type=int, but a discrete parameter may arrive as {parameter.samples[0]!r}",
                 whole[parameter.name],
                 level=Level.WARNING,
@@ -57,7 +57,7 @@ def check(examined: Examined) -> Check:
             )
 
 
-def _gap(source: Source) -> str:
+def _gap(source: ProgramSource) -> str:
     """Why the program may take flags that its source does not name; empty if it takes no others."""
     names = {name: module.place(call) for module, call, name in source.calls()}
     others = [module.place(call) for module, call, name in source.calls() if _may_declare_others(call, name)]
@@ -87,7 +87,7 @@ def _whole_flags(call: ast.Call) -> Iterator[str]:
         yield from (text.lstrip("-") for given in call.args for text in iter_words(given))
 
 
-def _dropped_rests(source: Source) -> Iterator[Location]:
+def _dropped_rests(source: ProgramSource) -> Iterator[SourceLocation]:
     """The calls of `parse_known_args` whose rest nothing can read."""
     for module in source.modules:
         names = (node for node in module.nodes if isinstance(node, ast.Name))

@@ -5,7 +5,7 @@ that `logging.exception` writes is not in standard error, which is what Vertex A
 """
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Level, Subject
+from trainmaster.inspect.finding import FindingSubject, Level
 
 
 def check(examined: Examined) -> Check:
@@ -13,7 +13,7 @@ def check(examined: Examined) -> Check:
         return
     for module, call, name in examined.source.calls():
         if name == "setup_logging":
-            yield Subject.LOGGING.fault(
+            yield FindingSubject.LOGGING.fault(
                 f"`{name}` sends what the program logs to the log `python`, not to the job's",
                 module.place(call),
                 level=Level.WARNING,

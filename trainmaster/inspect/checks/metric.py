@@ -3,7 +3,7 @@
 import ast
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Location, Subject, nearest
+from trainmaster.inspect.finding import FindingSubject, ProgramFinding, SourceLocation, nearest
 
 REPORT = "report_hyperparameter_tuning_metric"
 TAG = "hyperparameter_metric_tag"
@@ -19,12 +19,12 @@ def check(examined: Examined) -> Check:
     if (place := source.mention(FILE_VARIABLE)) is not None:
         reports.append((None, place))
     if not reports and source.gap:
-        yield Subject.METRIC.not_followed(f"whether a metric is reported: {source.gap}")
+        yield FindingSubject.METRIC.not_followed(f"whether a metric is reported: {source.gap}")
     elif not reports:
         first = request.metrics[0]
-        yield Subject.METRIC.fault(
+        yield FindingSubject.METRIC.fault(
             f"The request tunes for {', '.join(map(repr, request.metrics))}, but the program reports no metric",
-            Location(path=request.path),
+            SourceLocation(path=request.path),
             repair="Install cloudml-hypertune and report it after each evaluation: hypertune.HyperTune()."
             f"{REPORT}({TAG}={first!r}, metric_value=…, global_step=…).",
         )
@@ -32,14 +32,14 @@ def check(examined: Examined) -> Check:
         yield from (_metric_finding(metric, reports) for metric in request.metrics)
 
 
-def _metric_finding(metric: str, reports: list[tuple[str | None, Location]]) -> Finding:
+def _metric_finding(metric: str, reports: list[tuple[str | None, SourceLocation]]) -> ProgramFinding:
     """Of reports with their tags, None where the source does not fix one, and their places."""
     for tag, place in reports:
         if tag in {metric, None}:
             seen = "a call here reports it" if tag else "a metric is reported here"
-            return Subject.METRIC.not_followed(f"whether trials report {metric!r}: {seen}", place)
+            return FindingSubject.METRIC.not_followed(f"whether trials report {metric!r}: {seen}", place)
     tags = sorted({tag for tag, _ in reports if tag})
-    return Subject.METRIC.fault(
+    return FindingSubject.METRIC.fault(
         f"The study needs {metric!r}; the program reports {', '.join(map(repr, tags))}.{nearest(metric, tags)}",
         reports[0][1],
         repair=f"Name the metric {tags[0]!r} in the request, or report {metric!r} here.",

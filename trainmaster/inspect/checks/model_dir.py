@@ -1,7 +1,7 @@
 """The service looks for the model in AIP_MODEL_DIR: does the program name it?"""
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Location, Subject
+from trainmaster.inspect.finding import FindingSubject, SourceLocation
 
 VARIABLE = "AIP_MODEL_DIR"
 REFERENCE = f"$({VARIABLE})"
@@ -19,9 +19,9 @@ def check(examined: Examined) -> Check:
     if request is not None and any(REFERENCE in word for word in request.program.args):
         # Vertex AI expands references only in values of `env`. Source: EnvVar,
         # https://cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar
-        yield Subject.MODEL_DIR.fault(
+        yield FindingSubject.MODEL_DIR.fault(
             f"The request's args have {REFERENCE}, which reaches the program as it is written",
-            Location(path=request.path),
+            SourceLocation(path=request.path),
             cost="The program saves to a directory of that name on its own machine, which is lost with it.",
             repair=f'Read it in the program: os.environ["{VARIABLE}"], for example as the default of the flag.',
         )
@@ -39,11 +39,13 @@ def check(examined: Examined) -> Check:
         seen = "the source does not read it, but may get it in another way"
     seen = seen or source.gap
     if seen:
-        yield Subject.MODEL_DIR.not_followed(f"whether a model is in {VARIABLE} at the end: {seen}", place)
+        yield FindingSubject.MODEL_DIR.not_followed(
+            f"whether a model is in {VARIABLE} at the end: {seen}", place
+        )
         return
-    yield Subject.MODEL_DIR.fault(
+    yield FindingSubject.MODEL_DIR.fault(
         f"The program never reads {VARIABLE}",
-        Location(path=source.entries[0].shown_path) if source.entries else None,
+        SourceLocation(path=source.entries[0].shown_path) if source.entries else None,
         repair=f'Save to os.environ["{VARIABLE}"], or, with functions for plain files, below '
         f'os.environ["{VARIABLE}"].replace("gs://", "/gcs/", 1).',
     )

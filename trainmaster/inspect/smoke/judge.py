@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmaster.inspect.finding import Finding, Level, Subject, nearest, some_of
-from trainmaster.inspect.request import Request
+from trainmaster.inspect.finding import FindingSubject, Level, ProgramFinding, nearest, some_of
+from trainmaster.inspect.request import ProgramRequest
 from trainmaster.inspect.smoke.last_error import LastError
 from trainmaster.inspect.smoke.watch import State
 from trainmaster.orchestrator.core.completion.last_error import is_lost_peer_error
@@ -43,7 +43,9 @@ class ReplicaRun:
         return self.status == 0 or self.state is State.STOPPED
 
 
-def judge_run(outcomes: Sequence[ReplicaRun], request: Request | None, doubt: str) -> list[Finding]:
+def judge_run(
+    outcomes: Sequence[ReplicaRun], request: ProgramRequest | None, doubt: str
+) -> list[ProgramFinding]:
     """Every finding of one run; `outcomes` begins with the chief's. `doubt` is that of its paths."""
     chief = outcomes[0]
     findings = [*_ends(outcomes), *_writers(outcomes)]
@@ -52,16 +54,16 @@ def judge_run(outcomes: Sequence[ReplicaRun], request: Request | None, doubt: st
     if all(outcome.is_fine for outcome in outcomes):
         longest = max(outcome.seconds for outcome in outcomes)
         together = "both replicas" if len(outcomes) > 1 else "the one replica"
-        findings.append(Subject.SMOKE.fine(f"The program finished: {together}, {longest:.0f} s"))
+        findings.append(FindingSubject.SMOKE.fine(f"The program finished: {together}, {longest:.0f} s"))
     return findings
 
 
-def judge_values(first: ReplicaRun, second: ReplicaRun, request: Request) -> Finding:
+def judge_values(first: ReplicaRun, second: ReplicaRun, request: ProgramRequest) -> ProgramFinding:
     """Whether the study's parameters arrive, by two trials with different values.
 
     `second` had a flag that the program cannot know, too. One that refuses it, and nothing else, knows all others.
     """
-    subject, error = Subject.PARAMETERS, second.last_error.text
+    subject, error = FindingSubject.PARAMETERS, second.last_error.text
     names = [f"--{parameter.name}" for parameter in request.parameters]
     arrive, others = f"whether {some_of(names)} arrives", error.replace(UNKNOWN_FLAG, "")
     if second.status and UNKNOWN_FLAG in error and not any(name in others for name in names):
@@ -87,11 +89,11 @@ def judge_values(first: ReplicaRun, second: ReplicaRun, request: Request) -> Fin
     )
 
 
-def resolve(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding]:
+def resolve(static: Sequence[ProgramFinding], smoke: Sequence[ProgramFinding]) -> list[ProgramFinding]:
     """All findings, without the open questions that the run has answered, or asks itself."""
     answered = {finding.subject for finding in smoke}
-    if any(finding.subject is Subject.SMOKE and finding.level is Level.OK for finding in smoke):
-        answered.add(Subject.ARGUMENTS)  # the program ran with them
+    if any(finding.subject is FindingSubject.SMOKE and finding.level is Level.OK for finding in smoke):
+        answered.add(FindingSubject.ARGUMENTS)  # the program ran with them
     kept = (
         finding
         for finding in static
@@ -100,7 +102,7 @@ def resolve(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding
     return [*kept, *smoke]
 
 
-def _ends(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
+def _ends(outcomes: Sequence[ReplicaRun]) -> Iterator[ProgramFinding]:
     failed = [outcome for outcome in outcomes if outcome.state is State.ENDED and outcome.status != 0]
     causes = [
         outcome for outcome in failed if len(outcomes) == 1 or not is_lost_peer_error(outcome.last_error.text)
@@ -111,20 +113,23 @@ def _ends(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
         yield _hung_replicas(left, outcomes)
     for outcome in outcomes:
         if outcome.state is State.BUSY:
-            yield Subject.SMOKE.not_followed(
+            yield FindingSubject.SMOKE.not_followed(
                 f"how {outcome.name} would have ended: it was still running after {outcome.seconds:.0f} s",
                 outcome.last_error.place,
                 repair="Pass arguments for a shorter run after `--`, or allow more time with --smoke_timeout_s.",
             )
 
 
-def _failure(outcome: ReplicaRun) -> Finding:
+def _failure(outcome: ReplicaRun) -> ProgramFinding:
     error = outcome.last_error.text
-    subject, repair = Subject.SMOKE, "Fix the error; `--keep_output DIR` keeps everything the replicas wrote."
+    subject, repair = (
+        FindingSubject.SMOKE,
+        "Fix the error; `--keep_output DIR` keeps everything the replicas wrote.",
+    )
     if outcome.status == MISUSED and "argument" in error:
-        subject = Subject.ARGUMENTS
+        subject = FindingSubject.ARGUMENTS
     elif "gs:/" in error and ("No such file" in error or "does not exist" in error):
-        subject, repair = Subject.MODEL_DIR, BELOW_MOUNT
+        subject, repair = FindingSubject.MODEL_DIR, BELOW_MOUNT
     status = outcome.status or 0
     how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
     return subject.fault(
@@ -135,7 +140,7 @@ def _failure(outcome: ReplicaRun) -> Finding:
     )
 
 
-def _hung_replicas(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -> Finding:
+def _hung_replicas(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -> ProgramFinding:
     """Replicas that waited for a peer, forever or until they lost it; where they waited shows what for."""
     first = left[0]
     line = f" at `{first.last_error.code}`" if first.last_error.code else ""
@@ -145,7 +150,7 @@ def _hung_replicas(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -
     beside = "".join(
         f"; {other.name} had exited with status {other.status}" for other in outcomes if other not in left
     )
-    return Subject.SMOKE.fault(
+    return FindingSubject.SMOKE.fault(
         found=f"{' and '.join(outcome.name for outcome in left)} {waited}{beside}",
         place=first.last_error.place,
         cost="You pay for all machines until the job fails or times out, and get no model.",
@@ -153,10 +158,10 @@ def _hung_replicas(left: Sequence[ReplicaRun], outcomes: Sequence[ReplicaRun]) -
     )
 
 
-def _writers(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
+def _writers(outcomes: Sequence[ReplicaRun]) -> Iterator[ProgramFinding]:
     chief, *others = outcomes
     if writer := next((outcome for outcome in outcomes if outcome.uri_files), None):
-        yield Subject.MODEL_DIR.fault(
+        yield FindingSubject.MODEL_DIR.fault(
             f"{writer.name} wrote into a folder called gs: in its working folder, not into a bucket: "
             f"{some_of(writer.uri_files)}",
             cost="These files are lost with the machine.",
@@ -164,40 +169,40 @@ def _writers(outcomes: Sequence[ReplicaRun]) -> Iterator[Finding]:
         )
     for outcome in others:
         if outcome.files:
-            yield Subject.MODEL_DIR.fault(
+            yield FindingSubject.MODEL_DIR.fault(
                 f"{outcome.name} wrote into AIP_MODEL_DIR: {some_of(outcome.files)}",
                 cost="All replicas share one AIP_MODEL_DIR: they overwrite each other's files, and the model may be "
                 "corrupt after you have paid for the whole training.",
                 repair="Write there only from the chief; let the others write to a temporary directory that they remove.",
             )
     if others and chief.files and not any(outcome.files for outcome in others) and chief.status == 0:
-        yield Subject.MODEL_DIR.fine("Only the chief left files in AIP_MODEL_DIR")
+        yield FindingSubject.MODEL_DIR.fine("Only the chief left files in AIP_MODEL_DIR")
 
 
-def _model(chief: ReplicaRun, doubt: str) -> Iterator[Finding]:
+def _model(chief: ReplicaRun, doubt: str) -> Iterator[ProgramFinding]:
     if chief.files and doubt:
-        yield Subject.MODEL_DIR.not_followed(
+        yield FindingSubject.MODEL_DIR.not_followed(
             f"whether the model reaches a bucket: AIP_MODEL_DIR was a folder here, with {some_of(chief.files)}; {doubt}",
             repair="On Vertex AI it is a gs:// URI. " + BELOW_MOUNT,
         )
     elif chief.files:
-        yield Subject.MODEL_DIR.fine(f"A model appeared in AIP_MODEL_DIR: {some_of(chief.files)}")
+        yield FindingSubject.MODEL_DIR.fine(f"A model appeared in AIP_MODEL_DIR: {some_of(chief.files)}")
     elif not chief.uri_files:
         elsewhere = f"; it wrote {some_of(chief.stray_files)}" if chief.stray_files else ""
-        yield Subject.MODEL_DIR.fault(
+        yield FindingSubject.MODEL_DIR.fault(
             f"{chief.name} exited with status 0, but AIP_MODEL_DIR is empty{elsewhere}",
             repair='Save below os.environ["AIP_MODEL_DIR"]; with Keras 3 to a file: '
             'os.path.join(os.environ["AIP_MODEL_DIR"], "model.keras").',
         )
 
 
-def _metrics(chief: ReplicaRun, request: Request | None) -> Iterator[Finding]:
+def _metrics(chief: ReplicaRun, request: ProgramRequest | None) -> Iterator[ProgramFinding]:
     for metric in request.metrics if request is not None else ():
         if metric in chief.reported:
-            yield Subject.METRIC.fine(f"{chief.name} reported the study's metric {metric!r}")
+            yield FindingSubject.METRIC.fine(f"{chief.name} reported the study's metric {metric!r}")
             continue
         reported = ", ".join(map(repr, sorted(chief.reported))) or "nothing"
-        yield Subject.METRIC.fault(
+        yield FindingSubject.METRIC.fault(
             f"{chief.name} reported {reported}; the study needs {metric!r}.{nearest(metric, chief.reported)}",
             repair="Report it under exactly the id in the request, on the chief, after each evaluation.",
         )

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.inspect.finding import Location, relative_to_cwd
+from trainmaster.inspect.finding import SourceLocation, relative_to_cwd
 from trainmaster.orchestrator.core.completion.last_error import TRACEBACK, parse_error, without_ignored
 
 RAISED = re.compile(r'^[ \t]*File "(.+?)", line (\d+), in ', re.MULTILINE)
@@ -17,7 +17,7 @@ class LastError:
     """`text` is one line, empty where none was written; `place` is in the program's own files, `code` its text."""
 
     text: str
-    place: Location | None
+    place: SourceLocation | None
     code: str = ""
 
 
@@ -28,20 +28,20 @@ def parse_last_error(text: str, root: Path) -> LastError:
     return LastError(text=parse_error(text), place=place, code="" if place is None else _code(place))
 
 
-def _code(place: Location) -> str:
+def _code(place: SourceLocation) -> str:
     lines = Path(place.path).read_text(errors="replace").splitlines()
     number = (place.line or 0) - 1
     return lines[number].partition("  #")[0].strip() if 0 <= number < len(lines) else ""
 
 
-def _raised_place(text: str, root: Path) -> Location | None:
+def _raised_place(text: str, root: Path) -> SourceLocation | None:
     """The innermost line of the program itself in the last traceback."""
     last = text.rpartition(TRACEBACK)[2]
     places = [_program_place(path, line, root) for path, line in RAISED.findall(last)]
     return next(filter(None, reversed(places)), None)
 
 
-def _dumped_place(text: str, root: Path) -> Location | None:
+def _dumped_place(text: str, root: Path) -> SourceLocation | None:
     """The innermost line of the program itself in the main thread: the one whose stack begins at a module."""
     for stack in THREAD.split(text)[1:]:
         frames = DUMPED.findall(stack)
@@ -52,9 +52,9 @@ def _dumped_place(text: str, root: Path) -> Location | None:
     return None
 
 
-def _program_place(path: str, line: str, root: Path) -> Location | None:
+def _program_place(path: str, line: str, root: Path) -> SourceLocation | None:
     file = Path(path)
     file = file if file.is_absolute() else root / file
     if not file.is_relative_to(root) or "site-packages" in file.parts or not file.is_file():
         return None
-    return Location(path=relative_to_cwd(file), line=int(line))
+    return SourceLocation(path=relative_to_cwd(file), line=int(line))

@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.inspect.finding import Finding, Unusable
-from trainmaster.inspect.request import Request
+from trainmaster.inspect.finding import ProgramFinding, UnusableProgram
+from trainmaster.inspect.request import ProgramRequest
 from trainmaster.inspect.smoke.judge import UNKNOWN_FLAG, ReplicaRun, judge_run, judge_values
 from trainmaster.inspect.smoke.last_error import parse_last_error
-from trainmaster.inspect.smoke.stage import Stage, stage_folders
+from trainmaster.inspect.smoke.stage import SmokeStage, stage_folders
 from trainmaster.inspect.smoke.uris import Paths
-from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
+from trainmaster.inspect.smoke.watch import Limits, SmokeReplica, State, watch
 
 DUMPS = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 PORTS = range(20_000, 32_000)
@@ -33,21 +33,21 @@ class SmokeRun:
     command: Sequence[str]
     root: Path
     variables: Mapping[str, str]
-    request: Request | None
+    request: ProgramRequest | None
     replicas: int
     takes_flags: bool
     paths: Paths
     limits: Limits
     keep: Path | None = None
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[ProgramFinding]:
         """What the runs show. Every process that was started has ended.
 
         A study's program is run twice, with different values of its parameters, and the second time with a flag that
         it cannot know.
 
         Raises:
-            Unusable: the program cannot be started.
+            UnusableProgram: the program cannot be started.
         """
         request = self.request
         parameters = () if request is None else request.parameters
@@ -79,7 +79,7 @@ class SmokeRun:
             self._keep(stage, roles)
         return outcomes
 
-    def _outcome(self, replica: Replica, state: State, stage: Stage) -> ReplicaRun:
+    def _outcome(self, replica: SmokeReplica, state: State, stage: SmokeStage) -> ReplicaRun:
         role = replica.role
         errors = stage.errors(role).replace(f"{stage.work(role)}/", f"{self.root}/")
         return ReplicaRun(
@@ -94,10 +94,15 @@ class SmokeRun:
         )
 
     def _start(
-        self, role: str, words: Sequence[str], addresses: Mapping[str, str], stage: Stage, started: ExitStack
-    ) -> Replica:
+        self,
+        role: str,
+        words: Sequence[str],
+        addresses: Mapping[str, str],
+        stage: SmokeStage,
+        started: ExitStack,
+    ) -> SmokeReplica:
         try:
-            replica = Replica(
+            replica = SmokeReplica(
                 role,
                 words,
                 cwd=stage.work(role),
@@ -106,14 +111,14 @@ class SmokeRun:
                 err=stage.output(role, "stderr"),
             )
         except OSError as error:
-            raise Unusable(
+            raise UnusableProgram(
                 f"{self.command[0]!r} cannot be started: {error}. Give the program with its "
                 f"arguments, or only arguments, after `--`."
             ) from error
         started.callback(replica.end)
         return replica
 
-    def _keep(self, stage: Stage, roles: Sequence[str]) -> None:
+    def _keep(self, stage: SmokeStage, roles: Sequence[str]) -> None:
         if self.keep is None:
             return
         folder = self.keep / stage.trial

@@ -49,7 +49,7 @@ def inherited_variables(machine: Mapping[str, str], declared: Mapping[str, str])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class SmokeStage:
     """`base` holds a folder per replica. They share checkpoints and logs, as on Vertex AI.
 
     `trial` is the id of a study's trial and `metric` the study's first, both empty without a study. `uses_uris`: outputs are gs:// URIs, below
@@ -139,13 +139,13 @@ def _end_of(path: Path) -> str:
 @contextmanager
 def stage_folders(
     root: Path, roles: Sequence[str], metric: str, *, uses_uris: bool, trial: str
-) -> Iterator[Stage]:
+) -> Iterator[SmokeStage]:
     """Directories that are there from the start, as in a bucket every path is; removed at the end.
 
     The entries of `root` are linked into the working folders.
     """
     with tempfile.TemporaryDirectory(prefix="trainmaster-inspect-", ignore_cleanup_errors=True) as made:
-        stage = Stage(base=Path(made), metric=metric, uses_uris=uses_uris, trial=trial)
+        stage = SmokeStage(base=Path(made), metric=metric, uses_uris=uses_uris, trial=trial)
         for role in roles:
             outputs = (stage.output(role, "tmp"), stage.output(role, "metrics"))
             for folder in (*outputs, stage.work(role), stage.in_run(role, "model")):

@@ -6,7 +6,7 @@ library that writes to Cloud Storage itself would fail, too, and a program that 
 
 from dataclasses import dataclass
 
-from trainmaster.inspect.program import Source
+from trainmaster.inspect.program import ProgramSource
 
 ROOT_VARIABLE, SURVIVE = "TRAINMASTER_GCS_ROOT", "trainer.survive"
 """Replaces /gcs. A program that reads it, as the trainer's library does, finds its files with URIs, too."""
@@ -29,7 +29,7 @@ class Paths:
     doubt: str = ""
 
 
-def paths_for(source: Source) -> Paths:
+def paths_for(source: ProgramSource) -> Paths:
     """The paths that show most of what this program does."""
     if source.mention(ROOT_VARIABLE) is not None or SURVIVE in source.unread:
         return Paths(are_uris=True)

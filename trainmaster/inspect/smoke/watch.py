@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Replica:
+class SmokeReplica:
     """A replica in its own process group; `end` ends every process of the group."""
 
     def __init__(
@@ -131,7 +131,7 @@ class Limits:
     after_failure_s: float = 60
 
 
-def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
+def watch(replicas: Sequence[SmokeReplica], limits: Limits) -> dict[str, State]:
     """How each replica ended, by role; none runs any more. The first replica is the chief."""
     stopped: dict[str, State] = {}
     while running := [
@@ -147,7 +147,7 @@ def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
     return {replica.role: stopped.get(replica.role, State.ENDED) for replica in replicas}
 
 
-def _end_due(replica: Replica, replicas: Sequence[Replica], limits: Limits) -> State | None:
+def _end_due(replica: SmokeReplica, replicas: Sequence[SmokeReplica], limits: Limits) -> State | None:
     """Why a running replica must be ended now; None if it may continue."""
     now, idle_s = time.monotonic(), replica.idle_s()
     chief, *_ = replicas

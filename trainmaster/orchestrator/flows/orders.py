@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
-from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.documents.placing import faults_with_places
 from trainmaster.orchestrator.core.names import object_uri, status_object
 from trainmaster.orchestrator.core.orders.order import (
     ORDER_SCHEMA,
@@ -39,7 +39,7 @@ def take_order(services: Services, incoming: IncomingDocument, text: Text) -> Fl
     done = order if isinstance(order, Refused) else _carry_out(services, incoming, order)
     if not isinstance(done, Refused):
         return done
-    marked = placed(done.faults, text.read, secret_lines(text.read, ()))
+    marked = faults_with_places(done.faults, text.read, secret_lines(text.read, ()))
     return reject(services, incoming, Refused(faults=marked), of_order=True)
 
 

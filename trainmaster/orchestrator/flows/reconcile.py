@@ -37,7 +37,7 @@ from trainmaster.orchestrator.flows.turns import (
     severity_of,
 )
 from trainmaster.orchestrator.log_events import LogEvent
-from trainmaster.orchestrator.stores.attempts import Item, Kind
+from trainmaster.orchestrator.stores.attempts import Item, ItemKind
 from trainmaster.orchestrator.stores.ledger import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN
@@ -74,7 +74,7 @@ def _look_at_all(
 ) -> Iterator[FlowResult]:
     until = services.clock.now() + services.timeout * RUNS_SHARE
     markers = {_item(marker): marker for marker in active}
-    items = turns.order(Kind.RUN, markers)
+    items = turns.order(ItemKind.RUN, markers)
     yield from _quarantine_results(turns, markers)
     looked_at = 0
     for done in turns.give_turns(items, lambda item: _look_at(services, markers[item], waiting), until=until):

@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.names import attempt_object, attempts_prefix, tick_object
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.stores.attempts import Attempt, Item, Kind, Traces
+from trainmaster.orchestrator.stores.attempts import Attempt, Item, ItemKind, Traces
 
 RUNS_SHARE, QUEUE_SHARE, RULES_SHARE, DROPS_SHARE = 0.4, 0.2, 0.2, 0.1
 """Of the function's time. The rest is spare: a call that has begun may take long. Rules also get what others leave."""
@@ -61,7 +61,7 @@ def severity_of(error: Exception | None) -> str:
 
 
 def run_item(run_id: str, order: str = "") -> Item:
-    return Item(kind=Kind.RUN, name=run_id, generation=1, order=order)
+    return Item(kind=ItemKind.RUN, name=run_id, generation=1, order=order)
 
 
 class Turns:
@@ -108,7 +108,7 @@ class Turns:
         """When a part must end so that these shares of the function's time are left."""
         return self._services.began_at + self._services.timeout * (0.9 - sum(shares))
 
-    def order(self, kind: Kind, items: Iterable[Item]) -> list[Item]:
+    def order(self, kind: ItemKind, items: Iterable[Item]) -> list[Item]:
         """The items that get a turn now, in their order. Traces of items that no longer exist are removed."""
         there = sorted(items, key=lambda item: item.order)
         if not there:
@@ -121,7 +121,7 @@ class Turns:
         last = [item for item in rotated if traces.of(item) is not None and self.may_take(item)]
         return [*(reversed(first) if self.backwards else first), *last]
 
-    def _behind(self, kind: Kind, there: Sequence[Item]) -> Sequence[Item]:
+    def _behind(self, kind: ItemKind, there: Sequence[Item]) -> Sequence[Item]:
         """The items from which the tick begins, to the end of the list.
 
         A careful tick continues where the last one died, so that several deadly items delay the others once each.
@@ -145,7 +145,7 @@ class Turns:
         if attempt is None:
             return True
         # An end that only the tick can find must be found some day, so a run is tried again now and then.
-        is_due = item.kind is Kind.RUN and self._services.clock.now() - attempt.at >= RUN_RETRIED_AFTER
+        is_due = item.kind is ItemKind.RUN and self._services.clock.now() - attempt.at >= RUN_RETRIED_AFTER
         return self._is_over(attempt) and (attempt.number < ATTEMPTS_MAX or is_due)
 
     def items_in_quarantine(self, items: Iterable[Item]) -> list[tuple[Item, str]]:
@@ -242,7 +242,7 @@ class Turns:
         elif fresh:
             self._places[self._direction(first.kind)] = fresh[-1].order
 
-    def _direction(self, kind: Kind) -> str:
+    def _direction(self, kind: ItemKind) -> str:
         """The name of the place: the two directions must not undo each other's progress."""
         return f"{kind}-backwards" if self.backwards else kind
 
@@ -250,7 +250,7 @@ class Turns:
         self._renewed_at = now
         self._services.attempts.mark_tick(self._services.attempt)
 
-    def _tidy(self, kind: Kind, there: Sequence[Item]) -> None:
+    def _tidy(self, kind: ItemKind, there: Sequence[Item]) -> None:
         kept = {attempt_object(kind, item.name): item.generation for item in there}
         for name, attempt in self._traces.attempts.items():
             if (

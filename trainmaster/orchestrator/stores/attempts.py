@@ -24,7 +24,7 @@ LISTED_MAX = 10_000
 FAILURE_MAX_CHARS = 300
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     """What a tick works on."""
 
     RUN = "runs"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 class Item:
     """A run, a rule or a dropped rule. `order` sorts the items of a kind; `generation` changes when it is new again."""
 
-    kind: Kind
+    kind: ItemKind
     name: str
     generation: int
     order: str

@@ -15,9 +15,9 @@ from trainmaster.web.pages import (
 from trainmaster.web.pages.models import model_pages
 from trainmaster.web.pages.rules import rule_pages
 from trainmaster.web.pages.run import run_page
-from trainmaster.web.subject import Subject
+from trainmaster.web.subject import ConsoleSubject
 
-SUBJECTS: Sequence[Subject] = (
+SUBJECTS: Sequence[ConsoleSubject] = (
     overview.SUBJECT,
     attempt.SUBJECT,
     lately.SUBJECT,

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.plan.facts import named_runs, plan_facts
 from trainmaster.client.plan.making import plan_with_ledger
 from trainmaster.client.plan.plan import Plan, plan_of
 from trainmaster.client.submission.examination import Examination, examination_of
-from trainmaster.client.submission.kinds import Kind, use_of
+from trainmaster.client.submission.kinds import FileKind, use_of
 from trainmaster.client.submission.send import start_run
 from trainmaster.client.submission.source import STDIN, pasted_source
 from trainmaster.client.submission.terms import deployed_terms
@@ -20,22 +20,22 @@ from trainmaster.orchestrator.core.documents.placing import position
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.web.faults import WrongBody, WrongQuery
 from trainmaster.web.pages.examples import EXAMPLES, example
-from trainmaster.web.source import Age
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
-    Action,
+    ActionOutcome,
     ApiRoute,
     Ask,
-    Outcome,
-    Page,
+    ConsoleAction,
+    ConsolePage,
+    ConsoleSubject,
     PageRoute,
-    Parameter,
     Proposal,
-    Subject,
+    QueryParameter,
 )
 
 EXCERPT_CHARS, EXCERPT_LEAD = 100, 30
 """Characters that are shown of a line, and of them those before a fault that is far to the right."""
-_NAMES = {Kind.REQUEST: "request.yaml", Kind.RULE: "rule.yaml", Kind.ORDER: "order.yaml"}
+_NAMES = {FileKind.REQUEST: "request.yaml", FileKind.RULE: "rule.yaml", FileKind.ORDER: "order.yaml"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class ShownFault:
     excerpt: tuple[str, str] | None
 
 
-def form(ask: Ask) -> Page:
+def form(ask: Ask) -> ConsolePage:
     """The empty form, or with an example in it."""
     name = ask.query.get("example", "")
     if not name:
@@ -58,22 +58,22 @@ def form(ask: Ask) -> Page:
     return _page(text, file, None, needs=needs)
 
 
-def checked_page(ask: Ask) -> Page:
+def checked_page(ask: Ask) -> ConsolePage:
     """The faults and the plan without the ledger: for each pause of the typist. Costs at most one read in ten minutes."""
     return _answer(ask, reads_ledger=False)
 
 
-def planned_page(ask: Ask) -> Page:
+def planned_page(ask: Ask) -> ConsolePage:
     """The faults, or the plan with what the ledger shows now."""
     return _answer(ask, reads_ledger=True)
 
 
-def _answer(ask: Ask, *, reads_ledger: bool) -> Page:
+def _answer(ask: Ask, *, reads_ledger: bool) -> ConsolePage:
     """The page with what was found, or what prevents a look, such as the name of the file."""
     text, file = ask.form.get("text", ""), ask.form.get("file", "")
     try:
         found = _examination(ask)
-    except Refused as refused:
+    except ClientRefused as refused:
         return _page(text, file, None, problem=str(refused))
     if reads_ledger:
         return _page(text, file, found, plan=_with_ledger(ask, found))
@@ -81,7 +81,7 @@ def _answer(ask: Ask, *, reads_ledger: bool) -> Page:
 
 
 def _examination(ask: Ask) -> Examination:
-    terms = ask.source.read("terms", Age.RARE, deployed_terms)
+    terms = ask.source.read("terms", AnswerAge.RARE, deployed_terms)
     return examination_of(pasted_source(ask.form.get("text", ""), ask.form.get("file", "")), terms)
 
 
@@ -98,12 +98,12 @@ def _page(
     problem: str = "",
     needs: str = "",
     loads_more: bool = False,
-) -> Page:
-    kind = found.kind if found else Kind.REQUEST
+) -> ConsolePage:
+    kind = found.kind if found else FileKind.REQUEST
     name = _NAMES[kind] if found is None or found.source.file == STDIN else found.source.file
     is_capped = plan is not None and plan.outlook is not None and plan.outlook.verdict == "refused"
-    verb = "plan" if kind is Kind.REQUEST else "check"
-    return Page(
+    verb = "plan" if kind is FileKind.REQUEST else "check"
+    return ConsolePage(
         title="Try a request",
         template="try.html",
         values={
@@ -118,7 +118,7 @@ def _page(
             "facts": list(plan_facts(plan)) if plan else [],
             "runs": named_runs(plan) if plan else [],
             "elsewhere": f"This is {use_of(kind, name, found.value)}"
-            if found and kind is not Kind.REQUEST
+            if found and kind is not FileKind.REQUEST
             else "",
             "has_script": found is not None and found.has_local_script,
             "may_submit": found is not None and not found.refusal and not is_capped,
@@ -164,15 +164,15 @@ def propose(ask: Ask) -> Proposal:
     )
 
 
-def submit(ask: Ask) -> Outcome:
+def submit(ask: Ask) -> ActionOutcome:
     """Uploads the request, and waits until its run is recorded.
 
     Raises:
-        Refused: it is not a sound request, or needs a script of this machine; or the service refuses it.
+        ClientRefused: it is not a sound request, or needs a script of this machine; or the service refuses it.
         TimedOut: the service has not read the previous request of that name yet.
     """
     sent, is_recorded = start_run(ask.source.clients, _examination(ask))
-    return Outcome(
+    return ActionOutcome(
         message=f"The run {sent.run_id} has started."
         if is_recorded
         else f"{sent.run_id} was sent, and is not recorded yet.",
@@ -202,22 +202,22 @@ def plan_document(ask: Ask) -> dict[str, Any]:
     """schemas/plan.v1.schema.json.
 
     Raises:
-        Refused: the text has faults, or is no request; the message has every fault.
+        ClientRefused: the text has faults, or is no request; the message has every fault.
         WrongBody: there is no text.
     """
     _require_text(ask)
     found = _examination(ask)
     plan = _with_ledger(ask, found)
     if plan is None:
-        raise Refused(found.refusal)
+        raise ClientRefused(found.refusal)
     return plan.document
 
 
 _BODY = (
-    Parameter(name="text", description="the request, a rule or an order, as YAML or JSON"),
-    Parameter(name="file", description="the name of its file; JSON by its suffix"),
+    QueryParameter(name="text", description="the request, a rule or an order, as YAML or JSON"),
+    QueryParameter(name="file", description="the name of its file; JSON by its suffix"),
 )
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[
         PageRoute(path="/try", show=form),
         PageRoute(path="/try", show=planned_page, takes_form=True),
@@ -241,6 +241,8 @@ SUBJECT = Subject(
         ),
     ],
     actions=[
-        Action(path="/try/submit", summary="Submits the request `text`.", propose=propose, perform=submit)
+        ConsoleAction(
+            path="/try/submit", summary="Submits the request `text`.", propose=propose, perform=submit
+        )
     ],
 )

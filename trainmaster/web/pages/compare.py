@@ -11,14 +11,14 @@ from trainmaster.client.runs.comparison import RUNS_MAX, RUNS_MIN, Section, comp
 from trainmaster.orchestrator.core.names import is_run_id
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.runs import runs
-from trainmaster.web.source import Age
-from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
+from trainmaster.web.source import AnswerAge
+from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 
-def comparison(ask: Ask) -> Page:
+def comparison(ask: Ask) -> ConsolePage:
     """The marked runs, with the values that differ marked, or alone if the query says `only=differing`.
 
     With too few or too many marks, the list of runs says so.
@@ -29,7 +29,7 @@ def comparison(ask: Ask) -> Page:
     only = ask.query.get("only") == "differing"
     sections = compare([run.record for run in found])
     names = [run.record.run_id for run in found]
-    return Page(
+    return ConsolePage(
         title=f"{len(found)} runs compared",
         template="compare.html",
         values={
@@ -68,7 +68,7 @@ def _runs(ask: Ask) -> list[Run]:
     wrong = [each[:80] for each in ids if not is_run_id(each)]
     if wrong:
         raise WrongQuery(f"run: expected the ids of runs, found {', '.join(map(repr, wrong))}")
-    return ask.source.read(("compared", *ids), Age.LIVE, lambda clients: _read(clients, ids))
+    return ask.source.read(("compared", *ids), AnswerAge.LIVE, lambda clients: _read(clients, ids))
 
 
 def _ids(ask: Ask) -> list[str]:
@@ -91,14 +91,14 @@ def documents(ask: Ask) -> list[dict[str, Any]]:
     return [run.document for run in _runs(ask)]
 
 
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/runs/compare", show=comparison)],
     api=[
         ApiRoute(
             path="/runs/compare",
             summary=f"The records of {RUNS_MIN} to {RUNS_MAX} runs, as `trainmaster status RUN -o json` prints each.",
             read=documents,
-            parameters=[Parameter(name="run", description="the id of a run", repeated=True)],
+            parameters=[QueryParameter(name="run", description="the id of a run", repeated=True)],
         )
     ],
 )

@@ -7,22 +7,22 @@ letters then; it is not live.
 import shlex
 from typing import Any
 
-from trainmaster.client.dead_letters.opened import LetterList, list_letters, opened_letters
+from trainmaster.client.dead_letters.opened import LetterList, list_letters, open_letters
 from trainmaster.client.dead_letters.replay import Replay
-from trainmaster.client.errors import NotFound, Refused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.terminal import plural
 from trainmaster.web.faults import WrongQuery
-from trainmaster.web.source import Age
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
-    Action,
+    ActionOutcome,
     ApiRoute,
     Ask,
+    ConsoleAction,
+    ConsolePage,
+    ConsoleSubject,
     Field,
-    Outcome,
-    Page,
     PageRoute,
     Proposal,
-    Subject,
 )
 
 ROWS_MAX = 200
@@ -35,10 +35,10 @@ OUTCOME_WITHIN_S = 4.0
 COMMAND = "trainmaster dead-letters"
 
 
-def frame(ask: Ask) -> Page:
+def frame(ask: Ask) -> ConsolePage:
     """The page before the letters are read."""
     values = {"found": None, "done": _count(ask, "done"), "failed": _count(ask, "failed")}
-    return Page(
+    return ConsolePage(
         title="Dead letters",
         template="dead_letters.html",
         values=values,
@@ -51,7 +51,7 @@ def _count(ask: Ask, name: str) -> int:
     return ask.whole(name, 1, 10_000) if name in ask.query else 0
 
 
-def letters(ask: Ask) -> Page:
+def letters(ask: Ask) -> ConsolePage:
     """The letters."""
     found = _read_letters(ask)
     values = {
@@ -62,7 +62,7 @@ def letters(ask: Ask) -> Page:
         "done": 0,
         "failed": 0,
     }
-    return Page(
+    return ConsolePage(
         title="Dead letters",
         template="dead_letters.html",
         values=values,
@@ -72,7 +72,7 @@ def letters(ask: Ask) -> Page:
 
 
 def _read_letters(ask: Ask) -> LetterList:
-    return ask.source.read("dead-letters", Age.SLOW, list_letters)
+    return ask.source.read("dead-letters", AnswerAge.SLOW, list_letters)
 
 
 def document(ask: Ask) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def propose_replay(ask: Ask) -> Proposal:
     """What replaying the letters in the query would do."""
     try:
         ids = _ids(" ".join(ask.query.getlist("id")))
-    except Refused as refused:
+    except ClientRefused as refused:
         raise WrongQuery(str(refused)) from refused
     which = plural(len(ids), "dead letter") if ids else "every dead letter"
     return Proposal(
@@ -107,20 +107,20 @@ def _ids(text: str) -> list[str]:
     """The ids; none for all.
 
     Raises:
-        Refused: there is none, or too many.
+        ClientRefused: there is none, or too many.
     """
     ids = list(dict.fromkeys(text.split()))
     if not ids or len(ids) > IDS_MAX:
-        raise Refused(
+        raise ClientRefused(
             f"ids: expected 1 to {IDS_MAX} ids, or {ALL!r}, found {len(ids)}: mark the letters to replay"
         )
     return [] if ids == [ALL] else ids
 
 
-def replay(ask: Ask) -> Outcome:
+def replay(ask: Ask) -> ActionOutcome:
     """Puts the letters back, and waits a while for the functions' log to report them."""
     ids = _ids(ask.form.get("ids", ""))
-    with opened_letters(ask.source.clients, ids) as opened:
+    with open_letters(ask.source.clients, ids) as opened:
         if opened.unknown and not opened.chosen:
             raise NotFound(f"No dead letters here: {', '.join(opened.unknown)}")
         run = Replay(mailbox=opened.mailbox, reasons=opened.reasons, wait_s=OUTCOME_WITHIN_S)
@@ -128,7 +128,7 @@ def replay(ask: Ask) -> Outcome:
     failed = [each for each in done if not each.well]
     counts = {"done": len({each.letter_id for each in done}), "failed": len(failed)}
     query = "&".join(f"{name}={count}" for name, count in counts.items() if count)
-    return Outcome(
+    return ActionOutcome(
         message="\n".join(f"{each.letter_id}: {each.text}" for each in done) or "No dead letters.",
         go_to=f"/dead-letters?{query}" if query else "/dead-letters",
         document={
@@ -141,7 +141,7 @@ def replay(ask: Ask) -> Outcome:
     )
 
 
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[
         PageRoute(path="/dead-letters", show=frame),
         PageRoute(path="/dead-letters/list", show=letters),
@@ -155,7 +155,7 @@ SUBJECT = Subject(
         )
     ],
     actions=[
-        Action(
+        ConsoleAction(
             path="/dead-letters/replay",
             summary="Replays dead letters: `ids` has their ids, separated by spaces, or `all`.",
             propose=propose_replay,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trainmaster.client.errors import Damaged, NotFound, Refused
+from trainmaster.client.errors import ClientRefused, Damaged, NotFound
 from trainmaster.client.files.listing import RemoteFile
 from trainmaster.client.terminal import size_text
 
@@ -24,7 +24,7 @@ def file_table(read_files: Callable[[], Sequence[RemoteFile]]) -> FileTable:
     """The files that are read. A list that is refused, damaged or gone is a problem, not an error."""
     try:
         files = read_files()
-    except (Damaged, NotFound, Refused) as unknown:
+    except (Damaged, NotFound, ClientRefused) as unknown:
         return FileTable(problem=str(unknown))
     return FileTable(
         files=files[:FILES_SHOWN],

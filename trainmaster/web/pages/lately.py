@@ -10,8 +10,8 @@ from trainmaster.client.rules.champions import changed_champions
 from trainmaster.client.rules.found_rule import Awaited, FoundRule
 from trainmaster.client.rules.listing import list_rules
 from trainmaster.client.runs.daily import Days, runs_per_day
-from trainmaster.web.source import Age
-from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Subject
+from trainmaster.web.source import AnswerAge
+from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute
 
 DAYS = 14
 RULES_SHOWN = CHAMPIONS_SHOWN = 5
@@ -39,14 +39,14 @@ class NextRule:
     due_at: datetime | None
 
 
-def lately(ask: Ask) -> Page:
+def lately(ask: Ask) -> ConsolePage:
     """The page that the Overview takes its part from."""
     days = _days(ask)
-    rules = ask.source.read("rules", Age.RARE, list_rules)
+    rules = ask.source.read("rules", AnswerAge.RARE, list_rules)
     champions = ask.source.read(
-        "champions-changed", Age.RARE, lambda clients: changed_champions(clients, CHAMPIONS_SHOWN)
+        "champions-changed", AnswerAge.RARE, lambda clients: changed_champions(clients, CHAMPIONS_SHOWN)
     )
-    return Page(
+    return ConsolePage(
         title="Lately",
         template="lately.html",
         values={
@@ -63,10 +63,10 @@ def lately(ask: Ask) -> Page:
     )
 
 
-def dead_letters(ask: Ask) -> Page:
+def dead_letters(ask: Ask) -> ConsolePage:
     """How many there are. Reading them takes seconds and hides them from other readers, so it is done once a page load."""
-    found = ask.source.read("dead-letters", Age.RARE, list_letters)
-    return Page(
+    found = ask.source.read("dead-letters", AnswerAge.RARE, list_letters)
+    return ConsolePage(
         title="Dead letters",
         template="dead_letters_count.html",
         values={"count": len(found.letters), "may_be_more": found.may_be_more},
@@ -79,9 +79,11 @@ def _days(ask: Ask) -> Days:
     today = ask.now.astimezone(UTC).date()
     first, yesterday = today - timedelta(days=DAYS - 1), today - timedelta(days=1)
     earlier = ask.source.read(
-        ("days", first, yesterday), Age.KEPT, lambda clients: runs_per_day(clients, first, yesterday)
+        ("days", first, yesterday), AnswerAge.KEPT, lambda clients: runs_per_day(clients, first, yesterday)
     )
-    now = ask.source.read(("days", today), Age.RARE, lambda clients: runs_per_day(clients, today, today))
+    now = ask.source.read(
+        ("days", today), AnswerAge.RARE, lambda clients: runs_per_day(clients, today, today)
+    )
     return earlier.followed_by(now)
 
 
@@ -118,7 +120,7 @@ def document(ask: Ask) -> dict[str, Any]:
     return {"days": {each.date.isoformat(): each.runs for each in found.days}, "complete": found.complete}
 
 
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[
         PageRoute(path="/overview/lately", show=lately),
         PageRoute(path="/overview/dead-letters", show=dead_letters),

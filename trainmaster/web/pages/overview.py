@@ -11,7 +11,7 @@ from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_run
 from trainmaster.client.runs.admission_objects import active_runs
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
-from trainmaster.client.runs.queue_listing import Queue, Waits
+from trainmaster.client.runs.queue_listing import QueueListing, Waits
 from trainmaster.client.shown.cost_lines import total_cost
 from trainmaster.client.shown.queue_lines import cap_texts, waits_text
 from trainmaster.client.study.study import number
@@ -20,8 +20,8 @@ from trainmaster.orchestrator.core.runs.index import IndexRow, index_row_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.web.pages.queue_page import queue_now
-from trainmaster.web.source import Age
-from trainmaster.web.subject import Ask, Page, PageRoute, Subject
+from trainmaster.web.source import AnswerAge
+from trainmaster.web.subject import Ask, ConsolePage, ConsoleSubject, PageRoute
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -76,14 +76,14 @@ class Today:
         return total_cost(self.rows, is_complete=self.complete)
 
 
-def overview(ask: Ask) -> Page:
+def overview(ask: Ask) -> ConsolePage:
     """What runs, what waits, what failed today, and the newest runs."""
     midnight = ask.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     with ThreadPoolExecutor(4) as pool:  # each waits for listings of its own
         reads = (
             pool.submit(_read_newest, ask),
             pool.submit(_read_since, ask, midnight),
-            pool.submit(ask.source.read, "active", Age.LIVE, active_runs),
+            pool.submit(ask.source.read, "active", AnswerAge.LIVE, active_runs),
             pool.submit(queue_now, ask),
         )
         newest, since, marked, queue = (
@@ -92,7 +92,7 @@ def overview(ask: Ask) -> Page:
     today = _runs_of_today(newest, since, midnight)
     running, active = _running_rows(ask, newest.rows, queue, marked)
     failed = list(_failed_rows([*today.rows, *newest.rows], midnight))
-    return Page(
+    return ConsolePage(
         title="Overview",
         template="overview.html",
         values={
@@ -116,7 +116,7 @@ def overview(ask: Ask) -> Page:
 def _read_newest(ask: Ask) -> RunList:
     return ask.source.read(
         ("runs-newest", NEWEST_READ),
-        Age.LIVE,
+        AnswerAge.LIVE,
         lambda clients: list_runs(clients, Filters(), limit=NEWEST_READ),
     )
 
@@ -124,7 +124,7 @@ def _read_newest(ask: Ask) -> RunList:
 def _read_since(ask: Ask, midnight: datetime) -> RunList:
     return ask.source.read(
         ("runs-since", midnight),
-        Age.SLOW,
+        AnswerAge.SLOW,
         lambda clients: list_runs(clients, Filters(since=midnight), limit=TODAY_MAX),
     )
 
@@ -146,14 +146,14 @@ def _failed_rows(rows: Sequence[IndexRow], midnight: datetime) -> Iterator[Index
     yield from sorted(by_id.values(), key=lambda row: row.ended_at or row.updated_at, reverse=True)
 
 
-def _waiting_rows(rows: Sequence[IndexRow], queue: Queue) -> Iterator[WaitingRow]:
+def _waiting_rows(rows: Sequence[IndexRow], queue: QueueListing) -> Iterator[WaitingRow]:
     reasons = {row.run_id: row.reason for row in rows if row.state is RunState.WAITING}
     for each in queue.waiting[:ROWS_MAX]:
         yield WaitingRow(waits=each, reason=reasons.get(each.run_id) or f"waits for {waits_text(each)}")
 
 
 def _running_rows(
-    ask: Ask, rows: Sequence[IndexRow], queue: Queue, marked: Sequence[str]
+    ask: Ask, rows: Sequence[IndexRow], queue: QueueListing, marked: Sequence[str]
 ) -> tuple[list[RunningRow], int]:
     """The newest runs that have not ended and do not wait, and how many there are."""
     known = {row.run_id: row for row in rows}
@@ -168,7 +168,7 @@ def _running_rows(
 
 
 def _running_row(ask: Ask, run_id: str, row: IndexRow | None) -> RunningRow | None:
-    record = ask.source.read(("record-of", run_id), Age.SLOW, lambda clients: _record(clients, run_id))
+    record = ask.source.read(("record-of", run_id), AnswerAge.SLOW, lambda clients: _record(clients, run_id))
     if row is None:  # older than the newest runs
         row = index_row_of(record, 0, indexed_job(record)) if record is not None else None
     if row is None or row.state in ENDS:
@@ -203,4 +203,4 @@ def _progress(record: RunRecord) -> str:
     )
 
 
-SUBJECT = Subject(pages=[PageRoute(path="/", show=overview)])
+SUBJECT = ConsoleSubject(pages=[PageRoute(path="/", show=overview)])

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.deployment import read_admission
 from trainmaster.client.runs.admission_objects import read_starts
-from trainmaster.client.runs.queue_listing import HeldSlot, Queue, Waits, read_queue, submitted_runs
+from trainmaster.client.runs.queue_listing import HeldSlot, QueueListing, Waits, read_queue, submitted_runs
 from trainmaster.client.shown.queue_lines import cap_texts, may_cost_text, waits_text
 from trainmaster.client.terminal import plural
-from trainmaster.web.source import Age
-from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Subject
+from trainmaster.web.source import AnswerAge
+from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute
 
 if TYPE_CHECKING:
     from trainmaster.orchestrator.core.policy.admission import Admission, Limit
@@ -40,33 +40,35 @@ class WaitRow:
     next_try: datetime | None
 
 
-def queue_now(ask: Ask) -> Queue:
+def queue_now(ask: Ask) -> QueueListing:
     """The queue, with limits and caps where they are known. Today's starts may be many, so they are older."""
     admission, _ = _policy(ask)
     starts = ask.source.read(
-        ("starts", ask.now.astimezone(UTC).date()), Age.SLOW, lambda clients: read_starts(clients, ask.now)
+        ("starts", ask.now.astimezone(UTC).date()),
+        AnswerAge.SLOW,
+        lambda clients: read_starts(clients, ask.now),
     )
     return ask.source.read(
-        "queue", Age.LIVE, lambda clients: read_queue(clients, ask.now, admission, starts=starts)
+        "queue", AnswerAge.LIVE, lambda clients: read_queue(clients, ask.now, admission, starts=starts)
     )
 
 
-def whole_queue(ask: Ask) -> Queue:
+def whole_queue(ask: Ask) -> QueueListing:
     """The queue, with the runs whose job has not started: a listing of a thousand rows, so they are older, too."""
-    return replace(queue_now(ask), submitted=ask.source.read("submitted", Age.SLOW, submitted_runs))
+    return replace(queue_now(ask), submitted=ask.source.read("submitted", AnswerAge.SLOW, submitted_runs))
 
 
 def _policy(ask: Ask) -> "tuple[Admission | None, str]":
     """The policy's admission rules, or why they are unknown."""
-    return ask.source.read("admission", Age.RARE, read_admission)
+    return ask.source.read("admission", AnswerAge.RARE, read_admission)
 
 
-def queue(ask: Ask) -> Page:
+def queue(ask: Ask) -> ConsolePage:
     """Who waits for what, and behind whom."""
     found, (admission, problem) = whole_queue(ask), _policy(ask)
     waiting = list(_wait_rows(found))
     limits = list(_limit_rows(found))
-    return Page(
+    return ConsolePage(
         title="Queue and limits",
         template="queue.html",
         values={
@@ -87,13 +89,13 @@ def queue(ask: Ask) -> Page:
     )
 
 
-def _wait_rows(found: Queue) -> Iterator[WaitRow]:
+def _wait_rows(found: QueueListing) -> Iterator[WaitRow]:
     for each in found.waiting:
         next_try = each.not_before if each.not_before > found.at else None
         yield WaitRow(waits=each, text=waits_text(each), next_try=next_try)
 
 
-def _limit_rows(found: Queue) -> Iterator[LimitRow]:
+def _limit_rows(found: QueueListing) -> Iterator[LimitRow]:
     for limit in found.limits:
         slots = [slot for slot in found.slots if slot.limit == limit.name]
         yield LimitRow(
@@ -125,7 +127,7 @@ def document(ask: Ask) -> dict[str, Any]:
     return whole_queue(ask).document
 
 
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/queue", show=queue)],
     api=[
         ApiRoute(

@@ -9,8 +9,8 @@ from trainmaster.client.runs.listing import Filters, RunList, list_runs
 from trainmaster.client.times import parse_since
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.faults import WrongQuery
-from trainmaster.web.source import Age
-from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
+from trainmaster.web.source import AnswerAge
+from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter
 
 LIMIT, LIMIT_MAX = 50, 1000
 SEARCHED_MAX = 4_000
@@ -20,7 +20,7 @@ VALUES_MAX = 20
 _FILTERS = ("state", "model", "label", "text", "since", "before", "team")
 
 
-def runs(ask: Ask, notice: str = "") -> Page:
+def runs(ask: Ask, notice: str = "") -> ConsolePage:
     """The runs that match the query, newest first; or what is wrong with the query, beside the filters.
 
     `notice`, what is wrong with another query, is shown above the list.
@@ -43,7 +43,9 @@ def runs(ask: Ask, notice: str = "") -> Page:
         "older": _address_of_older(ask, found),
     }
     status = 400 if problem or notice else 200
-    return Page(title="Runs", template="runs.html", values=values, command=_command(ask), status=status)
+    return ConsolePage(
+        title="Runs", template="runs.html", values=values, command=_command(ask), status=status
+    )
 
 
 def document(ask: Ask) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     is_newest = not filters.by_content and filters.before is None
     return ask.source.read(
         key,
-        Age.LIVE if is_newest else Age.SLOW,
+        AnswerAge.LIVE if is_newest else AnswerAge.SLOW,
         lambda clients: list_runs(clients, filters, limit=limit, scanned_max=scanned_max),
     )
 
@@ -133,18 +135,18 @@ def _command(ask: Ask) -> str:
 
 
 PARAMETERS = (
-    Parameter(name="state", description="only in one of these states", repeated=True),
-    Parameter(name="model", description="only of this model; * stands for any characters"),
-    Parameter(name="team", description="only of this team"),
-    Parameter(name="label", description="only with this label: KEY=VALUE", repeated=True),
-    Parameter(
+    QueryParameter(name="state", description="only in one of these states", repeated=True),
+    QueryParameter(name="model", description="only of this model; * stands for any characters"),
+    QueryParameter(name="team", description="only of this team"),
+    QueryParameter(name="label", description="only with this label: KEY=VALUE", repeated=True),
+    QueryParameter(
         name="text", description="only with this text in the run's id, model, source or reason, in any case"
     ),
-    Parameter(name="since", description="recorded since then: 2h, 7d, 2026-11-01 or a time"),
-    Parameter(name="before", description="recorded before that time; `next_before` continues a list"),
-    Parameter(name="limit", description=f"the most runs, {LIMIT} by default", is_number=True),
+    QueryParameter(name="since", description="recorded since then: 2h, 7d, 2026-11-01 or a time"),
+    QueryParameter(name="before", description="recorded before that time; `next_before` continues a list"),
+    QueryParameter(name="limit", description=f"the most runs, {LIMIT} by default", is_number=True),
 )
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/runs", show=runs)],
     api=[
         ApiRoute(

@@ -7,24 +7,24 @@ from urllib.parse import quote
 from trainmaster.client.explaining.explanation import RunExplanation
 from trainmaster.client.find import read_run
 from trainmaster.client.study.document import study_csv, study_document
-from trainmaster.client.study.find import Tuning, tuning_of
+from trainmaster.client.study.find import TuningStudy, tuning_of
 from trainmaster.web.pages.run.asked_run import explanation_of
-from trainmaster.web.source import Age
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.study.view import columns, study_values
-from trainmaster.web.subject import ApiRoute, Ask, File, FileRoute, Page, PageRoute, Subject
+from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, File, FileRoute, PageRoute
 
 ROWS, ROWS_MAX = 100, 1000
 """Trials in the table: at first, and at most."""
 
 
-def _tuning(ask: Ask) -> Tuning:
+def _tuning(ask: Ask) -> TuningStudy:
     run_id = ask.path["run_id"]
     return ask.source.read(
-        ("study", run_id), Age.LIVE, lambda clients: tuning_of(clients, read_run(clients, run_id))
+        ("study", run_id), AnswerAge.LIVE, lambda clients: tuning_of(clients, read_run(clients, run_id))
     )
 
 
-def study(ask: Ask) -> Page:
+def study(ask: Ask) -> ConsolePage:
     """The study as it is now."""
     tuning, run_id = _tuning(ask), ask.path["run_id"]
     sort, descending = ask.query.get("sort") or "trial", ask.query.get("order") == "desc"
@@ -33,7 +33,7 @@ def study(ask: Ask) -> Page:
     view = study_values(tuning, sort=sort, descending=descending, most=rows)
     here, quoted = f"/runs/{quote(run_id, safe='')}", shlex.quote(run_id)
     hidden = len(tuning.study.trials) > rows < ROWS_MAX
-    return Page(
+    return ConsolePage(
         title=f"Study of {run_id}",
         template="study.html",
         values={
@@ -50,14 +50,14 @@ def study(ask: Ask) -> Page:
     )
 
 
-def _explanation_of_end(ask: Ask, tuning: Tuning) -> RunExplanation | None:
+def _explanation_of_end(ask: Ask, tuning: TuningStudy) -> RunExplanation | None:
     """Why the run failed, once it has ended."""
     if tuning.run is None or not tuning.run.record.ended:
         return None
     return explanation_of(ask, tuning.run).run
 
 
-def _links(ask: Ask, tuning: Tuning, sort: str, *, descending: bool) -> dict[str, str]:
+def _links(ask: Ask, tuning: TuningStudy, sort: str, *, descending: bool) -> dict[str, str]:
     """By column, the address of the page that is sorted by it; of the one that it is sorted by, in the other order."""
     path = f"/runs/{quote(ask.path['run_id'], safe='')}/study"
     return {
@@ -79,7 +79,7 @@ def table(ask: Ask) -> File:
     return File(name=f"{ask.path['run_id']}-study.csv", media_type="text/csv", content=content)
 
 
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/runs/{run_id}/study", show=study)],
     files=[FileRoute(path="/runs/{run_id}/study.csv", make=table)],
     api=[

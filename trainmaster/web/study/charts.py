@@ -6,11 +6,11 @@ from typing import Any
 from trainmaster.client.study.importance import Importance
 from trainmaster.client.study.study import (
     Interval,
-    Measurement,
     Parameter,
     Scale,
     Study,
-    Trial,
+    StudyMeasurement,
+    StudyTrial,
     Value,
 )
 from trainmaster.client.terminal import one_line
@@ -71,7 +71,7 @@ def importance_chart(found: Sequence[Importance]) -> _Chart:
     return {"value": "importance", "max": 1, "items": items[:AXES_MAX]}
 
 
-def by_interest(study: Study) -> list[Trial]:
+def by_interest(study: Study) -> list[StudyTrial]:
     """Every trial: running ones first, then the best."""
     running = [trial for trial in study.trials if not trial.state.ended]
     rest = [trial for trial in study.trials if trial.state.ended and trial.result is None]
@@ -79,7 +79,7 @@ def by_interest(study: Study) -> list[Trial]:
     return [*best[:1], *running, *best[1:], *rest]
 
 
-def thinned_measurements(measurements: Sequence[Measurement], most: int) -> list[tuple[int, float]]:
+def thinned_measurements(measurements: Sequence[StudyMeasurement], most: int) -> list[tuple[int, float]]:
     """At most `most` points in the order of their steps, at least two, among them the first and the last."""
     points = sorted((each.step, each.value) for each in measurements)
     if len(points) <= most:
@@ -92,7 +92,7 @@ def spans_decades(values: Sequence[float]) -> bool:
     return bool(values) and min(values) > 0 and max(values) >= DECADES * min(values)
 
 
-def trial_name(trial: Trial) -> str:
+def trial_name(trial: StudyTrial) -> str:
     """What a trial is called in the charts."""
     return f"trial {one_line(trial.id, 20)}"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trainmaster.client.study.document import study_csv
-from trainmaster.client.study.find import Tuning
+from trainmaster.client.study.find import TuningStudy
 from trainmaster.version import VERSION
 from trainmaster.web.rendering import environment
 from trainmaster.web.study.view import study_values
@@ -22,7 +22,7 @@ _STATIC = Path(__file__).parents[1] / "static"
 _SCRIPTS = ("vendor/echarts.min.js", "app.js", "charts.js", "study.js")
 
 
-def study_file(tuning: Tuning, *, at: datetime) -> str:
+def study_file(tuning: TuningStudy, *, at: datetime) -> str:
     """The document. Nothing in it is loaded, and only the console's own scripts run. `at` is when it was read."""
     scripts, style = [_static(name) for name in _SCRIPTS], _static("app.css")
     policy = (
@@ -47,7 +47,7 @@ def _static(name: str) -> Markup:
     return Markup((_STATIC / name).read_text(encoding="utf-8"))  # noqa: S704 - a file of this package, not data
 
 
-def _train(tuning: Tuning) -> str:
+def _train(tuning: TuningStudy) -> str:
     if tuning.run is None:
         return ""
     return f"trainmaster study {shlex.quote(tuning.run.record.run_id)} --request | trainmaster submit -"

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.client.shown.run_lines import trial_reason
-from trainmaster.client.study.find import Tuning
+from trainmaster.client.study.find import TuningStudy
 from trainmaster.client.study.importance import importances
 from trainmaster.client.study.study import (
     Study,
-    Trial,
+    StudyTrial,
     Value,
     counts,
     number,
@@ -44,7 +44,7 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class TrialRow:
     """A trial. `cells` are those of its parameters."""
 
     name: str
@@ -60,7 +60,7 @@ class Row:
     reason: str
 
 
-def study_values(tuning: Tuning, *, sort: str, descending: bool, most: int) -> dict[str, Any]:
+def study_values(tuning: TuningStudy, *, sort: str, descending: bool, most: int) -> dict[str, Any]:
     """The values of the template study_parts.html. At most `most` trials are in the table.
 
     Raises:
@@ -127,7 +127,7 @@ def columns(study: Study) -> list[Column]:
     ]
 
 
-def sorted_trials(study: Study, sort: str, *, descending: bool) -> list[Trial]:
+def sorted_trials(study: Study, sort: str, *, descending: bool) -> list[StudyTrial]:
     """All trials by one column; those without a value last, equal ones in the order of the study.
 
     Raises:
@@ -143,7 +143,7 @@ def sorted_trials(study: Study, sort: str, *, descending: bool) -> list[Trial]:
     return [*(trial for _, trial in known), *(trial for key, trial in keyed if key is None)]
 
 
-def _key(study: Study, trial: Trial, sort: str) -> tuple[int, float, str] | None:
+def _key(study: Study, trial: StudyTrial, sort: str) -> tuple[int, float, str] | None:
     """Numbers before words."""
     if sort.startswith(_PARAMETER):
         value = trial.parameters.get(sort.removeprefix(_PARAMETER))
@@ -163,15 +163,15 @@ def _key(study: Study, trial: Trial, sort: str) -> tuple[int, float, str] | None
     return (1, 0.0, value) if isinstance(value, str) else (0, value, "")
 
 
-def _recorded_reasons(tuning: Tuning) -> Mapping[str, str]:
+def _recorded_reasons(tuning: TuningStudy) -> Mapping[str, str]:
     """By trial id, the words of `trainmaster study`: errors of programs, which only the run's record has."""
     recorded = tuning.run.record.tuning if tuning.run else None
     return {each.id: trial_reason(each) for each in recorded.trials if each.failure} if recorded else {}
 
 
-def _row(study: Study, trial: Trial, reasons: Mapping[str, str]) -> Row:
+def _row(study: Study, trial: StudyTrial, reasons: Mapping[str, str]) -> TrialRow:
     measured = study.best_measured(trial)
-    return Row(
+    return TrialRow(
         name=trial_name(trial),
         id=one_line(trial.id, 20),
         state=trial.word,
@@ -189,11 +189,11 @@ def _row(study: Study, trial: Trial, reasons: Mapping[str, str]) -> Row:
     )
 
 
-def _took(trial: Trial) -> timedelta | None:
+def _took(trial: StudyTrial) -> timedelta | None:
     return None if trial.start_time is None or trial.end_time is None else trial.end_time - trial.start_time
 
 
-def _assignments(trial: Trial) -> list[tuple[str, str]]:
+def _assignments(trial: StudyTrial) -> list[tuple[str, str]]:
     return [
         (one_line(name, NAME_CHARS), one_line(shown(value), CELL_CHARS))
         for name, value in trial.parameters.items()

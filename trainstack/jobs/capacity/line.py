@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class SlotTurn:
     """A place in the queue for `count` slots, and the slots themselves once it `came`."""
 
     count: int
@@ -21,21 +21,21 @@ class Capacity:
 
     def __init__(self, replicas: int) -> None:
         self.replicas = replicas
-        self._line: deque[Turn] = deque()
-        self._taken: set[Turn] = set()
+        self._line: deque[SlotTurn] = deque()
+        self._taken: set[SlotTurn] = set()
 
     def has_room_for(self, count: int) -> bool:
         """Whether `line_up(count)` would get its slots at once."""
         return not self._line and count <= self._free
 
-    def line_up(self, count: int) -> Turn:
+    def line_up(self, count: int) -> SlotTurn:
         """Queue for `count` slots, at most `replicas`. The turn must be released, whether it came or not."""
-        turn = Turn(count)
+        turn = SlotTurn(count)
         self._line.append(turn)
         self._admit()
         return turn
 
-    def release(self, turn: Turn) -> None:
+    def release(self, turn: SlotTurn) -> None:
         """Free the slots, or leave the queue. Safe to call twice."""
         if turn in self._line:
             self._line.remove(turn)

@@ -18,7 +18,7 @@ from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
 from trainstack.jobs.resource.errors import ApiError, Status
-from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.validation import Message
 from trainstack.reading import Reading
 
@@ -37,7 +37,7 @@ class BadQuotaError(ApiError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limit:
+class QuotaLimit:
     """How much of a resource a region's unfinished jobs may hold together."""
 
     region: str
@@ -63,7 +63,7 @@ class Stockout:
 class Quota:
     """A parsed document."""
 
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[QuotaLimit, ...] = ()
     stockouts: tuple[Stockout, ...] = ()
 
 
@@ -72,7 +72,7 @@ def is_spot(spec: Message) -> bool:
     return bool(spec.scheduling.strategy == Scheduling.Strategy.SPOT)
 
 
-def held(spec: Message, resource: str) -> int:
+def amount_held(spec: Message, resource: str) -> int:
     """How much of a resource all replicas of a CustomJobSpec hold together."""
     total = 0
     for pool in spec.worker_pool_specs:
@@ -94,7 +94,7 @@ def uses(spec: Message, resource: str) -> bool:
     )
 
 
-def metric_of(limit: Limit) -> str:
+def metric_of(limit: QuotaLimit) -> str:
     """The quota's metric as the service names it: `…_nvidia_t4_gpus`, `…_tpu_v2`, and CPUs for anything that is not an accelerator.
 
     Source: refusals quoted in public issues, 2022 to 2024. The name `preemptible` for spot quotas is
@@ -134,7 +134,7 @@ def quota_from(document: object) -> Quota:
     return Quota(limits=tuple(limits), stockouts=tuple(stockouts))
 
 
-def _limits(reading: Reading, region: str, limits: object, path: str) -> Iterator[Limit]:
+def _limits(reading: Reading, region: str, limits: object, path: str) -> Iterator[QuotaLimit]:
     resources = dict(reading.mapping(limits, path))
     on_spot = reading.mapping(resources.pop(_SPOT, {}), f"{path}.{_SPOT}")
     for spot, where, named in ((False, path, resources), (True, f"{path}.{_SPOT}", on_spot)):
@@ -144,7 +144,9 @@ def _limits(reading: Reading, region: str, limits: object, path: str) -> Iterato
             )
             if name.isupper() and name not in AcceleratorType.__members__:
                 reading.wrong.append(_no_accelerator(name, f"{where}.{name}", f"n1-* or {REPLICAS}"))
-            yield Limit(region=region, resource=name, spot=spot, most=reading.count(most, f"{where}.{name}"))
+            yield QuotaLimit(
+                region=region, resource=name, spot=spot, most=reading.count(most, f"{where}.{name}")
+            )
 
 
 def _stockout(reading: Reading, value: object, path: str) -> Stockout:
@@ -184,7 +186,7 @@ class Supply:
         self.quota = quota
         self._struck.clear()
 
-    def refuse_over_quota(self, job: Job, *, going: Iterable[Job]) -> None:
+    def refuse_over_quota(self, job: VertexJob, *, going: Iterable[VertexJob]) -> None:
         """Refuse a job for which the unfinished ones, `going`, leave too little.
 
         Raises:
@@ -203,7 +205,7 @@ class Supply:
                 Status.RESOURCE_EXHAUSTED, f"The following quota metrics exceed quota limits: {metrics}"
             )
 
-    def is_out_of_stock(self, job: Job) -> bool:
+    def is_out_of_stock(self, job: VertexJob) -> bool:
         """Whether this job finds no machines. Call it once for each job, because it counts."""
         for number, stockout in enumerate(self.quota.stockouts):
             left = stockout.times is None or self._struck[number] < stockout.times
@@ -213,12 +215,12 @@ class Supply:
         return False
 
 
-def _exceeds(limit: Limit, job: Job, others: Iterable[Job]) -> bool:
-    asked = job.copies * held(job.spec, limit.resource)
-    return asked > 0 and asked + sum(held(other.spec, limit.resource) for other in others) > limit.most
+def _exceeds(limit: QuotaLimit, job: VertexJob, others: Iterable[VertexJob]) -> bool:
+    asked = job.copies * amount_held(job.spec, limit.resource)
+    return asked > 0 and asked + sum(amount_held(other.spec, limit.resource) for other in others) > limit.most
 
 
-def _concerns(stockout: Stockout, job: Job) -> bool:
+def _concerns(stockout: Stockout, job: VertexJob) -> bool:
     return (
         fnmatchcase(job.location, stockout.region)
         and stockout.spot in (None, is_spot(job.spec))

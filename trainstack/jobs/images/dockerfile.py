@@ -47,7 +47,7 @@ class ImageError(Exception):
 
 
 @dataclass
-class Work:
+class ImageWork:
     """The units that are left to read one image."""
 
     left: int = MAX_WORK
@@ -80,15 +80,15 @@ class Copy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunLine:
     """One RUN: its command with the image's variables filled in, and the image as it was before it."""
 
     command: str
-    before: "Image" = field(compare=False, repr=False)  # which holds the runs before it, and so on
+    before: "DockerfileImage" = field(compare=False, repr=False)  # which holds the runs before it, and so on
 
 
 @dataclass(frozen=True, kw_only=True)
-class Image:
+class DockerfileImage:
     """What the last stage of a Dockerfile sets.
 
     Attributes:
@@ -107,9 +107,9 @@ class Image:
     workdir: str = "/"
     copies: tuple[Copy, ...] = ()
     base: str = ""
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RunLine, ...] = ()
     not_done: tuple[str, ...] = ()
-    work: Work = field(default_factory=Work, compare=False, repr=False)
+    work: ImageWork = field(default_factory=ImageWork, compare=False, repr=False)
 
     def argv(self, *, command: Sequence[str], args: Sequence[str]) -> list[str]:
         """What a container of this image runs: `command` replaces ENTRYPOINT and CMD, `args` replaces CMD.
@@ -128,14 +128,14 @@ def repository_of(image_uri: str) -> str:
     return head + slash + last.partition(":")[0]
 
 
-def read_image(tree: Path, bases: Mapping[str, Path] | None = None) -> Image:
+def read_image(tree: Path, bases: Mapping[str, Path] | None = None) -> DockerfileImage:
     """The image that `tree/Dockerfile` describes. `bases` are source trees of images that a FROM may name, by repository.
 
     Raises:
         ImageError: there is no Dockerfile, an instruction in it cannot be parsed, a COPY names a missing path, or it takes
             too much work.
     """
-    image = _read(tree, bases or {}, depth=1, work=Work())
+    image = _read(tree, bases or {}, depth=1, work=ImageWork())
     faults = [
         f"COPY {source}: there is no such file or directory in {str(copy.tree)!r}"
         for copy in image.copies
@@ -153,7 +153,7 @@ def inside(tree: Path, source: str) -> Path:
     return tree / posixpath.normpath("/" + source).lstrip("/")
 
 
-def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: Work) -> Image:
+def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: ImageWork) -> DockerfileImage:
     path = tree / "Dockerfile"
     try:
         with path.open("rb") as file:
@@ -173,8 +173,8 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: Work) -> I
         raise ImageError(f"{path} cannot be read: {error}") from error
     if len(instructions) > MAX_INSTRUCTIONS:
         raise ImageError(f"{path} has more than {MAX_INSTRUCTIONS} instructions")
-    stages: dict[str, Image] = {}
-    globals_ = Image(tree=tree, work=work)
+    stages: dict[str, DockerfileImage] = {}
+    globals_ = DockerfileImage(tree=tree, work=work)
     image = globals_
     for instruction, value in instructions:
         copied = len(image.env) + len(image.args) + len(image.labels)
@@ -198,10 +198,12 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: Work) -> I
     return image
 
 
-def _base(tree: Path, base: str, bases: Mapping[str, Path], *, depth: int, work: Work) -> Image:
+def _base(
+    tree: Path, base: str, bases: Mapping[str, Path], *, depth: int, work: ImageWork
+) -> DockerfileImage:
     provided = bases.get(repository_of(base))
     if provided is None or provided == tree:  # a tree may stand for its own base's next version
-        return Image(tree=tree, base=base, work=work)
+        return DockerfileImage(tree=tree, base=base, work=work)
     if depth == MAX_BASES:
         raise ValueError(f"more than {MAX_BASES} source trees stand one on the other")
     return _read(provided, bases, depth=depth + 1, work=work)
@@ -222,8 +224,13 @@ def _from(words: str) -> tuple[str, str]:
 
 
 def _image_after(
-    image: Image, instruction: str, value: str, *, defaults: Image, stages: Mapping[str, Image]
-) -> Image:
+    image: DockerfileImage,
+    instruction: str,
+    value: str,
+    *,
+    defaults: DockerfileImage,
+    stages: Mapping[str, DockerfileImage],
+) -> DockerfileImage:
     match instruction:
         case "ARG":
             image = replace(image, args={**image.args, **_arguments(value, image, defaults)})
@@ -235,7 +242,7 @@ def _image_after(
             path = posixpath.join(image.workdir, _plain(value, image))
             image = replace(image, workdir=posixpath.normpath(path))
         case "RUN":
-            image = replace(image, runs=(*image.runs, Run(command=_command(value, image), before=image)))
+            image = replace(image, runs=(*image.runs, RunLine(command=_command(value, image), before=image)))
         case "COPY" | "ADD":
             image = _with_copy(image, f"{instruction} {value}", _copy_words(value, image), stages)
         case "ENTRYPOINT":
@@ -249,7 +256,7 @@ def _image_after(
     return image
 
 
-def _arguments(value: str, image: Image, defaults: Image) -> dict[str, str]:
+def _arguments(value: str, image: DockerfileImage, defaults: DockerfileImage) -> dict[str, str]:
     arguments: dict[str, str] = {}
     for word in WordSplitter(value).split(dequote=False):
         name, equals, _ = word.partition("=")
@@ -258,16 +265,16 @@ def _arguments(value: str, image: Image, defaults: Image) -> dict[str, str]:
     return arguments
 
 
-def _pairs(value: str, image: Image) -> dict[str, str]:
+def _pairs(value: str, image: DockerfileImage) -> dict[str, str]:
     pairs = extract_key_values(True, image.args, image.env, _with_defaults(value, image))
     return {str(name): str(text) for name, text in pairs}
 
 
-def _plain(value: str, image: Image) -> str:
+def _plain(value: str, image: DockerfileImage) -> str:
     return str(WordSplitter(_with_defaults(value, image), args=image.args, envs=image.env).dequote())
 
 
-def _with_defaults(value: str, image: Image) -> str:
+def _with_defaults(value: str, image: DockerfileImage) -> str:
     """`${NAME:-word}` and `${NAME:+word}` resolved: the parser knows `$NAME` and `${NAME}` only.
 
     Counts the work of what the parser then makes of it.
@@ -285,19 +292,21 @@ def _with_defaults(value: str, image: Image) -> str:
     return resolved_value
 
 
-def _count_expansion(value: str, image: Image) -> None:
+def _count_expansion(value: str, image: DockerfileImage) -> None:
     """Raises `ImageError` before variables make a text of too many characters."""
     known = (image.env.get(name) or image.args.get(name, "") for name in _REFERRED.findall(value))
     image.work.spend(2 * (len(value) + sum(map(len, known))))
 
 
-def _copy_words(value: str, image: Image) -> list[str]:
+def _copy_words(value: str, image: DockerfileImage) -> list[str]:
     return _list(value) or list(
         WordSplitter(_with_defaults(value, image), args=image.args, envs=image.env).split()
     )
 
 
-def _with_copy(image: Image, line: str, words: Sequence[str], stages: Mapping[str, Image]) -> Image:
+def _with_copy(
+    image: DockerfileImage, line: str, words: Sequence[str], stages: Mapping[str, DockerfileImage]
+) -> DockerfileImage:
     flags = dict(word.removeprefix("--").partition("=")[::2] for word in words if word.startswith("--"))
     *sources, target = [word for word in words if not word.startswith("--")]
     if len(sources) + sum(len(copy.sources) for copy in image.copies) > MAX_SOURCES:
@@ -321,7 +330,7 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() else -1
 
 
-def _command(value: str, image: Image) -> str:
+def _command(value: str, image: DockerfileImage) -> str:
     """The command as a shell takes it, the image's variables filled in; others stay."""
     if value.startswith("<<"):
         raise ValueError("here-documents are not read here; write the commands as `RUN a && b`")

@@ -26,9 +26,9 @@ from trainstack.jobs.images.dockerfile import ImageError
 from trainstack.jobs.images.indexes import settings_of_uv
 from trainstack.jobs.images.installs import Install
 from trainstack.jobs.images.package_runner import site_packages
-from trainstack.jobs.images.programs import Program, ProgramError
+from trainstack.jobs.images.programs import PoolProgram, ProgramError
 from trainstack.jobs.images.recipes import Recipe, files_of
-from trainstack.process.output import Stream
+from trainstack.process.output import OutputStream
 from trainstack.process.processes import ProcessGuard
 
 MAX_KEPT = 8
@@ -70,7 +70,7 @@ class Environments:
         kept = sorted(ready, key=ready.__getitem__)[-MAX_KEPT:]
         _remove([path for path in folder.glob("*") if path not in kept])
 
-    async def prepare(self, programs: Mapping[int, Program], say: Say) -> Mapping[int, Program]:
+    async def prepare(self, programs: Mapping[int, PoolProgram], say: Say) -> Mapping[int, PoolProgram]:
         """The programs, each with the interpreter of an environment with what its image needs. Making one may take minutes.
 
         Cancelling it stops the installation and removes its files.
@@ -174,7 +174,7 @@ class _Uv:
         if code:
             raise ProgramError(self._failure(what))
 
-    async def _hear(self, _stream: Stream, lines: list[bytes]) -> None:
+    async def _hear(self, _stream: OutputStream, lines: list[bytes]) -> None:
         for line in lines:
             text = line.decode("utf-8", "replace").rstrip()
             for path in self._install.files if self._install else ():  # only this machine knows its folder

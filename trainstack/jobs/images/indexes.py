@@ -34,7 +34,7 @@ _OF_ANOTHER_ENVIRONMENT = frozenset({
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class UvSettings:
     """The environment that uv runs with, and options of `uv pip install` that no variable stands for."""
 
     environment: dict[str, str]
@@ -46,7 +46,7 @@ class Settings:
         return {name: value for name, value in self.environment.items() if name in _INDEXES}
 
 
-def settings_of_uv(environ: Mapping[str, str], *, home: Path) -> Settings:
+def settings_of_uv(environ: Mapping[str, str], *, home: Path) -> UvSettings:
     """The user's own environment, with pip's settings in uv's words. Reads pip's configuration files.
 
     Several indexes are one pool to choose from, as they are to pip, unless the user has said otherwise to uv.
@@ -58,7 +58,7 @@ def settings_of_uv(environ: Mapping[str, str], *, home: Path) -> Settings:
         variable, between = _VARIABLES[setting]
         variables.setdefault(variable, between.join(value.split()) if between else value.strip())
     environment = {"UV_INDEX_STRATEGY": "unsafe-best-match", **variables, "NO_COLOR": "1"}
-    return Settings(environment=environment, options=("--no-index",) if no_index else ())
+    return UvSettings(environment=environment, options=("--no-index",) if no_index else ())
 
 
 def local_indexes(environ: Mapping[str, str], *, home: Path) -> Iterator[Path]:

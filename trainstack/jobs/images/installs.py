@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainstack.jobs.images.dockerfile import Image, ImageError, Run
+from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, RunLine
 from trainstack.jobs.images.layout import Node, find, layout
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -90,7 +90,7 @@ class Install:
         return (*self.words, *files, *(f"--constraint={path}" for path in self.constraints))
 
 
-def installs_of(image: Image) -> tuple[list[Install], list[str]]:
+def installs_of(image: DockerfileImage) -> tuple[list[Install], list[str]]:
     """What an image installs, in order, and the RUN lines whose commands are not all done here, as `RUN commands`.
 
     A command that cannot be understood is one that is not done; so is an install of what no COPY brings.
@@ -152,7 +152,7 @@ def names_a_path(line: str) -> bool:
     return bool(_PATH.fullmatch(line)) and "://" not in line
 
 
-def _commands_of(run: Run) -> Iterator[list[str]]:
+def _commands_of(run: RunLine) -> Iterator[list[str]]:
     """The words of each command that does more than to prepare what there is here in any case."""
     run.before.work.spend(2 * len(run.command))
     command = _OPTIONS.sub("", run.command)
@@ -171,7 +171,7 @@ def _commands_of(run: Run) -> Iterator[list[str]]:
             yield words
 
 
-def _install_from(words: Sequence[str], image: Image) -> Install | None:
+def _install_from(words: Sequence[str], image: DockerfileImage) -> Install | None:
     """None for another command, an install into another environment, or one that uses what is not understood or not there."""
     text = " ".join(words)
     command = _PIP.match(text)
@@ -217,12 +217,12 @@ def _is_path(word: str) -> bool:
     return "://" not in word and ("/" in word or word.startswith(".") or word.endswith(_ARCHIVES))
 
 
-def _file(path: str, image: Image) -> Path | None:
+def _file(path: str, image: DockerfileImage) -> Path | None:
     node = find(image, path)
     return node if isinstance(node, Path) and node.is_file() else None
 
 
-def _relative(path: str, image: Image) -> str:
+def _relative(path: str, image: DockerfileImage) -> str:
     return "./" + posixpath.relpath(posixpath.join(image.workdir, path), image.workdir)
 
 

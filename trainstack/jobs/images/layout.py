@@ -4,7 +4,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from trainstack.jobs.images.dockerfile import Copy, Image, inside
+from trainstack.jobs.images.dockerfile import Copy, DockerfileImage, inside
 
 Node = Path | dict[str, "Node"]
 """A host path to be seen here, or a directory of the image's own with what is seen in it."""
@@ -13,7 +13,7 @@ _COPY_WORK = 20  # units of dockerfile.Work
 _NOT_IN_AN_IMAGE = frozenset({".git"})
 
 
-def layout(image: Image) -> dict[str, Node]:
+def layout(image: DockerfileImage) -> dict[str, Node]:
     """The image's own part of the tree, from its root."""
     root: dict[str, Node] = {}
     _directory(root, image.workdir)
@@ -22,7 +22,7 @@ def layout(image: Image) -> dict[str, Node]:
     return root
 
 
-def find(image: Image, path: str) -> Node | None:
+def find(image: DockerfileImage, path: str) -> Node | None:
     """What lies at a path of the image, relative to its WORKDIR or absolute; None where no COPY brings it.
 
     Raises:

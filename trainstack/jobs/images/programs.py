@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 
 from trainstack.jobs.images.bases import base_of
-from trainstack.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
+from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, read_image, repository_of
 from trainstack.jobs.images.recipes import Recipe, recipe_of, recipe_of_script
 from trainstack.jobs.images.scripts import INSTALLED, VARIABLE, Scripts
 from trainstack.jobs.resource.validation import Message
@@ -26,7 +26,7 @@ _INTERPRETER = re.compile(r"(/.*)?/python(3(\.\d+)?)?")
 PACKAGE_RUNNER = Path(__file__).with_name("package_runner.py")
 
 
-class ReplicaEnvironment(Enum):
+class EnvironmentKind(Enum):
     """Whose variables a replica finds: Vertex AI's, or those of AI Platform Training, which came before it."""
 
     VERTEX = "vertex"
@@ -34,7 +34,7 @@ class ReplicaEnvironment(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Container:
+class PoolContainer:
     """What one pool's replicas run: an image of podman's store, and what replaces its ENTRYPOINT and CMD.
 
     `image` is a reference that podman resolves without a registry, `is_root` whether the image's user is root.
@@ -51,7 +51,7 @@ class ProgramError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class PoolProgram:
     """What one pool's replicas run.
 
     Attributes:
@@ -64,11 +64,11 @@ class Program:
         is_script: whether a script is run, whose requirements the environment has.
     """
 
-    image: Image
+    image: DockerfileImage
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
-    environment: ReplicaEnvironment = ReplicaEnvironment.VERTEX
-    container: Container | None = None
+    environment: EnvironmentKind = EnvironmentKind.VERTEX
+    container: PoolContainer | None = None
     recipe: Recipe | None = None
     python: Path = Path(sys.executable)
     is_package: bool = False
@@ -102,11 +102,11 @@ class Provided:
     """
 
     images: Callable[[], Mapping[str, Path]]
-    find: Callable[[str], Container | None] | None = None
+    find: Callable[[str], PoolContainer | None] | None = None
     scripts: Scripts | None = None
 
 
-def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:
+def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, PoolProgram]:
     """The programs of `pools` of a CustomJobSpec. Reads Dockerfiles, and asks for containers' images.
 
     An image that several pools name is looked up once, so that all of them run the same one even if its tag moves.
@@ -117,7 +117,7 @@ def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> d
     """
     if provided.find is not None:
         provided = replace(provided, find=functools.cache(provided.find))
-    programs: dict[int, Program] = {}
+    programs: dict[int, PoolProgram] = {}
     faults: list[str] = []
     for pool in sorted(set(pools)):
         try:
@@ -129,10 +129,10 @@ def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> d
     return programs
 
 
-def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
+def _program(pool_spec: Message, pool: int, provided: Provided) -> PoolProgram:
     task = getattr(pool_spec, pool_spec.WhichOneof("task"))
     env = tuple((variable.name, variable.value) for variable in task.env)
-    made = functools.partial(Program, env=env, environment=_environment(dict(env), pool))
+    made = functools.partial(PoolProgram, env=env, environment=_environment(dict(env), pool))
     # A Python package needs this machine's runner: it is a process in any case.
     if pool_spec.WhichOneof("task") == "python_package_spec":
         image = _image(task.executor_image_uri, provided.images())
@@ -141,7 +141,7 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
         if (stored_container := provided.find(task.image_uri)) is None:
             raise _not_in_store(task.image_uri)
         container = replace(stored_container, command=tuple(task.command), args=tuple(task.args))
-        return made(image=Image(tree=Path("/")), argv=(), container=container)
+        return made(image=DockerfileImage(tree=Path("/")), argv=(), container=container)
     image = _image(task.image_uri, provided.images())
     is_base = image.tree == Path("/")  # its own program is not here
     argv = image.argv(command=list(task.command), args=list(task.args)) if task.command or not is_base else []
@@ -157,13 +157,13 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
     return made(image=image, recipe=recipe, argv=tuple(argv), is_script=True)
 
 
-def _image(uri: str, images: Mapping[str, Path]) -> Image:
+def _image(uri: str, images: Mapping[str, Path]) -> DockerfileImage:
     """What a source tree says, else an image that is known as a base."""
     tree = images.get(repository_of(uri))
     if tree is not None:
         return read_image(tree, images)
     if base_of(uri) is not None:
-        return Image(tree=Path("/"), base=uri)
+        return DockerfileImage(tree=Path("/"), base=uri)
     raise _not_provided(uri, images)
 
 
@@ -185,9 +185,9 @@ def _package_argv(task: Message) -> tuple[str, ...]:
     return (order, *task.args)
 
 
-def _environment(env: Mapping[str, str], pool: int) -> ReplicaEnvironment:
-    asked = env.get(ENVIRONMENT_VARIABLE, ReplicaEnvironment.VERTEX.value)
-    known = {kind.value: kind for kind in ReplicaEnvironment}
+def _environment(env: Mapping[str, str], pool: int) -> EnvironmentKind:
+    asked = env.get(ENVIRONMENT_VARIABLE, EnvironmentKind.VERTEX.value)
+    known = {kind.value: kind for kind in EnvironmentKind}
     if asked not in known:
         raise ProgramError(
             f"Worker pool {pool} sets {ENVIRONMENT_VARIABLE} to {asked!r}; it is one of {', '.join(known)}."

@@ -11,7 +11,7 @@ from itertools import filterfalse
 from pathlib import Path
 
 from trainstack.jobs.images.bases import EXAMPLES, Base, base_of
-from trainstack.jobs.images.dockerfile import Image, ImageError, repository_of
+from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, repository_of
 from trainstack.jobs.images.installs import Install, installs_of
 from trainstack.jobs.images.layout import Node
 
@@ -83,7 +83,7 @@ class Recipe:
         return [*lines, *self.notes]
 
 
-def recipe_of(image: Image) -> Recipe:
+def recipe_of(image: DockerfileImage) -> Recipe:
     """Reads the files that the image's RUN lines name.
 
     Raises:
@@ -101,7 +101,7 @@ def recipe_of(image: Image) -> Recipe:
     )
 
 
-def recipe_of_script(image: Image, install: Install | None) -> Recipe:
+def recipe_of_script(image: DockerfileImage, install: Install | None) -> Recipe:
     """The recipe of a script that runs in the image; `install` is what its requirements.txt asks for.
 
     The packages that the image's label names for its own program are not installed for a script: where neither its
@@ -138,7 +138,7 @@ def _recipe(
     return Recipe(base=base, installs=tuple(installs), not_done=not_done, notes=notes, key=key)
 
 
-def _uninstalled_notes(image: Image, installs: Sequence[Install]) -> Iterator[str]:
+def _uninstalled_notes(image: DockerfileImage, installs: Sequence[Install]) -> Iterator[str]:
     """A file that declares packages, where no RUN line installs any."""
     if installs or image.tree == Path("/"):  # a base image alone
         return

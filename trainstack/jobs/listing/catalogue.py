@@ -6,11 +6,11 @@ from typing import Generic, TypeVar
 
 from trainstack.jobs.listing.filters import parse_filter
 from trainstack.jobs.resource.errors import ApiError, Status
-from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.job import VertexJob
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 
-AnyJob = TypeVar("AnyJob", bound=Job)
+AnyJob = TypeVar("AnyJob", bound=VertexJob)
 Label = tuple[str, str]
 
 

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from google.cloud.aiplatform_v1.types.job_state import JobState
 
 from trainstack.jobs.resource.errors import ApiError, Status
-from trainstack.jobs.resource.job import Job
+from trainstack.jobs.resource.job import VertexJob
 
-Matches = Callable[[Job], bool]
+Matches = Callable[[VertexJob], bool]
 
 MAX_CHARS = 2000
 """Of a filter, which is read again for each page, and compared with every job."""
@@ -33,7 +33,7 @@ _ORDER: dict[str, Callable[[datetime, datetime], bool]] = {
 }  # fmt: skip
 
 
-class FilterError(ApiError):
+class ListFilterError(ApiError):
     """A filter that the service would refuse, or that is not supported here."""
 
     def __init__(self, message: str) -> None:
@@ -41,33 +41,35 @@ class FilterError(ApiError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter:
+class ListFilter:
     matches: Matches
     label: tuple[str, str] | None = None
     """A label (key and value) that every matching job has; None if the filter requires none."""
 
 
-def parse_filter(text: str) -> Filter:
+def parse_filter(text: str) -> ListFilter:
     """The filter. An empty one matches every job.
 
     Raises:
-        FilterError: with what was found and what is allowed.
+        ListFilterError: with what was found and what is allowed.
     """
     if len(text) > MAX_CHARS:
-        raise FilterError(f"Invalid filter: it has {len(text)} characters; at most {MAX_CHARS} are allowed.")
+        raise ListFilterError(
+            f"Invalid filter: it has {len(text)} characters; at most {MAX_CHARS} are allowed."
+        )
     parts = list(_restrictions(text))
-    return Filter(
+    return ListFilter(
         matches=lambda job: all(part.matches(job) for part in parts),
         label=next((part.label for part in parts if part.label), None),
     )
 
 
-def _restrictions(text: str) -> Iterator[Filter]:
+def _restrictions(text: str) -> Iterator[ListFilter]:
     rest = whole = text.strip()
     while rest:
         match = _RESTRICTION.match(rest)
         if match is None or match["path"] in {"OR", "NOT"} or (match["joined"] and rest == whole):
-            raise FilterError(
+            raise ListFilterError(
                 f"Invalid filter {text!r}: cannot be parsed from {rest!r} on; join restrictions by AND. "
                 "OR, NOT and parentheses are not supported."
             )
@@ -79,37 +81,39 @@ def _restrictions(text: str) -> Iterator[Filter]:
         yield _restriction(match["path"], match["sign"], _text_of(match["value"]))
 
 
-def _syntax_error(text: str, what: str, rest: str) -> FilterError:
+def _syntax_error(text: str, what: str, rest: str) -> ListFilterError:
     remainder = f"{rest!r}, which cannot be parsed" if rest else "its end"
-    return FilterError(f"Invalid filter {text!r}: expected {what}, found {remainder}.")
+    return ListFilterError(f"Invalid filter {text!r}: expected {what}, found {remainder}.")
 
 
 def _text_of(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
 
-def _restriction(path: str, sign: str, value: str) -> Filter:
+def _restriction(path: str, sign: str, value: str) -> ListFilter:
     field, _, key = path.partition(".")
     field = _ALIASES.get(field, field)
     if field not in _SIGNS or bool(key) is not (field == "labels"):
-        raise FilterError(
+        raise ListFilterError(
             f"Invalid filter field {path!r}; expected display_name, state, create_time or labels.KEY."
         )
     if sign not in _SIGNS[field].split():
-        raise FilterError(f"Invalid filter operator {sign!r} for {path}.")
+        raise ListFilterError(f"Invalid filter operator {sign!r} for {path}.")
     match field:
         case "labels":
             label = (key, value) if sign == "=" else None
-            return Filter(matches=lambda job: _holds(job.message.labels.get(key), sign, value), label=label)
+            return ListFilter(
+                matches=lambda job: _holds(job.message.labels.get(key), sign, value), label=label
+            )
         case "create_time":
             compare, instant = _ORDER[sign], _instant(value)
-            return Filter(matches=lambda job: compare(job.create_time, instant))
+            return ListFilter(matches=lambda job: compare(job.create_time, instant))
         case "state":
             if value not in JobState.__members__:
                 known = ", ".join(sorted(JobState.__members__))
-                raise FilterError(f"Invalid filter value {value!r} for state; expected one of {known}.")
-            return Filter(matches=lambda job: _holds(job.state.api_name, sign, value))
-    return Filter(matches=lambda job: _holds(job.message.display_name, sign, value))
+                raise ListFilterError(f"Invalid filter value {value!r} for state; expected one of {known}.")
+            return ListFilter(matches=lambda job: _holds(job.state.api_name, sign, value))
+    return ListFilter(matches=lambda job: _holds(job.message.display_name, sign, value))
 
 
 def _holds(text: str | None, sign: str, value: str) -> bool:
@@ -138,7 +142,7 @@ def _instant(value: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
-        raise FilterError(
+        raise ListFilterError(
             f"Invalid filter value {value!r} for create_time; expected an RFC 3339 timestamp, for example 2026-05-18T00:00:00Z."
         ) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

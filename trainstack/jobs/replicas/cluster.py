@@ -12,9 +12,9 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
-from trainstack.jobs.images.programs import ReplicaEnvironment
-from trainstack.jobs.resource.job import Job
-from trainstack.jobs.resource.replica import Replica
+from trainstack.jobs.images.programs import EnvironmentKind
+from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.replica import JobReplica
 
 EVALUATOR = "evaluator"
 ROLES = ("chief", "worker", "ps", EVALUATOR)
@@ -27,10 +27,10 @@ POOLS = tuple(f"workerpool{pool}" for pool in range(len(ROLES)))
 
 
 def environment(
-    job: Job,
-    addresses: Mapping[Replica, str],
-    replica: Replica,
-    kind: ReplicaEnvironment = ReplicaEnvironment.VERTEX,
+    job: VertexJob,
+    addresses: Mapping[JobReplica, str],
+    replica: JobReplica,
+    kind: EnvironmentKind = EnvironmentKind.VERTEX,
 ) -> dict[str, str]:
     """The variables that the service sets on one replica of a job; `addresses` has the `host:port` of each."""
     variables = {
@@ -48,7 +48,7 @@ def environment(
 
 
 def _descriptions(
-    job: Job, addresses: Mapping[Replica, str], replica: Replica, kind: ReplicaEnvironment
+    job: VertexJob, addresses: Mapping[JobReplica, str], replica: JobReplica, kind: EnvironmentKind
 ) -> dict[str, object]:
     """CLUSTER_SPEC and TF_CONFIG. Only CLUSTER_SPEC has evaluators.
 
@@ -59,10 +59,10 @@ def _descriptions(
     trial = {"trial": job.trial.trial_id if job.trial else ""}
     cloud = {"cloud": f"{job.job_id}-{replica.name}"}
     match kind:
-        case ReplicaEnvironment.AI_PLATFORM:
+        case EnvironmentKind.AI_PLATFORM:
             whole = _description(addresses, replica, LEGACY_ROLES, spec, **trial, **cloud)
             return {"CLUSTER_SPEC": whole, "TF_CONFIG": _without_evaluators(whole)}
-        case ReplicaEnvironment.VERTEX:
+        case EnvironmentKind.VERTEX:
             pools = _description(addresses, replica, POOLS, spec, **trial)
             if len(addresses) == 1:
                 return {"CLUSTER_SPEC": pools}
@@ -72,7 +72,7 @@ def _descriptions(
 
 
 def _description(
-    addresses: Mapping[Replica, str], replica: Replica, names: Sequence[str], spec: object, **task: str
+    addresses: Mapping[JobReplica, str], replica: JobReplica, names: Sequence[str], spec: object, **task: str
 ) -> dict[str, object]:
     groups: dict[str, list[str]] = {}
     for member in sorted(addresses):
@@ -90,7 +90,7 @@ def _without_evaluators(description: dict[str, Any]) -> dict[str, object]:
     return {**description, "cluster": groups}
 
 
-def _output_directories(job: Job) -> dict[str, str]:
+def _output_directories(job: VertexJob) -> dict[str, str]:
     base = job.spec.base_output_directory.output_uri_prefix.removesuffix("/")
     if not base:
         return {}

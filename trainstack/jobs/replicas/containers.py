@@ -22,8 +22,8 @@ from pathlib import Path
 
 from trainstack.iam.service import Grants
 from trainstack.jobs.images.dockerfile import repository_of
-from trainstack.jobs.images.programs import Container
-from trainstack.jobs.replicas.isolation import Placement, Start
+from trainstack.jobs.images.programs import PoolContainer
+from trainstack.jobs.replicas.isolation import Placement, ReplicaStart
 from trainstack.jobs.replicas.shares import shares_of
 from trainstack.process.family import MARK
 from trainstack.process.processes import SYSTEM_PATH
@@ -57,7 +57,7 @@ class Containers:
     registry: str = ""
     grants: Grants | None = None
 
-    def find(self, uri: str) -> Container | None:
+    def find(self, uri: str) -> PoolContainer | None:
         """The image by its name in podman's store; None if it is neither there nor in the registry.
 
         A registry takes precedence: a tag is looked up there each time, because it may have moved.
@@ -67,9 +67,9 @@ class Containers:
         if inspected.returncode != 0:
             return None
         user = inspected.stdout.strip().partition(":")[0]
-        return Container(image=name, is_root=user in _ROOT)
+        return PoolContainer(image=name, is_root=user in _ROOT)
 
-    def start_of(self, placement: Placement) -> Start:
+    def start_of(self, placement: Placement) -> ReplicaStart:
         """The podman command of the container, with podman's environment.
 
         The container's variables are in a file that only this user can read, not on the command line, which
@@ -103,7 +103,7 @@ class Containers:
             words.append(f"--volume={placement.trust}:{placement.trust}:ro")
         if container.command:
             words.append(f"--entrypoint={json.dumps(container.command)}")
-        return Start(argv=[*words, container.image, *container.args], env=_podmans_environment())
+        return ReplicaStart(argv=[*words, container.image, *container.args], env=_podmans_environment())
 
     def _volumes(self, account: str) -> list[str]:
         shares = shares_of(account, self.grants, self.buckets)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from trainstack.jobs.resource.replica import Replica
+from trainstack.jobs.resource.replica import JobReplica
 
 
-class Failure(Enum):
+class ReplicaFailure(Enum):
     PERMANENT = "the user's code failed; a retry would fail again"
     CRASH = "the runtime crashed (SIGABRT, SIGSEGV); the job may be retried"
     LOST = "the replica was ended from outside; it may be restarted"
@@ -26,7 +26,7 @@ def exit_status(returncode: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exit:
+class ReplicaEnd:
     """One replica's end.
 
     Attributes:
@@ -35,7 +35,7 @@ class Exit:
         out_of_memory: whether the kernel's OOM killer ended it; None if that is unknown.
     """
 
-    replica: Replica
+    replica: JobReplica
     status: int
     preempted: bool = False
     out_of_memory: bool | None = None
@@ -46,7 +46,7 @@ class Exit:
         return self.replica.is_chief and self.status == 0 and not self.preempted
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> ReplicaFailure | None:
         """The kind of failure; None for a replica that finished.
 
         The service's documentation names the crashes and calls ordinary user-code errors permanent. It does
@@ -54,12 +54,12 @@ class Exit:
         machine).
         """
         if self.preempted:
-            return Failure.LOST
+            return ReplicaFailure.LOST
         if self.status == 0:
             return None
         if self.status in _CRASH_STATUSES:
-            return Failure.CRASH
-        return Failure.LOST if self.status > _SIGNALLED else Failure.PERMANENT
+            return ReplicaFailure.CRASH
+        return ReplicaFailure.LOST if self.status > _SIGNALLED else ReplicaFailure.PERMANENT
 
 
 def oom_kills() -> int | None:

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from trainstack.gateway.identity import WorkloadIdentities, WorkloadIdentity, default_account
 from trainstack.iam.principals import Principal
-from trainstack.jobs.resource.job import Job
-from trainstack.jobs.resource.replica import Replica
+from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.replica import JobReplica
 from trainstack.sandbox.network import Network
 
 _Listeners: TypeAlias = tuple[socket.socket, ...]
@@ -22,7 +22,7 @@ class ReplicaIdentities:
     """
 
     def __init__(
-        self, identities: WorkloadIdentities | None, job: Job, network: Network | None = None
+        self, identities: WorkloadIdentities | None, job: VertexJob, network: Network | None = None
     ) -> None:
         """`network` is the job's, with the listeners that `Machine.open_network` makes."""
         self._identities = identities
@@ -34,14 +34,14 @@ class ReplicaIdentities:
         self._zone = f"{job.location}-a"
         self.email = job.message.job_spec.service_account or default_account(job.project)
         """The service account of all of them."""
-        self._issued: dict[Replica, WorkloadIdentity] = {}
+        self._issued: dict[JobReplica, WorkloadIdentity] = {}
 
     @property
     def trust(self) -> Path | None:
         """The folder that the variables name, to be mounted for isolated replicas."""
         return self._identities.trust if self._identities else None
 
-    async def variables(self, replica: Replica) -> Mapping[str, str]:
+    async def variables(self, replica: JobReplica) -> Mapping[str, str]:
         """The replica's environment variables. Raises `OSError` if no port is free."""
         if self._identities is None:
             return {}

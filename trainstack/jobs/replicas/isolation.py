@@ -8,7 +8,7 @@ from typing import Protocol
 
 from trainstack.gateway.identity import WorkloadIdentities
 from trainstack.jobs.images.environments import Environments
-from trainstack.jobs.images.programs import Program, Provided
+from trainstack.jobs.images.programs import PoolProgram, Provided
 from trainstack.process.processes import ProcessGuard
 from trainstack.sandbox.network import Network, open_network
 
@@ -29,7 +29,7 @@ class Placement:
         network: its job's network; None for this machine's.
     """
 
-    program: Program
+    program: PoolProgram
     service: Mapping[str, str]
     scratch: Path
     name: str
@@ -40,11 +40,11 @@ class Placement:
     def variables(self, **more: str) -> dict[str, str]:
         """The pool's variables with their references resolved, overridden by the service's and `more`."""
         service = {**self.service, **more}
-        return {**expanded(self.program.env, known=service), **service}
+        return {**expanded_variables(self.program.env, known=service), **service}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
+class ReplicaStart:
     """How a replica's process is started: its command, its whole environment, and the descriptors that it inherits."""
 
     argv: list[str]
@@ -55,7 +55,7 @@ class Start:
 class Isolation(Protocol):
     """One way to run replicas."""
 
-    def start_of(self, placement: Placement) -> Start:
+    def start_of(self, placement: Placement) -> ReplicaStart:
         """How to start a replica; creates what it needs in its scratch directory."""
 
     def remove(self, names: Sequence[str]) -> None:
@@ -63,7 +63,7 @@ class Isolation(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
+class ReplicaHost:
     """Settings that all jobs of one stack share.
 
     Attributes:
@@ -96,11 +96,11 @@ class Machine:
             return None
         return open_network([*self.identities.ports, *[0] * replicas] if self.identities else [])
 
-    def isolation_of(self, program: Program) -> Isolation:
+    def isolation_of(self, program: PoolProgram) -> Isolation:
         return self.containers if program.container and self.containers else self.processes
 
 
-def expanded(variables: Iterable[tuple[str, str]], *, known: Mapping[str, str]) -> dict[str, str]:
+def expanded_variables(variables: Iterable[tuple[str, str]], *, known: Mapping[str, str]) -> dict[str, str]:
     """The variables with their references resolved from `known` and from those before them in the list.
 
     Source: the comments of google.cloud.aiplatform.v1.EnvVar: `$(NAME)` expands a variable defined earlier,

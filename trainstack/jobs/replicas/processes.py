@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainstack.iam.service import Grants
-from trainstack.jobs.images.dockerfile import Image
+from trainstack.jobs.images.dockerfile import DockerfileImage
 from trainstack.jobs.images.indexes import local_indexes, settings_of_uv
 from trainstack.jobs.images.layout import find
 from trainstack.jobs.images.package_runner import INDEXES
 from trainstack.jobs.images.programs import PACKAGE_RUNNER
 from trainstack.jobs.replicas import rootfs
-from trainstack.jobs.replicas.isolation import Placement, Start
+from trainstack.jobs.replicas.isolation import Placement, ReplicaStart
 from trainstack.jobs.replicas.shares import shares_of
 from trainstack.process.processes import SYSTEM_PATH
 from trainstack.sandbox.limits import remove_group
@@ -57,7 +57,7 @@ class Processes:
     grace_s: float = 2.0
     confinement: Confinement | None = None
 
-    def start_of(self, placement: Placement) -> Start:
+    def start_of(self, placement: Placement) -> ReplicaStart:
         """The launcher with a plan: it confines the program, runs it and ends as it does."""
         for name in ("home", "tmp", "root", *([_SHARED_TMP] if self.confinement else [])):
             (placement.scratch / name).mkdir(parents=True)
@@ -65,7 +65,7 @@ class Processes:
             _write_indexes(placement.scratch / INDEXES)
         plan = placement.scratch / "plan"
         plan.write_bytes(marshal.dumps(self._plan(placement)))
-        return Start(
+        return ReplicaStart(
             argv=[sys.executable, "-I", "-S", str(LAUNCHER), str(plan)],
             env=self._environment(placement),
             descriptors=_namespaces(placement),
@@ -98,10 +98,10 @@ class Processes:
             return rootfs.confined_steps(image, self._view(placement, self.confinement))
         return rootfs.private_steps(image, self.buckets) if self.private else rootfs.linked_steps(image)
 
-    def _view(self, placement: Placement, confinement: Confinement) -> rootfs.View:
+    def _view(self, placement: Placement, confinement: Confinement) -> rootfs.ReplicaView:
         metrics = placement.service.get("CLOUD_ML_HP_METRIC_FILE")
         scratch = placement.scratch
-        return rootfs.View(
+        return rootfs.ReplicaView(
             buckets=self.buckets,
             shares=shares_of(placement.account, confinement.grants, self.buckets),
             read_only=tuple(_programs_files(placement)),
@@ -127,7 +127,7 @@ class Processes:
         return variables
 
 
-def _linked_path(path: str, image: Image, root: Path) -> str:
+def _linked_path(path: str, image: DockerfileImage, root: Path) -> str:
     """A search path whose directories in the image are below `root`, where links stand for them."""
     return os.pathsep.join(
         f"{root}{folder}" if folder.startswith("/") and find(image, folder) is not None else folder

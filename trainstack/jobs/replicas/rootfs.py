@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainstack.jobs.images.dockerfile import Image
+from trainstack.jobs.images.dockerfile import DockerfileImage
 from trainstack.jobs.images.layout import Node, layout
 
 Step = tuple[str, ...]
@@ -33,7 +33,7 @@ _PROCESSES = "/proc"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class BucketShare:
     """A bucket or a folder in it, that a replica sees below /gcs at the same place as below the buckets' directory."""
 
     path: str
@@ -41,7 +41,7 @@ class Share:
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class ReplicaView:
     """What a confined replica sees of this machine besides system directories.
 
     Attributes:
@@ -54,14 +54,14 @@ class View:
     """
 
     buckets: Path
-    shares: tuple[Share, ...] | None
+    shares: tuple[BucketShare, ...] | None
     read_only: tuple[Path, ...]
     writable: tuple[Path, ...]
     tmp: Path
     hidden: Path
 
 
-def confined_steps(image: Image, view: View) -> list[Step]:
+def confined_steps(image: DockerfileImage, view: ReplicaView) -> list[Step]:
     """Steps that build the root of a confined replica."""
     root = {name: node for name, node in layout(image).items() if name not in _OWN}
     inner = list(_remove(root, view.hidden, ""))
@@ -82,14 +82,14 @@ def confined_steps(image: Image, view: View) -> list[Step]:
     ]  # fmt: skip
 
 
-def private_steps(image: Image, buckets: Path) -> list[Step]:
+def private_steps(image: DockerfileImage, buckets: Path) -> list[Step]:
     """Steps that build the private root: the image's files, `/gcs`, and the host's entries around them."""
     root = layout(image)
     root["gcs"] = buckets
     return [*_mount_steps(image, root, Path("/"), "", "bind-if-there"), ("proc", "proc")]
 
 
-def linked_steps(image: Image) -> list[Step]:
+def linked_steps(image: DockerfileImage) -> list[Step]:
     """Steps that build the layout from symbolic links in the scratch directory."""
     return list(_link_steps(layout(image), ""))
 
@@ -103,7 +103,7 @@ def _link_steps(directory: Mapping[str, Node], prefix: str) -> Iterator[Step]:
             yield "link", str(node), prefix + name
 
 
-def _system(image: Image, root: dict[str, Node]) -> Iterator[Step]:
+def _system(image: DockerfileImage, root: dict[str, Node]) -> Iterator[Step]:
     for name in SYSTEM:
         path = Path("/", name)
         if path.is_symlink() and name not in root:
@@ -168,7 +168,7 @@ def _devices() -> Iterator[Step]:
         yield "link", f"/proc/self/{target}", f"dev/{name}"
 
 
-def _buckets(view: View) -> Iterator[Step]:
+def _buckets(view: ReplicaView) -> Iterator[Step]:
     if view.shares is None:
         yield "bind", str(view.buckets), "gcs"
         return
@@ -179,7 +179,7 @@ def _buckets(view: View) -> Iterator[Step]:
 
 
 def _mount_steps(
-    image: Image,
+    image: DockerfileImage,
     directory: Mapping[str, Node],
     host: Path | None,
     prefix: str,
@@ -208,7 +208,7 @@ def _mount_steps(
             yield "bind" if prefix + name == "gcs" else "bind-ro", str(node), prefix + name
 
 
-def _leads_on(image: Image, directory: Mapping[str, Node], host: Path) -> bool:
+def _leads_on(image: DockerfileImage, directory: Mapping[str, Node], host: Path) -> bool:
     """Whether the image has nothing of its own here, but only in deeper directories that the host has too.
 
     Then one mount brings all that is around them. A mount for each entry would be thousands for /usr/bin, and the

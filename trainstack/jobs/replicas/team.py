@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainstack.jobs.images.programs import Program
+from trainstack.jobs.images.programs import PoolProgram
 from trainstack.jobs.replicas.cluster import environment
-from trainstack.jobs.replicas.exits import KILLED, Exit, exit_status, oom_kills
+from trainstack.jobs.replicas.exits import KILLED, ReplicaEnd, exit_status, oom_kills
 from trainstack.jobs.replicas.identities import ReplicaIdentities
-from trainstack.jobs.replicas.isolation import Isolation, Machine, Placement
-from trainstack.jobs.resource.job import Job
-from trainstack.jobs.resource.replica import Replica
+from trainstack.jobs.replicas.isolation import Isolation, Placement, ReplicaHost
+from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.replica import JobReplica
 from trainstack.ports import free_ports, give_back
 from trainstack.process.child import Child
-from trainstack.process.output import Stream
+from trainstack.process.output import OutputStream
 from trainstack.sandbox.network import Network
 
 _FIRST_PORT = 2222
 """In a job's own network: the service's port, then those after it."""
-OnReplicaLines = Callable[[str, Stream, list[bytes]], Awaitable[None]]
+OnReplicaLines = Callable[[str, OutputStream, list[bytes]], Awaitable[None]]
 """Receives the output lines of the replica with this name."""
 
 
@@ -30,11 +30,11 @@ OnReplicaLines = Callable[[str, Stream, list[bytes]], Awaitable[None]]
 class _Member:
     """One replica's process. `taken_at` is when its preemption began (`time.monotonic`)."""
 
-    replica: Replica
+    replica: JobReplica
     child: Child
     oom_kills: int | None
     taken_at: float | None = None
-    exit: Exit | None = None
+    exit: ReplicaEnd | None = None
 
     @property
     def is_ending(self) -> bool:
@@ -47,14 +47,19 @@ class _Member:
         return self.taken_at or self.child.ended_at or 0.0
 
 
-class Team:
+class ReplicaTeam:
     """The replicas of one job, and their exits.
 
     Addresses are chosen once, so a restarted replica keeps its address.
     """
 
     def __init__(
-        self, job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]
+        self,
+        job: VertexJob,
+        *,
+        machine: ReplicaHost,
+        on_lines: OnReplicaLines,
+        programs: Mapping[int, PoolProgram],
     ) -> None:
         """Reserve a port for each replica; nothing runs yet. `programs` has one for each pool with replicas.
 
@@ -72,7 +77,7 @@ class Team:
             replica: f"127.0.0.1:{port}" for replica, port in zip(job.replicas, ports, strict=True)
         }
         self._identities = ReplicaIdentities(machine.identities, job, self._network)
-        self._members: dict[Replica, _Member] = {}
+        self._members: dict[JobReplica, _Member] = {}
         self._watchers: set[asyncio.Task[object]] = set()
         self._ended = asyncio.Event()
         self._scratch = machine.scratch / job.job_id[-8:]
@@ -83,7 +88,7 @@ class Team:
         for replica in self._job.replicas:
             await self.start(replica)
 
-    async def start(self, replica: Replica) -> None:
+    async def start(self, replica: JobReplica) -> None:
         """Start one replica that is not running, with fresh scratch directories."""
         program = self._programs[replica.pool]
         self._starts += 1
@@ -116,7 +121,7 @@ class Team:
         self._members[replica] = member
         self._keep(self._watch(member))
 
-    def preempt(self, replica: Replica) -> bool:
+    def preempt(self, replica: JobReplica) -> bool:
         """Start preempting the replica: SIGTERM, the grace period, SIGKILL. False if it is not running."""
         member = self._members.get(replica)
         if member is None or member.exit is not None or member.is_ending:
@@ -125,7 +130,7 @@ class Team:
         self._keep(member.child.stop(grace_s=self._machine.grace_s))
         return True
 
-    async def next_exits(self) -> tuple[Exit, ...]:
+    async def next_exits(self) -> tuple[ReplicaEnd, ...]:
         """Wait for replicas to end by themselves; at least one, in the order they ended.
 
         Also waits for replicas that are ending, so that a loss is reported together with the ends it causes,
@@ -166,7 +171,7 @@ class Team:
 
     async def _watch(self, member: _Member) -> None:
         status = exit_status(await member.child.wait())
-        member.exit = Exit(
+        member.exit = ReplicaEnd(
             replica=member.replica,
             status=status,
             preempted=member.taken_at is not None,
@@ -189,8 +194,10 @@ def _out_of_memory(*, before: int | None) -> bool | None:
     return None if before is None or now is None else now > before
 
 
-def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]) -> Team:
+def team_of(
+    job: VertexJob, *, machine: ReplicaHost, on_lines: OnReplicaLines, programs: Mapping[int, PoolProgram]
+) -> ReplicaTeam:
     """The team that a job needs, with its ports; `Team.close` releases them. Creates the folder of a trial."""
     if job.trial:
         Path(job.trial.metrics_dir).mkdir(parents=True, exist_ok=True)
-    return Team(job, machine=machine, on_lines=on_lines, programs=programs)
+    return ReplicaTeam(job, machine=machine, on_lines=on_lines, programs=programs)

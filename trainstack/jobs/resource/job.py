@@ -11,8 +11,8 @@ from google.cloud.aiplatform_v1.types.custom_job import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from trainstack.jobs.resource.errors import ApiError, Status
-from trainstack.jobs.resource.lifecycle import JobState, may_follow
-from trainstack.jobs.resource.replica import Replica, replicas_of
+from trainstack.jobs.resource.lifecycle import ResourceState, may_follow
+from trainstack.jobs.resource.replica import JobReplica, replicas_of
 from trainstack.jobs.resource.validation import Message, faults_of
 
 CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
@@ -52,7 +52,7 @@ class TrialAssignment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class VertexJob:
     """A snapshot of one custom job; a tuning job is one with another message type.
 
     Attributes:
@@ -85,7 +85,7 @@ class Job:
         location: str,
         job_id: str,
         at: datetime,
-        state: JobState = JobState.PENDING,
+        state: ResourceState = ResourceState.PENDING,
     ) -> Self:
         """The new job that `body`, the resource as JSON, describes.
 
@@ -109,8 +109,8 @@ class Job:
         return f"{self.parent}/{self.collection}/{self.job_id}"
 
     @property
-    def state(self) -> JobState:
-        return JobState(self.message.state)
+    def state(self) -> ResourceState:
+        return ResourceState(self.message.state)
 
     @property
     def create_time(self) -> datetime:
@@ -129,7 +129,7 @@ class Job:
         return 1
 
     @property
-    def replicas(self) -> tuple[Replica, ...]:
+    def replicas(self) -> tuple[JobReplica, ...]:
         """Every replica that `spec` asks for, the chief first."""
         return replicas_of([pool.replica_count for pool in self.spec.worker_pool_specs])
 
@@ -150,7 +150,7 @@ class Job:
         asked: timedelta = scheduling.max_wait_duration.ToTimedelta()
         return asked or None
 
-    def moved(self, state: JobState, *, at: datetime, code: int = 0, reason: str = "") -> Self:
+    def moved(self, state: ResourceState, *, at: datetime, code: int = 0, reason: str = "") -> Self:
         """The job in another state.
 
         Raises:
@@ -158,10 +158,10 @@ class Job:
         """
         if not may_follow(self.state, state):
             raise ValueError(f"job {self.job_id} cannot move from {self.state.name} to {state.name}")
-        message = copied(self.message)
+        message = copy_of(self.message)
         message.state = state.value
         message.update_time.FromDatetime(at)
-        if state is JobState.RUNNING:
+        if state is ResourceState.RUNNING:
             message.start_time.FromDatetime(at)
         if state.is_terminal:
             message.end_time.FromDatetime(at)
@@ -169,9 +169,9 @@ class Job:
             message.error.code, message.error.message = code, reason
         return replace(self, message=message)
 
-    def begun(self, at: datetime, state: JobState = JobState.PENDING) -> Self:
+    def begun(self, at: datetime, state: ResourceState = ResourceState.PENDING) -> Self:
         """The job as it is accepted."""
-        message = copied(self.message)
+        message = copy_of(self.message)
         message.state = state.value
         message.create_time.FromDatetime(at)
         message.update_time.FromDatetime(at)
@@ -205,7 +205,7 @@ def _read_message(body: object, message: Message, *, faults_of: Callable[[Messag
     return message
 
 
-def copied(message: Message) -> Message:
+def copy_of(message: Message) -> Message:
     copy = type(message)()
     copy.CopyFrom(message)
     return copy

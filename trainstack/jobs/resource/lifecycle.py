@@ -14,7 +14,7 @@ Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-
 from enum import Enum
 
 
-class JobState(Enum):
+class ResourceState(Enum):
     """The states of a custom job, with the API's numbers."""
 
     QUEUED = 1
@@ -34,15 +34,15 @@ class JobState(Enum):
         return self in _TERMINAL
 
 
-_TERMINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
+_TERMINAL = frozenset({ResourceState.SUCCEEDED, ResourceState.FAILED, ResourceState.CANCELLED})
 
 _NEXT = {
-    JobState.QUEUED: {JobState.PENDING, JobState.FAILED, JobState.CANCELLING},
-    JobState.PENDING: {JobState.RUNNING, JobState.FAILED, JobState.CANCELLING},
-    JobState.RUNNING: {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLING},
-    JobState.CANCELLING: _TERMINAL,
+    ResourceState.QUEUED: {ResourceState.PENDING, ResourceState.FAILED, ResourceState.CANCELLING},
+    ResourceState.PENDING: {ResourceState.RUNNING, ResourceState.FAILED, ResourceState.CANCELLING},
+    ResourceState.RUNNING: {ResourceState.SUCCEEDED, ResourceState.FAILED, ResourceState.CANCELLING},
+    ResourceState.CANCELLING: _TERMINAL,
 }
 
 
-def may_follow(before: JobState, after: JobState) -> bool:
+def may_follow(before: ResourceState, after: ResourceState) -> bool:
     return after in _NEXT.get(before, ())

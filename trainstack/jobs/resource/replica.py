@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Replica:
+class JobReplica:
     """One machine of a job: `pool` and `index` both count from zero."""
 
     pool: int
@@ -22,11 +22,11 @@ class Replica:
         return self.pool == 0 and self.index == 0
 
 
-CHIEF = Replica(pool=0, index=0)
+CHIEF = JobReplica(pool=0, index=0)
 
 
-def replicas_of(counts: Sequence[int]) -> tuple[Replica, ...]:
+def replicas_of(counts: Sequence[int]) -> tuple[JobReplica, ...]:
     """Every replica of pools with these sizes, the chief first. A skipped pool has size 0."""
     return tuple(
-        Replica(pool=pool, index=index) for pool, count in enumerate(counts) for index in range(count)
+        JobReplica(pool=pool, index=index) for pool, count in enumerate(counts) for index in range(count)
     )

@@ -12,18 +12,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
-from trainstack.jobs.capacity.line import Capacity, Turn
+from trainstack.jobs.capacity.line import Capacity, SlotTurn
 from trainstack.jobs.capacity.quota import Supply
-from trainstack.jobs.images.programs import Program, ProgramError, programs_of
-from trainstack.jobs.replicas.isolation import Machine
-from trainstack.jobs.replicas.team import Team, team_of
-from trainstack.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, Job
-from trainstack.jobs.resource.lifecycle import JobState
-from trainstack.jobs.resource.replica import Replica
+from trainstack.jobs.images.programs import PoolProgram, ProgramError, programs_of
+from trainstack.jobs.replicas.isolation import ReplicaHost
+from trainstack.jobs.replicas.team import ReplicaTeam, team_of
+from trainstack.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, VertexJob
+from trainstack.jobs.resource.lifecycle import ResourceState
+from trainstack.jobs.resource.replica import JobReplica
 from trainstack.jobs.runners import log as lines
 from trainstack.jobs.runners import messages
 from trainstack.jobs.runners.log import JobLog
-from trainstack.jobs.runners.restarts import MAX_INTERNAL_ATTEMPTS, Action, Restarts
+from trainstack.jobs.runners.restarts import MAX_INTERNAL_ATTEMPTS, RestartAction, RestartPolicy
 from trainstack.jobs.runners.runner import JobRunner
 
 _Result = TypeVar("_Result")
@@ -42,22 +42,22 @@ class _FailedError(Exception):
         self.code = code
 
 
-class CustomJobRunner(JobRunner[Job]):
+class CustomJobRunner(JobRunner[VertexJob]):
     def __init__(
         self,
-        job: Job,
+        job: VertexJob,
         *,
-        machine: Machine,
+        machine: ReplicaHost,
         capacity: Capacity,
         supply: Supply,
-        save: Callable[[Job], None],
+        save: Callable[[VertexJob], None],
         log: JobLog,
     ) -> None:
         super().__init__(job, save=save, log=log)
         self._machine, self._capacity, self._supply = machine, capacity, supply
         self._cancelled = asyncio.Event()
-        self._turn: Turn | None = None
-        self._running: Team | None = None
+        self._turn: SlotTurn | None = None
+        self._running: ReplicaTeam | None = None
 
     def start(self, *, on_end: Callable[[], object]) -> None:
         self._turn = self._capacity.line_up(len(self.job.replicas))
@@ -70,7 +70,7 @@ class CustomJobRunner(JobRunner[Job]):
         if self._turn is not None:
             self._capacity.release(self._turn)
 
-    async def preempt(self, replica: Replica) -> bool:
+    async def preempt(self, replica: JobReplica) -> bool:
         """Preempt a replica's machine, as a spot machine is preempted; False if it is not running."""
         if self._running is None or not self._running.preempt(replica):
             return False
@@ -81,27 +81,27 @@ class CustomJobRunner(JobRunner[Job]):
         try:
             await self._train_when_there_is_room()
         except _FailedError as failure:
-            self._move(JobState.FAILED, code=failure.code, reason=str(failure))
+            self._move(ResourceState.FAILED, code=failure.code, reason=str(failure))
         except _CancelledError as cancelled:
-            if self.job.state is not JobState.CANCELLING:
-                self._move(JobState.CANCELLING)
-            self._move(JobState.CANCELLED, code=CANCELLED_CODE, reason=str(cancelled))
+            if self.job.state is not ResourceState.CANCELLING:
+                self._move(ResourceState.CANCELLING)
+            self._move(ResourceState.CANCELLED, code=CANCELLED_CODE, reason=str(cancelled))
         else:
-            self._move(JobState.SUCCEEDED)
+            self._move(ResourceState.SUCCEEDED)
 
     async def _train_when_there_is_room(self) -> None:
-        if self.job.state is JobState.CANCELLING:  # the stack stopped while the job was being cancelled
+        if self.job.state is ResourceState.CANCELLING:  # the stack stopped while the job was being cancelled
             raise _CancelledError("CANCELED")
-        if self.job.state is JobState.RUNNING:
+        if self.job.state is ResourceState.RUNNING:
             await self._recover()
         await self._log.service(lines.WAITING)
         try:
             await self._unless_cancelled(self._has_room(), within=self._wait_left())
         except TimeoutError:
             await self._fail(EXHAUSTED_CODE, messages.waited_too_long(self.job))
-        if self.job.state is JobState.QUEUED:
-            self._move(JobState.PENDING)
-        if self.job.state is JobState.PENDING and self._supply.is_out_of_stock(self.job):
+        if self.job.state is ResourceState.QUEUED:
+            self._move(ResourceState.PENDING)
+        if self.job.state is ResourceState.PENDING and self._supply.is_out_of_stock(self.job):
             await self._fail(EXHAUSTED_CODE, messages.out_of_stock(self.job))
         await self._train()
 
@@ -142,8 +142,8 @@ class CustomJobRunner(JobRunner[Job]):
             await self._log.service(lines.WAITING_FOR_PROGRAM)
             await self._log.service(lines.PREPARING)
             await team.start_all()
-            if self.job.state is JobState.PENDING:
-                self._move(JobState.RUNNING)
+            if self.job.state is ResourceState.PENDING:
+                self._move(ResourceState.RUNNING)
             await self._log.service(lines.RUNNING)
             await self._until_decided(team)
             await self._log.service(lines.TEARING_DOWN)
@@ -157,7 +157,7 @@ class CustomJobRunner(JobRunner[Job]):
             else:  # abandoned: it has not ended, and a stack that stops in order uses up no attempt
                 self._keep(replace(self.job, attempts=self.job.attempts - 1))
 
-    async def _programs(self) -> Mapping[int, Program]:
+    async def _programs(self) -> Mapping[int, PoolProgram]:
         """The pools' programs, each with its environment."""
         pools = {replica.pool for replica in self.job.replicas}
         programs = await asyncio.to_thread(
@@ -165,9 +165,9 @@ class CustomJobRunner(JobRunner[Job]):
         )
         return await self._machine.environments.prepare(programs, self._log.service)
 
-    async def _until_decided(self, team: Team) -> None:
+    async def _until_decided(self, team: ReplicaTeam) -> None:
         scheduling = self.job.spec.scheduling
-        restarts = Restarts(
+        restarts = RestartPolicy(
             with_the_job=scheduling.restart_job_on_worker_restart, retries_disabled=scheduling.disable_retries
         )
         while True:
@@ -177,24 +177,24 @@ class CustomJobRunner(JobRunner[Job]):
                 raise _CancelledError(messages.ran_too_long(self.job)) from over
             decision = restarts.decide(exits)
             match decision.action:
-                case Action.SUCCEED:
+                case RestartAction.SUCCEED:
                     return
-                case Action.CARRY_ON:
+                case RestartAction.CARRY_ON:
                     pass
-                case Action.RESTART_REPLICAS:
+                case RestartAction.RESTART_REPLICAS:
                     for one in decision.causes:
                         await self._log.service(messages.restarts(one, everyone=False), "WARNING")
                         await team.start(one.replica)
-                case Action.RESTART_JOB:
+                case RestartAction.RESTART_JOB:
                     await self._log.service(messages.restarts(decision.causes[0], everyone=True), "WARNING")
                     await team.stop()
                     await team.start_all()
-                case Action.FAIL:
+                case RestartAction.FAIL:
                     await self._fail(USER_CODE, messages.non_zero_exit(self.job, decision.causes[0]))
 
     def _wait_left(self) -> timedelta | None:
         """The time that the job may still wait for capacity; None for no limit, and for a job that has run before."""
-        if self.job.max_wait is None or self.job.state is not JobState.QUEUED:
+        if self.job.max_wait is None or self.job.state is not ResourceState.QUEUED:
             return None
         return self.job.create_time + self.job.max_wait - datetime.now(UTC)
 

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from trainstack.jobs.resource.lifecycle import JobState
+from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.logging.entry import EntryError
 from trainstack.logging.structured import entries_from_line
-from trainstack.process.output import Stream
+from trainstack.process.output import OutputStream
 
 Entry = dict[str, object]
 
@@ -34,9 +34,9 @@ TEARING_DOWN = "Tearing down training program."
 TORN_DOWN = "Finished tearing down training program."
 # "Job cancelled." was not found in any published log; docs/reference/fidelity-jobs.md says so.
 LAST = {
-    JobState.SUCCEEDED: "Job completed successfully.",
-    JobState.FAILED: "Job failed.",
-    JobState.CANCELLED: "Job cancelled.",
+    ResourceState.SUCCEEDED: "Job completed successfully.",
+    ResourceState.FAILED: "Job failed.",
+    ResourceState.CANCELLED: "Job cancelled.",
 }
 INTERNAL_ERROR = "Internal error occurred for the current attempt."
 STACK_STOPPED = "The local stack was stopped while this job ran."
@@ -72,7 +72,7 @@ class JobLog:
         self._add("service", f"ml.googleapis.com/{self._job_id}", {"textPayload": text, "severity": severity})
         await self.flush()
 
-    async def worker(self, task_name: str, stream: Stream, lines: Sequence[bytes]) -> None:
+    async def worker(self, task_name: str, stream: OutputStream, lines: Sequence[bytes]) -> None:
         """Log lines that a replica printed; they are written within 100 ms.
 
         Of a flood, returns only after a pause as long as its last thousand lines took: writing them keeps a processor

@@ -5,12 +5,12 @@ Source: error messages of failed jobs quoted in public issues, 2021 to 2026.
 
 from urllib.parse import quote
 
-from trainstack.jobs.replicas.exits import KILLED, Exit
-from trainstack.jobs.resource.job import Job
-from trainstack.jobs.resource.replica import Replica
+from trainstack.jobs.replicas.exits import KILLED, ReplicaEnd
+from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.replica import JobReplica
 
 
-def non_zero_exit(job: Job, last: Exit) -> str:
+def non_zero_exit(job: VertexJob, last: ReplicaEnd) -> str:
     """The job's error after a replica ended with a status other than zero.
 
     The service attributes every SIGKILL to the OOM killer. Here any process may have sent it, so the message
@@ -24,7 +24,7 @@ def non_zero_exit(job: Job, last: Exit) -> str:
     return f"The replica {last.replica.name} {what}. {_find_out_more(job, last.replica)}"
 
 
-def waited_too_long(job: Job) -> str:
+def waited_too_long(job: VertexJob) -> str:
     """The error of a job whose `maxWaitDuration` passed before there was capacity.
 
     The second sentence is the project's.
@@ -36,34 +36,34 @@ def waited_too_long(job: Job) -> str:
     )
 
 
-def out_of_stock(job: Job) -> str:
+def out_of_stock(job: VertexJob) -> str:
     """The error of a job for which the region had no machines, in the service's wording."""
     return f"Resources are insufficient in region: {job.location}. Please try a different region."
 
 
-def ran_too_long(job: Job) -> str:
+def ran_too_long(job: VertexJob) -> str:
     """The error of a job that exceeded its `timeout`. The words after the code's name are the project's."""
     return f"CANCELED: the job ran longer than its timeout of {job.timeout.total_seconds():g} s."
 
 
-def restarts(cause: Exit, *, everyone: bool) -> str:
+def restarts(cause: ReplicaEnd, *, everyone: bool) -> str:
     """The project's own log line: why this replica, or every one, is restarted."""
     how = "was preempted and exited" if cause.preempted else "exited"
     what = "; all replicas of the job are restarted" if everyone else " and is restarted"
     return f"The replica {cause.replica.name} {how} with status {cause.status}{what}."
 
 
-def preempts(replica: Replica, grace_s: float) -> str:
+def preempts(replica: JobReplica, grace_s: float) -> str:
     """The project's own log line: why a replica receives SIGTERM."""
     return f"The machine of replica {replica.name} is being preempted; its program has {grace_s:g} s to exit."
 
 
-def internal_error(job: Job) -> str:
+def internal_error(job: VertexJob) -> str:
     """The error of a job that a fault of the job service ended."""
     return f"Internal error occurred. {_find_out_more(job, None)}"
 
 
-def stack_ended(job: Job) -> str:
+def stack_ended(job: VertexJob) -> str:
     """The error of a job that is not started again after its stack ended. The second sentence is the project's."""
     why = f"The local stack was killed or crashed during each of its {job.attempts} attempts."
     if job.spec.scheduling.disable_retries:
@@ -71,7 +71,7 @@ def stack_ended(job: Job) -> str:
     return f"Internal error occurred. {why} {_find_out_more(job, None)}"
 
 
-def _find_out_more(job: Job, replica: Replica | None) -> str:
+def _find_out_more(job: VertexJob, replica: JobReplica | None) -> str:
     wanted = f'resource.type="ml_job" resource.labels.job_id="{job.job_id}"'
     if replica is not None:
         wanted += f' resource.labels.task_name="{replica.name}"'

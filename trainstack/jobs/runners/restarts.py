@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trainstack.jobs.replicas.exits import Exit, Failure
-from trainstack.jobs.resource.replica import Replica
+from trainstack.jobs.replicas.exits import ReplicaEnd, ReplicaFailure
+from trainstack.jobs.resource.replica import JobReplica
 
 MAX_WORKER_RESTARTS = 5
 MAX_JOB_RESTARTS = 3
 MAX_INTERNAL_ATTEMPTS = 3
 
 
-class Action(Enum):
+class RestartAction(Enum):
     """What to do after exits."""
 
     SUCCEED = "the chief finished, so the job succeeds"
@@ -35,12 +35,12 @@ class Action(Enum):
 class Decision:
     """What to do, and the exits that caused it."""
 
-    action: Action
-    causes: tuple[Exit, ...] = ()
+    action: RestartAction
+    causes: tuple[ReplicaEnd, ...] = ()
 
 
 @dataclass(kw_only=True)
-class Restarts:
+class RestartPolicy:
     """Counts restarts of one job and decides what its replicas' exits cause.
 
     Attributes:
@@ -53,9 +53,9 @@ class Restarts:
     with_the_job: bool
     retries_disabled: bool
     of_the_job: int = 0
-    of_replicas: Counter[Replica] = field(default_factory=Counter)
+    of_replicas: Counter[JobReplica] = field(default_factory=Counter)
 
-    def decide(self, exits: Sequence[Exit]) -> Decision:
+    def decide(self, exits: Sequence[ReplicaEnd]) -> Decision:
         """Decide on `exits`, all known at one time, in the order they ended; counts a restart once.
 
         If the whole job restarts with a lost replica, every other exit counts as a consequence of that loss,
@@ -64,39 +64,45 @@ class Restarts:
         """
         failed = [one for one in exits if one.failure is not None]
         if any(one.is_success for one in exits) and not _fails_before_success(exits):
-            return Decision(Action.SUCCEED)
+            return Decision(RestartAction.SUCCEED)
         if not failed:
-            return Decision(Action.CARRY_ON)
-        lost = [one for one in failed if one.failure is Failure.LOST]
+            return Decision(RestartAction.CARRY_ON)
+        lost = [one for one in failed if one.failure is ReplicaFailure.LOST]
         if lost and self.with_the_job and not self.retries_disabled:
             return self._restart_lost(lost[:1], everyone=True)
-        if permanent := [one for one in failed if one.failure is Failure.PERMANENT]:
-            crashed_first = failed[0].failure is Failure.CRASH
-            return self._restart_job(failed[0]) if crashed_first else Decision(Action.FAIL, (permanent[0],))
-        if crashed := [one for one in failed if one.failure is Failure.CRASH]:
+        if permanent := [one for one in failed if one.failure is ReplicaFailure.PERMANENT]:
+            crashed_first = failed[0].failure is ReplicaFailure.CRASH
+            return (
+                self._restart_job(failed[0])
+                if crashed_first
+                else Decision(RestartAction.FAIL, (permanent[0],))
+            )
+        if crashed := [one for one in failed if one.failure is ReplicaFailure.CRASH]:
             return self._restart_job(crashed[0])
         return self._restart_lost(lost, everyone=False)
 
-    def _restart_lost(self, lost: Sequence[Exit], *, everyone: bool) -> Decision:
+    def _restart_lost(self, lost: Sequence[ReplicaEnd], *, everyone: bool) -> Decision:
         for one in lost:
             if self.of_replicas[one.replica] >= MAX_WORKER_RESTARTS:
                 return self._restart_job(one)
         self.of_replicas.update(one.replica for one in lost)
-        return Decision(Action.RESTART_JOB if everyone else Action.RESTART_REPLICAS, tuple(lost))
+        return Decision(
+            RestartAction.RESTART_JOB if everyone else RestartAction.RESTART_REPLICAS, tuple(lost)
+        )
 
-    def _restart_job(self, cause: Exit) -> Decision:
+    def _restart_job(self, cause: ReplicaEnd) -> Decision:
         if self.retries_disabled or self.of_the_job >= MAX_JOB_RESTARTS:
-            return Decision(Action.FAIL, (cause,))
+            return Decision(RestartAction.FAIL, (cause,))
         self.of_the_job += 1
         self.of_replicas.clear()
-        return Decision(Action.RESTART_JOB, (cause,))
+        return Decision(RestartAction.RESTART_JOB, (cause,))
 
 
-def _fails_before_success(exits: Sequence[Exit]) -> bool:
+def _fails_before_success(exits: Sequence[ReplicaEnd]) -> bool:
     """Whether a program failed permanently before the chief finished."""
     for one in exits:
         if one.is_success:
             return False
-        if one.failure is Failure.PERMANENT:
+        if one.failure is ReplicaFailure.PERMANENT:
             return True
     return False

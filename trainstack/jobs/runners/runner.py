@@ -11,7 +11,7 @@ from typing import Generic
 
 from trainstack.jobs.listing.catalogue import AnyJob
 from trainstack.jobs.resource.job import INTERNAL_CODE
-from trainstack.jobs.resource.lifecycle import JobState
+from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.jobs.runners import log as lines
 from trainstack.jobs.runners import messages
 from trainstack.jobs.runners.log import JobLog
@@ -51,8 +51,8 @@ class JobRunner(ABC, Generic[AnyJob]):
 
     def cancel(self) -> None:
         """Cancel the job; it is CANCELLING at once. Does nothing to a job that is already ending."""
-        if self.job.state is not JobState.CANCELLING and not self.job.state.is_terminal:
-            self._move(JobState.CANCELLING)
+        if self.job.state is not ResourceState.CANCELLING and not self.job.state.is_terminal:
+            self._move(ResourceState.CANCELLING)
             self._end_early()
 
     async def wait(self) -> None:
@@ -78,7 +78,7 @@ class JobRunner(ABC, Generic[AnyJob]):
             _log.exception("job %s: internal error of the local job service", self.job.job_id)
             self._end_early()
             if not self.job.state.is_terminal:
-                self._move(JobState.FAILED, code=INTERNAL_CODE, reason=messages.internal_error(self.job))
+                self._move(ResourceState.FAILED, code=INTERNAL_CODE, reason=messages.internal_error(self.job))
             await self._announce()
         finally:
             await self._log.close()
@@ -89,7 +89,7 @@ class JobRunner(ABC, Generic[AnyJob]):
         await self._log.service(lines.LAST[self.job.state])
         self._keep(replace(self.job, announced=True))
 
-    def _move(self, state: JobState, *, code: int = 0, reason: str = "") -> None:
+    def _move(self, state: ResourceState, *, code: int = 0, reason: str = "") -> None:
         self._keep(self.job.moved(state, at=datetime.now(UTC), code=code, reason=reason))
 
     def _keep(self, job: AnyJob) -> None:

@@ -5,8 +5,8 @@ Source: https://cloud.google.com/logging/docs/view/logging-query-language
 It is a lark grammar, as Google publishes it, so the two can be compared.
 """
 
-from trainstack.logging.filters.parse import Filter, parse_filter
-from trainstack.logging.filters.terms import FilterError, FilterTooCostlyError
-from trainstack.logging.filters.work import PAGE_STEPS, Work
+from trainstack.logging.filters.parse import LogFilter, parse_filter
+from trainstack.logging.filters.terms import FilterTooCostlyError, LogFilterError
+from trainstack.logging.filters.work import PAGE_STEPS, FilterWork
 
-__all__ = ["PAGE_STEPS", "Filter", "FilterError", "FilterTooCostlyError", "Work", "parse_filter"]
+__all__ = ["PAGE_STEPS", "FilterTooCostlyError", "FilterWork", "LogFilter", "LogFilterError", "parse_filter"]

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from trainstack.instants import parse_instant
-from trainstack.logging.filters.fields import DEFAULTS, Kind, getter, resolve
+from trainstack.logging.filters.fields import DEFAULTS, FieldKind, getter, resolve
 from trainstack.logging.filters.severity import RANKS, severity_name
-from trainstack.logging.filters.terms import FilterError, Operator, Value
-from trainstack.logging.filters.work import ANY_SHAPE, ONE_VALUE, SHORT_VALUES, Work
+from trainstack.logging.filters.terms import LogFilterError, Operator, Value
+from trainstack.logging.filters.work import ANY_SHAPE, ONE_VALUE, SHORT_VALUES, FilterWork
 from trainstack.patterns import Pattern, PatternError
 
-Predicate: TypeAlias = Callable[[Mapping[str, object], Work], bool]
+Predicate: TypeAlias = Callable[[Mapping[str, object], FilterWork], bool]
 """Whether an entry, in its JSON form, matches."""
 
 Test: TypeAlias = Callable[[object], bool]
@@ -35,16 +35,16 @@ def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predi
     """Whether an entry's field at the path satisfies the comparison.
 
     Raises:
-        FilterError: log entries have no such field, or it cannot be compared with that value.
+        LogFilterError: log entries have no such field, or it cannot be compared with that value.
     """
     resolved, kind = resolve(path)
     get = getter(resolved)
     if operator is Operator.HAS and value.text == "*" and not value.quoted:
         return lambda entry, _work: bool(get(entry))
-    per_byte = ANY_SHAPE if kind is Kind.FREE else ONE_VALUE
+    per_byte = ANY_SHAPE if kind is FieldKind.FREE else ONE_VALUE
     if operator in (Operator.MATCHES, Operator.MATCHES_NOT):
         pattern = _pattern(value)
-        per_byte = pattern.size + (SHORT_VALUES if kind is Kind.FREE else 0)
+        per_byte = pattern.size + (SHORT_VALUES if kind is FieldKind.FREE else 0)
         test = _match_test(pattern, wanted=operator is Operator.MATCHES)
     else:
         test = _test_for(operator, value, kind)
@@ -53,7 +53,7 @@ def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predi
     default = DEFAULTS.get(kind)
     absent = default is not None and test(default)
 
-    def passes(entry: Mapping[str, object], work: Work) -> bool:
+    def passes(entry: Mapping[str, object], work: FilterWork) -> bool:
         work.spend(per_byte)
         actual = get(entry)
         return any(map(test, actual)) if actual else absent
@@ -61,23 +61,23 @@ def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predi
     return passes
 
 
-def _test_for(operator: Operator, value: Value, kind: Kind) -> Test:
+def _test_for(operator: Operator, value: Value, kind: FieldKind) -> Test:
     match kind:
-        case Kind.INSTANT:
+        case FieldKind.INSTANT:
             return _rank_test(operator, value, parse_instant)
-        case Kind.SEVERITY:
+        case FieldKind.SEVERITY:
             return _rank_test(operator, value, lambda text: RANKS[severity_name(text)])
         case _ if operator is Operator.HAS:
             return _has(value)
         case _:
-            return _scalar(operator, value, numeric=kind is Kind.NUMBER)
+            return _scalar(operator, value, numeric=kind is FieldKind.NUMBER)
 
 
 def _pattern(value: Value) -> Pattern:
     try:
         return Pattern(value.text)
     except PatternError as fault:
-        raise FilterError(f"the pattern {value.text!r:.200} {fault}") from fault
+        raise LogFilterError(f"the pattern {value.text!r:.200} {fault}") from fault
 
 
 def _match_test(pattern: Pattern, *, wanted: bool) -> Test:
@@ -89,7 +89,7 @@ def _rank_test(operator: Operator, value: Value, rank: Callable[[str], int]) -> 
     try:
         bound = rank(value.text)
     except ValueError as fault:
-        raise FilterError(str(fault)) from fault
+        raise LogFilterError(str(fault)) from fault
     compare = _ORDER[Operator.EQUALS if operator is Operator.HAS else operator]
     return lambda actual: compare(rank(str(actual)), bound)
 

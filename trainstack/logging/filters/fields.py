@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeAlias
 
-from trainstack.logging.filters.terms import FilterError
+from trainstack.logging.filters.terms import LogFilterError
 
 Getter: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]
 """The values at a path: none if it is missing, several if the path crosses a list."""
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """How a field behaves in a comparison."""
 
     TEXT = "text"
@@ -27,78 +27,85 @@ class Kind(Enum):
 
 
 _HTTP = {
-    "requestMethod": Kind.TEXT, "requestUrl": Kind.TEXT, "requestSize": Kind.NUMBER, "status": Kind.NUMBER,
-    "responseSize": Kind.NUMBER, "userAgent": Kind.TEXT, "remoteIp": Kind.TEXT, "serverIp": Kind.TEXT,
-    "referer": Kind.TEXT, "latency": Kind.TEXT, "cacheLookup": Kind.FLAG, "cacheHit": Kind.FLAG,
-    "cacheValidatedWithOriginServer": Kind.FLAG, "cacheFillBytes": Kind.NUMBER, "protocol": Kind.TEXT,
+    "requestMethod": FieldKind.TEXT, "requestUrl": FieldKind.TEXT, "requestSize": FieldKind.NUMBER, "status": FieldKind.NUMBER,
+    "responseSize": FieldKind.NUMBER, "userAgent": FieldKind.TEXT, "remoteIp": FieldKind.TEXT, "serverIp": FieldKind.TEXT,
+    "referer": FieldKind.TEXT, "latency": FieldKind.TEXT, "cacheLookup": FieldKind.FLAG, "cacheHit": FieldKind.FLAG,
+    "cacheValidatedWithOriginServer": FieldKind.FLAG, "cacheFillBytes": FieldKind.NUMBER, "protocol": FieldKind.TEXT,
 }  # fmt: skip
 
-FIELDS: Mapping[str, Kind | Mapping[str, Kind]] = {
-    "logName": Kind.TEXT,
-    "resource": {"type": Kind.TEXT, "labels": Kind.FREE},
-    "protoPayload": Kind.FREE,
-    "textPayload": Kind.TEXT,
-    "jsonPayload": Kind.FREE,
-    "timestamp": Kind.INSTANT,
-    "receiveTimestamp": Kind.INSTANT,
-    "severity": Kind.SEVERITY,
-    "insertId": Kind.TEXT,
+FIELDS: Mapping[str, FieldKind | Mapping[str, FieldKind]] = {
+    "logName": FieldKind.TEXT,
+    "resource": {"type": FieldKind.TEXT, "labels": FieldKind.FREE},
+    "protoPayload": FieldKind.FREE,
+    "textPayload": FieldKind.TEXT,
+    "jsonPayload": FieldKind.FREE,
+    "timestamp": FieldKind.INSTANT,
+    "receiveTimestamp": FieldKind.INSTANT,
+    "severity": FieldKind.SEVERITY,
+    "insertId": FieldKind.TEXT,
     "httpRequest": _HTTP,
-    "labels": Kind.FREE,
-    "metadata": {"systemLabels": Kind.FREE, "userLabels": Kind.FREE},
-    "operation": {"id": Kind.TEXT, "producer": Kind.TEXT, "first": Kind.FLAG, "last": Kind.FLAG},
-    "trace": Kind.TEXT,
-    "spanId": Kind.TEXT,
-    "traceSampled": Kind.FLAG,
-    "sourceLocation": {"file": Kind.TEXT, "line": Kind.NUMBER, "function": Kind.TEXT},
-    "split": {"uid": Kind.TEXT, "index": Kind.NUMBER, "totalSplits": Kind.NUMBER},
+    "labels": FieldKind.FREE,
+    "metadata": {"systemLabels": FieldKind.FREE, "userLabels": FieldKind.FREE},
+    "operation": {
+        "id": FieldKind.TEXT,
+        "producer": FieldKind.TEXT,
+        "first": FieldKind.FLAG,
+        "last": FieldKind.FLAG,
+    },
+    "trace": FieldKind.TEXT,
+    "spanId": FieldKind.TEXT,
+    "traceSampled": FieldKind.FLAG,
+    "sourceLocation": {"file": FieldKind.TEXT, "line": FieldKind.NUMBER, "function": FieldKind.TEXT},
+    "split": {"uid": FieldKind.TEXT, "index": FieldKind.NUMBER, "totalSplits": FieldKind.NUMBER},
 }
-DEFAULTS: Mapping[Kind, object] = {
-    Kind.TEXT: "",
-    Kind.NUMBER: 0,
-    Kind.FLAG: False,
-    Kind.SEVERITY: "DEFAULT",
+DEFAULTS: Mapping[FieldKind, object] = {
+    FieldKind.TEXT: "",
+    FieldKind.NUMBER: 0,
+    FieldKind.FLAG: False,
+    FieldKind.SEVERITY: "DEFAULT",
 }
 
 
-def resolve(path: tuple[str, ...]) -> tuple[tuple[str, ...], Kind]:
+def resolve(path: tuple[str, ...]) -> tuple[tuple[str, ...], FieldKind]:
     """The path in an entry's spelling, and the kind of its field.
 
     Field names match regardless of case and underscores (`json_payload`), payload keys exactly.
 
     Raises:
-        FilterError: log entries have no such field.
+        LogFilterError: log entries have no such field.
     """
     name, kind = _lookup(FIELDS, path[0], path)
-    if isinstance(kind, Kind):
+    if isinstance(kind, FieldKind):
         return _field_at_end((name,), kind, path)
     if len(path) == 1:
-        return (name,), Kind.FREE
+        return (name,), FieldKind.FREE
     inner_name, inner = _lookup(kind, path[1], path)
     return _field_at_end((name, inner_name), inner, path)
 
 
 def _lookup(
-    fields: Mapping[str, Kind | Mapping[str, Kind]] | Mapping[str, Kind], asked: str, path: tuple[str, ...]
-) -> tuple[str, Kind | Mapping[str, Kind]]:
+    fields: Mapping[str, FieldKind | Mapping[str, FieldKind]] | Mapping[str, FieldKind],
+    asked: str,
+    path: tuple[str, ...],
+) -> tuple[str, FieldKind | Mapping[str, FieldKind]]:
     folded = asked.replace("_", "").lower()
     for name, kind in fields.items():
         if name.lower() == folded:
             return name, kind
     allowed = ", ".join(fields)
-    raise FilterError(
+    raise LogFilterError(
         f"a log entry has no field {'.'.join(path)!r}; expected instead of {asked!r} one of {allowed}"
     )
 
 
 def _field_at_end(
-    resolved: tuple[str, ...], kind: Kind | Mapping[str, Kind], path: tuple[str, ...]
-) -> tuple[tuple[str, ...], Kind]:
+    resolved: tuple[str, ...], kind: FieldKind | Mapping[str, FieldKind], path: tuple[str, ...]
+) -> tuple[tuple[str, ...], FieldKind]:
     rest = path[len(resolved) :]
-    if kind is Kind.FREE:
-        return resolved + rest, Kind.FREE
-    if rest or not isinstance(kind, Kind):
-        raise FilterError(
+    if kind is FieldKind.FREE:
+        return resolved + rest, FieldKind.FREE
+    if rest or not isinstance(kind, FieldKind):
+        raise LogFilterError(
             f"a log entry has no field {'.'.join(path)!r}: {'.'.join(resolved)} has no subfields"
         )
     return resolved, kind

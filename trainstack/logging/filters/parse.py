@@ -9,8 +9,8 @@ from lark.exceptions import VisitError
 
 from trainstack.logging.filters.bounds import Bound, bounds_of
 from trainstack.logging.filters.compare import Predicate, comparison, fold, texts
-from trainstack.logging.filters.terms import FilterError, Operator, Value
-from trainstack.logging.filters.work import ANY_SHAPE, Work
+from trainstack.logging.filters.terms import LogFilterError, Operator, Value
+from trainstack.logging.filters.work import ANY_SHAPE, FilterWork
 
 MAX_FILTER_CHARACTERS = 20_000
 MAX_DEPTH = 100
@@ -45,46 +45,46 @@ _GRAMMAR = r"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter:
+class LogFilter:
     """A predicate on entries, and the bounds on indexed columns that follow from it."""
 
     predicate: Predicate
     bounds: tuple[Bound, ...] = ()
 
-    def passes(self, entry: Mapping[str, object], work: Work | None = None) -> bool:
+    def passes(self, entry: Mapping[str, object], work: FilterWork | None = None) -> bool:
         """Whether the entry matches; `work` counts what that costs.
 
         Raises:
             FilterTooCostlyError: it costs too much.
         """
-        return self.predicate(entry, work or Work())
+        return self.predicate(entry, work or FilterWork())
 
 
-EVERYTHING = Filter(predicate=lambda _entry, _work: True)
+EVERYTHING = LogFilter(predicate=lambda _entry, _work: True)
 
 
 @lru_cache(maxsize=16)  # a list's pages follow each other; the patterns of a filter may hold a MiB each
-def parse_filter(text: str) -> Filter:
+def parse_filter(text: str) -> LogFilter:
     """The filter; text with only whitespace and comments gives `EVERYTHING`.
 
     Raises:
-        FilterError: too long, nested too deeply, or invalid, with the position; an unknown field; a value
+        LogFilterError: too long, nested too deeply, or invalid, with the position; an unknown field; a value
             that the field cannot be compared with.
     """
     if len(text) > MAX_FILTER_CHARACTERS:
-        raise FilterError(f"it has {len(text)} characters; at most {MAX_FILTER_CHARACTERS} are allowed")
+        raise LogFilterError(f"it has {len(text)} characters; at most {MAX_FILTER_CHARACTERS} are allowed")
     _check_depth(text)
     try:
         tokens = _PARSER.lex(text)
         if next(iter(tokens), None) is None:
             return EVERYTHING
-        parsed: Filter = _Builder().transform(_PARSER.parse(text))
+        parsed: LogFilter = _Builder().transform(_PARSER.parse(text))
     except UnexpectedInput as fault:
         raise _error_from(fault, text) from fault
     except VisitError as fault:
         raise fault.orig_exc from fault
     except RecursionError as fault:
-        raise FilterError("it is nested too deeply") from fault
+        raise LogFilterError("it is nested too deeply") from fault
     return parsed
 
 
@@ -94,25 +94,25 @@ def _check_depth(text: str) -> None:
         depth += (character == "(") - (character == ")")
         deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
-        raise FilterError(
+        raise LogFilterError(
             f"its parentheses are nested {deepest} deep; at most {MAX_DEPTH} levels are allowed"
         )
 
 
-def _error_from(fault: UnexpectedInput, text: str) -> FilterError:
+def _error_from(fault: UnexpectedInput, text: str) -> LogFilterError:
     match fault:
         case UnexpectedToken(token=Token(type="$END")):
             lines = text.split("\n")
-            return FilterError("it is incomplete", line=len(lines), column=len(lines[-1]) + 1)
+            return LogFilterError("it is incomplete", line=len(lines), column=len(lines[-1]) + 1)
         case UnexpectedToken(token=token):
-            return FilterError(f"unexpected {str(token)!r}", line=fault.line, column=fault.column)
+            return LogFilterError(f"unexpected {str(token)!r}", line=fault.line, column=fault.column)
         case UnexpectedCharacters(char=character):
             reason = (
                 f"unexpected character {character!r}; put values with special characters in double quotes"
             )
-            return FilterError(reason, line=fault.line, column=fault.column)
+            return LogFilterError(reason, line=fault.line, column=fault.column)
         case _:
-            return FilterError(
+            return LogFilterError(
                 "it cannot be parsed", line=getattr(fault, "line", 0), column=getattr(fault, "column", 0)
             )
 
@@ -158,55 +158,56 @@ def _closing_quote(text: str) -> int:
 
 
 @v_args(inline=True)
-class _Builder(Transformer[Token, Filter]):
+class _Builder(Transformer[Token, LogFilter]):
     def value(self, token: Token) -> Value:
         if token.type == "STRING":
             return Value(text=_text_of(token), quoted=True)
         if '"' in token:
-            raise FilterError(
+            raise LogFilterError(
                 f"only a part of the value {str(token)!r} is quoted",
                 line=token.line or 0,
                 column=token.column or 0,
             )
         return Value(text=str(token), quoted=False)
 
-    def conjunction(self, *parts: Filter) -> Filter:
+    def conjunction(self, *parts: LogFilter) -> LogFilter:
         if len(parts) == 1:
             return parts[0]
         every = [part.predicate for part in parts]
         bounds = tuple(bound for part in parts for bound in part.bounds)
-        return Filter(predicate=lambda entry, work: all(one(entry, work) for one in every), bounds=bounds)
+        return LogFilter(predicate=lambda entry, work: all(one(entry, work) for one in every), bounds=bounds)
 
-    def disjunction(self, *parts: Filter) -> Filter:
+    def disjunction(self, *parts: LogFilter) -> LogFilter:
         if len(parts) == 1:
             return parts[0]
         some = [part.predicate for part in parts]
-        return Filter(predicate=lambda entry, work: any(one(entry, work) for one in some))
+        return LogFilter(predicate=lambda entry, work: any(one(entry, work) for one in some))
 
-    def negation(self, part: Filter) -> Filter:
-        return Filter(predicate=lambda entry, work: not part.predicate(entry, work))
+    def negation(self, part: LogFilter) -> LogFilter:
+        return LogFilter(predicate=lambda entry, work: not part.predicate(entry, work))
 
-    def anywhere(self, value: Value) -> Filter:
+    def anywhere(self, value: Value) -> LogFilter:
         wanted = fold(value.text)
 
-        def holds(entry: Mapping[str, object], work: Work) -> bool:
+        def holds(entry: Mapping[str, object], work: FilterWork) -> bool:
             work.spend(ANY_SHAPE)
             return any(wanted in fold(text) for text in texts(entry))
 
-        return Filter(predicate=holds)
+        return LogFilter(predicate=holds)
 
-    def call(self, name: Token, *_arguments: Value) -> Filter:
-        raise FilterError(
+    def call(self, name: Token, *_arguments: Value) -> LogFilter:
+        raise LogFilterError(
             f"this emulator does not support the function {str(name)!r}",
             line=name.line or 0,
             column=name.column or 0,
         )
 
-    def comparison(self, path: Token, operator: Token, *values: Value) -> Filter:
+    def comparison(self, path: Token, operator: Token, *values: Value) -> LogFilter:
         """`f=("a" OR "b")` is `f="a" OR f="b"`."""
         of = _segments(path), Operator(str(operator))
         comparisons = [
-            Filter(predicate=comparison(*of, value), bounds=tuple(bounds_of(*of, value))) for value in values
+            LogFilter(predicate=comparison(*of, value), bounds=tuple(bounds_of(*of, value)))
+            for value in values
         ]
         return self.disjunction(*comparisons)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class FilterError(ValueError):
+class LogFilterError(ValueError):
     """The filter is invalid, or compares a field in a way it does not support."""
 
     def __init__(self, reason: str, *, line: int = 0, column: int = 0) -> None:

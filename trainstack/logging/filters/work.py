@@ -24,7 +24,7 @@ _READ_BYTE = 3
 
 
 @dataclass
-class Work:
+class FilterWork:
     """What a filter has cost so far on one entry of that size; reading the entry is included."""
 
     entry_bytes: int = 0

@@ -10,7 +10,7 @@ from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
 from trainstack.pubsub.errors import InvalidArgument
 from trainstack.pubsub.resources import EMPTY, Subscriptions, Topics
-from trainstack.pubsub.service import Service
+from trainstack.pubsub.service import PubsubService
 
 # An empty pull responds shortly before the caller's deadline would turn it into an error.
 MAX_PULL_WAIT_S = 60.0
@@ -27,7 +27,7 @@ REQUESTS: Mapping[str, wire.MessageClass] = {
 """Request classes that are not named after their method."""
 
 
-def methods_of(service: Service) -> Mapping[str, Mapping[str, Method]]:
+def methods_of(service: PubsubService) -> Mapping[str, Mapping[str, Method]]:
     """Every supported method except StreamingPull, by service and name."""
     topics, subscriptions, messages = Topics(service), Subscriptions(service), Messages(service)
     return {
@@ -55,7 +55,7 @@ def methods_of(service: Service) -> Mapping[str, Mapping[str, Method]]:
 class Messages:
     """Publishing, pulling and acknowledging messages."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: PubsubService) -> None:
         self._service = service
 
     def publish(self, request: wire.Message) -> wire.Message:

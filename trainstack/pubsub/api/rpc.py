@@ -17,7 +17,7 @@ from trainstack.pubsub.api.methods import REQUESTS, Method, methods_of
 from trainstack.pubsub.api.streaming import serve_stream
 from trainstack.pubsub.errors import PermissionDenied, PubSubError, Unauthenticated
 from trainstack.pubsub.injections import place_of, struck_call
-from trainstack.pubsub.service import Service
+from trainstack.pubsub.service import PubsubService
 
 # grpcio ships no types, so a call's context and a handler are Any.
 Context: TypeAlias = Any
@@ -27,7 +27,7 @@ _DEFAULT_REMAINING_S = 60.0
 
 
 def handlers_of(
-    service: Service, tokens: Tokens | None = None, grants: Grants | None = None
+    service: PubsubService, tokens: Tokens | None = None, grants: Grants | None = None
 ) -> list[Handler]:
     """The generic handlers of every service; the last one refuses unsupported methods.
 
@@ -113,7 +113,7 @@ def _unary(
 
 
 def _stream(
-    service: Service, tokens: Tokens | None, grants: Grants | None
+    service: PubsubService, tokens: Tokens | None, grants: Grants | None
 ) -> Callable[[AsyncIterator[wire.Message], Context], AsyncIterator[wire.Message]]:
     async def handle(requests: AsyncIterator[wire.Message], context: Context) -> AsyncIterator[wire.Message]:
         try:

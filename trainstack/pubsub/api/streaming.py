@@ -8,22 +8,22 @@ from trainstack.pubsub import wire
 from trainstack.pubsub.checks.names import id_of
 from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
-from trainstack.pubsub.errors import InvalidArgument, NotFound
-from trainstack.pubsub.service import Service
+from trainstack.pubsub.errors import InvalidArgument, ResourceNotFound
+from trainstack.pubsub.service import PubsubService
 
 # Responses stay small, so that several streams of one subscription share its messages evenly.
 BATCH_MESSAGES = 200
 BATCH_BYTES = 1_000_000
 
 
-class Stream:
+class PullStream:
     """One open StreamingPull call."""
 
-    def __init__(self, service: Service, first: wire.Message) -> None:
+    def __init__(self, service: PubsubService, first: wire.Message) -> None:
         """Open on the first request.
 
         Raises:
-            NotFound: no such subscription.
+            ResourceNotFound: no such subscription.
             InvalidArgument: a deadline outside 10 to 600 s.
         """
         self._service = service
@@ -68,12 +68,12 @@ class Stream:
         """Messages as they become ready, until the client closes.
 
         Raises:
-            NotFound: the subscription was deleted in the meantime.
+            ResourceNotFound: the subscription was deleted in the meantime.
             InvalidArgument: a later request was malformed.
         """
         while not self._finished:
             if self._subscription.deleted:
-                raise NotFound(id_of(self._subscription.name))
+                raise ResourceNotFound(id_of(self._subscription.name))
             deliveries = self._service.take(self._subscription, self._holder, count=BATCH_MESSAGES)
             if deliveries:
                 yield wire.StreamingPullResponse(received_messages=deliveries)
@@ -93,12 +93,12 @@ def _deadline(seconds: int) -> float:
 
 
 async def serve_stream(
-    service: Service, requests: AsyncIterator[wire.Message], permit: Callable[[wire.Message], None]
+    service: PubsubService, requests: AsyncIterator[wire.Message], permit: Callable[[wire.Message], None]
 ) -> AsyncIterator[wire.Message]:
     """Serve one StreamingPull call; `permit` raises if the caller may not open the stream that the first request names.
 
     Raises:
-        InvalidArgument: the client closed before its first request; otherwise what `Stream` raises.
+        InvalidArgument: the client closed before its first request; otherwise what `PullStream` raises.
     """
     first = await anext(requests, None)
     if first is None:
@@ -106,7 +106,7 @@ async def serve_stream(
             "The stream was closed before its first request, which must name a subscription."
         )
     permit(first)
-    stream = Stream(service, first)
+    stream = PullStream(service, first)
     listening = asyncio.create_task(stream.listen(requests))
     try:
         async for response in stream.responses():

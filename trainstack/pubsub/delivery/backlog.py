@@ -17,7 +17,7 @@ from trainstack.pubsub.checks.settings import DEFAULT_ACK_DEADLINE_S
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
+class BacklogEntry:
     """One unacknowledged message of a subscription; `size` is its bytes on the wire."""
 
     message_id: int
@@ -49,10 +49,10 @@ class Holder:
 
 
 @dataclass(slots=True, kw_only=True)
-class Lease:
+class MessageLease:
     """One delivery of one message, with a unique `serial`; it ends at `deadline`."""
 
-    entry: Entry
+    entry: BacklogEntry
     serial: int
     deadline: float
     holder: Holder
@@ -86,34 +86,34 @@ class DeliveryPolicy:
 class Backlog:
     """The queue of one subscription; messages are independent of each other."""
 
-    def __init__(self, owed: Iterable[Entry] = (), *, first_serial: int = 1) -> None:
+    def __init__(self, owed: Iterable[BacklogEntry] = (), *, first_serial: int = 1) -> None:
         """Start with these messages, and without back-off until `policy` is set."""
         self.policy = DeliveryPolicy()
         self._serial = first_serial
         self._ready = deque(owed)
-        self._delayed: list[tuple[float, int, Entry]] = []
+        self._delayed: list[tuple[float, int, BacklogEntry]] = []
         self._entries = {entry.message_id: entry for entry in self._ready}
-        self._leases: dict[int, Lease] = {}
-        self._leased: dict[int, Lease] = {}
+        self._leases: dict[int, MessageLease] = {}
+        self._leased: dict[int, MessageLease] = {}
         self._deadlines: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
         """The number of messages neither acknowledged nor dead-lettered."""
         return len(self._entries)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: BacklogEntry) -> None:
         """Append a message; ids are added in rising order."""
         self._entries[entry.message_id] = entry
         self._ready.append(entry)
 
-    def take(self, now: float, holder: Holder, *, count: int) -> list[Lease]:
+    def take(self, now: float, holder: Holder, *, count: int) -> list[MessageLease]:
         """Lease up to `count` messages to the holder, within its room and `batch_bytes`.
 
         The message that crosses the byte limit is still delivered, so that a large one is never stuck.
         """
         while self._delayed and self._delayed[0][0] <= now:
             self._ready.append(heapq.heappop(self._delayed)[2])
-        leases: list[Lease] = []
+        leases: list[MessageLease] = []
         size = 0
         while self._ready and len(leases) < count and size < holder.batch_bytes and holder.room > 0:
             entry = self._ready.popleft()
@@ -122,8 +122,10 @@ class Backlog:
                 size += entry.size
         return leases
 
-    def _lease(self, entry: Entry, now: float, holder: Holder) -> Lease:
-        lease = Lease(entry=entry, serial=self._serial, deadline=now + holder.deadline_s, holder=holder)
+    def _lease(self, entry: BacklogEntry, now: float, holder: Holder) -> MessageLease:
+        lease = MessageLease(
+            entry=entry, serial=self._serial, deadline=now + holder.deadline_s, holder=holder
+        )
         self._serial += 1
         self._leases[lease.serial] = self._leased[entry.message_id] = lease
         holder.messages += 1
@@ -147,7 +149,7 @@ class Backlog:
         heapq.heappush(self._deadlines, (lease.deadline, serial))
         return True
 
-    def fail(self, now: float, serial: int) -> list[Entry]:
+    def fail(self, now: float, serial: int) -> list[BacklogEntry]:
         """End a lease early: a negative acknowledgement.
 
         Unknown leases are ignored. Returns the messages that failed; those now settled must be dead-lettered.
@@ -155,15 +157,15 @@ class Backlog:
         lease = self._leases.get(serial)
         return [self._fail(now, lease)] if lease is not None else []
 
-    def expire(self, now: float) -> list[Entry]:
+    def expire(self, now: float) -> list[BacklogEntry]:
         """End every lease whose deadline has passed; returns what `fail` returns."""
-        failed: list[Entry] = []
+        failed: list[BacklogEntry] = []
         while self._next_deadline() <= now:
             _, serial = heapq.heappop(self._deadlines)
             failed.append(self._fail(now, self._leases[serial]))
         return failed
 
-    def _fail(self, now: float, lease: Lease) -> Entry:
+    def _fail(self, now: float, lease: MessageLease) -> BacklogEntry:
         entry = lease.entry
         entry.failures += 1
         self._drop_lease(lease)
@@ -191,7 +193,7 @@ class Backlog:
             heapq.heappop(self._deadlines)
         return math.inf
 
-    def _drop_lease(self, lease: Lease) -> None:
+    def _drop_lease(self, lease: MessageLease) -> None:
         del self._leases[lease.serial]
         del self._leased[lease.entry.message_id]
         lease.holder.messages -= 1

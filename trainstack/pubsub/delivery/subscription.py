@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks.filters import parse_filter
-from trainstack.pubsub.delivery.backlog import Backlog, DeliveryPolicy, Entry
+from trainstack.pubsub.delivery.backlog import Backlog, BacklogEntry, DeliveryPolicy
 
 
 class Subscription:
     """In-memory state; `config` is the resource as the API shows it, `id` its number in the store."""
 
-    def __init__(self, subscription_id: int, config: wire.Message, owed: Iterable[Entry] = ()) -> None:
+    def __init__(self, subscription_id: int, config: wire.Message, owed: Iterable[BacklogEntry] = ()) -> None:
         self.id = subscription_id
         self.config = config
         self.passes = parse_filter(config.filter)

@@ -8,7 +8,7 @@ from trainstack.iam.principals import caller
 from trainstack.storage.api.call import Call, Json, json_answer, no_content, text_field
 from trainstack.storage.objects.errors import RefusedError, invalid
 from trainstack.storage.objects.names import bucket_fault
-from trainstack.storage.objects.records import Bucket
+from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.objects.resource import bucket_json
 
 _WRITABLE = (
@@ -34,7 +34,7 @@ async def insert(call: Call) -> Response:
                 "conflict",
                 "Your previous request to create the named bucket succeeded and you already own it.",
             )
-        bucket = Bucket(
+        bucket = BucketRecord(
             name=name,
             project=project,
             created_us=now_us,

@@ -10,15 +10,15 @@ from trainstack.json_bodies import json_value
 from trainstack.loopback import address_of
 from trainstack.storage.objects.errors import RefusedError, invalid
 from trainstack.storage.objects.preconditions import (
+    ObjectTarget,
     Preconditions,
-    Target,
     preconditions_from,
     whole_number,
 )
-from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.resource import WRITABLE_OBJECT_FIELDS
-from trainstack.storage.service import Service
-from trainstack.storage.store import Store
+from trainstack.storage.service import StorageService
+from trainstack.storage.store import ObjectStore
 
 Json = dict[str, object]
 
@@ -31,10 +31,10 @@ class Call:
 
     request: Request
     path: Mapping[str, str]
-    service: Service
+    service: StorageService
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ObjectStore:
         return self.service.store
 
     @property
@@ -53,16 +53,16 @@ class Call:
             raise RefusedError(501, "notImplemented", message)
         return preconditions_from(self.query)
 
-    def target(self) -> Target:
+    def target(self) -> ObjectTarget:
         """The object that the path names, with the query's preconditions."""
-        return Target(
+        return ObjectTarget(
             bucket=self.path["bucket"],
             name=self.path["object"],
             generation=whole_number(self.query, "generation"),
             conditions=self.conditions(),
         )
 
-    async def stored(self, target: Target) -> StoredObject:
+    async def stored(self, target: ObjectTarget) -> ObjectRecord:
         """The target's object, once its file has settled. Raises `RefusedError` (404) if it does not exist."""
         return await self.service.settled(lambda *, strict: self.store.get(target, strict=strict))
 
@@ -129,7 +129,7 @@ def custom_metadata(value: object) -> dict[str, str]:
     return {str(key): text for key, text in value.items() if text is not None}
 
 
-def merged(before: object, change: object) -> Json:
+def merged_fields(before: object, change: object) -> Json:
     """`before` updated with the entries of `change`; null removes an entry."""
     both = {**(before if isinstance(before, dict) else {}), **(change if isinstance(change, dict) else {})}
     return {key: value for key, value in both.items() if value is not None}

@@ -12,11 +12,11 @@ from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainstack.storage.objects.errors import being_written, invalid
 from trainstack.storage.objects.preconditions import (
     Insertion,
-    Target,
+    ObjectTarget,
     preconditions_from,
     whole_number,
 )
-from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.resource import object_json
 from trainstack.storage.objects.staging import Staged
 
@@ -77,12 +77,12 @@ async def compose(call: Call) -> Response:
     return json_answer(object_json(stored, call.base_url))
 
 
-async def _copy_object(call: Call) -> StoredObject:
+async def _copy_object(call: Call) -> ObjectRecord:
     """The copy. Metadata in the body replaces the source's; otherwise the source's is kept."""
     body = await call.json()
     source = await _find(
         call,
-        Target(
+        ObjectTarget(
             bucket=call.path["bucket"],
             name=call.path["object"],
             generation=whole_number(call.query, "sourceGeneration"),
@@ -107,13 +107,13 @@ async def _copy_object(call: Call) -> StoredObject:
         return await put(call, staged, insertion, composite=not source.md5)
 
 
-async def _find(call: Call, source: Target) -> StoredObject:
+async def _find(call: Call, source: ObjectTarget) -> ObjectRecord:
     stored = await call.stored(source)
     source.conditions.check_write(stored)
     return stored
 
 
-def _append(call: Call, source: StoredObject, staged: Staged) -> None:
+def _append(call: Call, source: ObjectRecord, staged: Staged) -> None:
     before = staged.size
     descriptor = call.store.open(source)
     try:
@@ -125,14 +125,14 @@ def _append(call: Call, source: StoredObject, staged: Staged) -> None:
         raise being_written(source.bucket, source.name)
 
 
-def _sources(body: Json, bucket: str) -> list[Target]:
+def _sources(body: Json, bucket: str) -> list[ObjectTarget]:
     listed = body.get("sourceObjects")
     if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_SOURCES:
         raise invalid(f"Invalid sourceObjects: expected a list of 1 to {_MAX_SOURCES} source objects.")
     return [_source(row, bucket) for row in listed]
 
 
-def _source(listed: object, bucket: str) -> Target:
+def _source(listed: object, bucket: str) -> ObjectTarget:
     if not isinstance(listed, dict) or not text_field(listed, "name"):
         raise invalid(f"Invalid source object: {listed!r}; expected an object with a name.")
     conditions = listed.get("objectPreconditions")
@@ -140,7 +140,7 @@ def _source(listed: object, bucket: str) -> Target:
         key: str(value) for key, value in (conditions if isinstance(conditions, dict) else {}).items()
     }
     generation = listed.get("generation")
-    return Target(
+    return ObjectTarget(
         bucket=bucket,
         name=text_field(listed, "name"),
         generation=None

@@ -5,7 +5,7 @@ from trainstack.storage.authorization import may_create, replacing
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainstack.storage.objects.errors import invalid
 from trainstack.storage.objects.preconditions import Insertion
-from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.staging import Staged
 
 
@@ -32,7 +32,7 @@ def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
     )
 
 
-async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bool = False) -> StoredObject:
+async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bool = False) -> ObjectRecord:
     """Create an object from the staged bytes, if they match the client's hashes. A composite has no MD5.
 
     Raises:

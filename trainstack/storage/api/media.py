@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from trainstack.storage.api.call import Call
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.preconditions import etag_of
-from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.records import ObjectRecord
 
 _CHUNK_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
@@ -51,7 +51,7 @@ class FileResponse(Response):
             yield chunk
 
 
-def media(call: Call, stored: StoredObject) -> Response:
+def media(call: Call, stored: ObjectRecord) -> Response:
     """The requested bytes as stored; `content-encoding` describes them.
 
     Raises:

@@ -9,7 +9,7 @@ from trainstack.storage.api.call import (
     Json,
     custom_metadata,
     json_answer,
-    merged,
+    merged_fields,
     no_content,
     object_fields,
     text_field,
@@ -20,16 +20,16 @@ from trainstack.storage.objects.errors import invalid
 from trainstack.storage.objects.listing import (
     MAX_RESULTS,
     ListQuery,
-    Page,
+    ObjectPage,
     list_page,
     page_token,
     resume_of,
 )
 from trainstack.storage.objects.names import is_plain
 from trainstack.storage.objects.preconditions import whole_number
-from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.resource import object_json
-from trainstack.storage.store import Store
+from trainstack.storage.store import ObjectStore
 
 _ROUNDS = 3
 
@@ -68,12 +68,12 @@ async def patch(call: Call) -> Response:
     """Merge: null removes a property or an entry of the custom metadata."""
     body = await call.json()
 
-    def merge(live: StoredObject) -> StoredObject:
+    def merge(live: ObjectRecord) -> ObjectRecord:
         fields = {key: value for key, value in live.fields.items() if key not in body} | object_fields(body)
         metadata = body.get("metadata")
         if metadata is not None:
             custom_metadata(metadata)  # refuses other types
-            fields["metadata"] = merged(live.fields.get("metadata"), metadata)
+            fields["metadata"] = merged_fields(live.fields.get("metadata"), metadata)
         if not fields.get("metadata"):
             fields.pop("metadata", None)
         content_type = text_field(body, "contentType") if "contentType" in body else live.content_type
@@ -90,17 +90,17 @@ async def delete(call: Call) -> Response:
     return no_content()
 
 
-async def _read(call: Call) -> StoredObject:
+async def _read(call: Call) -> ObjectRecord:
     target = call.target()
     stored = await call.stored(target)
     target.conditions.check_read(stored)
     return stored
 
 
-def _page(store: Store, bucket: str, query: ListQuery) -> tuple[Page, list[str]]:
+def _page(store: ObjectStore, bucket: str, query: ListQuery) -> tuple[ObjectPage, list[str]]:
     """The page as recorded, and the names in it whose files are no longer as recorded."""
 
-    def scan(start: str, end: str, limit: int) -> list[StoredObject]:
+    def scan(start: str, end: str, limit: int) -> list[ObjectRecord]:
         return store.catalog.scan(bucket, start=start, end=end, limit=limit)
 
     page, folder = list_page(scan, query), store.folder(bucket)
@@ -112,7 +112,7 @@ def _page(store: Store, bucket: str, query: ListQuery) -> tuple[Page, list[str]]
     return page, rewritten
 
 
-def _page_answer(page: Page, base_url: str) -> Response:
+def _page_answer(page: ObjectPage, base_url: str) -> Response:
     answer: Json = {"kind": "storage#objects"}
     if page.prefixes:
         answer["prefixes"] = page.prefixes

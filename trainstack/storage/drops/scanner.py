@@ -11,9 +11,9 @@ from enum import Enum, auto
 from trainstack.storage.objects.errors import RefusedError, too_large
 from trainstack.storage.objects.folder import Folder, Listing, fingerprint_of, is_closed
 from trainstack.storage.objects.names import folder_of, is_plain, object_fault
-from trainstack.storage.objects.records import Fingerprint, StoredObject
+from trainstack.storage.objects.records import Fingerprint, ObjectRecord
 from trainstack.storage.objects.staging import Digest, digest_of
-from trainstack.storage.store import Store
+from trainstack.storage.store import ObjectStore
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
 _YOUNG_NS = (
@@ -39,7 +39,7 @@ class DropScanner:
     same size, after it was hashed. That is why very young files are hashed twice.
     """
 
-    def __init__(self, store: Store, *, folders_max: int = FOLDERS_MAX) -> None:
+    def __init__(self, store: ObjectStore, *, folders_max: int = FOLDERS_MAX) -> None:
         """`folders_max`: how many folders one refresh reads."""
         self._store, self._folders_max = store, folders_max
         self.before_listing: Callable[[str, str], None] = lambda _bucket, _folder: None
@@ -204,7 +204,7 @@ class DropScanner:
                 return _Sight.OPEN
             replaced = store.find(bucket, name, strict=False)
             if not _is_known(replaced, fingerprint, digest):
-                stored = StoredObject(
+                stored = ObjectRecord(
                     bucket=bucket,
                     name=name,
                     generation=store.catalog.next_generation(now_us),
@@ -220,7 +220,7 @@ class DropScanner:
         return _Sight.YOUNG if looked_ns - fingerprint.mtime_ns <= _YOUNG_NS else _Sight.SETTLED
 
 
-def _is_known(live: StoredObject | None, current: Fingerprint, digest: Digest) -> bool:
+def _is_known(live: ObjectRecord | None, current: Fingerprint, digest: Digest) -> bool:
     return (
         live is not None and not live.aside and live.fingerprint == current and live.crc32c == digest.crc32c
     )

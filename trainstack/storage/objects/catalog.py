@@ -6,7 +6,7 @@ from pathlib import Path
 from trainstack.outbox import OUTBOX_SCHEMA
 from trainstack.sqlite import Database
 from trainstack.storage.objects.names import after, folder_of
-from trainstack.storage.objects.records import Bucket, Fingerprint, StoredObject
+from trainstack.storage.objects.records import BucketRecord, Fingerprint, ObjectRecord
 
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS buckets (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
@@ -44,27 +44,27 @@ class Catalog(Database):
         self.execute("INSERT INTO generations VALUES (?)", (now_us,))
         return now_us
 
-    def find_bucket(self, name: str) -> Bucket | None:
+    def find_bucket(self, name: str) -> BucketRecord | None:
         row = self.row("SELECT body FROM buckets WHERE name = ?", (name,))
-        return Bucket(**json.loads(row[0])) if row else None
+        return BucketRecord(**json.loads(row[0])) if row else None
 
-    def buckets(self) -> list[Bucket]:
+    def buckets(self) -> list[BucketRecord]:
         """All buckets, in order of name."""
         rows = self.rows("SELECT body FROM buckets ORDER BY name")
-        return [Bucket(**json.loads(body)) for (body,) in rows]
+        return [BucketRecord(**json.loads(body)) for (body,) in rows]
 
-    def put_bucket(self, bucket: Bucket) -> None:
+    def put_bucket(self, bucket: BucketRecord) -> None:
         self.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?)", (bucket.name, json.dumps(vars(bucket))))
 
     def remove_bucket(self, name: str) -> None:
         self.execute("DELETE FROM notification_configs WHERE bucket = ?", (name,))
         self.execute("DELETE FROM buckets WHERE name = ?", (name,))
 
-    def find(self, bucket: str, name: str) -> StoredObject | None:
+    def find(self, bucket: str, name: str) -> ObjectRecord | None:
         row = self.row(f"{_SELECT_OBJECT} WHERE bucket = ? AND name = ?", (bucket, name))
         return _object(row) if row else None
 
-    def put(self, stored: StoredObject) -> None:
+    def put(self, stored: ObjectRecord) -> None:
         body = {key: value for key, value in vars(stored).items() if key != "fingerprint"}
         fingerprint = json.dumps(vars(stored.fingerprint))
         key = (stored.bucket, stored.name, folder_of(stored.name), stored.token, stored.aside)
@@ -76,7 +76,7 @@ class Catalog(Database):
     def remove(self, bucket: str, name: str) -> None:
         self.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", (bucket, name))
 
-    def scan(self, bucket: str, *, start: str, end: str, limit: int) -> list[StoredObject]:
+    def scan(self, bucket: str, *, start: str, end: str, limit: int) -> list[ObjectRecord]:
         """Objects from `start` up to but not including `end` (empty: no end), in order of their UTF-8 bytes."""
         rows = self.rows(
             f"{_SELECT_OBJECT} WHERE bucket = ? AND name >= ? AND (? = '' OR name < ?) ORDER BY name LIMIT ?",
@@ -112,12 +112,12 @@ class Catalog(Database):
     def asides(self) -> set[str]:
         return {aside for (aside,) in self.rows("SELECT aside FROM objects WHERE aside != ''")}
 
-    def with_token(self, token: str) -> StoredObject | None:
+    def with_token(self, token: str) -> ObjectRecord | None:
         """The object whose bytes were staged under this token. Scans the table; only for recovery."""
         row = self.row(f"{_SELECT_OBJECT} WHERE token = ?", (token,))
         return _object(row) if row else None
 
 
-def _object(row: tuple[str, str]) -> StoredObject:
+def _object(row: tuple[str, str]) -> ObjectRecord:
     fingerprint, body = row
-    return StoredObject(**json.loads(body), fingerprint=Fingerprint(**json.loads(fingerprint)))
+    return ObjectRecord(**json.loads(body), fingerprint=Fingerprint(**json.loads(fingerprint)))

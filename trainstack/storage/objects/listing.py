@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from trainstack.patterns import MAX_CHARS, Pattern, PatternError
 from trainstack.storage.objects.errors import invalid
 from trainstack.storage.objects.names import after
-from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.records import ObjectRecord
 
 MAX_RESULTS = 1000
 GLOB_MAX_SIZE = 10_000
@@ -21,7 +21,7 @@ _STEPS_PER_NAME = 3000  # of reading an object's record, in instructions of a pa
 _ROWS_PER_SCAN = 1000
 _ROWS_PER_GROUP = 64  # with a delimiter, most rows of a scan may be skipped
 
-Scan = Callable[[str, str, int], list[StoredObject]]
+Scan = Callable[[str, str, int], list[ObjectRecord]]
 """Objects from a name up to but not including another (empty: no end), at most that many, in order."""
 
 
@@ -40,20 +40,20 @@ class ListQuery:
 
 
 @dataclass
-class Page:
+class ObjectPage:
     """Items and prefixes, each in order; `resume` is empty on the last page."""
 
-    items: list[StoredObject] = field(default_factory=list)
+    items: list[ObjectRecord] = field(default_factory=list)
     prefixes: list[str] = field(default_factory=list)
     resume: str = ""
 
 
-def list_page(scan: Scan, query: ListQuery) -> Page:
+def list_page(scan: Scan, query: ListQuery) -> ObjectPage:
     """The page that starts at `query.resume`. Costs one scan per common prefix, not per object below it.
 
     With a glob, it ends after STEPS_PER_PAGE in any case.
     """
-    page = Page()
+    page = ObjectPage()
     pattern = glob_pattern(query.glob) if query.glob else None
     prefixes = (query.prefix, _literal_prefix(query.glob))
     start = max(*prefixes, query.start_offset, query.resume)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid
-from trainstack.storage.objects.records import StoredObject
+from trainstack.storage.objects.records import ObjectRecord
 
 _MAX_INT64 = 2**63 - 1
 
@@ -21,20 +21,20 @@ class Preconditions:
     metageneration: int | None = None
     not_metageneration: int | None = None
 
-    def check_write(self, live: StoredObject | None) -> None:
+    def check_write(self, live: ObjectRecord | None) -> None:
         """Raises `RefusedError` (412) if a condition does not hold."""
         fault = self._mismatch(live) or self._unwanted_match(live)
         if fault:
             raise condition_not_met(fault)
 
-    def check_read(self, live: StoredObject) -> None:
+    def check_read(self, live: ObjectRecord) -> None:
         """Raises `RefusedError`: 412 if a Match condition does not hold, 304 if a NotMatch condition does not."""
         if fault := self._mismatch(live):
             raise condition_not_met(fault)
         if fault := self._unwanted_match(live):
             raise RefusedError(304, "notModified", f"Not modified: {fault}.")
 
-    def _mismatch(self, live: StoredObject | None) -> str:
+    def _mismatch(self, live: ObjectRecord | None) -> str:
         live_number = live.generation if live else 0
         if self.generation is not None and self.generation != live_number:
             return f"ifGenerationMatch is {self.generation}, the live generation {live_number}"
@@ -43,7 +43,7 @@ class Preconditions:
             return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {live_number}"
         return ""
 
-    def _unwanted_match(self, live: StoredObject | None) -> str:
+    def _unwanted_match(self, live: ObjectRecord | None) -> str:
         if self.not_generation is not None and self.not_generation == (live.generation if live else 0):
             return f"ifGenerationNotMatch is the live generation, {self.not_generation}"
         if self.not_metageneration is not None and live and self.not_metageneration == live.metageneration:
@@ -52,7 +52,7 @@ class Preconditions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class ObjectTarget:
     """An object that must exist, in this generation if one is named, and its preconditions."""
 
     bucket: str
@@ -105,6 +105,6 @@ def whole_number(query: Mapping[str, str], key: str) -> int | None:
     return int(text)
 
 
-def etag_of(stored: StoredObject) -> str:
+def etag_of(stored: ObjectRecord) -> str:
     """The ETag: changes with every generation and metageneration."""
     return f"{stored.generation:x}-{stored.metageneration:x}"

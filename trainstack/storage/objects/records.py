@@ -20,7 +20,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredObject:
+class ObjectRecord:
     """The live generation of one object.
 
     `aside` is empty for a plain file in the bucket's folder; otherwise the name of the file, outside of it,
@@ -49,7 +49,7 @@ class StoredObject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bucket:
+class BucketRecord:
     """A bucket; `fields` has its writable properties in the API's spelling."""
 
     name: str

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from trainstack.instants import format_instant
 from trainstack.storage.objects.preconditions import etag_of
-from trainstack.storage.objects.records import Bucket, NotificationConfig, StoredObject
+from trainstack.storage.objects.records import BucketRecord, NotificationConfig, ObjectRecord
 
 WRITABLE_OBJECT_FIELDS = (
     *("cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "customTime"),
@@ -16,7 +16,7 @@ WRITABLE_OBJECT_FIELDS = (
 _DEFAULT_CLASS = "STANDARD"
 
 
-def object_json(stored: StoredObject, base_url: str) -> dict[str, object]:
+def object_json(stored: ObjectRecord, base_url: str) -> dict[str, object]:
     """The object resource, with links below `base_url`."""
     path = f"b/{stored.bucket}/o/{quote(stored.name, safe='')}"
     created = rfc3339(stored.created_us)
@@ -46,7 +46,7 @@ def object_json(stored: StoredObject, base_url: str) -> dict[str, object]:
     return resource
 
 
-def bucket_json(bucket: Bucket, base_url: str) -> dict[str, object]:
+def bucket_json(bucket: BucketRecord, base_url: str) -> dict[str, object]:
     """The bucket resource. The project number is always 1: the emulator knows only the ids of projects."""
     return {
         "kind": "storage#bucket",

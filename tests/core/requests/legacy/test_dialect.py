@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.requests.legacy.machines import (
     MACHINES,
     RETIRED_ACCELERATORS,
     TIERS,
-    Machine,
+    LegacyMachine,
 )
 from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR, RUNTIMES
 from trainmaster.orchestrator.core.requests.reading import LEGACY, OWN, dialect_of
@@ -118,7 +118,7 @@ def test_a_row_that_is_unverified_is_named() -> None:
     assert "scaleTier: CUSTOM, masterType: n1-standard-8, workerType: n1-standard-8" in warning.repair
 
 
-def every_row() -> list[Machine]:
+def every_row() -> list[LegacyMachine]:
     return [*(machine for tier in TIERS.values() for _, machine in tier.values()), *MACHINES.values()]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.gitignore.lines import MAX_BYTES, Gitignore, GitignoreError
 
 GITIGNORE = ".gitignore"
@@ -29,18 +29,18 @@ class Allowance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ignored:
+class IgnoredPaths:
     """The patterns that hold in one folder, those of the outermost .gitignore first."""
 
     files: tuple[tuple[Path, Gitignore], ...] = ()
     allowance: Allowance = field(default_factory=Allowance)
 
-    def within(self, folder: Path) -> "Ignored":
+    def within(self, folder: Path) -> "IgnoredPaths":
         """What holds in `folder`, which is below the folders so far.
 
         Raises:
             OSError: its .gitignore cannot be read.
-            Refused: its .gitignore is too large, or has too many wildcards.
+            ClientRefused: its .gitignore is too large, or has too many wildcards.
         """
         path = folder / GITIGNORE
         if not path.is_file():
@@ -50,21 +50,23 @@ class Ignored:
         try:
             read = Gitignore(content)
         except GitignoreError as fault:
-            raise Refused(f"{str(path)!r} {fault}. Name folders in it in place of single files.") from fault
-        return Ignored(files=(*self.files, (folder, read)), allowance=self.allowance)
+            raise ClientRefused(
+                f"{str(path)!r} {fault}. Name folders in it in place of single files."
+            ) from fault
+        return IgnoredPaths(files=(*self.files, (folder, read)), allowance=self.allowance)
 
     def holds(self, path: Path, *, is_folder: bool) -> bool:
         """Whether git ignores the path, in a folder that it does not; the innermost file that says anything decides.
 
         Raises:
-            Refused: the patterns have taken longer than the allowance.
+            ClientRefused: the patterns have taken longer than the allowance.
         """
         began = time.thread_time()
         found = self._verdict(path, is_folder=is_folder)
         self.allowance.left_s -= time.thread_time() - began
         if self.allowance.left_s < 0:
             where = ", ".join(repr(str(folder / GITIGNORE)) for folder, _ in self.files)
-            raise Refused(
+            raise ClientRefused(
                 f"The patterns of {where} take more than {IGNORING_MAX_S:g} s to match. Use fewer wildcards in them, or move "
                 "the script to a separate folder."
             )
@@ -78,15 +80,15 @@ class Ignored:
         return False
 
 
-def ignored_above(folder: Path) -> Ignored:
+def ignored_above(folder: Path) -> IgnoredPaths:
     """What holds in `folder`: its own .gitignore, and those up to the root of its git repository.
 
     Raises:
         OSError: a .gitignore cannot be read.
-        Refused: a .gitignore is too large, or has too many wildcards.
+        ClientRefused: a .gitignore is too large, or has too many wildcards.
     """
     root = _git_root(folder)
-    found = Ignored()
+    found = IgnoredPaths()
     for each in _folders_downwards(root, folder):
         found = found.within(each)
     return found

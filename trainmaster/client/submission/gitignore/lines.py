@@ -10,7 +10,7 @@ from typing import Any
 
 import re2
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.gitignore.wildmatch import has_wildcard, re2_expression
 
 MAX_BYTES = 512 * 1024
@@ -25,7 +25,7 @@ _MAX_MEMORY_BYTES = 1024 * 1024
 """Of one pattern's program and of the states that RE2 keeps for it."""
 
 
-class GitignoreError(Refused):
+class GitignoreError(ClientRefused):
     """A .gitignore beyond what is matched here; the message continues after its path."""
 
 

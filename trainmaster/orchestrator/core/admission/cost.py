@@ -132,7 +132,9 @@ ReadPrices: TypeAlias = Callable[[], Prices]
 """Reads the price table when it is first needed: a duplicate event and a refused request need none."""
 
 
-def priced(request: Request | Refused, policy: Policy | None, prices: ReadPrices | None) -> Request | Refused:
+def with_price(
+    request: Request | Refused, policy: Policy | None, prices: ReadPrices | None
+) -> Request | Refused:
     """A valid request with the cost of its most expensive candidate; refused if a cap does not allow that cost.
 
     The price table is read only if the policy needs it. An unknown price is a warning under a cost cap, and a fault if

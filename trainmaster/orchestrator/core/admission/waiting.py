@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of, current_candidate
 from trainmaster.orchestrator.core.runs.job import Job
-from trainmaster.orchestrator.core.runs.moves import moved, with_job
+from trainmaster.orchestrator.core.runs.moves import with_job, with_state
 from trainmaster.orchestrator.core.runs.record import (
     TRIES_KEPT,
     AbandonedJob,
@@ -63,7 +63,7 @@ def may_wait(record: RunRecord, now: datetime) -> bool:
     return record.cancel_requested_at is None and reason_to_give_up(record, now) is None
 
 
-def refused(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
+def with_refused_candidate(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
     """The record with a candidate that the service refused. `WAIT_IN_ALL` counts from the first refusal."""
     record = _with_answer(with_try(record, candidate, outcome, now))
     admission = record.admission
@@ -78,7 +78,9 @@ def with_rate_limit(record: RunRecord, now: datetime) -> RunRecord:
     return replace(record, admission=replace(admission, rate_limited_since=since))
 
 
-def unanswered(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
+def with_unanswered_submission(
+    record: RunRecord, candidate: Candidate, outcome: str, now: datetime
+) -> RunRecord:
     """The record with one more submission that may or may not have created a job."""
     record = with_try(record, candidate, outcome, now)
     submission = record.submission
@@ -101,7 +103,7 @@ def with_try(record: RunRecord, candidate: Candidate, outcome: str, now: datetim
 def waits(record: RunRecord, waiting: Waiting, *, candidate: int, now: datetime, attempt: str) -> RunRecord:
     """The record of a run that starts or continues to wait. It holds no lease and no slots meanwhile."""
     if record.state is not RunState.WAITING:
-        record = moved(record, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
+        record = with_state(record, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
     admission = replace(record.admission, waiting=waiting, slots=())
     if not waiting.rate_limited:
         admission = replace(admission, rate_limited_since=None)
@@ -131,7 +133,7 @@ def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, atte
     """
     known = with_job(record, job, now=now, attempt=attempt)
     candidates, candidate = candidates_of(record), current_candidate(record)
-    known = refused(known, candidate, f"the job ended for lack of capacity: {reason}", now)
+    known = with_refused_candidate(known, candidate, f"the job ended for lack of capacity: {reason}", now)
     name = known.job.name if known.job is not None else job.name
     gone = AbandonedJob(job=name, candidate=candidate.number, reason=short_reason(reason), at=now)
     abandoned = (*record.submission.abandoned_jobs, gone)
@@ -142,7 +144,7 @@ def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, atte
         attempts=attempts,
         not_before=now + back_off(attempts) if last else now,
     )
-    back = moved(known, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
+    back = with_state(known, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
     submission = replace(
         back.submission,
         lease=record.submission.lease,

@@ -7,7 +7,13 @@ from datetime import UTC, datetime
 
 from trainmaster.orchestrator.core.completion.trials import best_trial
 from trainmaster.orchestrator.core.names import model_uri, trial_output_uri
-from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, TRIAL, filled, find_names
+from trainmaster.orchestrator.core.requests.placeholders import (
+    MODEL_URI,
+    RUN_ID,
+    TRIAL,
+    find_names,
+    text_with_values,
+)
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import AcceptedRequest
@@ -57,7 +63,7 @@ def model_locations(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[
     written = str(request.document.get(MODEL_URI, ""))
     started_at = job.start_time or job.create_time or _NEVER
     named = ModelLocation(
-        uri=filled(request.model_uri, **{TRIAL: best.id} if best else {}),
+        uri=text_with_values(request.model_uri, **{TRIAL: best.id} if best else {}),
         is_named=True,
         since=None if RUN_ID in find_names(written) else started_at,
     )

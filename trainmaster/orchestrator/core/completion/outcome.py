@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.completion.trials import (
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, Model, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Progress, RecordedJob
-from trainmaster.orchestrator.core.runs.moves import moved, with_job
+from trainmaster.orchestrator.core.runs.moves import with_job, with_state
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 
@@ -178,7 +178,7 @@ def record_of_end(
         ValueError: the record had already ended.
     """
     known = with_job(record, job, now=now, attempt=attempt)
-    ended = moved(known, outcome.state, entered_at=now, now=now, attempt=attempt)
+    ended = with_state(known, outcome.state, entered_at=now, now=now, attempt=attempt)
     return replace(
         ended,
         progress=None if outcome.tuning or outcome.model else record.progress,
@@ -249,5 +249,5 @@ def job_vanished(
     record: RunRecord, failure: Failure, *, report: EndReport, now: datetime, attempt: str
 ) -> RunRecord:
     """The record of a run whose job no longer exists."""
-    ended = moved(record, RunState.FAILED, entered_at=now, now=now, attempt=attempt)
+    ended = with_state(record, RunState.FAILED, entered_at=now, now=now, attempt=attempt)
     return replace(ended, failure=failure, completion=Completion(reported_by=report))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, PathPart, json_step
-from trainmaster.orchestrator.core.documents.places import Found, Place, split_lines
+from trainmaster.orchestrator.core.documents.places import Found, TextPlace, split_lines
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
     LONG_KEY,
@@ -77,7 +77,7 @@ class _Open:
     path: str | None
     index: int | None
     """Of the next item; None in an object."""
-    key: tuple[str, Place] | None = None
+    key: tuple[str, TextPlace] | None = None
 
 
 def _json_places(text: str, enters: Callable[[str], bool]) -> Iterator[Found]:
@@ -89,7 +89,7 @@ def _json_places(text: str, enters: Callable[[str], bool]) -> Iterator[Found]:
         if ends:
             line, line_start = line + ends, text.rfind("\n", at, token.start()) + 1
         at, word = token.start(), token[0]
-        here = Place(line=line, column=at - line_start + 1, length=len(word), end_line=line)
+        here = TextPlace(line=line, column=at - line_start + 1, length=len(word), end_line=line)
         inner = within[-1] if within else None
         match word:
             case ":":
@@ -138,7 +138,7 @@ def parse_document(content: bytes, *, as_json: bool, what: str = "request") -> D
         before = content[: error.start].decode("utf-8-sig").split("\n")
         fault = Fault(
             path="$",
-            place=Place(line=len(before), column=len(before[-1]) + 1),
+            place=TextPlace(line=len(before), column=len(before[-1]) + 1),
             problem=f"the file is not UTF-8 text (invalid at byte {error.start})",
             value=content[error.start : error.start + 8],
             repair=f"save it as UTF-8; a {what} is a text file",
@@ -216,7 +216,7 @@ def _broken_json(text: str, error: json.JSONDecodeError) -> Document:
     problem, repair = str(error), "check the quotes, commas and brackets near this position"
     if closing in ("}", "]") and text[: error.pos].rstrip()[-1:] == ",":
         problem, repair = f"a comma before the closing {closing}", "remove the comma before it"
-    place = Place(line=error.lineno, column=error.colno)
+    place = TextPlace(line=error.lineno, column=error.colno)
     return unreadable(f"broken JSON: {problem}", repair=repair, place=place)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Self
 
-from trainmaster.orchestrator.core.documents.places import Place
+from trainmaster.orchestrator.core.documents.places import TextPlace
 
 FOUND_MAX_CHARS = 200
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
@@ -124,7 +124,7 @@ class Fault:
     meant: str = field(default="", compare=False)
     is_key: bool = field(default=False, compare=False)
     is_secret: bool = field(default=False, compare=False)
-    place: Place | None = field(default=None, compare=False)
+    place: TextPlace | None = field(default=None, compare=False)
     source: str = field(default="", compare=False)
     at: InitVar[Iterable[PathPart] | None] = None
     value: InitVar[object] = _NOTHING

@@ -13,7 +13,7 @@ _YAML_LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class TextPlace:
     """A key or a value in a text; lines and columns are counted from 1, columns in characters.
 
     `length` counts the characters of it on `line`; a value of several lines ends on `end_line`.
@@ -45,7 +45,7 @@ class Place:
         return lead + self.text, shift + "^" * max(1, _width(marked))
 
 
-Found = tuple[str, Place, Place | None]
+Found = tuple[str, TextPlace, TextPlace | None]
 """A path, the place of its key, for an item the item's own, and the place of its value; None if that is no scalar."""
 
 
@@ -59,7 +59,7 @@ def split_lines(text: str, *, as_json: bool) -> Sequence[str]:
     return (_JSON_LINE_END if as_json else _YAML_LINE_END).split(text)
 
 
-def with_quoted_line(place: Place, lines: Sequence[str], hidden: Container[int]) -> Place:
+def with_quoted_line(place: TextPlace, lines: Sequence[str], hidden: Container[int]) -> TextPlace:
     """The place with the text of its line, unless that line is `hidden`."""
     if place.line in hidden:
         return place
@@ -67,7 +67,7 @@ def with_quoted_line(place: Place, lines: Sequence[str], hidden: Container[int])
     start = max(0, place.column - 1 - _BEFORE_CHARS) if len(line) > TEXT_MAX_CHARS else 0
     text = "".join(map(_visible, line[start : start + TEXT_MAX_CHARS]))
     most = max(1, start + len(text) - (place.column - 1))
-    return Place(
+    return TextPlace(
         line=place.line,
         column=place.column,
         length=min(max(1, place.length), most),

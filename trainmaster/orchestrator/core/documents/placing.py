@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.documents.document import iter_places
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.places import Place, split_lines, with_quoted_line
+from trainmaster.orchestrator.core.documents.places import TextPlace, split_lines, with_quoted_line
 from trainmaster.orchestrator.core.documents.values import MAX_DEPTH, Document
 
 _SEPARATOR = re.compile(r"[.\[]")
@@ -15,7 +15,9 @@ PATH_MAX_CHARS = 1000
 """Of a path; a fault below a longer one is marked at the last key that is within it."""
 
 
-def placed(faults: Iterable[Fault], read: Document, hidden: Collection[int] = ()) -> tuple[Fault, ...]:
+def faults_with_places(
+    faults: Iterable[Fault], read: Document, hidden: Collection[int] = ()
+) -> tuple[Fault, ...]:
     """The faults, each with its place in the text that was read, and the text of its line.
 
     A value that must be there is missing at the key above it. A fault of the whole document has no place, nor has one
@@ -46,7 +48,7 @@ def position(fault: Fault) -> tuple[int, int]:
     return (0, 0) if fault.place is None else (fault.place.line, fault.place.column)
 
 
-def _without_value(fault: Fault, place: Place | None, hidden: Collection[int]) -> Fault:
+def _without_value(fault: Fault, place: TextPlace | None, hidden: Collection[int]) -> Fault:
     """The fault without the value found and a repair that repeats it, where the value may hold what is hidden."""
     is_within = place is not None and place.line in hidden
     if fault.is_secret or not fault.found or not (is_within or (hidden and fault.found[0] in "[{")):
@@ -67,7 +69,7 @@ def _upwards(path: str) -> Iterator[str]:
         yield path[:end]
 
 
-def _find(paths: Collection[str], read: Document) -> dict[str, tuple[Place, Place | None]]:
+def _find(paths: Collection[str], read: Document) -> dict[str, tuple[TextPlace, TextPlace | None]]:
     """The places of the key and of the value at each of the paths that the text has; of a duplicate key the last."""
     if not paths:
         return {}
@@ -76,8 +78,8 @@ def _find(paths: Collection[str], read: Document) -> dict[str, tuple[Place, Plac
 
 
 def _place_of(
-    fault: Fault, way: Sequence[str], found: Mapping[str, tuple[Place, Place | None]]
-) -> Place | None:
+    fault: Fault, way: Sequence[str], found: Mapping[str, tuple[TextPlace, TextPlace | None]]
+) -> TextPlace | None:
     """The place of the value, or of the key if the key is wrong, has no scalar value, or is the last one present."""
     there = next((path for path in way if path in found), None)
     if there is None:
@@ -88,11 +90,11 @@ def _place_of(
     return value if value is not None and there == fault.path and not fault.is_key else key
 
 
-def _lines_of(place: Place) -> range:
+def _lines_of(place: TextPlace) -> range:
     return range(place.line, max(place.line, place.end_line) + 1)
 
 
-def rendered(fault: Fault, file: str, level: str = "") -> tuple[str, ...]:
+def lines_of_fault(fault: Fault, file: str, level: str = "") -> tuple[str, ...]:
     """The fault as lines of plain text: where it is in `file`, the line there with a mark below it, and the rest.
 
     What is not in the file has its `source` in place of it: an option, or a script.
@@ -113,7 +115,7 @@ def rendered(fault: Fault, file: str, level: str = "") -> tuple[str, ...]:
     )
 
 
-def _excerpt(place: Place | None) -> Iterator[str]:
+def _excerpt(place: TextPlace | None) -> Iterator[str]:
     if place is None:
         return
     number, excerpt = str(place.line), place.excerpt

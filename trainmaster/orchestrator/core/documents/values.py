@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
-from trainmaster.orchestrator.core.documents.places import Place
+from trainmaster.orchestrator.core.documents.places import TextPlace
 
 MAX_VALUES = 10_000
 """Keys, values, lists and mappings of one document. Vertex AI allows 1,000 values of a discrete parameter, 100 variables
@@ -113,7 +113,7 @@ class Document:
     as_json: bool = field(default=False, repr=False, compare=False)
 
 
-def unreadable(problem: str, *, repair: str = "", place: Place | None = None) -> Document:
+def unreadable(problem: str, *, repair: str = "", place: TextPlace | None = None) -> Document:
     return Document(value=None, faults=(Fault(path="$", problem=problem, repair=repair, place=place),))
 
 

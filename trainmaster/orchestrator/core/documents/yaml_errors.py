@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from trainmaster.orchestrator.core.documents.places import Place, split_lines
+from trainmaster.orchestrator.core.documents.places import TextPlace, split_lines
 from trainmaster.orchestrator.core.documents.values import Document, unreadable
 
 QUOTES = ("'", '"')
@@ -29,7 +29,7 @@ _EMPTY = re.compile(r"\s*(#.*)?")
 _NO_SPACE = re.compile(r"(?P<before>[ ]*(-[ ]+)*)(?P<key>[A-Za-z_][A-Za-z0-9_.-]{0,99}):(?!//)(?=[^\s:])")
 
 
-class Refused(yaml.MarkedYAMLError):
+class RefusedYaml(yaml.MarkedYAMLError):
     """Legal YAML that requests do not need and that attacks use."""
 
     # Any: the position, as a class of PyYAML or of libyaml.
@@ -38,7 +38,7 @@ class Refused(yaml.MarkedYAMLError):
         self.repair = repair
 
 
-def broken_yaml(error: yaml.YAMLError, text: str, quoted_lines: Place | None) -> Document:
+def broken_yaml(error: yaml.YAMLError, text: str, quoted_lines: TextPlace | None) -> Document:
     """The document of a text that cannot be read.
 
     `quoted_lines` is the last value in quotes before the error, if it is of several lines.
@@ -59,14 +59,14 @@ def broken_yaml(error: yaml.YAMLError, text: str, quoted_lines: Place | None) ->
     )
 
 
-def _unclosed_quote(error: yaml.YAMLError, quoted_lines: Place | None) -> Document | None:
+def _unclosed_quote(error: yaml.YAMLError, quoted_lines: TextPlace | None) -> Document | None:
     """The fault of a value without its closing quote: it lasts to the text's end, or to the next value in quotes."""
     begin, end = getattr(error, "context_mark", None), getattr(error, "problem_mark", None)
     if getattr(error, "context", None) == _UNCLOSED and begin is not None:
         return unreadable(
             f"broken YAML: no closing quote, line {begin.line + 1}, column {begin.column + 1}",
             repair="close the quote that begins here",
-            place=Place(line=begin.line + 1, column=begin.column + 1),
+            place=TextPlace(line=begin.line + 1, column=begin.column + 1),
         )
     if quoted_lines is None or end is None or end.line + 1 != quoted_lines.end_line:
         return None
@@ -74,7 +74,7 @@ def _unclosed_quote(error: yaml.YAMLError, quoted_lines: Place | None) -> Docume
     return unreadable(
         f"broken YAML: the text in quotes from {begins} ends only on line {quoted_lines.end_line}",
         repair="close the quote that begins here",
-        place=Place(line=quoted_lines.line, column=quoted_lines.column),
+        place=TextPlace(line=quoted_lines.line, column=quoted_lines.column),
     )
 
 
@@ -88,7 +88,7 @@ def _without_space(error: yaml.YAMLError, lines: Sequence[str]) -> Document | No
             return unreadable(
                 f"broken YAML: no space after the colon of {key!r}, line {number + 1}, column {column}",
                 repair=f"write a space after '{key}:'",
-                place=Place(line=number + 1, column=column, length=len(key) + 1),
+                place=TextPlace(line=number + 1, column=column, length=len(key) + 1),
             )
     return None
 
@@ -101,14 +101,14 @@ def _suspects(error: yaml.YAMLError, lines: Sequence[str]) -> Iterator[int]:
     yield from islice((number for number in before if not _EMPTY.fullmatch(lines[number])), 1)
 
 
-def _place(error: yaml.YAMLError, text: str) -> Place | None:
+def _place(error: yaml.YAMLError, text: str) -> TextPlace | None:
     """Where the text could not be read on."""
     if isinstance(error, yaml.reader.ReaderError):
         before = text[: max(0, text.find(chr(int(error.character))))]
         lines = split_lines(before, as_json=False)
-        return Place(line=len(lines), column=len(lines[-1]) + 1)
+        return TextPlace(line=len(lines), column=len(lines[-1]) + 1)
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    return None if mark is None else Place(line=mark.line + 1, column=mark.column + 1)
+    return None if mark is None else TextPlace(line=mark.line + 1, column=mark.column + 1)
 
 
 def _words(error: yaml.YAMLError) -> str:
@@ -122,7 +122,7 @@ def _words(error: yaml.YAMLError) -> str:
 
 
 def _repair(error: yaml.YAMLError, lines: Sequence[str]) -> str:
-    if isinstance(error, Refused):
+    if isinstance(error, RefusedYaml):
         return error.repair
     mark = getattr(error, "problem_mark", None)
     line = lines[mark.line] if mark is not None and mark.line < len(lines) else ""

@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     quote_it,
     shown,
 )
-from trainmaster.orchestrator.core.documents.places import Found, Place
+from trainmaster.orchestrator.core.documents.places import Found, TextPlace
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
     MAX_DEPTH,
@@ -36,7 +36,7 @@ from trainmaster.orchestrator.core.documents.values import (
     long_key,
     unreadable,
 )
-from trainmaster.orchestrator.core.documents.yaml_errors import QUOTES, Refused, broken_yaml
+from trainmaster.orchestrator.core.documents.yaml_errors import QUOTES, RefusedYaml, broken_yaml
 
 _Number = TypeVar("_Number", int, float)
 _TAG = "tag:yaml.org,2002:"
@@ -89,16 +89,16 @@ def _places_within(node: yaml.Node, path: str, enters: Callable[[str], bool]) ->
         yield from _places_within(value, here, enters)
 
 
-def _scalar_place(node: yaml.Node) -> Place | None:
+def _scalar_place(node: yaml.Node) -> TextPlace | None:
     """The value's place; None for a list, a mapping, and a value that is absent."""
     place = _place(node) if isinstance(node, yaml.ScalarNode) else None
     return place if place is not None and place.length else None
 
 
-def _place(node: yaml.Node) -> Place:
+def _place(node: yaml.Node) -> TextPlace:
     start, end = node.start_mark, node.end_mark
     on_one_line = start.line == end.line
-    return Place(
+    return TextPlace(
         line=start.line + 1,
         column=start.column + 1,
         length=end.column - start.column if on_one_line else _TO_LINE_END,
@@ -118,7 +118,7 @@ class _Composer(Composer, CParser, Resolver):
         Resolver.__init__(self)
         self._depth = 0
         self._values = 0
-        self.quoted_lines: Place | None = None
+        self.quoted_lines: TextPlace | None = None
         """The last value in quotes, if it is of several lines: one whose closing quote is missing ends at another's opening one."""
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
@@ -127,14 +127,16 @@ class _Composer(Composer, CParser, Resolver):
             place = _place(event)
             self.quoted_lines = place if place.line < place.end_line else None
         if isinstance(event, yaml.AliasEvent):
-            raise Refused(
+            raise RefusedYaml(
                 "YAML aliases (*name) are not supported", event.start_mark, "write the value out here"
             )
         if self._depth >= MAX_DEPTH:
-            raise Refused(f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document")
+            raise RefusedYaml(
+                f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document"
+            )
         self._values += 1
         if self._values > MAX_VALUES:
-            raise Refused(f"more than {MAX_VALUES} values", event.start_mark, SHORTEN)
+            raise RefusedYaml(f"more than {MAX_VALUES} values", event.start_mark, SHORTEN)
         self._depth += 1
         try:
             node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[arg-type]  # the stubs say int, PyYAML passes nodes too

@@ -150,7 +150,7 @@ def names_program(place: Mapping[str, object]) -> bool:
 def candidate_documents(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """The documents of the candidates, each without fallbacks: the request itself, then each fallback applied to it."""
     own = without_fallbacks(document)
-    return (own, *(merged(own, patch) for _, patch in iter_fallbacks(document)))
+    return (own, *(with_patch(own, patch) for _, patch in iter_fallbacks(document)))
 
 
 def without_fallbacks(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def fallback_path(index: int) -> str:
 
 
 # Any: a JSON document.
-def merged(document: object, patch: object) -> Any:
+def with_patch(document: object, patch: object) -> Any:
     """The patch laid over the document: null takes a key away, mappings are merged, all else is replaced.
 
     Source: JSON Merge Patch, https://www.rfc-editor.org/rfc/rfc7396#section-2
@@ -198,5 +198,5 @@ def merged(document: object, patch: object) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merged(result.get(key), value)
+            result[key] = with_patch(result.get(key), value)
     return result

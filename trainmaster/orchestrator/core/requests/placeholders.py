@@ -31,7 +31,7 @@ PREFIX_URI = ("output", "prefix_uri")
 _BY_LITERAL = f"write {LITERAL} for a literal ${{, for example in a shell command"
 
 
-def filled(text: str, **values: str) -> str:
+def text_with_values(text: str, **values: str) -> str:
     """The text with these placeholders filled and every `$${` written as `${`; other placeholders stay."""
 
     def of(match: re.Match[str]) -> str:
@@ -83,7 +83,7 @@ def with_strings(document: object, change: Callable[[str, Path], str], path: Pat
 
 
 def literal(value: object) -> object:
-    """The text, or list of texts, in which `filled` finds no placeholder and which it gives back as it was."""
+    """The text, or list of texts, in which `text_with_values` finds no placeholder and which it gives back as it was."""
     if isinstance(value, list):
         return [literal(part) for part in value]
     return value.replace("${", LITERAL) if isinstance(value, str) else value

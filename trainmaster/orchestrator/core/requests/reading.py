@@ -7,7 +7,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused
-from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.documents.placing import faults_with_places
 from trainmaster.orchestrator.core.documents.values import Work, text_at, units
 from trainmaster.orchestrator.core.policy.policy import Policy, among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
@@ -151,7 +151,7 @@ def with_places(outcome: Request | Refused, read: Document, policy: Policy | Non
     found = outcome.faults if isinstance(outcome, Refused) else outcome.warnings
     if not found or not read.text:
         return outcome
-    marked = placed(found, read, secret_lines(read, () if policy is None else policy.env.secrets))
+    marked = faults_with_places(found, read, secret_lines(read, () if policy is None else policy.env.secrets))
     return Refused(faults=marked) if isinstance(outcome, Refused) else replace(outcome, warnings=marked)
 
 

@@ -35,8 +35,8 @@ from trainmaster.orchestrator.core.requests.draft import (
     Draft,
     fallback_path,
     iter_fallbacks,
-    merged,
     placeable,
+    with_patch,
     without_fallbacks,
 )
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
@@ -236,7 +236,7 @@ def _of_fallbacks(
     own, schema = placeable(document), _schema_of_fallback(request_rules.schemas[REQUEST_SCHEMA])
     reported, suggestions = {fault for group in known for fault in group}, Suggestions()
     for index, patch in iter_fallbacks(document):
-        whole = without_fallbacks(merged(own, patch))
+        whole = without_fallbacks(with_patch(own, patch))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
         for group in (
             cluster_faults(candidate),

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import output_uri
 from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
 from trainmaster.orchestrator.core.requests.draft import Draft, Running
-from trainmaster.orchestrator.core.requests.placeholders import filled
+from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _HYPERDISK = ("hyperdisk-balanced",)
@@ -246,7 +246,7 @@ class JobSpec:
 
     def model_uri_of(self, run_id: str) -> str | None:
         """The run's `model_uri`, without a trailing slash; `${trial}` stays."""
-        return filled(self.model_uri, run_id=run_id).rstrip("/") if self.model_uri else None
+        return text_with_values(self.model_uri, run_id=run_id).rstrip("/") if self.model_uri else None
 
     @property
     def kind(self) -> JobKind:

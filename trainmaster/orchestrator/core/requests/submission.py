@@ -10,7 +10,7 @@ from typing import assert_never
 
 from trainmaster.orchestrator.core.job_names import JobKind, location_name
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
-from trainmaster.orchestrator.core.requests.placeholders import filled
+from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 from trainmaster.orchestrator.core.requests.script import VARIABLE, run_command
 from trainmaster.orchestrator.core.requests.spec import (
     SETTINGS,
@@ -123,7 +123,7 @@ def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment, run_id: str)
 def _program(program: Program, environment: ReplicaEnvironment, run_id: str) -> dict[str, object]:
     fields: dict[str, object] = {}
     if program.args:
-        fields["args"] = [filled(word, run_id=run_id) for word in program.args]
+        fields["args"] = [text_with_values(word, run_id=run_id) for word in program.args]
     # In the request's own order: $(NAME) in a value stands for a variable before it.
     env = [{"name": name, "value": value} for name, value in program.env.items()]
     if isinstance(program, Script):

@@ -77,7 +77,7 @@ def parse_book(document: object) -> Book:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class LoopStep:
     """Runs of `first` start `then` through its condition number `condition`, counted from 0."""
 
     first: str
@@ -89,7 +89,7 @@ class Step:
         return f"{self.first} -> {self.then}: {self.how}"
 
 
-def loops_of(rules: Iterable[Rule], rule: Rule) -> list[tuple[Step, ...]]:
+def loops_of(rules: Iterable[Rule], rule: Rule) -> list[tuple[LoopStep, ...]]:
     """The shortest loop through each condition of the rule that its runs would meet, directly or through other rules.
 
     `rule` replaces the rule with the same id. Disabled rules start nothing.
@@ -97,8 +97,8 @@ def loops_of(rules: Iterable[Rule], rule: Rule) -> list[tuple[Step, ...]]:
     others = [other for other in rules if other.rule_id != rule.rule_id and other.enabled]
     if not rule.enabled:
         return []
-    reached: dict[str, tuple[Step, ...]] = {rule.rule_id: ()}
-    closing: dict[int, tuple[Step, ...]] = {}
+    reached: dict[str, tuple[LoopStep, ...]] = {rule.rule_id: ()}
+    closing: dict[int, tuple[LoopStep, ...]] = {}
     frontier = [rule]
     while frontier:
         nearer, frontier = frontier, []
@@ -113,9 +113,9 @@ def loops_of(rules: Iterable[Rule], rule: Rule) -> list[tuple[Step, ...]]:
     return [closing[condition] for condition in sorted(closing)]
 
 
-def _steps(first: Rule, then: Rule) -> Sequence[Step]:
+def _steps(first: Rule, then: Rule) -> Sequence[LoopStep]:
     return [
-        Step(first=first.rule_id, then=then.rule_id, condition=index, how=how)
+        LoopStep(first=first.rule_id, then=then.rule_id, condition=index, how=how)
         for index, condition in enumerate(then.conditions)
         if (how := _how_met(first, then, condition))
     ]

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.retraining.condition import Age, ConditionKind, NewData, Schedule
-from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, unfilled
+from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, why_unfilled
 from trainmaster.orchestrator.core.retraining.firing import STAYS_DUE, firing_of, with_firing
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule, WhileRunning
 from trainmaster.orchestrator.core.retraining.signals import Signal, matches
@@ -162,7 +162,7 @@ def _decide_due(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> F
         return stopped
     replaces = state.current_run if _is_going(state, facts) else None
     firing = firing_of(rule, state, due, now=facts.now, champion=facts.champion, replaces=replaces)
-    if missing := unfilled(rule.placeholders, firing.values):
+    if missing := why_unfilled(rule.placeholders, firing.values):
         return _hold_back(rule, state, due, facts.now, missing, waits=False)
     return Fire(state=with_firing(state, firing, due), firing=firing)
 

@@ -163,7 +163,7 @@ def unfit(value: str) -> str:
     return ""
 
 
-def unfilled(placeholders: Iterable[Placeholder], values: Mapping[str, str]) -> str:
+def why_unfilled(placeholders: Iterable[Placeholder], values: Mapping[str, str]) -> str:
     """Why these placeholders cannot be filled with these values; empty if they can."""
     for placeholder in placeholders:
         value = values.get(placeholder.name, placeholder.default)
@@ -175,15 +175,15 @@ def unfilled(placeholders: Iterable[Placeholder], values: Mapping[str, str]) -> 
     return ""
 
 
-def filled(document: object, values: Mapping[str, str]) -> object:
+def filled_request(document: object, values: Mapping[str, str]) -> object:
     """The document with every placeholder filled and, except where the job's build fills again, `$${` as `${`.
 
     Keys stay unchanged.
 
     Raises:
-        ValueError: a placeholder has no valid value; call `unfilled` first.
+        ValueError: a placeholder has no valid value; call `why_unfilled` first.
     """
-    if reason := unfilled(find_placeholders(document), values):
+    if reason := why_unfilled(find_placeholders(document), values):
         raise ValueError(reason)
     is_ours, is_later = _is_ours(document), _filled_later(document)
 

@@ -8,7 +8,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded_time, json_lin
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.filling import filled, find_placeholders, unfilled
+from trainmaster.orchestrator.core.retraining.filling import filled_request, find_placeholders, why_unfilled
 from trainmaster.orchestrator.core.retraining.request_check import made_by, parse_template
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
 from trainmaster.orchestrator.core.retraining.state import (
@@ -120,6 +120,6 @@ def request_of_firing(
                 f"{rule.request_uri} no longer names the model, output or champion that it named when the rule was checked",
                 repair="drop the rule again, so that the new version is checked for loops",
             )
-    if missing := unfilled(find_placeholders(document), firing.values):
+    if missing := why_unfilled(find_placeholders(document), firing.values):
         return refusal_of(missing)
-    return json_line(filled(document, firing.values)).encode()
+    return json_line(filled_request(document, firing.values)).encode()

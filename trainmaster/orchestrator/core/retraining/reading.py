@@ -7,7 +7,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Refused, json_path, listed
-from trainmaster.orchestrator.core.documents.placing import placed
+from trainmaster.orchestrator.core.documents.placing import faults_with_places
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.values import Work, units
 from trainmaster.orchestrator.core.names import (
@@ -81,7 +81,7 @@ def parse_rule(
     if not isinstance(rule, Refused):
         return rule
     hidden = secret_lines(read, () if policy is None else policy.env.secrets)
-    return Refused(faults=placed(rule.faults, read, hidden))
+    return Refused(faults=faults_with_places(rule.faults, read, hidden))
 
 
 def _check_rule(

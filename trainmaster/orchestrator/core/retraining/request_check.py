@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
+from trainmaster.orchestrator.core.admission.cost import ReadPrices, with_price
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import (
     MAX_COLLECTED,
@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.retraining.condition import (
 from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,
     Placeholder,
-    filled,
+    filled_request,
     find_placeholders,
     names_about,
     place_faults,
@@ -158,7 +158,7 @@ def _request_faults(
         found: list[Fault] = []
         sample = tuple(values.get(placeholder.name) for placeholder in placeholders)
         if sample not in documents:  # a request without placeholders is the same for every condition
-            documents[sample] = filled(request, values)
+            documents[sample] = filled_request(request, values)
             found += _faults_when_filled(documents[sample], spelled, around)
         found += _by_tag(documents[sample], condition, around.work)
         reported = {fault.path for fault in faults}
@@ -173,7 +173,7 @@ def _faults_when_filled(
     """The faults of the filled request, its price included."""
     rules = around.requirements.requests
     checked = checked_request(Document(value=document, spelled=spelled), rules, work=around.work)
-    outcome = priced(checked, rules.policy, around.requirements.prices)
+    outcome = with_price(checked, rules.policy, around.requirements.prices)
     return outcome.faults if isinstance(outcome, Refused) else ()
 
 

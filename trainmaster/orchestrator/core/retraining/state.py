@@ -148,7 +148,7 @@ def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
     )
 
 
-def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
+def with_arrivals(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
     """The state with the batches' matching objects counted, each once, in any order of arrival.
 
     Bucket, name and generation identify an object, its name a batch; the last KEPT_IDENTITIES objects and KEPT_BATCHES
@@ -224,7 +224,7 @@ def _latest(packed: str, new: Iterable[str], most: int) -> str:
     return (packed + "".join(new))[-most * HASH_CHARS :]
 
 
-def launched(state: RuleState) -> RuleState:
+def with_launch(state: RuleState) -> RuleState:
     """The state after its firing's run was launched. Safe to repeat."""
     firing = state.firing
     if firing is None:

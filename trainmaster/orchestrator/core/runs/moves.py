@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.runs.record import Lease, RunRecord, Step
 from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, OVER, PROGRESS, RunState
 
 
-def moved(
+def with_state(
     record: RunRecord, state: RunState, *, entered_at: datetime, now: datetime, attempt: str
 ) -> RunRecord:
     """The record in another state, with its lease released.
@@ -111,9 +111,9 @@ def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> Run
     known = replace(record, job=recorded, attempt=attempt, updated_at=now)
     for state, entered_at in ((RunState.SUBMITTED, job.create_time), (RunState.RUNNING, job.start_time)):
         if entered_at is not None and PROGRESS[state] > PROGRESS[known.state]:
-            known = moved(known, state, entered_at=entered_at, now=now, attempt=attempt)
+            known = with_state(known, state, entered_at=entered_at, now=now, attempt=attempt)
     if known.state in (RunState.RESERVED, RunState.WAITING):
-        known = moved(known, RunState.SUBMITTED, entered_at=now, now=now, attempt=attempt)
+        known = with_state(known, RunState.SUBMITTED, entered_at=now, now=now, attempt=attempt)
     return known
 
 

@@ -20,10 +20,10 @@ from trainmaster.orchestrator.core.runs.moves import (
     found_second,
     gave_up,
     job_of_run,
-    moved,
     second_jobs,
     with_job,
     with_second_job,
+    with_state,
 )
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
@@ -120,7 +120,7 @@ def _end_without_job(
     The reconciler looks once more, and removes the marker then.
     """
     before, now = held.record, services.clock.now()
-    ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)
+    ended = with_state(record, state, entered_at=now, now=now, attempt=services.attempt)
     finished = finish_run(services, services.ledger.replace(held, ended), STEPS_WITHOUT_JOB, before)
     if ended.submission.second_job_check_at is not None:
         look_for_second_job(services, finished.held)

@@ -29,9 +29,9 @@ from trainmaster.orchestrator.core.retraining.state import (
     RuleStanding,
     RuleState,
     RuleStatus,
-    launched,
     state_for,
     status_of,
+    with_launch,
 )
 from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_faults, first_problems
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES
@@ -144,7 +144,7 @@ def _with_launch(services: Services, state: RuleState | None) -> RuleState | Non
         has_run = services.ledger.find(state.firing.run_id) is not None
     except RecordUnsupported:  # another release wrote the run's record
         has_run = True
-    return launched(state) if has_run else state
+    return with_launch(state) if has_run else state
 
 
 def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_uri: str) -> FlowResult:

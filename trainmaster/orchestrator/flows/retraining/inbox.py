@@ -18,7 +18,7 @@ from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, error_text, severity_of
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Listed
-from trainmaster.orchestrator.stores.attempts import Item, Kind
+from trainmaster.orchestrator.stores.attempts import Item, ItemKind
 from trainmaster.orchestrator.stores.inbox import RuleFiles
 from trainmaster.orchestrator.stores.rules import HeldBook
 
@@ -36,7 +36,7 @@ def check_drops(
         for file in files
         if accepted.get(rule_id_of(file.name) or "", 0) < file.generation
     }
-    items = turns.order(Kind.DROP, unknown)
+    items = turns.order(ItemKind.DROP, unknown)
     for item, why in turns.items_in_quarantine(unknown):
         yield from _quarantine(services, turns, item, why)
     checked = 0
@@ -51,7 +51,7 @@ def check_drops(
 
 
 def _drop_item(file: Listed) -> Item:
-    return Item(kind=Kind.DROP, name=file.name, generation=file.generation, order=file.name)
+    return Item(kind=ItemKind.DROP, name=file.name, generation=file.generation, order=file.name)
 
 
 def _check(services: Services, file: Listed) -> FlowResult | None:

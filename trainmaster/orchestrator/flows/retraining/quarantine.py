@@ -10,12 +10,12 @@ from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleSta
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Turns
 from trainmaster.orchestrator.log_events import LogEvent
-from trainmaster.orchestrator.stores.attempts import Item, Kind
+from trainmaster.orchestrator.stores.attempts import Item, ItemKind
 from trainmaster.orchestrator.stores.rules import HeldBook
 
 
 def rule_item(rule: Rule) -> Item:
-    return Item(kind=Kind.RULE, name=rule.rule_id, generation=rule.generation, order=rule.rule_id)
+    return Item(kind=ItemKind.RULE, name=rule.rule_id, generation=rule.generation, order=rule.rule_id)
 
 
 def quarantine_rules(services: Services, turns: Turns, held: HeldBook) -> Iterator[FlowResult]:

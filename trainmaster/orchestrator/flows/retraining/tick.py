@@ -22,7 +22,7 @@ from trainmaster.orchestrator.flows.retraining.turn import (
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import DROPS_SHARE, Done, Turns, error_text, severity_of
 from trainmaster.orchestrator.log_events import LogEvent
-from trainmaster.orchestrator.stores.attempts import Item, Kind
+from trainmaster.orchestrator.stores.attempts import Item, ItemKind
 from trainmaster.orchestrator.stores.rules import HeldState
 
 ROUNDS_MAX = 20
@@ -66,7 +66,7 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
     rules = {
         rule_item(rule): rule for rule in services.rule_book.read().book.rules if rule.quarantine is None
     }
-    items = turns.order(Kind.RULE, rules)
+    items = turns.order(ItemKind.RULE, rules)
     counting = {item for item, rule in rules.items() if names and rule.new_data and rule.enabled}
     owed = set(counting)  # the batches stay until these rules have counted them
     states = yield from _states(services, turns, [item for item in items if item in counting], owed, until)

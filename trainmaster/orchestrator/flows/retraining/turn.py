@@ -32,11 +32,11 @@ from trainmaster.orchestrator.core.retraining.state import (
     KEPT_BATCHES,
     Firing,
     RuleState,
-    folded,
     given_up,
-    launched,
     state_for,
     status_of,
+    with_arrivals,
+    with_launch,
 )
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
@@ -106,7 +106,7 @@ def _counted_batches(held: HeldState) -> str:
 def _try_turn(
     services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]
 ) -> Turn:
-    counted = folded(state_for(rule, held.state, services.clock.now()), rule, batches)
+    counted = with_arrivals(state_for(rule, held.state, services.clock.now()), rule, batches)
     state, earlier, failure = _launch_firing(services, rule, counted)
     if failure is not None:
         _write(services, held, state)
@@ -170,7 +170,7 @@ def _launch_firing(
         message = f"firing {firing.number} of {rule.rule_id} is recorded but not launched yet: {error}"
         return state, (FlowResult(message=message, run_id=firing.run_id, severity="WARNING"),), error
     if isinstance(outcome, FlowResult):
-        return launched(state), (outcome,), None
+        return with_launch(state), (outcome,), None
     reason = "; ".join(str(fault) for fault in outcome.faults)
     result = FlowResult(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
     return given_up(state, reason, services.clock.now()), (result,), None

@@ -27,7 +27,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
-from trainmaster.orchestrator.core.admission.cost import priced
+from trainmaster.orchestrator.core.admission.cost import with_price
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
@@ -70,7 +70,7 @@ def checked_text(
     services: Services, request_rules: RequestRules, text: Text, name: str | None = None
 ) -> Request | Refused:
     """The request in the text, with its price, or every fault at its place; `name` is for a model without one."""
-    request = priced(
+    request = with_price(
         checked_request(text.read, request_rules, name=name), request_rules.policy, services.prices
     )
     return with_places(request, text.read, request_rules.policy)

@@ -10,7 +10,7 @@ A run without a job ends at once. While another attempt holds the lease, it is n
 
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.cost import priced
+from trainmaster.orchestrator.core.admission.cost import with_price
 from trainmaster.orchestrator.core.admission.queue import QueuePass
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
 from trainmaster.orchestrator.core.documents.faults import Refused
@@ -101,7 +101,7 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
         found = request_rules
     else:
         checked = checked_again(record.request.document, request_rules)
-        found = priced(checked, request_rules.policy, services.prices)
+        found = with_price(checked, request_rules.policy, services.prices)
     if not isinstance(found, Refused):
         return None
     faults = tuple(str(fault) for fault in found.faults)

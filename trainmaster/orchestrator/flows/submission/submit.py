@@ -29,11 +29,11 @@ from trainmaster.orchestrator.core.admission.waiting import (
     attempts_of,
     back_off,
     reason_to_give_up,
-    refused,
     short_pause,
-    unanswered,
     with_rate_limit,
+    with_refused_candidate,
     with_try,
+    with_unanswered_submission,
 )
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
@@ -120,7 +120,7 @@ class _Attempt:
     queue_pass: QueuePass
     reclaim: bool
     reason: str = ""
-    refused: SubmissionRefused | None = None
+    with_refused_candidate: SubmissionRefused | None = None
     may_have_job: bool = False
     slots: tuple[str, ...] | None = None
     candidates: Sequence[Candidate] = field(init=False)
@@ -196,7 +196,9 @@ class _Attempt:
             held = self.services.ledger.find(first.run_id) if first is not None else None
             waiting = held.record.admission.waiting if held is not None else None
             reason = waiting.reason if waiting is not None else reason
-        self._note(refused, candidate, reason)  # its seven days begin now, as those of the first
+        self._note(
+            with_refused_candidate, candidate, reason
+        )  # its seven days begin now, as those of the first
         return self._wait(candidate.number, reason, lacks=lacks)
 
     def _request_job(self, candidate: Candidate, wanted: str) -> FlowResult | None:
@@ -207,10 +209,10 @@ class _Attempt:
         except SubmissionRefused as refusal:
             self.refused = refusal
             self._mark_repaired()
-            self._note(refused, candidate, str(refusal))
+            self._note(with_refused_candidate, candidate, str(refusal))
             return None
         except SubmissionUnknown as unknown:
-            self._note(unanswered, candidate, str(unknown))
+            self._note(with_unanswered_submission, candidate, str(unknown))
             with suppress(TrainmasterError):  # without this write, only the count misses this attempt
                 self.services.ledger.replace(self.held, self.held.record)
             raise
@@ -220,7 +222,7 @@ class _Attempt:
             # Another candidate was not refused: the run waits for room for that one.
             self.queue_pass.close(refusal.lacks, refusal.reason)
             self.reason = self.reason or refusal.reason
-            self._note(refused, candidate, refusal.reason)
+            self._note(with_refused_candidate, candidate, refusal.reason)
             return None
         except SubmissionDeferred as deferral:
             if is_rate_limit(deferral.code, deferral.reason):
@@ -228,7 +230,7 @@ class _Attempt:
             self._mark_repaired()
             self.queue_pass.close(wanted)
             self.reason = deferral.reason
-            self._note(refused, candidate, deferral.reason)
+            self._note(with_refused_candidate, candidate, deferral.reason)
             return None
         self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
         self._mark_repaired()
@@ -296,7 +298,7 @@ class _Attempt:
 
     def wait_for_repair(self, candidate: Candidate, refusal: DeploymentRefused) -> FlowResult:
         """The run leaves the line of its machines, so that runs that do not lack the same need not wait behind it."""
-        self._note(refused, candidate, refusal.reason)
+        self._note(with_refused_candidate, candidate, refusal.reason)
         now, record = self.services.clock.now(), self.held.record
         self.queue_pass.mark_gone(record.run_id)
         self.queue_pass.close(refusal.lacks, refusal.reason)

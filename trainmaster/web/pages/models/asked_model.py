@@ -5,7 +5,7 @@ from urllib.parse import quote
 from trainmaster.client.rules.champions import FoundChampion, find_champion
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.names import in_team
-from trainmaster.web.source import Age
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
 
 
@@ -26,4 +26,4 @@ def champion_of(ask: Ask) -> FoundChampion:
         NotFound: the model has none.
     """
     name = ask.path["name"]
-    return ask.source.read(("champion", name), Age.SLOW, lambda clients: find_champion(clients, name))
+    return ask.source.read(("champion", name), AnswerAge.SLOW, lambda clients: find_champion(clients, name))

@@ -11,11 +11,11 @@ from trainmaster.client.files.listing import champion_files
 from trainmaster.client.rules.champions import (
     ChallengerFacts,
     FoundChampion,
+    after_roll_back,
     champions_written,
     list_champions,
     read_challenger,
     roll_back,
-    rolled_back,
 )
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.shown.champion_lines import lineage_facts, value_text
@@ -24,8 +24,18 @@ from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.web.pages.file_table import FileTable, file_table
 from trainmaster.web.pages.models.asked_model import address_of, champion_of, name_of
 from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
-from trainmaster.web.source import Age
-from trainmaster.web.subject import Action, ApiRoute, Ask, Field, Outcome, Page, PageRoute, Proposal, Subject
+from trainmaster.web.source import AnswerAge
+from trainmaster.web.subject import (
+    ActionOutcome,
+    ApiRoute,
+    Ask,
+    ConsoleAction,
+    ConsolePage,
+    ConsoleSubject,
+    Field,
+    PageRoute,
+    Proposal,
+)
 
 RECORDS_READ, METRICS_SHOWN = 20, 12
 ANSWER_WITHIN_S = 60.0
@@ -41,11 +51,11 @@ class ChallengerRow:
     facts: ChallengerFacts | None
 
 
-def models(ask: Ask) -> Page:
+def models(ask: Ask) -> ConsolePage:
     """The champion of each model."""
     found, problems = _read_champions(ask)
     rows = [(each.champion, name_of(each.champion), address_of(name_of(each.champion))) for each in found]
-    return Page(
+    return ConsolePage(
         title="Models",
         template="models.html",
         values={"rows": rows, "problems": problems},
@@ -55,22 +65,22 @@ def models(ask: Ask) -> Page:
 
 def _read_champions(ask: Ask) -> tuple[list[FoundChampion], list[str]]:
     """Every champion: read again only when one of them was written, or the answer is old."""
-    written = ask.source.read("champions-written", Age.SLOW, champions_written)
-    return ask.source.read(("champions", written), Age.RARE, list_champions)
+    written = ask.source.read("champions-written", AnswerAge.SLOW, champions_written)
+    return ask.source.read(("champions", written), AnswerAge.RARE, list_champions)
 
 
-def model(ask: Ask) -> Page:
+def model(ask: Ask) -> ConsolePage:
     """One model's champion, with its history, its challengers and its lineage."""
     champion = champion_of(ask).champion
     name = name_of(champion)
     filters = Filters(model=champion.model_name, team=champion.team)
     runs = ask.source.read(
         ("runs-of", name),
-        Age.SLOW,
+        AnswerAge.SLOW,
         lambda clients: list_runs(clients, filters, limit=RUNS_SHOWN, scanned_max=RUNS_SCANNED),
     )
     current = champion.current
-    return Page(
+    return ConsolePage(
         title=name,
         template="model.html",
         values={
@@ -102,11 +112,15 @@ def _challengers(ask: Ask, champion: Champion) -> Iterator[ChallengerRow]:
 
 
 def _facts(ask: Ask, run_id: str) -> ChallengerFacts:
-    return ask.source.read(("challenger", run_id), Age.RARE, lambda clients: read_challenger(clients, run_id))
+    return ask.source.read(
+        ("challenger", run_id), AnswerAge.RARE, lambda clients: read_challenger(clients, run_id)
+    )
 
 
 def _explanation(ask: Ask, name: str) -> Explanation:
-    return ask.source.read(("why", name), Age.SLOW, lambda clients: explain_model(clients, name, ask.now))
+    return ask.source.read(
+        ("why", name), AnswerAge.SLOW, lambda clients: explain_model(clients, name, ask.now)
+    )
 
 
 def _lineage(found: Explanation) -> Iterator[tuple[str, Sequence[str], str]]:
@@ -126,7 +140,7 @@ def _lineage(found: Explanation) -> Iterator[tuple[str, Sequence[str], str]]:
 def _copy(ask: Ask, reign: Reign) -> FileTable:
     return ask.source.read(
         ("champion-files", reign.model_uri, reign.lineage.files_uri, reign.lineage.files_sha256),
-        Age.RARE,
+        AnswerAge.RARE,
         lambda clients: file_table(lambda: champion_files(clients, reign)),
     )
 
@@ -150,7 +164,7 @@ def propose_rollback(ask: Ask) -> Proposal:
     """Which champion would return, and what follows."""
     champion = champion_of(ask).champion
     name, to_run = name_of(champion), ask.query.get("to_run") or None
-    restored = rolled_back(champion, to_run)
+    restored = after_roll_back(champion, to_run)
     reign = restored.current if isinstance(restored, Champion) else None
     words = ["trainmaster", "champions", "rollback", name, *(["--to-run", to_run] if to_run else [])]
     return Proposal(
@@ -175,19 +189,19 @@ def _effects(champion: Champion, restored: Reign) -> Iterator[str]:
     yield "A notice trainmaster.champion.rolled_back.v1 is published, for whatever serves the model."
 
 
-def rollback(ask: Ask) -> Outcome:
+def rollback(ask: Ask) -> ActionOutcome:
     """Gives the order, and waits until it is carried out."""
     champion = champion_of(ask).champion
     name = name_of(champion)
     found = roll_back(ask.source.clients, name, ask.form.get("to_run") or None, timeout_s=ANSWER_WITHIN_S)
     current = found.champion.current
     run_id = current.run_id if current else ""
-    return Outcome(
+    return ActionOutcome(
         message=f"{run_id} is the champion of {name}.", go_to=address_of(name), document={"run_id": run_id}
     )
 
 
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[
         PageRoute(path="/models", show=models),
         PageRoute(path="/models/{name:path}", show=model),
@@ -208,7 +222,7 @@ SUBJECT = Subject(
         ),
     ],
     actions=[
-        Action(
+        ConsoleAction(
             path="/models/{name:path}/-/rollback",
             summary="Restores an earlier champion: that of `to_run`, or without it the one before.",
             propose=propose_rollback,

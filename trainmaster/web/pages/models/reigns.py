@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from trainmaster.client.rules.champions import Reigned, reigns_of, rolled_back
+from trainmaster.client.rules.champions import Reigned, after_roll_back, reigns_of
 from trainmaster.client.times import minute
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.web.pages.models.asked_model import address_of, name_of
@@ -62,5 +62,5 @@ def _rounded_up(seconds: float) -> int:
 
 def refusal(champion: Champion, to_run: str | None) -> str:
     """Why that run cannot be restored; empty if it can."""
-    restored = rolled_back(champion, to_run)
+    restored = after_roll_back(champion, to_run)
     return restored if isinstance(restored, str) else ""

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import find_rule
-from trainmaster.web.source import Age
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
 
 NO_ID = "-"
@@ -26,4 +26,4 @@ def rule_of(ask: Ask) -> FoundRule:
     """
     rule_id = ask.path["rule_id"]
     text = ask.query.get("file", rule_id) if rule_id == NO_ID else rule_id
-    return ask.source.read(("rule", text), Age.SLOW, lambda clients: find_rule(clients, text))
+    return ask.source.read(("rule", text), AnswerAge.SLOW, lambda clients: find_rule(clients, text))

@@ -10,7 +10,7 @@ from trainmaster.client.rules.pausing import pause_refusal, set_enabled
 from trainmaster.client.shown.rule_lines import WHILE_RUNNING, limits_text
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.web.pages.rules.asked_rule import address_of, rule_of
-from trainmaster.web.subject import Ask, Outcome, Proposal
+from trainmaster.web.subject import ActionOutcome, Ask, Proposal
 
 ANSWER_WITHIN_S = 60.0
 
@@ -35,11 +35,11 @@ def _effects_of_firing(version: Rule) -> Iterator[str]:
     yield f"The rule's limits apply: {limits_text(version)}."
 
 
-def fire(ask: Ask) -> Outcome:
+def fire(ask: Ask) -> ActionOutcome:
     """Gives the order, and waits until the run has started."""
     found = rule_of(ask)
     run_id = fire_rule(ask.source.clients, found, timeout_s=ANSWER_WITHIN_S)
-    return Outcome(
+    return ActionOutcome(
         message=f"{found.name} has started {run_id}.",
         go_to=f"/runs/{quote(run_id)}",
         document={"run_id": run_id},
@@ -76,11 +76,11 @@ def propose_enabled(ask: Ask, *, enabled: bool) -> Proposal:
     )
 
 
-def change_enabled(ask: Ask, *, enabled: bool) -> Outcome:
+def change_enabled(ask: Ask, *, enabled: bool) -> ActionOutcome:
     """Writes the file, and waits for the service's answer."""
     found = rule_of(ask)
     status = set_enabled(ask.source.clients, found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
-    return Outcome(
+    return ActionOutcome(
         message=f"{found.name} is {state_word(status.state)}.",
         go_to=address_of(found),
         document={"rule_id": found.rule_id, "state": str(status.state)},

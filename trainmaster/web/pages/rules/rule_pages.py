@@ -20,8 +20,16 @@ from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.web.pages.rules.asked_rule import NO_ID, address_of, rule_of
 from trainmaster.web.pages.rules.changes import change_enabled, fire, propose_enabled, propose_firing
-from trainmaster.web.source import Age
-from trainmaster.web.subject import Action, ApiRoute, Ask, Page, PageRoute, Parameter, Subject
+from trainmaster.web.source import AnswerAge
+from trainmaster.web.subject import (
+    ApiRoute,
+    Ask,
+    ConsoleAction,
+    ConsolePage,
+    ConsoleSubject,
+    PageRoute,
+    QueryParameter,
+)
 
 ROWS_MAX = 500
 """Rules on the page; the document has all."""
@@ -48,7 +56,7 @@ class RuleRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class RuleFileLine:
     """A line of a rule's file, cut to LINE_MAX_CHARS, with the faults that are on it."""
 
     number: int
@@ -56,11 +64,11 @@ class Line:
     faults: tuple[str, ...]
 
 
-def rules(ask: Ask) -> Page:
+def rules(ask: Ask) -> ConsolePage:
     """Every rule, with its conditions and why it is held back."""
-    found = ask.source.read("rules", Age.SLOW, list_rules)
+    found = ask.source.read("rules", AnswerAge.SLOW, list_rules)
     rows = [_row(each, ask) for each in found[:ROWS_MAX]]
-    return Page(
+    return ConsolePage(
         title="Rules",
         template="rules.html",
         values={"rows": rows, "left_out": max(len(found) - ROWS_MAX, 0)},
@@ -98,19 +106,19 @@ def _reasons(rule: FoundRule) -> Iterator[str]:
         yield f"held back: {held}"
 
 
-def rule(ask: Ask) -> Page:
+def rule(ask: Ask) -> ConsolePage:
     """One rule, with its file and the places of its faults."""
     found = rule_of(ask)
     file = ask.source.read(
         ("rule-file", found.dropped_name, found.status and found.status.generation),
-        Age.SLOW,
+        AnswerAge.SLOW,
         lambda clients: read_rule_file(clients, found),
     )
     faults = reported_faults(found.status.faults or () if found.status else ())
     lines = list(_lines(file, faults, as_json=found.dropped_name.lower().endswith(".json")))
     problems = (found.status.problems if found.status else None) or ()
     marked = {text for line in lines for text in line.faults}
-    return Page(
+    return ConsolePage(
         title=one_line(found.name, NAME_MAX_CHARS),
         template="rule.html",
         values={
@@ -126,7 +134,7 @@ def rule(ask: Ask) -> Page:
     )
 
 
-def _lines(file: RuleFile | None, faults: list[Fault], *, as_json: bool) -> Iterator[Line]:
+def _lines(file: RuleFile | None, faults: list[Fault], *, as_json: bool) -> Iterator[RuleFileLine]:
     if file is None:
         return
     by_line: dict[int, list[str]] = {}
@@ -136,7 +144,7 @@ def _lines(file: RuleFile | None, faults: list[Fault], *, as_json: bool) -> Iter
     texts = split_lines(file.text.rstrip(), as_json=as_json)
     for number, text in enumerate(texts[:LINES_MAX], 1):
         shown = one_line(text.expandtabs(), LINE_MAX_CHARS)
-        yield Line(number=number, text=shown, faults=tuple(by_line.get(number, ())))
+        yield RuleFileLine(number=number, text=shown, faults=tuple(by_line.get(number, ())))
 
 
 def _firings(rule: FoundRule, ask: Ask) -> list[IndexRow]:
@@ -146,7 +154,7 @@ def _firings(rule: FoundRule, ask: Ask) -> list[IndexRow]:
     filters = Filters(model=rule.rule.model_name, team=rule.rule.team)
     found = ask.source.read(
         ("firings", filters.model, filters.team),
-        Age.SLOW,
+        AnswerAge.SLOW,
         lambda clients: list_runs(clients, filters, limit=RUNS_SCANNED, scanned_max=RUNS_SCANNED),
     )
     # A run's id begins with what started it and the time.
@@ -156,7 +164,7 @@ def _firings(rule: FoundRule, ask: Ask) -> list[IndexRow]:
 
 def documents(ask: Ask) -> list[dict[str, Any]]:
     """Of each rule, schemas/rule_view.v1.schema.json."""
-    return [each.document(ask.now) for each in ask.source.read("rules", Age.SLOW, list_rules)]
+    return [each.document(ask.now) for each in ask.source.read("rules", AnswerAge.SLOW, list_rules)]
 
 
 def document(ask: Ask) -> dict[str, Any]:
@@ -164,7 +172,7 @@ def document(ask: Ask) -> dict[str, Any]:
     return rule_of(ask).document(ask.now)
 
 
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/rules", show=rules), PageRoute(path="/rules/{rule_id}", show=rule)],
     api=[
         ApiRoute(path="/rules", summary="Every rule, as an array of rule_view.v1.", read=documents),
@@ -174,26 +182,26 @@ SUBJECT = Subject(
             read=document,
             schema="rule_view.v1",
             parameters=[
-                Parameter(
+                QueryParameter(
                     name="file", description=f"with {NO_ID} as the rule: the name of its file below rules/"
                 )
             ],
         ),
     ],
     actions=[
-        Action(
+        ConsoleAction(
             path="/rules/{rule_id}/fire",
             summary="Fires a rule now.",
             propose=propose_firing,
             perform=fire,
         ),
-        Action(
+        ConsoleAction(
             path="/rules/{rule_id}/pause",
             summary="Stops a rule from firing.",
             propose=partial(propose_enabled, enabled=False),
             perform=partial(change_enabled, enabled=False),
         ),
-        Action(
+        ConsoleAction(
             path="/rules/{rule_id}/resume",
             summary="Lets a paused rule fire again.",
             propose=partial(propose_enabled, enabled=True),

@@ -3,7 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from trainmaster.client.errors import Refused, TimedOut
+from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.rules.orders import cancel_run
 from trainmaster.client.submission.again import request_again
@@ -11,7 +11,7 @@ from trainmaster.client.submission.send import start_run
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.policy.currency import shown_bound
 from trainmaster.web.pages.run.asked_run import run_of
-from trainmaster.web.subject import Action, Ask, Outcome, Proposal
+from trainmaster.web.subject import ActionOutcome, Ask, ConsoleAction, Proposal
 
 if TYPE_CHECKING:
     from trainmaster.client.submission.examination import Examination
@@ -49,22 +49,22 @@ def _effects_of_cancel(record: "RunRecord") -> list[str]:
     ]
 
 
-def cancel(ask: Ask) -> Outcome:
+def cancel(ask: Ask) -> ActionOutcome:
     """Give the order.
 
     Raises:
-        Refused: the run has ended, or the service refuses the order.
+        ClientRefused: the run has ended, or the service refuses the order.
     """
     run_id = run_of(ask).record.run_id
     record = read_run(ask.source.clients, run_id).record
     if record.ended:
-        raise Refused(f"{run_id} has already ended: {record.state}.")
+        raise ClientRefused(f"{run_id} has already ended: {record.state}.")
     message = f"{run_id} is being cancelled."
     try:
         cancel_run(ask.source.clients, record, timeout_s=WAIT_S)
     except TimedOut as late:  # its page shows when it is
         message = str(late)
-    return Outcome(message=message, go_to=_page_of(run_id), document={"run_id": run_id})
+    return ActionOutcome(message=message, go_to=_page_of(run_id), document={"run_id": run_id})
 
 
 def propose_again(ask: Ask) -> Proposal:
@@ -74,7 +74,7 @@ def propose_again(ask: Ask) -> Proposal:
     try:
         request = request_again(ask.source.clients, run)
         effects = _effects_of_again(ask, run, request)
-    except Refused as refused:
+    except ClientRefused as refused:
         refusal = str(refused)
     return Proposal(
         title=f"Run {run.record.run_id} again?",
@@ -104,28 +104,28 @@ def _effects_of_again(ask: Ask, run: Run, request: "Examination") -> list[str]:
     ]
 
 
-def again(ask: Ask) -> Outcome:
+def again(ask: Ask) -> ActionOutcome:
     """Upload the request, and wait until its run is on record.
 
     Raises:
-        Refused: as `request_again`, or the service refuses the request.
+        ClientRefused: as `request_again`, or the service refuses the request.
         TimedOut: the service has not read the previous upload of that name.
     """
     clients, run = ask.source.clients, run_of(ask)
     sent, is_recorded = start_run(clients, request_again(clients, run), timeout_s=WAIT_S)
     page = _page_of(sent.run_id) if is_recorded else "/runs"
     message = f"{sent.run_id} was started by {sent.where}."
-    return Outcome(message=message, go_to=page, document={"run_id": sent.run_id, "sent_to": sent.where})
+    return ActionOutcome(message=message, go_to=page, document={"run_id": sent.run_id, "sent_to": sent.where})
 
 
 ACTIONS = (
-    Action(
+    ConsoleAction(
         path="/runs/{run_id}/cancel",
         summary="End a run: a waiting run gets no job, and a job is cancelled.",
         propose=propose_cancel,
         perform=cancel,
     ),
-    Action(
+    ConsoleAction(
         path="/runs/{run_id}/again",
         summary="Submit the request of a run once more, as another run.",
         propose=propose_again,

@@ -8,7 +8,7 @@ from trainmaster.client.explaining.explanation import Explanation, explain_run
 from trainmaster.client.find import Drop, Run, find_run, find_run_or_drop, read_run
 from trainmaster.client.watch.monitor import Monitored, RunMonitor
 from trainmaster.orchestrator.core.names import has_form_of_run_id
-from trainmaster.web.source import Age
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def found_of(ask: Ask) -> Run | Drop:
         NotFound: nothing has that name.
     """
     text = ask.path[RUN_ID]
-    return ask.source.read(("found", text), Age.LIVE, lambda clients: find_run_or_drop(clients, text))
+    return ask.source.read(("found", text), AnswerAge.LIVE, lambda clients: find_run_or_drop(clients, text))
 
 
 def run_of(ask: Ask) -> Run:
@@ -34,7 +34,7 @@ def run_of(ask: Ask) -> Run:
         NotFound: there is none.
     """
     text = ask.path[RUN_ID]
-    return ask.source.read(("run", text), Age.LIVE, lambda clients: find_run(clients, text))
+    return ask.source.read(("run", text), AnswerAge.LIVE, lambda clients: find_run(clients, text))
 
 
 def monitored_run(ask: Ask, run_id: str) -> Monitored:
@@ -47,7 +47,7 @@ def monitored_run(ask: Ask, run_id: str) -> Monitored:
     def make(clients: "Clients") -> RunMonitor:
         return RunMonitor(clients, read_run(clients, run_id))
 
-    return ask.source.follow(("monitor", run_id), Age.LIVE, make, RunMonitor.look)
+    return ask.source.follow(("monitor", run_id), AnswerAge.LIVE, make, RunMonitor.look)
 
 
 def seen_of(ask: Ask) -> Monitored | Drop:
@@ -67,4 +67,4 @@ def seen_of(ask: Ask) -> Monitored | Drop:
 def explanation_of(ask: Ask, run: Run) -> Explanation:
     """Why the run is as it is; read again once its record changes, or its place in the queue may have."""
     key = ("explanation", run.record.run_id, run.record.updated_at)
-    return ask.source.read(key, Age.SLOW, lambda clients: explain_run(clients, run, ask.now))
+    return ask.source.read(key, AnswerAge.SLOW, lambda clients: explain_run(clients, run, ask.now))

@@ -11,7 +11,7 @@ from trainmaster.client.times import span
 from trainmaster.client.watch.curves import POINTS_MAX, Chart, Series
 from trainmaster.client.watch.lanes import ENDED, Lane, LaneState, LaneStep
 from trainmaster.client.watch.monitor import Monitored
-from trainmaster.client.watch.timeline import Stage
+from trainmaster.client.watch.timeline import RunStage
 
 WIDTH = 1000
 """Of a drawing, in its own units."""
@@ -73,14 +73,14 @@ class LaneTable:
     end: datetime | None
 
 
-def stage_rows(stages: Sequence[Stage]) -> list[StageRow]:
+def stage_rows(stages: Sequence[RunStage]) -> list[StageRow]:
     """The stages of a timeline in order, with their durations."""
     passed = [stage.at for stage in stages if stage.at is not None]
     line = _Line(min(passed, default=None), max(passed, default=None))
     return list(_stage_rows(stages, line))
 
 
-def _stage_rows(stages: Sequence[Stage], line: "_Line") -> Iterator[StageRow]:
+def _stage_rows(stages: Sequence[RunStage], line: "_Line") -> Iterator[StageRow]:
     for number, stage in enumerate(stages):
         after = next((later.at for later in stages[number + 1 :] if later.at), None)
         end = max(after or stage.at, stage.at) if stage.at else None

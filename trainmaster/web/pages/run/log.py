@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import Refused
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run
 from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.pages import PAGE_LINES, LogPage, document_of, read_page
@@ -19,7 +19,7 @@ from trainmaster.client.terminal import one_line, visible
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.run.asked_run import run_of
-from trainmaster.web.source import Age
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _LOUD = {"WARNING": "warn", **dict.fromkeys(("ERROR", "CRITICAL", "ALERT", "EMER
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ShownLine:
     """A line as the page shows it. `tone` is `warn` or `bad` for a severity that matters, else empty."""
 
     id: str
@@ -60,7 +60,7 @@ class LogView:
         searched_to: the time to which a search has come that is not done yet.
     """
 
-    lines: Sequence[Line]
+    lines: Sequence[ShownLine]
     earlier: str
     newest: str
     lanes: Sequence[str]
@@ -98,7 +98,7 @@ def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
         # Kept among the few shared objects, because a page of long lines is large.
         return ask.source.follow(
             ("log", run.record.run_id, selection, before),
-            Age.RARE,
+            AnswerAge.RARE,
             lambda clients: _shortened_page(_read(clients, run, selection, before=before)),
             lambda page: page,
         )
@@ -106,7 +106,7 @@ def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
         return found.log
     return ask.source.follow(
         ("log", run.record.run_id, selection),
-        Age.LIVE,
+        AnswerAge.LIVE,
         lambda clients: SelectedTail(clients, run, selection),
         SelectedTail.look,
     )
@@ -117,7 +117,7 @@ def _read(
 ) -> LogPage:
     try:
         return read_page(clients, run, selection, limit=limit, before=before)
-    except Refused as refused:
+    except ClientRefused as refused:
         raise WrongQuery(str(refused)) from refused
 
 
@@ -143,11 +143,11 @@ def _command(run_id: str, lane: str) -> str:
     return shlex.join(words)
 
 
-def _shown_line(line: LogLine) -> Line:
+def _shown_line(line: LogLine) -> ShownLine:
     text = line.text if len(line.text) <= SHOWN_MAX_CHARS else f"{line.text[:SHOWN_MAX_CHARS]}…"
     tone = "" if line.is_plain_error else _LOUD.get(line.severity, "")
     name = f"{line.insert_id} {line.at.isoformat()}".encode("utf-8", "surrogatepass")
-    return Line(
+    return ShownLine(
         id=f"line-{hashlib.blake2b(name, digest_size=8).hexdigest()}",
         time=f"{line.at:%H:%M:%S}.{line.at.microsecond // 1000:03}",
         lane=visible(one_line(line.lane, 80)),

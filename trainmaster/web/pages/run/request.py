@@ -10,7 +10,7 @@ from trainmaster.client.submission.request_text import RequestText, read_request
 from trainmaster.client.terminal import visible
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.faults import Fault, cut
-from trainmaster.web.source import Age
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
 
 LINES_SHOWN, CHARS_SHOWN = 1000, 64 * 1024
@@ -53,7 +53,9 @@ class RequestView:
 def request_view(ask: Ask, run: Run) -> RequestView:
     """The request; it never changes, so it is read rarely."""
     return ask.source.read(
-        ("request", run.record.run_id), Age.RARE, lambda clients: _view(read_request_text(clients, run), run)
+        ("request", run.record.run_id),
+        AnswerAge.RARE,
+        lambda clients: _view(read_request_text(clients, run), run),
     )
 
 

@@ -19,19 +19,19 @@ from trainmaster.web.pages.run.asked_run import explanation_of, found_of, run_of
 from trainmaster.web.pages.run.drawings import chart_views, lane_table, stage_rows
 from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
 from trainmaster.web.pages.run.request import request_view
-from trainmaster.web.source import Age
-from trainmaster.web.subject import ApiRoute, Ask, Page, PageRoute, Parameter, Subject
+from trainmaster.web.source import AnswerAge
+from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter
 
 TRIES_SHOWN, PROBLEMS_SHOWN = 20, 50
 
 
-def run(ask: Ask) -> Page:
+def run(ask: Ask) -> ConsolePage:
     """The page of what the path names."""
     found = seen_of(ask)
     return _drop_page(ask, found) if isinstance(found, Drop) else _run_page(ask, found)
 
 
-def _run_page(ask: Ask, found: Monitored) -> Page:
+def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
     record = found.run.record
     why = explanation_of(ask, found.run).run
     path = f"/runs/{record.run_id}"
@@ -59,7 +59,7 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
         "can_repeat": record.request is not None,
         "is_tuning": found.seen.study is not None or is_tuning(record),
     }
-    return Page(
+    return ConsolePage(
         title=record.run_id,
         template="run/run.html",
         values=values,
@@ -68,9 +68,9 @@ def _run_page(ask: Ask, found: Monitored) -> Page:
     )
 
 
-def _drop_page(ask: Ask, drop: Drop) -> Page:
+def _drop_page(ask: Ask, drop: Drop) -> ConsolePage:
     name = str(drop.status.get("dropped_name") or ask.path["run_id"])
-    return Page(
+    return ConsolePage(
         title=visible(name),
         template="run/drop.html",
         values={"status": drop.status, "faults": drop.status.get("faults") or ()},
@@ -94,7 +94,9 @@ def _files(ask: Ask, found: Run) -> FileTable | None:
     if found.record.model is None:
         return None
     key = ("files", found.record.run_id, found.record.model.uri)
-    return ask.source.read(key, Age.RARE, lambda clients: file_table(lambda: model_files(clients, found)))
+    return ask.source.read(
+        key, AnswerAge.RARE, lambda clients: file_table(lambda: model_files(clients, found))
+    )
 
 
 def document(ask: Ask) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def files_document(ask: Ask) -> dict[str, Any]:
     return model_listing(ask.source.clients, run_of(ask))
 
 
-SUBJECT = Subject(
+SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/runs/{run_id}", show=run), PageRoute(path="/drops/{run_id:path}", show=run)],
     api=[
         ApiRoute(
@@ -133,10 +135,14 @@ SUBJECT = Subject(
             summary="The end of a run's log, or a page before it, as documents of log_line.v1; `earlier` continues it.",
             read=log_document,
             parameters=[
-                Parameter(name="limit", description=f"the most lines, up to {LIMIT_MAX}", is_number=True),
-                Parameter(name="before", description="`earlier` of a page: the lines before it"),
-                Parameter(name="replica", description="workerpool0-0, or 3/workerpool0-0 of the trial 3"),
-                Parameter(name="q", description="only lines with this text, regardless of case"),
+                QueryParameter(
+                    name="limit", description=f"the most lines, up to {LIMIT_MAX}", is_number=True
+                ),
+                QueryParameter(name="before", description="`earlier` of a page: the lines before it"),
+                QueryParameter(
+                    name="replica", description="workerpool0-0, or 3/workerpool0-0 of the trial 3"
+                ),
+                QueryParameter(name="q", description="only lines with this text, regardless of case"),
             ],
         ),
         ApiRoute(

@@ -19,7 +19,7 @@ from trainmaster.orchestrator.core.requests.draft import (
     candidate_documents,
     fallback_path,
     iter_fallbacks,
-    merged,
+    with_patch,
     without_fallbacks,
 )
 from trainmaster.orchestrator.core.requests.spec import DISK_TYPES, boot_disks
@@ -247,7 +247,7 @@ def _repeated_resources(document: Mapping[str, Any], home: str) -> Iterator[Faul
     own = without_fallbacks(document)
     earlier = [(_resources(own, home), "the request itself")]
     for index, patch in iter_fallbacks(document):
-        resources = _resources(merged(own, patch), home)
+        resources = _resources(with_patch(own, patch), home)
         same = next((what for known, what in earlier if known == resources), None)
         if not set(FALLBACK_KEYS).issuperset(patch):
             continue  # what it means to change is under a key that is wrong

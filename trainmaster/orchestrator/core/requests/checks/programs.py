@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.documents.values import Path, at, mapping_at
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, names_program
-from trainmaster.orchestrator.core.requests.placeholders import filled
+from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 
 READ_ON = date(2026, 11, 22)
 WARNED_BEFORE = timedelta(days=90)
@@ -31,7 +31,7 @@ WARNED_BEFORE = timedelta(days=90)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Container:
+class PrebuiltContainer:
     """Containers of one row of the list; `names` is an expression, without repository and tag."""
 
     names: str
@@ -39,15 +39,15 @@ class Container:
     available_until: date
 
 
-def _row(names: str, patched_until: str, available_until: str) -> Container:
-    return Container(
+def _row(names: str, patched_until: str, available_until: str) -> PrebuiltContainer:
+    return PrebuiltContainer(
         names=names,
         patched_until=date.fromisoformat(patched_until),
         available_until=date.fromisoformat(available_until),
     )
 
 
-CONTAINERS: Sequence[Container] = (
+CONTAINERS: Sequence[PrebuiltContainer] = (
     _row(r"tf-(cpu|gpu)\.2-17\.py310", "2025-07-11", "2026-07-11"),
     _row(r"tf-(cpu|gpu)\.2-16\.py310", "2025-06-28", "2026-06-28"),
     _row(r"tf-(cpu|gpu)\.2-15\.py310", "2024-11-14", "2025-11-14"),
@@ -87,7 +87,7 @@ _REPAIR = (
 )
 
 
-def container_of(image: str) -> Container | None:
+def container_of(image: str) -> PrebuiltContainer | None:
     """The row of the list that has the image; None for any other image."""
     match = _IMAGE.fullmatch(image)
     rows = (row for row in CONTAINERS if match and re.fullmatch(row.names, match["name"]))
@@ -126,7 +126,7 @@ def _ended_containers(draft: Draft, today: date) -> Iterator[Fault]:
             )
 
 
-def _containers_used(draft: Draft) -> Iterator[tuple[Path, str, Container]]:
+def _containers_used(draft: Draft) -> Iterator[tuple[Path, str, PrebuiltContainer]]:
     for path, image in draft.images.items():
         container = container_of(image)
         if container is not None:
@@ -245,7 +245,7 @@ def _limits(draft: Draft) -> Iterator[Fault]:
 
 def _args_as_given(args: Sequence[object]) -> list[str]:
     """The arguments as the program is given them: a run's id may be longer than its placeholder."""
-    return [filled(word, run_id="r" * LABEL_MAX_CHARS) for word in args if isinstance(word, str)]
+    return [text_with_values(word, run_id="r" * LABEL_MAX_CHARS) for word in args if isinstance(word, str)]
 
 
 def _chars(words: object) -> int:

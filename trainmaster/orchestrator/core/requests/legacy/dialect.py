@@ -18,7 +18,7 @@ from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACC
 from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse
 from trainmaster.orchestrator.core.requests.legacy.job import (
     ROLES,
-    Job,
+    LegacyJob,
     Meaning,
     meanings_from,
     write_meaning,
@@ -142,7 +142,7 @@ def _write_model_name(written: Fields, own: OwnDocument, name: str | None) -> No
 def _write_spec(spec: Fields, own: OwnDocument) -> str | None:
     """Write the trainingInput. Returns the region that it asks for."""
     configs = {role: spec.fields(role.config_key) for role in ROLES}
-    job = Job(spec=spec, configs=configs, own=own, cluster=own.inner("cluster", spec.path))
+    job = LegacyJob(spec=spec, configs=configs, own=own, cluster=own.inner("cluster", spec.path))
     write_cluster(job)
     write_programs(job)
     _write_job_dir(job)
@@ -159,7 +159,7 @@ def _write_spec(spec: Fields, own: OwnDocument) -> str | None:
     return None
 
 
-def _write_job_dir(job: Job) -> None:
+def _write_job_dir(job: LegacyJob) -> None:
     job_dir = job.spec.get("jobDir")
     if job_dir is None:
         return
@@ -182,7 +182,7 @@ def _write_job_dir(job: Job) -> None:
     job.spec.warn("jobDir", problem, repair=repair)
 
 
-def _write_environment(job: Job) -> None:
+def _write_environment(job: LegacyJob) -> None:
     key, is_package = "useChiefInTfConfig", "python_package" in job.own.content
     meanings = {True: Meaning(), False: _CHIEF_OF_PACKAGES if is_package else _MASTER_OF_IMAGES}
     write_meaning(job.spec, key, meanings, job.cluster, "replica_environment")
@@ -192,7 +192,7 @@ def _write_environment(job: Job) -> None:
         job.spec.warn(key, problem, repair=repair)
 
 
-def _write_scheduling(job: Job) -> None:
+def _write_scheduling(job: LegacyJob) -> None:
     written = job.spec.fields("scheduling")
     own = job.own.inner("scheduling", written.path, there=job.spec.has("scheduling"))
     copy_keys(written, own, {"maxRunningTime": "timeout_s"}, Fields.duration)
@@ -207,7 +207,7 @@ def _write_scheduling(job: Job) -> None:
         written.refuse("priority", "not a valid priority", allowed=f"whole numbers from 0 to {MAX_PRIORITY}")
 
 
-def _write_wait(written: Fields, own: OwnDocument, job: Job) -> None:
+def _write_wait(written: Fields, own: OwnDocument, job: LegacyJob) -> None:
     key = "maxWaitTime"
     wait_s, where = written.duration(key), written.at(key)
     if wait_s is None:
@@ -228,7 +228,7 @@ def _write_wait(written: Fields, own: OwnDocument, job: Job) -> None:
         written.warn(key, problem, repair="cancel the job yourself if it waits too long")
 
 
-def _write_hyperparameters(job: Job) -> None:
+def _write_hyperparameters(job: LegacyJob) -> None:
     """Write the part that only a tuning has."""
     written = job.spec.fields("hyperparameters")
     if not job.spec.has("hyperparameters"):

@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 
 
 @dataclass(frozen=True, kw_only=True)
-class Role:
+class LegacyRole:
     """A role by our name, by the word that people use, and by its keys in the old file; the master has no count."""
 
     ours: str
@@ -24,9 +24,11 @@ class Role:
         return (self.type_key, self.count_key) if self.count_key else (self.type_key,)
 
 
-MASTER = Role(ours="chief", word="master", type_key="masterType", config_key="masterConfig")
+MASTER = LegacyRole(ours="chief", word="master", type_key="masterType", config_key="masterConfig")
 OTHERS = tuple(
-    Role(ours=ours, word=word, type_key=f"{key}Type", count_key=f"{key}Count", config_key=f"{key}Config")
+    LegacyRole(
+        ours=ours, word=word, type_key=f"{key}Type", count_key=f"{key}Count", config_key=f"{key}Config"
+    )
     for ours, word, key in (
         ("workers", "workers", "worker"),
         ("parameter_servers", "parameter servers", "parameterServer"),
@@ -37,17 +39,17 @@ ROLES = (MASTER, *OTHERS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class LegacyJob:
     """`spec` is the trainingInput, `configs` the ReplicaConfig of each role, `own` our own document.
 
     `replicas` has the roles of the cluster in our own document, once `write_cluster` has written them.
     """
 
     spec: Fields
-    configs: Mapping[Role, Fields]
+    configs: Mapping[LegacyRole, Fields]
     own: OwnDocument
     cluster: OwnDocument
-    replicas: dict[Role, OwnDocument] = field(default_factory=dict)
+    replicas: dict[LegacyRole, OwnDocument] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,13 @@ from dataclasses import KW_ONLY, dataclass
 
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
 from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys
-from trainmaster.orchestrator.core.requests.legacy.job import MASTER, OTHERS, ROLES, Job, Role
+from trainmaster.orchestrator.core.requests.legacy.job import MASTER, OTHERS, ROLES, LegacyJob, LegacyRole
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.vertex.pools import write_disk
 
 
 @dataclass(frozen=True)
-class Machine:
+class LegacyMachine:
     """A machine of Vertex AI with `count` accelerators. `note` says where it is not quite the old one.
 
     `retired` says what of the old machine is gone; the row is then today's nearest choice, for the user to
@@ -36,17 +36,17 @@ class Machine:
     instead: str = ""
 
 
-Tier = Mapping[Role, tuple[int, Machine]]
+Tier = Mapping[LegacyRole, tuple[int, LegacyMachine]]
 """The cluster that a scale tier stands for: the count and machine of each role."""
 
 _NO_K80 = "NVIDIA K80 GPUs are no longer offered"
 _NO_HIGHCPU_8 = "Vertex AI trains on no n1-highcpu-8; n1-standard-8 has as many CPUs and more memory"
 _T4, _P100, _V100 = "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_V100"
-_STANDARD_4, _HIGHMEM_8 = Machine("n1-standard-4"), Machine("n1-highmem-8")
-_HIGHCPU_8, _HIGHCPU_16 = Machine("n1-standard-8", note=_NO_HIGHCPU_8), Machine("n1-highcpu-16")
-_BASIC_GPU = Machine("n1-standard-8", _T4, 1, retired=_NO_K80)
+_STANDARD_4, _HIGHMEM_8 = LegacyMachine("n1-standard-4"), LegacyMachine("n1-highmem-8")
+_HIGHCPU_8, _HIGHCPU_16 = LegacyMachine("n1-standard-8", note=_NO_HIGHCPU_8), LegacyMachine("n1-highcpu-16")
+_BASIC_GPU = LegacyMachine("n1-standard-8", _T4, 1, retired=_NO_K80)
 # A v2-8 node had four chips, as this host of TPU v5e has.
-_BASIC_TPU = Machine(
+_BASIC_TPU = LegacyMachine(
     "ct5lp-hightpu-4t",
     tpu_topology="2x2",
     retired="TPU v2 nodes beside a machine are no longer offered",
@@ -63,23 +63,23 @@ TIERS: Mapping[str, Tier] = {
     "BASIC_GPU": {MASTER: (1, _BASIC_GPU)},
     "BASIC_TPU": {MASTER: (1, _BASIC_TPU)},
 }
-MACHINES: Mapping[str, Machine] = {
+MACHINES: Mapping[str, LegacyMachine] = {
     "standard": _STANDARD_4,
     "large_model": _HIGHMEM_8,
     "complex_model_s": _HIGHCPU_8,
     "complex_model_m": _HIGHCPU_16,
-    "complex_model_l": Machine("n1-highcpu-32"),
+    "complex_model_l": LegacyMachine("n1-highcpu-32"),
     "standard_gpu": _BASIC_GPU,
-    "complex_model_m_gpu": Machine("n1-standard-16", _T4, 4, retired=_NO_K80),
-    "complex_model_l_gpu": Machine("n1-standard-32", _T4, 4, retired=_NO_K80),
-    "standard_p100": Machine("n1-standard-8", _P100, 1),
-    "complex_model_m_p100": Machine("n1-standard-16", _P100, 4),
-    "standard_v100": Machine("n1-standard-8", _V100, 1),
-    "large_model_v100": Machine(
+    "complex_model_m_gpu": LegacyMachine("n1-standard-16", _T4, 4, retired=_NO_K80),
+    "complex_model_l_gpu": LegacyMachine("n1-standard-32", _T4, 4, retired=_NO_K80),
+    "standard_p100": LegacyMachine("n1-standard-8", _P100, 1),
+    "complex_model_m_p100": LegacyMachine("n1-standard-16", _P100, 4),
+    "standard_v100": LegacyMachine("n1-standard-8", _V100, 1),
+    "large_model_v100": LegacyMachine(
         "n1-highmem-8", _V100, 1, note="an n1-highmem-16 takes no single V100; this has half its CPUs"
     ),
-    "complex_model_m_v100": Machine("n1-standard-16", _V100, 4),
-    "complex_model_l_v100": Machine("n1-standard-32", _V100, 8),
+    "complex_model_m_v100": LegacyMachine("n1-standard-16", _V100, 4),
+    "complex_model_l_v100": LegacyMachine("n1-standard-32", _V100, 8),
     "cloud_tpu": _BASIC_TPU,
 }
 """Legacy machine names. Names of Compute Engine (n1-highcpu-16, …) are the same on Vertex AI."""
@@ -101,7 +101,7 @@ RETIRED_ACCELERATORS: Mapping[str, str] = {
 _UNVERIFIED = "Google no longer documents this machine, so what it becomes is unverified"
 
 
-def write_cluster(job: Job) -> None:
+def write_cluster(job: LegacyJob) -> None:
     """Write the machines of every role that the job has."""
     tier = _tier(job.spec)
     for role in ROLES:
@@ -148,7 +148,7 @@ def _judge(spec: Fields, key: str, tier: Tier, lines: str, offered: Collection[s
     spec.warn(key, f"{missing}{_UNVERIFIED}{notes}", repair=f"write {lines} to be certain")
 
 
-def _lines(role: Role, machine: Machine, count: int = 0) -> str:
+def _lines(role: LegacyRole, machine: LegacyMachine, count: int = 0) -> str:
     """What to write for the machine in the tier CUSTOM, and for the count if there is one."""
     lines = [f"{role.type_key}: {machine.machine}"]
     if role.count_key and count:
@@ -159,7 +159,7 @@ def _lines(role: Role, machine: Machine, count: int = 0) -> str:
     return ", ".join(lines)
 
 
-def _write_of_tier(job: Job, role: Role, tier: Tier) -> None:
+def _write_of_tier(job: LegacyJob, role: LegacyRole, tier: Tier) -> None:
     # An unknown tier is judged as BASIC, and may be any text.
     name, config = plain(str(job.spec.get("scaleTier") or BASIC)), job.configs[role]
     problem = f"the tier {name} sets its own machines"
@@ -178,7 +178,7 @@ def _write_of_tier(job: Job, role: Role, tier: Tier) -> None:
         job.spec.refuse(role.config_key, f"the tier {name} has no {role.word}", found="", repair=repair)
 
 
-def _write_machine(job: Job, role: Role, machine: Machine, key: str) -> None:
+def _write_machine(job: LegacyJob, role: LegacyRole, machine: LegacyMachine, key: str) -> None:
     source = job.spec.at(key)
     own = job.replicas[role] = job.cluster.inner(role.ours, source)
     own.put("machine", machine.machine, source)
@@ -187,7 +187,7 @@ def _write_machine(job: Job, role: Role, machine: Machine, key: str) -> None:
         own.put("accelerator", {"type": machine.accelerator, "count": machine.count}, source)
 
 
-def _has_replicas(spec: Fields, role: Role) -> bool:
+def _has_replicas(spec: Fields, role: LegacyRole) -> bool:
     count, has_type = spec.number(role.count_key), spec.has(role.type_key)
     if count is None and not has_type and spec.has(role.config_key):
         repair = f"write {role.type_key} and {role.count_key}, or remove it"
@@ -196,7 +196,7 @@ def _has_replicas(spec: Fields, role: Role) -> bool:
     return not is_zero and (has_type or count is not None)
 
 
-def _write_custom(job: Job, role: Role) -> None:
+def _write_custom(job: LegacyJob, role: LegacyRole) -> None:
     spec, name = job.spec, job.spec.get(role.type_key)
     by, allowed = role.count_key or "the tier CUSTOM", "a Compute Engine machine type or a legacy name"
     _require(spec, role.type_key, by, allowed, "n1-standard-4")
@@ -220,7 +220,7 @@ def _require(spec: Fields, key: str, by: str, allowed: str, example: str) -> Non
         spec.refuse(key, f"missing: {by} needs it", allowed=allowed, repair=repair)
 
 
-def _write_legacy_machine(job: Job, role: Role, name: str, machine: Machine) -> None:
+def _write_legacy_machine(job: LegacyJob, role: LegacyRole, name: str, machine: LegacyMachine) -> None:
     _write_machine(job, role, machine, role.type_key)
     _judge(job.spec, role.type_key, {role: (1, machine)}, _lines(role, machine))
     # The repair of a machine that is gone says its accelerators too.

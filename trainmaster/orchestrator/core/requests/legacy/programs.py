@@ -11,9 +11,9 @@ from trainmaster.orchestrator.core.requests.legacy.job import (
     MASTER,
     OTHERS,
     ROLES,
-    Job,
+    LegacyJob,
+    LegacyRole,
     Meaning,
-    Role,
     write_meaning,
 )
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
@@ -46,7 +46,7 @@ _PACKAGE_KEYS = (*GCLOUD_FLAGS, "pythonVersion")
 _OWN = ("containerCommand", "containerArgs")
 
 
-def write_programs(job: Job) -> None:
+def write_programs(job: LegacyJob) -> None:
     """Write the program of every role of the cluster."""
     spec = job.spec
     images = [role for role in ROLES if job.configs[role].has("imageUri")]
@@ -62,7 +62,7 @@ def write_programs(job: Job) -> None:
             config.refuse("tpuTfVersion", problem, found="", repair="remove it")
 
 
-def _with_job_dir(job: Job, args: object) -> object:
+def _with_job_dir(job: LegacyJob, args: object) -> object:
     """The arguments with `--job-dir DIR` after them, two words, as the service appended them."""
     job_dir = job.spec.get("jobDir")
     if not isinstance(job_dir, str) or not (args is None or isinstance(args, list)):
@@ -70,7 +70,7 @@ def _with_job_dir(job: Job, args: object) -> object:
     return literal([*(args or ()), "--job-dir", job_dir])
 
 
-def _write_images(job: Job, images: list[Role]) -> None:
+def _write_images(job: LegacyJob, images: list[LegacyRole]) -> None:
     spec, master = job.spec, job.configs[MASTER]
     for key in filter(spec.has, _PACKAGE_KEYS):
         repair = f"remove {key}, or {listed(f'{role.config_key}.imageUri' for role in images)}"
@@ -92,7 +92,7 @@ def _write_images(job: Job, images: list[Role]) -> None:
             spec.warn(MASTER.config_key, problem, found="", repair=repair)
 
 
-def _write_container(job: Job, role: Role) -> None:
+def _write_container(job: LegacyJob, role: LegacyRole) -> None:
     spec, config, own = job.spec, job.configs[role], job.replicas[role]
     if role is not MASTER and config.has("imageUri"):
         copy_keys(config, own, {"imageUri": "image"})
@@ -107,7 +107,7 @@ def _write_container(job: Job, role: Role) -> None:
         own.put("args", _with_job_dir(job, config.get("containerArgs")), config.at("containerArgs"))
 
 
-def _write_packages(job: Job) -> None:
+def _write_packages(job: LegacyJob) -> None:
     spec = job.spec
     for config in job.configs.values():
         for key in filter(config.has, _OWN):
@@ -129,18 +129,18 @@ def _write_packages(job: Job) -> None:
             job.replicas[role].put("args", job.own.content.get("args"), spec.at("args"))
 
 
-def _write_package(job: Job, into: OwnDocument, role: Role) -> None:
+def _write_package(job: LegacyJob, into: OwnDocument, role: LegacyRole) -> None:
     package = into.inner("python_package", job.spec.path)
     image = EXECUTOR.format(kind=_processor(job, role))
     package.put("executor_image", image, job.spec.at("runtimeVersion"))
     copy_keys(job.spec, package, {"packageUris": "uris", "pythonModule": "module"})
 
 
-def _processor(job: Job, role: Role) -> str:
+def _processor(job: LegacyJob, role: LegacyRole) -> str:
     return "gpu" if "accelerator" in job.replicas[role].content else "cpu"
 
 
-def _refuse_nothing_to_run(job: Job) -> None:
+def _refuse_nothing_to_run(job: LegacyJob) -> None:
     job.spec.refuse(
         MASTER.config_key,
         "the file does not say what to run",
@@ -153,7 +153,7 @@ def _refuse_nothing_to_run(job: Job) -> None:
     job.own.translation.place(("image",), job.spec.at(MASTER.config_key))
 
 
-def _check_version(job: Job, key: str, versions: Mapping[str, Meaning]) -> None:
+def _check_version(job: LegacyJob, key: str, versions: Mapping[str, Meaning]) -> None:
     """A version without quotes is a number: in YAML 2.10 is 2.1, so both may be meant."""
     found = job.spec.get(key)
     if found is None or isinstance(found, str):

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.requests.placeholders import literal
 
 # Vertex AI installs Python packages in its own prebuilt containers alone, so no other image can take their place:
 # https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#PythonPackageSpec ("You must use an image
-# from this list"). Of those with TensorFlow this is the last; checks/prebuilt.py says until when it is available.
+# from this list"). Of those with TensorFlow this is the last; checks/programs.py says until when it is available.
 EXECUTOR = "us-docker.pkg.dev/vertex-ai/training/tf-{kind}.2-17.py310:latest"
 GCLOUD_FLAGS: Mapping[str, str] = {
     "packageUris": "--packages",

@@ -120,7 +120,7 @@ class _Attempt:
     queue_pass: QueuePass
     reclaim: bool
     reason: str = ""
-    with_refused_candidate: SubmissionRefused | None = None
+    refused: SubmissionRefused | None = None
     may_have_job: bool = False
     slots: tuple[str, ...] | None = None
     candidates: Sequence[Candidate] = field(init=False)

@@ -119,7 +119,7 @@ def test_a_replica_waits_for_its_old_process_to_free_the_address() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as held:
         address = f"127.0.0.1:{held.getsockname()[1]}"
-        waiting = threading.Thread(target=gather_replicas, daemon=True)
+        waiting = threading.Thread(target=gather, daemon=True)
         waiting.start()
         # Between two attempts, the innermost function is the loop's.
         deadline = time.monotonic() + 60

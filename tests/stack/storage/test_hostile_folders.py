@@ -235,13 +235,15 @@ def test_hints_beyond_the_limit_become_one_scan_that_sees_files_rewritten_in_pla
     bucket_store: ObjectStore,
 ) -> None:
     scanner, folder = Recorder(bucket_store), bucket_store.buckets_path / "bucket"
-    for number in range(10):
+    hints_max = 3
+    files = range((THREADS_EACH + 1) * hints_max + 1)  # each thread may take as many hints as are kept
+    for number in files:
         (folder / f"{number}").write_text("first")
     scanner.may_begin.set()
     eventually_settled(scanner)
     scanner.may_begin.clear()
-    threads = BucketThreads(scanner, hints_max=3)
-    for number in range(10):
+    threads = BucketThreads(scanner, hints_max=hints_max)
+    for number in files:
         with (folder / f"{number}").open("r+") as file:
             file.write("other")
         threads.look("bucket", f"{number}")
@@ -249,7 +251,7 @@ def test_hints_beyond_the_limit_become_one_scan_that_sees_files_rewritten_in_pla
     assert scanner.has_all.wait(60)
     threads.close()
     known = bucket_store.catalog.plain_in_folder("bucket", "")
-    assert known == {f"{number}": Folder(folder).fingerprint(f"{number}") for number in range(10)}
+    assert known == {f"{number}": Folder(folder).fingerprint(f"{number}") for number in files}
 
 
 def eventually_settled(scanner: DropScanner) -> None:

@@ -1,5 +1,6 @@
 """The stack starts once, stops cleanly, leaves nothing behind, and keeps its state across restarts."""
 
+import contextlib
 import json
 import signal
 import socket
@@ -36,8 +37,8 @@ def watcher_pid(project: Project) -> int:
     return found
 
 
-def assert_hangup_stops_all_it_started(project: Project) -> None:
-    """By SIGHUP, while a trainer runs."""
+def assert_stops_with_all_it_started(project: Project, end: signal.Signals | str) -> None:
+    """By a signal to its process or by the command of that name, while a trainer runs."""
     project.upload("requests/long.yaml", request(project.id, "--wait-for=gs://nowhere/never"))
     eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
     states = ("submitted", "running")
@@ -46,11 +47,20 @@ def assert_hangup_stops_all_it_started(project: Project) -> None:
         "its function is done",
     )
     token, watcher = project.token(), watcher_pid(project)
-    project.process.send_signal(signal.SIGHUP)
+    if isinstance(end, signal.Signals):
+        project.process.send_signal(end)
+    else:
+        assert command(end, "--state", str(project.state)).returncode == 0
     assert project.process.wait(STOP_WITHIN_S) == 0
     assert nothing_left(token)
     assert not psutil.pid_exists(watcher)
     assert not (project.state / "stack.env").exists()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, "down"], ids=str)
+def test_ctrl_c_or_down_stops_the_stack_and_all_it_started(end: signal.Signals | str, tmp_path: Path) -> None:
+    with running_project(tmp_path / "state", *small(tmp_path), project="e2e-stopped") as project:
+        assert_stops_with_all_it_started(project, end)
 
 
 def test_a_killed_stack_leaves_no_process_and_handles_what_arrived_meanwhile_after_a_restart(
@@ -82,7 +92,7 @@ def test_a_killed_stack_leaves_no_process_and_handles_what_arrived_meanwhile_aft
         assert unfinished["state"] == "succeeded"
         assert len(project.jobs(unfinished["run_id"])) == 1
         assert project.final_status("requests/meanwhile.yaml")["state"] == "succeeded"
-        assert_hangup_stops_all_it_started(project)
+        assert_stops_with_all_it_started(project, signal.SIGHUP)
 
 
 def is_free(address: str) -> bool:
@@ -106,12 +116,37 @@ def test_a_second_ctrl_c_ends_the_stack_at_once_and_still_leaves_nothing(tmp_pat
         eventually(lambda: nothing_left(token), "no process of the stack is left")
 
 
+def test_a_killed_function_is_started_again(project: Project) -> None:
+    before = {process.pid for process in project.function_processes("on-request-published")}
+    for process in project.function_processes("on-request-published"):
+        with contextlib.suppress(psutil.NoSuchProcess):  # the stack ends what the master leaves
+            process.kill()
+    project.eventually(
+        lambda: {p.pid for p in project.function_processes("on-request-published")} - before,
+        "a new process of the function",
+    )
+    message_id = project.publish("trainmaster-requests", b"{}")
+    project.eventually(
+        lambda: 200 in project.requests_to_functions(message_id), "the new process answers events"
+    )
+
+
 def test_one_state_folder_has_one_stack(project: Project) -> None:
     second = command("up", "--state", str(project.state))
     assert second.returncode == 1
     assert f"already running on {str(project.state)!r} (process {project.process.pid})" in second.stderr
     assert "down --state" in second.stderr
     assert (project.state / "stack.env").exists()
+
+
+def test_status_shows_what_to_source_and_down_finds_nothing_where_no_stack_runs(
+    project: Project, tmp_path: Path
+) -> None:
+    shown = command("stack", "status", "--state", str(project.state))
+    assert shown.returncode == 0
+    assert f"export GOOGLE_CLOUD_PROJECT={project.id}" in shown.stdout
+    assert command("stack", "status", "--state", str(tmp_path)).returncode == 4
+    assert "No stack is running" in command("down", "--state", str(tmp_path)).stdout
 
 
 def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: Path) -> None:
@@ -122,6 +157,24 @@ def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: 
         assert f"Function {name}" in done.stderr
     assert "No module named 'no_such_module'" in done.stderr
     assert not (tmp_path / "state" / "stack.env").exists()
+
+
+def free_base() -> int:
+    """The first of five free ports, below those that the kernel gives to connections."""
+    for base in range(20_000, 32_000, 5):
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(base, base + 5):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return base
+    raise AssertionError("no five free ports")
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", free_base())) as taken:
+        port = taken.getsockname()[1]
+        done = command("up", "--state", str(tmp_path / "state"), "--port-base", str(port))
+    assert done.returncode == 1
+    assert f"Port {port}, which --port-base assigns to storage, is in use" in done.stderr
 
 
 def test_the_stack_process_is_small(project: Project) -> None:

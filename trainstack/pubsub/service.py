@@ -40,7 +40,7 @@ class PubsubService:
         for subscription_id, body in store.subscriptions():
             config = wire.Subscription.FromString(body)
             self.subscriptions[config.name] = Subscription(
-                subscription_id, config, store.owed(subscription_id)
+                subscription_id, config, store.unacknowledged_entries(subscription_id)
             )
         self.refresh_policies()
 

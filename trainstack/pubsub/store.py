@@ -106,7 +106,7 @@ class PubsubStore(Database):
             bodies_by_id.update(self.rows(f"SELECT id, body FROM messages WHERE id IN ({marks})", part))  # noqa: S608  # only question marks
         return bodies_by_id
 
-    def owed(self, subscription_id: int) -> list[BacklogEntry]:
+    def unacknowledged_entries(self, subscription_id: int) -> list[BacklogEntry]:
         """The unacknowledged messages, in order of their ids."""
         rows = self.rows(
             "SELECT message, size, failures FROM deliveries WHERE subscription = ? ORDER BY message",

@@ -150,7 +150,7 @@ def choose(study: Study, *, most: int) -> tuple[list[StudyTrial], list[StudyTria
     """At most `most` trials to show, in the order of the study, and the rest: running ones first, then the best."""
     running = [trial for trial in study.trials if not trial.state.ended]
     unranked = [trial for trial in study.trials if trial.state.ended and trial.result is None]
-    wanted = {trial.id for trial in [*running, *study.ranked(), *unranked][:most]}
+    wanted = {trial.id for trial in [*running, *study.trials_by_rank(), *unranked][:most]}
     best = study.best
     if best is not None and best.id not in wanted and most > 1:  # many run at once: the best stays in sight
         wanted = {trial.id for trial in [best, *running][:most]}

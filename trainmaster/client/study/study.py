@@ -92,9 +92,9 @@ class Study:
     @property
     def best(self) -> StudyTrial | None:
         """The succeeded trial with the best result; of equal ones the first. None where none has a result."""
-        return next(iter(self.ranked()), None)
+        return next(iter(self.trials_by_rank()), None)
 
-    def ranked(self) -> list[StudyTrial]:
+    def trials_by_rank(self) -> list[StudyTrial]:
         """Trials that have a result, best first, equal ones in the order of the study."""
         with_result = [trial for trial in self.trials if trial.result is not None]
         return sorted(with_result, key=lambda trial: self.loss(trial.result))

@@ -75,7 +75,7 @@ def by_interest(study: Study) -> list[StudyTrial]:
     """Every trial: running ones first, then the best."""
     running = [trial for trial in study.trials if not trial.state.ended]
     rest = [trial for trial in study.trials if trial.state.ended and trial.result is None]
-    best = study.ranked()
+    best = study.trials_by_rank()
     return [*best[:1], *running, *best[1:], *rest]
 
 
@@ -99,7 +99,7 @@ def trial_name(trial: StudyTrial) -> str:
 
 def _strokes(study: Study) -> Mapping[str, _Chart]:
     """By trial id: darker for better, by its place among all results; dashed for an infeasible trial."""
-    ranked = study.ranked()
+    ranked = study.trials_by_rank()
     last = max(1, len(ranked) - 1)
     strokes: dict[str, _Chart] = {trial.id: {"tone": None} for trial in study.trials}
     strokes |= {trial.id: {"tone": round(1 - place / last, 3)} for place, trial in enumerate(ranked)}

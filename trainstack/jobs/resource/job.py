@@ -150,7 +150,7 @@ class VertexJob:
         asked: timedelta = scheduling.max_wait_duration.ToTimedelta()
         return asked or None
 
-    def moved(self, state: ResourceState, *, at: datetime, code: int = 0, reason: str = "") -> Self:
+    def in_state(self, state: ResourceState, *, at: datetime, code: int = 0, reason: str = "") -> Self:
         """The job in another state.
 
         Raises:

@@ -90,7 +90,7 @@ class JobRunner(ABC, Generic[AnyJob]):
         self._keep(replace(self.job, announced=True))
 
     def _move(self, state: ResourceState, *, code: int = 0, reason: str = "") -> None:
-        self._keep(self.job.moved(state, at=datetime.now(UTC), code=code, reason=reason))
+        self._keep(self.job.in_state(state, at=datetime.now(UTC), code=code, reason=reason))
 
     def _keep(self, job: AnyJob) -> None:
         self._save(job)

@@ -62,7 +62,7 @@ class Call:
             conditions=self.conditions(),
         )
 
-    async def stored(self, target: ObjectTarget) -> ObjectRecord:
+    async def stored_object(self, target: ObjectTarget) -> ObjectRecord:
         """The target's object, once its file has settled. Raises `RefusedError` (404) if it does not exist."""
         return await self.service.settled(lambda *, strict: self.store.get(target, strict=strict))
 

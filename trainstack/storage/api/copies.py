@@ -108,7 +108,7 @@ async def _copy_object(call: Call) -> ObjectRecord:
 
 
 async def _find(call: Call, source: ObjectTarget) -> ObjectRecord:
-    stored = await call.stored(source)
+    stored = await call.stored_object(source)
     source.conditions.check_write(stored)
     return stored
 

@@ -92,7 +92,7 @@ async def delete(call: Call) -> Response:
 
 async def _read(call: Call) -> ObjectRecord:
     target = call.target()
-    stored = await call.stored(target)
+    stored = await call.stored_object(target)
     target.conditions.check_read(stored)
     return stored
 

@@ -5,13 +5,13 @@ import contextlib
 import functools
 import re
 import socket
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import h11
 import uvicorn
+from anyio.from_thread import start_blocking_portal
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -300,38 +300,8 @@ def in_thread(run: Callable[[], AbstractAsyncContextManager[_Running]]) -> Itera
 
     `run` is called and entered in that thread. Its failures to start and to stop are raised here.
     """
-    started = threading.Event()
-    state: dict[str, _Running] = {}
-    failures: list[BaseException] = []
-    handles: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-
-    async def body() -> None:
-        leave = asyncio.Event()
-        handles.append((asyncio.get_running_loop(), leave))
-        async with run() as running:
-            state["running"] = running
-            started.set()
-            await leave.wait()
-
-    def main() -> None:
-        try:
-            asyncio.run(body())
-        except BaseException as failure:  # re-raised in the calling thread
-            failures.append(failure)
-        finally:
-            started.set()
-
-    thread = threading.Thread(target=main, name="event loop")
-    thread.start()
-    started.wait()
-    try:
-        if "running" in state:
-            yield state["running"]
-    finally:
-        if handles and thread.is_alive():
-            loop, leave = handles[0]
-            with contextlib.suppress(RuntimeError):  # the loop has just closed by itself
-                loop.call_soon_threadsafe(leave.set)
-        thread.join()
-        if failures:
-            raise failures[0]
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(portal.call(run)) as running,
+    ):
+        yield running

@@ -4,7 +4,9 @@ import errno
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
@@ -57,6 +59,41 @@ async def refuse_disk_full(_request: object, fault: Exception) -> JSONResponse:
     if not is_disk_full(fault):
         raise fault
     return insufficient_storage(fault)
+
+
+async def read_body(request: Request, *, most_bytes: int) -> bytes:
+    """A request's body.
+
+    Raises:
+        ValueError: it is larger; the rest is not read.
+    """
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > most_bytes:
+            raise ValueError(f"the body exceeds {most_bytes} bytes")
+    return bytes(raw)
+
+
+async def read_object(request: Request, *, most_bytes: int) -> dict[str, Any]:
+    """The JSON object that is a request's body. Raises `ValueError` as `read_body` and `json_object`."""
+    return json_object(await read_body(request, most_bytes=most_bytes))
+
+
+# Any: who reads a field checks its type.
+def json_object(raw: bytes) -> dict[str, Any]:
+    """Parse a JSON object; empty text gives an empty one.
+
+    Raises:
+        ValueError: the text is anything else, with the reason.
+    """
+    try:
+        value = json_value(raw) if raw.strip() else {}
+    except ValueError as fault:
+        raise ValueError(f"the body is not valid JSON: {fault}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"the body must be an object, found {type(value).__name__}")  # noqa: TRY004  # bad input
+    return value
 
 
 def json_value(raw: bytes) -> object:

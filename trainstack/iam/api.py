@@ -27,7 +27,7 @@ from trainstack.iam.authentication import guarded_app
 from trainstack.iam.authorization import DeniedError, authorize, project_of
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainstack.iam.service import Grants, RevokeError
-from trainstack.json_bodies import google_error, json_value
+from trainstack.json_bodies import google_error, read_object
 
 TAKEN = "/emulator/v1/taken-grants"
 MAX_BODY_BYTES = 1 << 20
@@ -172,15 +172,7 @@ def _permissions(body: dict[str, object]) -> list[str]:
 
 
 async def _body(request: Request) -> dict[str, object]:
-    raw = bytearray()
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > MAX_BODY_BYTES:
-            raise _RefusedError(f"the body exceeds {MAX_BODY_BYTES} bytes")
     try:
-        body = json_value(bytes(raw) or b"{}")
+        return await read_object(request, most_bytes=MAX_BODY_BYTES)
     except ValueError as fault:
-        raise _RefusedError(f"the body is not valid JSON: {fault}") from fault
-    if not isinstance(body, dict):
-        raise _RefusedError(f"the body must be an object, found {type(body).__name__}")
-    return body
+        raise _RefusedError(str(fault)) from fault

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,7 +19,7 @@ from trainstack.http import cut
 from trainstack.injections.active import InjectionKind, Injections, Struck, apply_injections
 from trainstack.injections.answers import answer_named
 from trainstack.injections.plan import CODES, PLACES, BadInjectionsError, plan_from
-from trainstack.json_bodies import google_error, json_value
+from trainstack.json_bodies import google_error, json_value, read_body
 
 PATH = "/emulator/v1/injections"
 _MAX_PLAN_BYTES = 1 << 20
@@ -149,7 +150,7 @@ async def _answer_control(injections: Injections, scope: Scope, receive: Receive
         case "GET" if not name:
             return JSONResponse(injections.to_json())
         case "POST" if not name:
-            return _put(injections, await _whole(receive) or b"")
+            return await _put(injections, scope, receive)
         case "DELETE":
             if not injections.remove(name or None) and name:
                 names = ", ".join(injections.names) or "none"
@@ -164,14 +165,15 @@ async def _answer_control(injections: Injections, scope: Scope, receive: Receive
             )
 
 
-def _put(injections: Injections, body: bytes) -> Response:
-    message = f"The plan has {len(body)} bytes; at most {_MAX_PLAN_BYTES} are allowed."
-    if len(body) <= _MAX_PLAN_BYTES:
-        try:
-            injections.put(plan_from(json_value(body)))
-            return JSONResponse(injections.to_json())
-        except BadInjectionsError as wrong:
-            message = str(wrong)
-        except ValueError as wrong:
-            message = f"The body is not valid JSON: {wrong}."
+async def _put(injections: Injections, scope: Scope, receive: Receive) -> Response:
+    try:
+        injections.put(
+            plan_from(json_value(await read_body(Request(scope, receive), most_bytes=_MAX_PLAN_BYTES)))
+        )
+    except BadInjectionsError as wrong:
+        message = str(wrong)
+    except ValueError as wrong:
+        message = f"The body is not a plan in JSON: {wrong}."
+    else:
+        return JSONResponse(injections.to_json())
     return google_error(400, message, reason="invalid", status="INVALID_ARGUMENT")

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.iam.service import Grants
-from trainstack.json_bodies import google_error, json_value, refuse_disk_full
+from trainstack.json_bodies import google_error, json_object, read_body, refuse_disk_full
 from trainstack.logging.filters import FilterTooCostlyError, LogFilterError
 from trainstack.logging.service import (
     AlreadyExistsError,
@@ -197,15 +197,10 @@ async def _delete_sink(service: LogService, request: Request) -> Response:
 
 async def _body(request: Request) -> Body:
     """The body, with its keys in camel case; snake case is accepted too."""
-    raw = await request.body()
-    if len(raw) > MAX_BODY_BYTES:
-        raise InvalidRequestError(f"the request has {len(raw)} bytes; at most {MAX_BODY_BYTES} are allowed")
     try:
-        body = json_value(_whole_characters(raw))
+        body = json_object(_whole_characters(await read_body(request, most_bytes=MAX_BODY_BYTES)))
     except (ValueError, RecursionError) as fault:
-        raise InvalidRequestError(f"the body is not valid JSON: {fault}") from fault
-    if not isinstance(body, dict):
-        raise InvalidRequestError(f"the body must be an object, found {type(body).__name__}")
+        raise InvalidRequestError(str(fault)) from fault
     return {re.sub(r"_([a-z])", lambda match: match[1].upper(), key): value for key, value in body.items()}
 
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.iam.authentication import guarded_app
 from trainstack.iam.principals import Tokens
-from trainstack.json_bodies import google_error, json_value
+from trainstack.json_bodies import google_error, read_object
 from trainstack.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
 
 
@@ -81,12 +81,5 @@ def _message(method: Method, fields: dict[str, Any]) -> Message:
 
 async def _body(method: Method, request: Request) -> dict[str, Any]:
     """Raises `ValueError` for a body that is not an object, or too large."""
-    raw = bytearray()
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > MAX_MESSAGE_BYTES:
-            raise ValueError(f"the body exceeds {MAX_MESSAGE_BYTES} bytes")
-    body = json_value(bytes(raw)) if raw else {}
-    if not isinstance(body, dict):
-        raise ValueError(f"the body must be an object, found {type(body).__name__}")  # noqa: TRY004  # bad input
+    body = await read_object(request, most_bytes=MAX_MESSAGE_BYTES)
     return body if method.body in ("", "*") else {method.body: body}

@@ -6,7 +6,7 @@ stack's own: events that happen to jobs by themselves in the cloud, and here onl
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Generic
+from typing import Any, Generic
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,7 +28,7 @@ from trainstack.jobs.resource.errors import ApiError, Status
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.replica import CHIEF
 from trainstack.jobs.service import JobService
-from trainstack.json_bodies import google_error, is_disk_full, json_value
+from trainstack.json_bodies import google_error, is_disk_full, read_object
 from trainstack.project import project_number
 from trainstack.tuning.service import TuningService
 
@@ -97,9 +97,9 @@ class StackCalls:
         self._jobs, self._supply = jobs, supply
 
     async def preempt(self, request: Request) -> Response:
-        body = await _body(request) if await request.body() else {}
-        replica = body.get("replica", CHIEF.name) if isinstance(body, dict) else None
-        if not isinstance(replica, str) or set(body if isinstance(body, dict) else ()) - {"replica"}:
+        body = await _body(request)
+        replica = body.get("replica", CHIEF.name)
+        if not isinstance(replica, str) or body.keys() - {"replica"}:
             raise ApiError(
                 Status.INVALID_ARGUMENT,
                 f'Expected {{"replica": "{CHIEF.name}"}} or an empty body, found {body!r:.80}.',
@@ -164,16 +164,11 @@ def _wants_integers(request: Request) -> bool:
     return "enum-encoding=int" in request.query_params.get("$alt", "")
 
 
-async def _body(request: Request) -> object:
-    raw = await request.body()
-    if len(raw) > MAX_BODY_BYTES:
-        raise ApiError(
-            Status.INVALID_ARGUMENT, f"Request payload size exceeds the limit: {MAX_BODY_BYTES} bytes."
-        )
+async def _body(request: Request) -> dict[str, Any]:
     try:
-        return json_value(raw)
+        return await read_object(request, most_bytes=MAX_BODY_BYTES)
     except ValueError as error:
-        raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received. {error}") from error
+        raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received: {error}.") from error
 
 
 def _integer(name: str, text: str) -> int:

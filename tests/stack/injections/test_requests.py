@@ -121,7 +121,7 @@ def test_a_delay_changes_nothing_but_the_time(url: str, bucket: storage.Bucket) 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [(b"{", "The body is not valid JSON"), (b'{"name": "a"}', "$.at: missing"), (b"[" * 100_000, "not valid JSON")],
+    [(b"{", "The body is not a plan in JSON"), (b'{"name": "a"}', "$.at: missing"), (b"[" * 100_000, "not a plan in JSON")],
 )  # fmt: skip
 def test_an_invalid_plan_is_refused_with_the_reason(url: str, body: bytes, reason: str) -> None:
     answer = httpx.post(f"{url}{PATH}", content=body, timeout=60)

@@ -102,8 +102,8 @@ def test_boundaries_come_in_three_forms(content_type: str, boundary: bytes) -> N
             b"--b\r\n\r\n{}\r\n--b\r\n\r\nhalf",
             "ends before the closing boundary",
         ),
-        ("multipart/related; boundary=b", b"--b\r\n\r\n{]\r\n--b\r\n\r\nx\r\n--b--", "is not JSON"),
-        ("multipart/related; boundary=b", b"--b\r\n\r\n[]\r\n--b\r\n\r\nx\r\n--b--", "expected an object"),
+        ("multipart/related; boundary=b", b"--b\r\n\r\n{]\r\n--b\r\n\r\nx\r\n--b--", "is not valid JSON"),
+        ("multipart/related; boundary=b", b"--b\r\n\r\n[]\r\n--b\r\n\r\nx\r\n--b--", "must be an object"),
         (
             "multipart/related; boundary=b",
             b"--b\r\n\r\n{}\r\n--b\r\n\r\nx\r\n--b--",

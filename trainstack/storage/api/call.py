@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from trainstack.json_bodies import json_value
+from trainstack.json_bodies import read_object
 from trainstack.loopback import address_of
 from trainstack.storage.objects.errors import RefusedError, invalid
 from trainstack.storage.objects.preconditions import (
@@ -71,29 +71,14 @@ class Call:
 
     async def json(self) -> Json:
         """The body; an empty one gives an empty object. Raises `RefusedError` (400) if it is not an object."""
-        body = bytearray()
-        async for chunk in self.chunks():
-            body += chunk
-            if len(body) > _MAX_JSON_BYTES:
-                raise invalid(f"The request body exceeds {_MAX_JSON_BYTES} bytes.")
-        return json_object(bytes(body))
+        try:
+            return await read_object(self.request, most_bytes=_MAX_JSON_BYTES)
+        except ValueError as fault:
+            raise invalid(f"Parse Error: {fault}.") from None
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives."""
         return self.request.stream()
-
-
-def json_object(body: bytes) -> Json:
-    """Parse a JSON object; empty text gives an empty object. Raises `RefusedError` (400) for anything else."""
-    if not body.strip():
-        return {}
-    try:
-        value = json_value(body)
-    except ValueError as fault:
-        raise invalid(f"Parse Error: the request body is not JSON ({fault}).") from None
-    if not isinstance(value, dict):
-        raise invalid(f"Parse Error: the request body is a JSON {type(value).__name__}; expected an object.")
-    return value
 
 
 def text_field(body: Mapping[str, object], key: str) -> str:

@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from trainstack.storage.api.call import Call, Json, json_answer, json_object
+from trainstack.json_bodies import json_object
+from trainstack.storage.api.call import Call, Json, json_answer
 from trainstack.storage.api.insertion import insertion_of, put
 from trainstack.storage.api.multipart import RelatedParser, boundary_of
 from trainstack.storage.objects.errors import invalid
@@ -63,8 +64,11 @@ async def _multipart(call: Call) -> Response:
     with Staged(call.store.uploads_path) as staged:
         async for media in _media_of(call, parser):
             staged.write(media)
-        insertion = insertion_of(call, json_object(parser.metadata), parser.media_type)
-        stored = await put(call, staged, insertion)
+        try:
+            metadata = json_object(parser.metadata)
+        except ValueError as fault:
+            raise invalid(f"Parse Error: {fault}.") from None
+        stored = await put(call, staged, insertion_of(call, metadata, parser.media_type))
     return json_answer(object_json(stored, call.base_url))
 
 

@@ -103,7 +103,7 @@ class Storage:
         """Watch the folders, record changes since the last run, and deliver notifications, with links to `url`."""
         self._watch = Watch(self.store.buckets_path)
         self.scanner.before_listing = self._watch.add
-        self._watch.start(self._threads)
+        self._watch.start(self._threads.hint, self._threads.hint_lost)
         await asyncio.gather(*map(self._rescan, self.scanner.buckets()))
         work = [self._look_again(), self._refresh()]
         if self._publish:

@@ -246,7 +246,7 @@ def test_hints_beyond_the_limit_become_one_scan_that_sees_files_rewritten_in_pla
     for number in files:
         with (folder / f"{number}").open("r+") as file:
             file.write("other")
-        threads.look("bucket", f"{number}")
+        threads.hint("bucket", f"{number}")
     scanner.may_begin.set()
     assert scanner.has_all.wait(60)
     threads.close()

@@ -26,8 +26,8 @@ class BucketThreads:
     A job decides what is in its buckets: deep trees, huge files, files that change all the time. Here they can only
     delay who reads the same bucket.
 
-    `look`, `refresh` and `refresh_all` are those of `DropScanner`, but return at once: the watch calls them. On a full
-    disk, what they find is not recorded; a later rescan finds it again.
+    The watch calls `hint` and `hint_lost`. On a full disk, what they lead to is not recorded; a later rescan finds it
+    again.
     """
 
     def __init__(self, scanner: DropScanner, *, hints_max: int = HINTS_MAX) -> None:
@@ -71,17 +71,10 @@ class BucketThreads:
             del self._refreshes[key]  # from now on, files may be written that this refresh does not see
         self._scanner.refresh(*key)
 
-    def look(self, bucket: str, name: str) -> bool:
-        self._hint(bucket, name)
-        return True
-
-    def refresh(self, bucket: str, prefix: str = "") -> None:
-        self._hint(bucket, prefix)
-
-    def refresh_all(self) -> None:
-        """The watch calls it when it has lost hints."""
+    def hint_lost(self) -> None:
+        """Rescan every bucket soon: hints were lost."""
         for bucket in self._scanner.buckets():
-            self._hint(bucket, _EVERYTHING)
+            self.hint(bucket, _EVERYTHING)
 
     def close(self) -> None:
         """Stop the work at the next file or megabyte, and wait for that."""
@@ -98,7 +91,8 @@ class BucketThreads:
                 self._pools[bucket] = ThreadPoolExecutor(THREADS_EACH, thread_name_prefix=f"bucket {bucket}")
             return self._pools[bucket]
 
-    def _hint(self, bucket: str, name: str) -> None:
+    def hint(self, bucket: str, name: str) -> None:
+        """Look soon at the file of this object name, or below the folder of a name that is empty or ends in a slash."""
         with self._lock:
             if self._is_closed:
                 return

@@ -1,32 +1,26 @@
 """A watch on the buckets' folders: hints from the kernel where files changed."""
 
-import contextlib
 import logging
 import os
 import select
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from trainstack.storage.drops.inotify import Event, Inotify, Mask
-from trainstack.storage.objects.errors import RefusedError
 
 _log = logging.getLogger(__name__)
 
 
-class Rescanner(Protocol):
-    """Checks the paths that the watch reports: `DropScanner`."""
-
-    def look(self, bucket: str, name: str) -> bool: ...
-    def refresh(self, bucket: str, prefix: str = "") -> None: ...
-    def refresh_all(self) -> None: ...
+Hint = Callable[[str, str], None]
+"""Reports a bucket and the object name of a file in it that changed. The name of a folder is empty or ends in a slash."""
 
 
 class Watch:
     """Watches the added folders and reports changes in them, in a separate thread.
 
-    Reports are only hints: if the kernel's queue overflows, everything is rescanned; if the machine runs out
-    of watches, changes in the remaining folders are not reported.
+    Reports are only hints. If the kernel's queue overflows, some are lost; if the machine runs out of watches, changes
+    in the remaining folders are not reported.
     """
 
     def __init__(self, buckets: Path) -> None:
@@ -62,8 +56,11 @@ class Watch:
         with self._lock:
             self._places[watch] = (bucket, folder)
 
-    def start(self, looks: Rescanner) -> None:
-        self._thread = threading.Thread(target=self._run, args=(looks,), name="storage watch", daemon=True)
+    def start(self, hint: Hint, hint_lost: Callable[[], None]) -> None:
+        """Report changes by `hint`, and by `hint_lost` that anything may have changed. Both return at once."""
+        self._thread = threading.Thread(
+            target=self._run, args=(hint, hint_lost), name="storage watch", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -74,17 +71,17 @@ class Watch:
         self._inotify.close()
         os.close(self._wake)
 
-    def _run(self, looks: Rescanner) -> None:
+    def _run(self, hint: Hint, hint_lost: Callable[[], None]) -> None:
         while True:
             ready, _, _ = select.select([self._inotify.descriptor, self._wake], [], [])
             if self._wake in ready:
                 return
             # The same file often appears several times in a row: one check, after the last, is enough.
             for bucket, name in dict.fromkeys(self._place(event) for event in self._inotify.read()):
-                try:
-                    _point(looks, bucket, name)
-                except OSError:
-                    _log.exception("cannot check %s/%s", bucket, name)
+                if bucket:
+                    hint(bucket, name)
+                else:
+                    hint_lost()
 
     def _place(self, event: Event) -> tuple[str, str]:
         """Bucket and object name; a folder's name ends in a slash; two empty strings mean everything."""
@@ -95,13 +92,3 @@ class Watch:
             if event.mask & Mask.IGNORED:
                 self._places.pop(event.watch, None)
         return bucket, folder + event.name + ("/" if event.mask & Mask.IS_DIRECTORY and event.name else "")
-
-
-def _point(looks: Rescanner, bucket: str, name: str) -> None:
-    with contextlib.suppress(RefusedError):  # the bucket is gone
-        if not bucket:
-            looks.refresh_all()
-        elif name.endswith("/") or not name:
-            looks.refresh(bucket, name)
-        else:
-            looks.look(bucket, name)

@@ -43,13 +43,11 @@ def handlers_of(
     for name, methods in methods_of(service).items():
         unary = {
             method_name: grpc.unary_unary_rpc_method_handler(
-                _unary(
-                    _with_permission(method, method_name, grants), method_name, service.injections, tokens
-                ),
+                _unary(method, method_name, service.injections, tokens, grants),
                 request_deserializer=(
                     REQUESTS.get(method_name) or wire.request_class(method_name)
                 ).FromString,
-                response_serializer=_serialize,
+                response_serializer=lambda message: message.SerializeToString(),
             )
             for method_name, method in methods.items()
         }
@@ -71,31 +69,11 @@ class _NotImitated(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ship
         return grpc.unary_unary_rpc_method_handler(refuse)
 
 
-def _serialize(message: wire.Message) -> bytes:
-    return bytes(message.SerializeToString())
-
-
-def _with_permission(method: Method, method_name: str, grants: Grants | None) -> Method:
-    """The method, for callers with the permissions that it requires."""
-    if inspect.iscoroutinefunction(method):
-
-        async def waiting(request: wire.Message, remaining_s: float) -> wire.Message:
-            _check_call(grants, method_name, request)
-            return await method(request, remaining_s)
-
-        return waiting
-
-    def immediate(request: wire.Message) -> wire.Message:
-        _check_call(grants, method_name, request)
-        return method(request)
-
-    return immediate
-
-
 def _unary(
-    method: Method, method_name: str, injections: Injections, tokens: Tokens | None
+    method: Method, method_name: str, injections: Injections, tokens: Tokens | None, grants: Grants | None
 ) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
     async def do(request: wire.Message, context: Context) -> wire.Message:
+        _check_call(grants, method_name, request)
         if not inspect.iscoroutinefunction(method):
             return method(request)
         given_s = context.time_remaining()

@@ -23,12 +23,12 @@ _GOOGLE = "googleapis.com"
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def proxy_for(host: str) -> str:
-    """The proxy that this process's variables name for an https:// address, or an empty string."""
+def proxy_for(host: str, *schemes: str) -> str:
+    """The first proxy that this process's variables name for these schemes and a host, or an empty string."""
     if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]  # not in typeshed
         return ""
     proxies = urllib.request.getproxies_environment()
-    return proxies.get("https") or proxies.get("all", "")
+    return next((proxies[scheme] for scheme in schemes if proxies.get(scheme)), "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ async def connect(host: str, port: int, addresses: Sequence[str] = ()) -> Stream
         OSError: the host cannot be reached, or the proxy refuses; the message says which.
         TimeoutError: it took longer than 30 s.
     """
-    if not (address := proxy_for(host)):
+    if not (address := proxy_for(host, "https", "all")):
         return await open_first(addresses or [host], port)
     proxy = parse_proxy(address)
     reader, writer = await open_stream(proxy.host, proxy.port)

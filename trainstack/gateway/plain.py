@@ -1,11 +1,10 @@
 """Requests to http:// addresses, by way of the gateway."""
 
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from trainstack.gateway.egress import Streams, open_first, open_stream, parse_proxy
+from trainstack.gateway.egress import Streams, open_first, open_stream, parse_proxy, proxy_for
 
 _HTTP = 80
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-authorization", "proxy-connection"})
@@ -27,7 +26,7 @@ class PlainRequest:
 
         Raises as `egress.connect` does.
         """
-        if address := _proxy_for(self.host):
+        if address := proxy_for(self.host, "http"):
             proxy = parse_proxy(address)
             streams, head = await open_stream(proxy.host, proxy.port), self._head(self.url, proxy.fields)
         else:
@@ -55,10 +54,3 @@ def plain_request(line: str, fields: Sequence[str]) -> PlainRequest | None:
         return None
     kept = tuple(field for field in fields if field and field.partition(":")[0].lower() not in _HOP_BY_HOP)
     return PlainRequest(method=method, url=url, host=parts.hostname, port=port, fields=kept)
-
-
-def _proxy_for(host: str) -> str:
-    """The proxy that this process's variables name for an http:// address, or an empty string."""
-    if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]  # not in typeshed
-        return ""
-    return urllib.request.getproxies_environment().get("http", "")

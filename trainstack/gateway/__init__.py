@@ -6,7 +6,6 @@ bytes to the local service.
 """
 
 from trainstack.gateway.authority import Authority
-from trainstack.gateway.proxy import Gateway
-from trainstack.gateway.routes import Backend
+from trainstack.gateway.proxy import Backend, Gateway
 
 __all__ = ["Authority", "Backend", "Gateway"]

@@ -9,8 +9,9 @@ import binascii
 import contextlib
 import functools
 import logging
+import re
 import socket
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from trainstack.gateway.authority import Authority
@@ -23,7 +24,6 @@ from trainstack.gateway.egress import (
     open_stream,
 )
 from trainstack.gateway.plain import PlainRequest, plain_request
-from trainstack.gateway.routes import Backend, service_of
 from trainstack.iam.principals import Tokens
 from trainstack.loopback import GATEWAY_ADDRESS, LOOPBACK_HOSTS
 from trainstack.tasks import cancel_all
@@ -32,7 +32,36 @@ _HEAD_WITHIN_S = 10.0
 _MAX_CONNECTIONS = 2_000
 _MAX_OF_A_NETWORK = 500
 """Less than all, so that one job cannot keep others from the gateway."""
+_SERVICES = {
+    "storage.googleapis.com": "storage",
+    "www.googleapis.com": "storage",  # compiled into TensorFlow's tsl/platform/cloud/gcs_file_system.cc
+    "pubsub.googleapis.com": "pubsub",
+    "logging.googleapis.com": "logging",
+    "aiplatform.googleapis.com": "vertex",
+    "iam.googleapis.com": "iam",
+    "iamcredentials.googleapis.com": "iam",
+    "cloudresourcemanager.googleapis.com": "iam",
+}
+"""The stack's name of the service behind each of Google's host names."""
+_REGIONAL = re.compile(r"[a-z0-9-]+-aiplatform\.googleapis\.com")
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """The loopback ports of one service; 0 for a port that does not exist.
+
+    `grpc` may be a function that returns the port and may start the server first.
+    """
+
+    http: int = 0
+    grpc: int | Callable[[], Awaitable[int]] = 0
+
+    async def port_of(self, protocol: str | None) -> int:
+        """The port for a protocol as TLS negotiates it: gRPC's is `h2`."""
+        if protocol != "h2":
+            return self.http
+        return self.grpc if isinstance(self.grpc, int) else await self.grpc()
 
 
 class Gateway:
@@ -151,7 +180,8 @@ class Gateway:
                 "the password in the proxy's URL is not a valid token: it is missing, or its replica's job has ended",
             )
             return
-        backend = self.backends.get(service_of(asked.host)) if asked.port == 443 else None  # noqa: PLR2004  # https
+        service = "vertex" if _REGIONAL.fullmatch(asked.host) else _SERVICES.get(asked.host, "")
+        backend = self.backends.get(service) if asked.port == 443 else None  # noqa: PLR2004  # https
         if backend:
             await self._terminate(asked, backend, reader, writer)
         else:

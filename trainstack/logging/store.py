@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainstack.logging.entry import StoredEntry
-from trainstack.logging.filters.bounds import Bound
 from trainstack.logging.filters.compare import fold
+from trainstack.logging.filters.parse import Bound
 from trainstack.outbox import OUTBOX_SCHEMA
 from trainstack.sqlite import Database
 

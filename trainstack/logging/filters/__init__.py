@@ -6,7 +6,6 @@ It is a lark grammar, as Google publishes it, so the two can be compared.
 """
 
 from trainstack.logging.filters.parse import LogFilter, parse_filter
-from trainstack.logging.filters.terms import FilterTooCostlyError, LogFilterError
-from trainstack.logging.filters.work import PAGE_STEPS, FilterWork
+from trainstack.logging.filters.terms import PAGE_STEPS, FilterTooCostlyError, FilterWork, LogFilterError
 
 __all__ = ["PAGE_STEPS", "FilterTooCostlyError", "FilterWork", "LogFilter", "LogFilterError", "parse_filter"]

@@ -7,8 +7,15 @@ from typing import TypeAlias
 from trainstack.instants import parse_instant
 from trainstack.logging.filters.fields import DEFAULTS, FieldKind, getter, resolve
 from trainstack.logging.filters.severity import RANKS, severity_name
-from trainstack.logging.filters.terms import LogFilterError, Operator, Value
-from trainstack.logging.filters.work import ANY_SHAPE, ONE_VALUE, SHORT_VALUES, FilterWork
+from trainstack.logging.filters.terms import (
+    ANY_SHAPE,
+    ONE_VALUE,
+    SHORT_VALUES,
+    FilterWork,
+    LogFilterError,
+    Operator,
+    Value,
+)
 from trainstack.patterns import Pattern, PatternError
 
 Predicate: TypeAlias = Callable[[Mapping[str, object], FilterWork], bool]

@@ -1,16 +1,18 @@
 """Parses a filter."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 
-from trainstack.logging.filters.bounds import Bound, bounds_of
+from trainstack.instants import parse_instant
 from trainstack.logging.filters.compare import Predicate, comparison, fold, texts
-from trainstack.logging.filters.terms import LogFilterError, Operator, Value
-from trainstack.logging.filters.work import ANY_SHAPE, FilterWork
+from trainstack.logging.filters.fields import resolve
+from trainstack.logging.filters.severity import RANKS, severity_name
+from trainstack.logging.filters.terms import ANY_SHAPE, FilterWork, LogFilterError, Operator, Value
 
 MAX_FILTER_CHARACTERS = 20_000
 MAX_DEPTH = 100
@@ -44,9 +46,13 @@ _GRAMMAR = r"""
 """
 
 
+Bound: TypeAlias = tuple[str, int | str]
+"""An SQL condition on an indexed column, with one placeholder, and its value."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LogFilter:
-    """A predicate on entries, and the bounds on indexed columns that follow from it."""
+    """A predicate on entries, and the bounds that every matching entry satisfies: a list reads no others."""
 
     predicate: Predicate
     bounds: tuple[Bound, ...] = ()
@@ -206,10 +212,30 @@ class _Builder(Transformer[Token, LogFilter]):
         """`f=("a" OR "b")` is `f="a" OR f="b"`."""
         of = _segments(path), Operator(str(operator))
         comparisons = [
-            LogFilter(predicate=comparison(*of, value), bounds=tuple(bounds_of(*of, value)))
+            LogFilter(predicate=comparison(*of, value), bounds=tuple(_bounds_of(*of, value)))
             for value in values
         ]
         return self.disjunction(*comparisons)
+
+
+def _bounds_of(path: tuple[str, ...], operator: Operator, wanted: Value) -> Iterator[Bound]:
+    """The bounds of a valid comparison."""
+    resolved, _ = resolve(path)
+    value = wanted.text
+    match resolved, operator:
+        case ("timestamp",), Operator.MORE | Operator.AT_LEAST:
+            yield "timestamp >= ?", parse_instant(value)
+        case ("timestamp",), Operator.LESS | Operator.AT_MOST:
+            yield "timestamp <= ?", parse_instant(value)
+        case ("severity",), Operator.MORE | Operator.AT_LEAST | Operator.EQUALS:
+            yield "severity >= ?", RANKS[severity_name(value)]
+        case ("resource", "labels", "job_id"), Operator.EQUALS if value:
+            yield "job_id = ?", fold(value)
+            yield "job_id <> ?", ""  # lets the partial index answer
+        case ("logName",), Operator.EQUALS:
+            yield "log_name = ?", fold(value)
+        case _:
+            return
 
 
 _PARSER = Lark(_GRAMMAR, parser="lalr")

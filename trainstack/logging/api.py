@@ -7,7 +7,7 @@ import functools
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -28,7 +28,7 @@ from trainstack.logging.service import (
 )
 from trainstack.logging.sinks import DEFAULT_UPDATE_MASK, ExportSink, SinkError
 
-Handler: TypeAlias = Callable[[LogService, Request], Awaitable[Response]]
+Handler: TypeAlias = Callable[["Context", Request], Awaitable[Response]]
 Body: TypeAlias = Mapping[str, object]
 
 DEFAULT_PAGE = 50
@@ -43,22 +43,22 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
     `grants` decide what accounts may call; without them, every method.
     """
     sinks = "/v2/projects/{project}/sinks"
-    answered: tuple[tuple[str, str, Handler], ...] = (
-        ("POST", "/v2/entries:write", functools.partial(_write, grants)),
-        ("POST", "/v2/entries:list", functools.partial(_list, grants)),
-        ("GET", "/_stats", _with_permission(grants, "_stats", _stats)),
-        ("POST", sinks, _with_permission(grants, "sinks.create", _create_sink)),
-        ("GET", sinks, _with_permission(grants, "sinks.list", _list_sinks)),
-        ("GET", f"{sinks}/{{sink}}", _with_permission(grants, "sinks.get", _get_sink)),
-        ("PUT", f"{sinks}/{{sink}}", _with_permission(grants, "sinks.update", _update_sink)),
-        ("PATCH", f"{sinks}/{{sink}}", _with_permission(grants, "sinks.update", _update_sink)),
-        ("DELETE", f"{sinks}/{{sink}}", _with_permission(grants, "sinks.delete", _delete_sink)),
+    answered: tuple[tuple[str, str, str, Handler], ...] = (
+        ("POST", "/v2/entries:write", "", _write),
+        ("POST", "/v2/entries:list", "", _list),
+        ("GET", "/_stats", "_stats", _stats),
+        ("POST", sinks, "sinks.create", _create_sink),
+        ("GET", sinks, "sinks.list", _list_sinks),
+        ("GET", f"{sinks}/{{sink}}", "sinks.get", _get_sink),
+        ("PUT", f"{sinks}/{{sink}}", "sinks.update", _update_sink),
+        ("PATCH", f"{sinks}/{{sink}}", "sinks.update", _update_sink),
+        ("DELETE", f"{sinks}/{{sink}}", "sinks.delete", _delete_sink),
     )
-    routes = [
-        Route(path, functools.partial(handler, service), methods=[verb]) for verb, path, handler in answered
-    ]
     return Starlette(
-        routes=routes,
+        routes=[
+            Route(path, _permitted(Context(service, grants), method, handler), methods=[verb])
+            for verb, path, method, handler in answered
+        ],
         exception_handlers={
             **dict.fromkeys(_REFUSALS, _answer_refusal),
             DeniedError: _answer_denial,
@@ -68,20 +68,30 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
     )
 
 
-def _with_permission(grants: Grants | None, method: str, handler: Handler) -> Handler:
-    """The handler of a method on the project in its path, for callers with the permission."""
+class Context(NamedTuple):
+    """What every call uses."""
 
-    async def handle_permitted(service: LogService, request: Request) -> Response:
-        _authorize(grants, method, request.path_params.get("project", ""))
-        return await handler(service, request)
+    service: LogService
+    grants: Grants | None
 
-    return handle_permitted
+    def authorize(self, method: str, project: str) -> None:
+        """Raises `DeniedError`. `project` is an id or number, with or without `projects/`."""
+        on = project_of(self.grants, project.removeprefix("projects/"))
+        authorize(self.grants, f"logging.{method}", {"project": on})
 
 
-def _authorize(grants: Grants | None, method: str, project: str) -> None:
-    """Raises `DeniedError`. `project` is an id or number, with or without `projects/`."""
-    on = project_of(grants, project.removeprefix("projects/"))
-    authorize(grants, f"logging.{method}", {"project": on})
+def _permitted(context: Context, method: str, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """The handler of a method on the project in its path, for callers with the permission.
+
+    A handler without a method's name asks for the permission itself: its projects are in the body.
+    """
+
+    async def handle(request: Request) -> Response:
+        if method:
+            context.authorize(method, request.path_params.get("project", ""))
+        return await handler(context, request)
+
+    return handle
 
 
 _REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
@@ -112,7 +122,7 @@ async def _answer_not_imitated(request: Request, _fault: Exception) -> Response:
     return google_error(501, message, status="UNIMPLEMENTED")
 
 
-async def _write(grants: Grants | None, service: LogService, request: Request) -> Response:
+async def _write(context: Context, request: Request) -> Response:
     body = await _body(request)
     entries = body.get("entries")
     if not isinstance(entries, list) or not entries:
@@ -123,11 +133,11 @@ async def _write(grants: Grants | None, service: LogService, request: Request) -
         if not isinstance(body.get(name) or {}, dict):
             raise InvalidRequestError(f"{name} must be an object, found {body[name]!r}")
     faults = await run_in_threadpool(
-        service.write,
+        context.service.write,
         entries,
         body,
         partial_success=bool(body.get("partialSuccess")),
-        permit=functools.partial(_authorize, grants, "entries.write"),
+        permit=functools.partial(context.authorize, "entries.write"),
     )
     if not faults:
         return JSONResponse({})
@@ -143,16 +153,16 @@ async def _write(grants: Grants | None, service: LogService, request: Request) -
     )
 
 
-async def _list(grants: Grants | None, service: LogService, request: Request) -> Response:
+async def _list(context: Context, request: Request) -> Response:
     body = await _body(request)
     parents = _parents(body)
     for parent in parents:
-        _authorize(grants, "entries.list", parent)
+        context.authorize("entries.list", parent)
     order = str(body.get("orderBy") or "timestamp asc").split()
     if order not in (["timestamp"], ["timestamp", "asc"], ["timestamp", "desc"]):
         raise InvalidRequestError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
     entries, next_page_token = await run_in_threadpool(
-        service.list,
+        context.service.list,
         parents,
         str(body.get("filter") or ""),
         descending=order[-1] == "desc",
@@ -163,35 +173,37 @@ async def _list(grants: Grants | None, service: LogService, request: Request) ->
     return JSONResponse({key: value for key, value in answer.items() if value})
 
 
-async def _stats(service: LogService, _request: Request) -> Response:
-    return JSONResponse(await run_in_threadpool(service.stats))
+async def _stats(context: Context, _request: Request) -> Response:
+    return JSONResponse(await run_in_threadpool(context.service.stats))
 
 
-async def _create_sink(service: LogService, request: Request) -> Response:
+async def _create_sink(context: Context, request: Request) -> Response:
     # The Python client sends `True`.
     unique_writer = request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
     return _sink_response(
-        service.create_sink(_parent(request), await _body(request), unique_writer=unique_writer)
+        context.service.create_sink(_parent(request), await _body(request), unique_writer=unique_writer)
     )
 
 
-async def _list_sinks(service: LogService, request: Request) -> Response:
-    sinks = service.sinks_of(_parent(request))
+async def _list_sinks(context: Context, request: Request) -> Response:
+    sinks = context.service.sinks_of(_parent(request))
     return JSONResponse({"sinks": [dict(sink.resource) for sink in sinks]} if sinks else {})
 
 
-async def _get_sink(service: LogService, request: Request) -> Response:
-    return _sink_response(service.sink(_sink_name(request)))
+async def _get_sink(context: Context, request: Request) -> Response:
+    return _sink_response(context.service.sink(_sink_name(request)))
 
 
-async def _update_sink(service: LogService, request: Request) -> Response:
+async def _update_sink(context: Context, request: Request) -> Response:
     mask = tuple(filter(None, request.query_params.get("updateMask", "").split(",")))
     given = await _body(request)
-    return _sink_response(service.update_sink(_sink_name(request), given, mask=mask or DEFAULT_UPDATE_MASK))
+    return _sink_response(
+        context.service.update_sink(_sink_name(request), given, mask=mask or DEFAULT_UPDATE_MASK)
+    )
 
 
-async def _delete_sink(service: LogService, request: Request) -> Response:
-    service.delete_sink(_sink_name(request))
+async def _delete_sink(context: Context, request: Request) -> Response:
+    context.service.delete_sink(_sink_name(request))
     return JSONResponse({})
 
 

@@ -180,7 +180,6 @@ class Storage:
     async def _respond(self, request: Request) -> Response:
         try:
             route, path = route_for(request.scope)
-            self._service.counts[route.name] += 1
             may_call(self._service.grants, self.store, f"storage.{route.name}", path, request.query_params)
             return await route.method(Call(request=request, path=path, service=self._service))
         except RefusedError as refused:

@@ -1,7 +1,6 @@
 """The state behind the API's methods, and access to objects whose files other processes may change."""
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from trainstack.iam.service import Grants
@@ -29,7 +28,6 @@ class StorageService:
     threads: BucketThreads
     uploads: UploadSessions
     grants: Grants | None = None
-    counts: Counter[str] = field(default_factory=Counter)
 
     async def settled(self, operation: StoreOperation[_Result_co]) -> _Result_co:
         """The operation's result, after recording other processes' changes to the files it uses."""

@@ -56,7 +56,7 @@ def refusal(at: object, kind: object = "delay") -> str:
 
 
 def test_the_places_of_storage_are_its_routes_and_its_notifications() -> None:
-    routes = {f"storage.{route.name}" for route in ROUTES if not route.name.startswith("_")}
+    routes = {f"storage.{route.name}" for route in ROUTES}
     assert places("storage") == routes | {"storage.notify"}
 
 

@@ -5,7 +5,6 @@ import base64
 import hashlib
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,21 +13,16 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.requests import Request
 
 from tests.stack.waiting import wait_until
 from trainstack.http import serving
 from trainstack.storage import Storage
-from trainstack.storage.api.call import Call
-from trainstack.storage.api.objects import list_all
 from trainstack.storage.drops.scanner import DropScanner
 from trainstack.storage.drops.threads import THREADS_EACH, BucketThreads
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.folder import Folder
-from trainstack.storage.objects.records import BucketRecord, Fingerprint
+from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.objects.staging import HOLES_HASHED_MAX_BYTES, Digest, digest_of
-from trainstack.storage.service import StorageService
-from trainstack.storage.sessions import UploadSessions
 from trainstack.storage.store import ObjectStore
 
 PIECES = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 20_000)), max_size=4)
@@ -86,19 +80,6 @@ def test_terabytes_of_holes_are_not_read_and_have_no_md5(tmp_path: Path) -> None
     found = digest_of_file(tmp_path / "file")
     assert (found.size, found.md5) == (4 * 1024**4, "")
     assert found.size > HOLES_HASHED_MAX_BYTES
-
-
-@pytest.mark.parametrize("hole_bytes", [(HOLES_HASHED_MAX_BYTES - 4096) // 250, 2**40 // 250])
-def test_a_file_with_a_megabyte_of_data_and_many_holes_takes_half_a_second_at_most(
-    tmp_path: Path, hole_bytes: int
-) -> None:
-    with (tmp_path / "file").open("wb") as file:
-        for _ in range(250):
-            file.write(b"x")
-            file.truncate(file.seek(hole_bytes, os.SEEK_CUR))
-    began_s = time.thread_time()
-    digest_of_file(tmp_path / "file")
-    assert time.thread_time() - began_s < 0.5
 
 
 def test_a_digest_ends_when_it_is_no_longer_wanted(tmp_path: Path) -> None:
@@ -172,45 +153,6 @@ def test_listings_of_one_bucket_delay_no_other_and_equal_ones_share_a_scan(tmp_p
 
     asyncio.run(ask())
     assert entered.count("slow") <= THREADS_EACH + 2
-
-
-class NotedFolder(Folder):
-    """Notes which threads look at its files."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.lookers = set[threading.Thread]()
-
-    def fingerprint(self, name: str) -> Fingerprint | None:
-        self.lookers.add(threading.current_thread())
-        return super().fingerprint(name)
-
-
-class NotedStore(ObjectStore):
-    """Has one bucket."""
-
-    def folder(self, _bucket: str) -> NotedFolder:
-        if "noted" not in self.__dict__:
-            self.noted = NotedFolder(self.buckets_path / "bucket")
-        return self.noted
-
-
-def test_the_files_of_a_page_are_compared_outside_of_the_event_loop(tmp_path: Path) -> None:
-    """There, a thousand of them take a second while other threads are busy."""
-    store = NotedStore(tmp_path)
-    store.catalog.put_bucket(BucketRecord(name="bucket", project="p", created_us=1, fields={}))
-    store.folder("bucket").root.mkdir()
-    (store.noted.root / "a").touch()
-    threads = BucketThreads(DropScanner(store))
-    service = StorageService(store=store, threads=threads, uploads=UploadSessions(store.uploads_path))
-    request = Request({"type": "http", "query_string": b"", "headers": []})
-    answer = asyncio.run(list_all(Call(request=request, path={"bucket": "bucket"}, service=service)))
-    threads.close()
-    service.uploads.close()
-    store.close()
-    assert b'"name":"a"' in answer.body
-    assert store.noted.lookers
-    assert threading.current_thread() not in store.noted.lookers
 
 
 class Recorder(DropScanner):

@@ -1,4 +1,5 @@
 import bisect
+from typing import Any
 
 import httpx
 import pytest
@@ -17,52 +18,45 @@ from trainstack.storage.objects.listing import (
 )
 from trainstack.storage.objects.records import Fingerprint, ObjectRecord
 
-NAMES = ["a", "a/", "a/b", "a/c/d", "b/x", "b/y", "z", "ä", "\U0001f600", "\uffee"]
+NAMES = ["a", "a/", "a/b", "a/c/d", "b/x", "b/y", "z", "ä", "\uffee", "\U0001f600"]
+"""In the order of their UTF-8 bytes."""
 
 
-@pytest.fixture
-def filled(bucket: storage.Bucket) -> storage.Bucket:
-    for name in NAMES:
+@pytest.fixture(scope="module")
+def filled(client: storage.Client) -> storage.Bucket:
+    bucket = client.create_bucket("filled")
+    for name in reversed(NAMES):
         bucket.blob(name).upload_from_string("x")
     return bucket
 
 
-def test_objects_are_listed_in_utf8_byte_order(filled: storage.Bucket) -> None:
-    assert [blob.name for blob in filled.list_blobs()] == sorted(NAMES, key=str.encode)
-
-
-def test_a_delimiter_groups_what_lies_deeper(filled: storage.Bucket) -> None:
-    listing = filled.list_blobs(delimiter="/")
-    assert [blob.name for blob in listing] == ["a", "z", "ä", "\uffee", "\U0001f600"]
-    assert listing.prefixes == {"a/", "b/"}
-    listing = filled.list_blobs(prefix="a/", delimiter="/")
-    assert [blob.name for blob in listing] == ["a/", "a/b"]
-    assert listing.prefixes == {"a/c/"}
-
-
-def test_a_trailing_delimiter_can_be_an_item_too(filled: storage.Bucket) -> None:
-    listing = filled.list_blobs(delimiter="/", include_trailing_delimiter=True)
-    assert "a/" in [blob.name for blob in listing]
-    assert "a/" in listing.prefixes
-
-
-def test_offsets_bound_the_listing(filled: storage.Bucket) -> None:
-    assert [blob.name for blob in filled.list_blobs(start_offset="a/b", end_offset="b/y")] == [
-        "a/b",
-        "a/c/d",
-        "b/x",
-    ]
+@pytest.mark.parametrize(
+    ("query", "names", "prefixes"),
+    [
+        ({}, NAMES, set()),
+        ({"delimiter": "/"}, ["a", "z", "ä", "\uffee", "\U0001f600"], {"a/", "b/"}),
+        ({"prefix": "a/", "delimiter": "/"}, ["a/", "a/b"], {"a/c/"}),
+        (
+            {"prefix": "a", "delimiter": "/", "include_trailing_delimiter": True},
+            ["a", "a/"],
+            {"a/"},
+        ),
+        ({"start_offset": "a/b", "end_offset": "b/y"}, ["a/b", "a/c/d", "b/x"], set()),
+        ({"match_glob": "a/*"}, ["a/", "a/b"], set()),
+        ({"match_glob": "{a,b}/**[dy]"}, ["a/c/d", "b/y"], set()),
+    ],
+)
+def test_a_listing_has_the_names_and_prefixes_of_its_query(
+    filled: storage.Bucket, query: dict[str, Any], names: list[str], prefixes: set[str]
+) -> None:
+    listing = filled.list_blobs(**query)
+    assert [blob.name for blob in listing] == names
+    assert listing.prefixes == prefixes
 
 
 def test_pages_follow_each_other(filled: storage.Bucket) -> None:
     pages = [[blob.name for blob in page] for page in filled.list_blobs(page_size=3).pages]
-    assert [len(page) for page in pages] == [3, 3, 3, 1]
-    assert [name for page in pages for name in page] == sorted(NAMES, key=str.encode)
-
-
-def test_a_glob_selects_names_in_a_listing(filled: storage.Bucket) -> None:
-    assert [blob.name for blob in filled.list_blobs(match_glob="a/*")] == ["a/", "a/b"]
-    assert [blob.name for blob in filled.list_blobs(match_glob="{a,b}/**[dy]")] == ["a/c/d", "b/y"]
+    assert pages == [NAMES[:3], NAMES[3:6], NAMES[6:9], NAMES[9:]]
 
 
 @pytest.mark.parametrize(
@@ -112,10 +106,10 @@ def test_a_glob_that_is_too_large_is_refused(http: httpx.Client, bucket: storage
     assert "Invalid matchGlob" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("glob", ["*x*5", "{a,b}/**" + "?" * 300, "a/*"])
+@pytest.mark.parametrize("glob", ["*x*5", "{a,b}/**" + "?" * 100, "a/*"])
 def test_pages_that_end_early_for_a_glob_lead_to_the_same_items(glob: str) -> None:
     names = sorted(
-        f"{folder}/{number:05}{'x' * (number % 400)}" for folder in "abc" for number in range(5000)
+        f"{folder}/{number:05}{'x' * (number % 400)}" for folder in "abc" for number in range(1500)
     )
     scanned: list[int] = []
 

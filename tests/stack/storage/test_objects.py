@@ -1,5 +1,4 @@
 import gzip
-import io
 
 import httpx
 import pytest
@@ -87,16 +86,6 @@ def test_a_range_outside_of_the_object_is_refused(bucket: storage.Bucket) -> Non
     bucket.blob("digits").upload_from_string("0123456789")
     with pytest.raises(exceptions.RequestRangeNotSatisfiable):
         bucket.blob("digits").download_as_bytes(start=10)
-
-
-def test_a_reader_seeks_in_a_large_object(bucket: storage.Bucket) -> None:
-    content = bytes(range(256)) * 4096
-    bucket.blob("big").upload_from_string(content)
-    with bucket.blob("big").open("rb", chunk_size=1 << 18) as reader:
-        reader.seek(300_000)
-        assert reader.read(10) == content[300_000:300_010]
-        reader.seek(-5, io.SEEK_END)
-        assert reader.read() == content[-5:]
 
 
 def test_a_gzip_encoded_object_comes_as_it_is_stored(bucket: storage.Bucket, http: httpx.Client) -> None:

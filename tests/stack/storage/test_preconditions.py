@@ -29,17 +29,6 @@ def test_generation_zero_means_no_live_object(put: Put, bucket: storage.Bucket) 
     assert bucket.blob("a").download_as_bytes() == b"first"
 
 
-def test_a_compare_and_swap_succeeds_once_per_generation(put: Put) -> None:
-    first = put("a").json()["generation"]
-    assert [put("a", ifGenerationMatch=first).status_code for _ in range(2)] == [200, 412]
-
-
-def test_a_write_conditional_on_some_live_object(put: Put) -> None:
-    assert put("a", ifGenerationNotMatch=0).status_code == 412
-    put("a")
-    assert put("a", ifGenerationNotMatch=0).status_code == 200
-
-
 def test_a_write_conditional_on_the_metageneration(put: Put) -> None:
     assert put("a", ifMetagenerationMatch=1).status_code == 412
     put("a")
@@ -113,8 +102,3 @@ def test_ten_creations_at_once_make_one_object(url: str, bucket: storage.Bucket)
         thread.join()
     assert codes.count(200) == 20
     assert codes.count(412) == 180
-
-
-def test_generations_only_grow(put: Put) -> None:
-    generations = [int(put(f"name-{number % 3}").json()["generation"]) for number in range(50)]
-    assert generations == sorted(set(generations))

@@ -146,13 +146,6 @@ def test_a_large_file_goes_up_in_pieces_and_comes_back(bucket: storage.Bucket) -
     assert bucket.get_blob("big").md5_hash == base64.b64encode(hashlib.md5(content).digest()).decode()
 
 
-def test_a_stream_of_unknown_length_goes_up_in_pieces(bucket: storage.Bucket) -> None:
-    with bucket.blob("stream").open("wb", chunk_size=PIECE) as writer:
-        for _ in range(5):
-            writer.write(b"z" * 150_000)
-    assert bucket.get_blob("stream").size == 750_000
-
-
 def begin(http: httpx.Client, bucket: storage.Bucket, name: str = "a", query: str = "") -> str:
     answer = insert(http, bucket, f"resumable{query}", json={"name": name, "metadata": {"k": "v"}})
     assert answer.status_code == 200

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from trainstack.storage.api import buckets, copies, notifications, objects, uploads
-from trainstack.storage.api.call import Call, json_answer
+from trainstack.storage.api.call import Call
 from trainstack.storage.objects.errors import RefusedError, invalid
 
 Method = Callable[[Call], Awaitable[Response]]
@@ -19,18 +19,12 @@ Method = Callable[[Call], Awaitable[Response]]
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """`name` is the method's name in Google's discovery document, under which calls are counted."""
+    """`name` is the method's name in Google's discovery document."""
 
     verb: str
     pattern: re.Pattern[str]
     name: str
     method: Method
-
-
-async def _stats(call: Call) -> Response:
-    """The number of calls of each method since the start, not counting this one."""
-    counts = {name: count for name, count in sorted(call.service.counts.items()) if name != "_stats"}
-    return json_answer({"counts": counts})
 
 
 _ROOT = "/storage/v1"
@@ -78,7 +72,6 @@ ROUTES = tuple(
         ("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
         ("GET", _NOTIFICATION, "notifications.get", notifications.get),
         ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
-        ("GET", "/_stats", "_stats", _stats),
         # Reads through the XML API, which TensorFlow's client uses besides the JSON API.
         (
             "GET",

@@ -23,8 +23,7 @@ class Preconditions:
 
     def check_write(self, live: ObjectRecord | None) -> None:
         """Raises `RefusedError` (412) if a condition does not hold."""
-        fault = self._mismatch(live) or self._unwanted_match(live)
-        if fault:
+        if fault := self._mismatch(live) or self._unwanted_match(live):
             raise condition_not_met(fault)
 
     def check_read(self, live: ObjectRecord) -> None:
@@ -35,20 +34,24 @@ class Preconditions:
             raise RefusedError(304, "notModified", f"Not modified: {fault}.")
 
     def _mismatch(self, live: ObjectRecord | None) -> str:
-        live_number = live.generation if live else 0
-        if self.generation is not None and self.generation != live_number:
-            return f"ifGenerationMatch is {self.generation}, the live generation {live_number}"
-        live_number = live.metageneration if live else 0
-        if self.metageneration is not None and (live is None or self.metageneration != live_number):
-            return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {live_number}"
+        generation, metageneration = _numbers(live)
+        if self.generation not in (None, generation):
+            return f"ifGenerationMatch is {self.generation}, the live generation {generation}"
+        if self.metageneration is not None and (live is None or self.metageneration != metageneration):
+            return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {metageneration}"
         return ""
 
     def _unwanted_match(self, live: ObjectRecord | None) -> str:
-        if self.not_generation is not None and self.not_generation == (live.generation if live else 0):
-            return f"ifGenerationNotMatch is the live generation, {self.not_generation}"
-        if self.not_metageneration is not None and live and self.not_metageneration == live.metageneration:
-            return f"ifMetagenerationNotMatch is the live metageneration, {self.not_metageneration}"
+        generation, metageneration = _numbers(live)
+        if self.not_generation == generation:
+            return f"ifGenerationNotMatch is the live generation, {generation}"
+        if live and self.not_metageneration == metageneration:
+            return f"ifMetagenerationNotMatch is the live metageneration, {metageneration}"
         return ""
+
+
+def _numbers(live: ObjectRecord | None) -> tuple[int, int]:
+    return (live.generation, live.metageneration) if live else (0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,13 @@
 """Services for the suites that need several of them at once."""
 
 import asyncio
+import re
 from pathlib import Path
 
 from trainstack.iam import Grants
 from trainstack.iam.principals import Tokens
 from trainstack.logging import Logging
+from trainstack.storage.api.routes import Route
 from trainstack.vertex import Jobs
 
 
@@ -20,3 +22,9 @@ def jobs_service(folder: Path, project: str, logging: Logging, tokens: Tokens, g
         tokens=tokens,
         grants=grants,
     )
+
+
+def path_of(route: Route) -> str:
+    """The path of a route of Cloud Storage, with the name of each variable in braces."""
+    named = re.sub(r"\(\?P<(\w+)>[^()]*\)", r"{\1}", route.pattern.pattern)
+    return re.sub(r"\(\?!\(\?:[^()]*\)/\)|\(\?:[^()]*\)\?", "", named)

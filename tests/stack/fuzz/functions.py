@@ -1,4 +1,4 @@
-"""One function of the staged source, in its process as the local stack runs it, against its own emulators."""
+"""Functions of the staged source, in their processes as the local stack runs them, against their own emulators."""
 
 import contextlib
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ PROJECT, REGION = "my-project", "us-central1"
 
 
 @contextlib.contextmanager
-def function(entry_point: str, state: Path) -> Iterator[int]:
-    """The port of the function, whose project is `my-project`; its jobs are those of an empty JobService."""
+def functions(*entry_points: str, state: Path) -> Iterator[list[int]]:
+    """The port of each function; their project is `my-project`, their jobs are those of an empty JobService."""
     stage(state / "source", bytecode=True)
     jobs = Jobs(
         dir=state / "jobs",
@@ -45,10 +45,9 @@ def function(entry_point: str, state: Path) -> Iterator[int]:
             "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true",
         }
         with hosted(
-            entry_point, source=state / "source", state=state, environment=shared, timeout_s=60
+            *entry_points, source=state / "source", state=state, environment=shared, timeout_s=60
         ) as instances:
-            (instance,) = instances.values()
-            yield int(instance.url.rpartition(":")[2])
+            yield [int(instance.url.rpartition(":")[2]) for instance in instances.values()]
 
 
 _BUCKETS = ("inbox", "ledger", "models", "champions")

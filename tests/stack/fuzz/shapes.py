@@ -2,16 +2,18 @@
 
 import base64
 import json
+import re
 from typing import Any
 
 from tests.core.fuzz import seeds
 from tests.stack.fuzz.http_requests import Drawing, Shape
+from tests.stack.services import path_of
+from trainstack.storage.api.routes import ROUTES
 
 BUCKET = "bucket-1"
 PROJECT = "my-project"
 REGION = "us-central1"
 PARENT = f"projects/{PROJECT}/locations/{REGION}"
-_OBJECT = "/storage/v1/b/{}/o/{}"
 _CONDITIONS = ("ifGenerationMatch", "ifGenerationNotMatch", "ifMetagenerationMatch", "generation")
 _BUCKET = {"name": "bucket-2", "location": "US", "labels": {"a": "b"}, "versioning": {"enabled": False}}
 _METADATA = {
@@ -45,79 +47,81 @@ def _related(metadata: bytes) -> bytes:
     )  # fmt: skip
 
 
+_UPLOAD = "/upload/storage/v1/b/{}/o?uploadType="
+_UPLOADS = (
+    Shape("POST", _UPLOAD + "media", query=("name", *_CONDITIONS), documents=[b"canary"]),
+    Shape(
+        "POST",
+        _UPLOAD + "multipart",
+        query=("name", *_CONDITIONS),
+        documents=[_METADATA],
+        headers=(("content-type", "multipart/related; boundary=edge"),),
+        written=_related,
+    ),
+    Shape(
+        "POST",
+        _UPLOAD + "multipart",
+        documents=[_related(json.dumps(_METADATA).encode())],
+        headers=(("content-type", "multipart/related; boundary='edge'"),),
+    ),
+    Shape("POST", _UPLOAD + "resumable", query=("name", *_CONDITIONS), documents=[_METADATA]),
+    Shape(
+        "PUT",
+        _UPLOAD + "resumable&upload_id={}",
+        documents=[b"canary"],
+        headers=(("content-range", "bytes 0-5/6"),),
+    ),
+    Shape("DELETE", _UPLOAD + "resumable&upload_id={}"),
+)
+_DOCUMENTS = {
+    "objects.patch": _METADATA,
+    "objects.copy": _METADATA,
+    "objects.rewrite": _METADATA,
+    "objects.compose": _COMPOSE,
+    "buckets.insert": _BUCKET,
+    "notifications.insert": _NOTIFICATION,
+}
+_OTHERWISE = ("objects.insert", "objects.cancelUpload", "buckets.delete")
+_QUERY = (
+    *(
+        "alt",
+        "fields",
+        "project",
+        "prefix",
+        "delimiter",
+        "pageToken",
+        "maxResults",
+        "startOffset",
+        "endOffset",
+    ),
+    *(
+        "matchGlob",
+        "permissions",
+        "rewriteToken",
+        "maxBytesRewrittenPerCall",
+        "sourceGeneration",
+        *_CONDITIONS,
+    ),
+)
 STORAGE = Drawing(
     shapes=[
-        Shape("GET", _OBJECT, query=(*_CONDITIONS, "alt", "fields")),
-        Shape("GET", "/download" + _OBJECT, query=(*_CONDITIONS, "alt")),
-        Shape("DELETE", _OBJECT, query=_CONDITIONS),
-        Shape("PATCH", _OBJECT, query=_CONDITIONS, documents=[_METADATA]),
-        Shape("POST", _OBJECT + "/copyTo/b/{}/o/{}", query=_CONDITIONS, documents=[_METADATA]),
-        Shape(
-            "POST",
-            _OBJECT + "/rewriteTo/b/{}/o/{}",
-            query=("rewriteToken", "maxBytesRewrittenPerCall", "sourceGeneration", *_CONDITIONS),
-            documents=[_METADATA],
+        *(
+            Shape(
+                route.verb,
+                re.sub(r"\{\w+\}", "{}", path_of(route)),
+                query=_QUERY,
+                documents=[_DOCUMENTS[route.name]] if route.name in _DOCUMENTS else (),
+            )
+            for route in ROUTES
+            if route.name not in _OTHERWISE
         ),
-        Shape("POST", _OBJECT + "/compose", query=_CONDITIONS, documents=[_COMPOSE]),
-        Shape(
-            "GET",
-            "/storage/v1/b/{}/o",
-            query=("prefix", "delimiter", "pageToken", "maxResults", "startOffset", "endOffset", "matchGlob"),
-        ),
-        Shape(
-            "POST",
-            "/upload/storage/v1/b/{}/o?uploadType=media",
-            query=("name", *_CONDITIONS),
-            documents=[b"canary"],
-        ),
-        Shape(
-            "POST",
-            "/upload/storage/v1/b/{}/o?uploadType=multipart",
-            query=("name", *_CONDITIONS),
-            documents=[_METADATA],
-            headers=(("content-type", "multipart/related; boundary=edge"),),
-            written=_related,
-        ),
-        Shape(
-            "POST",
-            "/upload/storage/v1/b/{}/o?uploadType=multipart",
-            documents=[_related(json.dumps(_METADATA).encode())],
-            headers=(("content-type", "multipart/related; boundary='edge'"),),
-        ),
-        Shape(
-            "POST",
-            "/upload/storage/v1/b/{}/o?uploadType=resumable",
-            query=("name", *_CONDITIONS),
-            documents=[_METADATA],
-        ),
-        Shape(
-            "PUT",
-            "/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={}",
-            documents=[b"canary"],
-            headers=(("content-range", "bytes 0-5/6"),),
-        ),
-        Shape("DELETE", "/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={}"),
-        Shape("GET", "/storage/v1/b", query=("project", "prefix", "pageToken", "maxResults")),
-        Shape("POST", "/storage/v1/b", query=("project",), documents=[_BUCKET]),
-        Shape("GET", "/storage/v1/b/{}"),
+        *_UPLOADS,
         Shape("DELETE", "/storage/v1/b/no-{}"),
-        Shape("GET", "/storage/v1/b/{}/iam/testPermissions", query=("permissions",)),
-        Shape("GET", "/storage/v1/b/{}/{}"),
-        Shape("GET", "/storage/v1/b/{}/notificationConfigs/{}"),
-        Shape("DELETE", "/storage/v1/b/{}/notificationConfigs/{}"),
-        Shape("POST", "/storage/v1/b/{}/notificationConfigs", documents=[_NOTIFICATION]),
         Shape("POST", "/emulator/v1/injections", documents=[{"injections": [{"name": 3}]}]),
     ],
     words=[
         BUCKET,
-        "a.txt",
-        "requests/a.yaml",
-        "a/../b",
-        "../../a",
-        "/etc/passwd",
-        "storageLayout",
-        "iam",
-        "1",
+        *["a.txt", "requests/a.yaml", "a/../b", "../../a", "/etc/passwd", "storageLayout", "iam", "1"],
     ],
 )
 
@@ -183,12 +187,7 @@ VERTEX = Drawing(
     words=[
         PROJECT,
         REGION,
-        "123",
-        "displayName",
-        'labels.a="b"',
-        "state=JOB_STATE_RUNNING",
-        "name,state",
-        "json",
+        *["123", "displayName", 'labels.a="b"', "state=JOB_STATE_RUNNING", "name,state", "json"],
     ],
 )
 
@@ -227,13 +226,8 @@ LOGGING = Drawing(
     ],
     words=[
         PROJECT,
-        "projects",
-        "sink-1",
-        "filter",
-        "folders",
-        "ml.googleapis.com%2F1",
+        *["projects", "sink-1", "filter", "folders", "ml.googleapis.com%2F1", "timestamp>=9"],
         "a AND (",
-        "timestamp>=9",
     ],
 )
 
@@ -264,12 +258,8 @@ IAM = Drawing(
         Shape("DELETE", "/emulator/v1/taken-grants"),
     ],
     words=[
-        PROJECT,
-        REGION,
-        "trainmaster-job-logs",
+        *(PROJECT, REGION, "trainmaster-job-logs", "-", "pubsub.topics.publish"),
         f"tm-on-tick@{PROJECT}.iam.gserviceaccount.com",
-        "-",
-        "pubsub.topics.publish",
     ],
 )
 

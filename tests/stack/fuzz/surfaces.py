@@ -6,7 +6,7 @@ What holds for each: an answer that is meant, no file outside its folder written
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from google.cloud.storage import Client
 from tests.core.fuzz import seeds
 from tests.core.fuzz.verdicts import Finding, Verdict, promised
 from tests.stack.fuzz import shapes
-from tests.stack.fuzz.functions import function
+from tests.stack.fuzz.functions import functions
 from tests.stack.fuzz.http_requests import Drawing, HttpRequest, asked
 from trainmaster.cli.stack.product import read_topology
 from trainstack import logging, pubsub, storage
@@ -212,29 +212,65 @@ def _pubsub(state: Path) -> Iterator[Target]:
         yield target
 
 
-def _function(entry_point: str, kind: str, data: list[Any]) -> Surface:
-    @contextlib.contextmanager
-    def started(state: Path) -> Iterator[Target]:
-        with function(entry_point, state) as port:
-            alive = HttpRequest(
-                verb="POST",
-                target="/",
-                headers=(
-                    *(("ce-id", "1"), ("ce-source", "s"), ("ce-specversion", "1.0"), ("ce-type", kind)),
-                    ("content-type", "application/json"),
-                ),
-                body=json.dumps(data[0]).encode(),
-            )
-            # 500: a request that is not an event fails in functions-framework, before our code runs.
-            yield HttpTarget(
-                drawing=shapes.function_drawing(kind, data),
-                port=port,
-                alive=alive,
-                meant=frozenset({500}),
-                own_failures=lambda: _critical_lines(state / "logs"),
-            )
+@dataclass(frozen=True)
+class Together:
+    """Several servers of one folder; each request is to one of them."""
 
-    return Surface(name=entry_point, started=started)
+    targets: Sequence[HttpTarget]
+
+    def draw(self, random: Random) -> tuple[int, HttpRequest]:
+        number = random.randrange(len(self.targets))
+        return number, self.targets[number].draw(random)
+
+    def feed(self, given: tuple[int, HttpRequest]) -> Verdict:
+        number, request = given
+        return self.targets[number].feed(request)
+
+    def check(self) -> None:
+        for target in self.targets:
+            target.check()
+
+
+_MESSAGE = "google.cloud.pubsub.topic.v1.messagePublished"
+_OBJECT = "google.cloud.storage.object.v1.finalized"
+_EVENTS: Mapping[str, tuple[str, list[Any]]] = {
+    "on_request_uploaded": (_OBJECT, seeds.UPLOADS),
+    "on_request_published": (
+        _MESSAGE,
+        shapes.pubsub_data([*seeds.OWN, *seeds.LEGACY, *seeds.TUNING]),
+    ),
+    "on_job_log": (_MESSAGE, shapes.pubsub_data(seeds.LOG_ENTRIES)),
+    "on_data_arrived": (_OBJECT, [{**seeds.UPLOADS[0], "bucket": "my-project-data"}]),
+    "on_image_pushed": (_MESSAGE, shapes.pubsub_data(seeds.PUSHES)),
+    "on_alert": (_MESSAGE, shapes.pubsub_data(seeds.ALERTS)),
+    "on_notice": (_MESSAGE, shapes.pubsub_data(seeds.NOTICES)),
+}
+"""By entry point, the type of its events, and their data."""
+
+
+@contextlib.contextmanager
+def _functions(state: Path) -> Iterator[Target]:
+    with functions(*_EVENTS, state=state) as ports:
+        yield Together(
+            [
+                HttpTarget(
+                    drawing=shapes.function_drawing(kind, data),
+                    port=port,
+                    alive=_event_request(kind, data[0]),
+                    meant=frozenset(
+                        {500}
+                    ),  # of functions-framework, for what is no event, before our code runs
+                    own_failures=lambda: _critical_lines(state / "logs"),
+                )
+                for port, (kind, data) in zip(ports, _EVENTS.values(), strict=True)
+            ]
+        )
+
+
+def _event_request(kind: str, data: object) -> HttpRequest:
+    event = {"ce-id": "1", "ce-source": "s", "ce-specversion": "1.0", "ce-type": kind}
+    headers = tuple({**event, "content-type": "application/json"}.items())
+    return HttpRequest(verb="POST", target="/", headers=headers, body=json.dumps(data).encode())
 
 
 def _critical_lines(logs: Path) -> list[str]:
@@ -243,21 +279,11 @@ def _critical_lines(logs: Path) -> list[str]:
     return [line[:2000] for line in lines if '"CRITICAL"' in line]
 
 
-_MESSAGE = "google.cloud.pubsub.topic.v1.messagePublished"
-_OBJECT = "google.cloud.storage.object.v1.finalized"
 SURFACES = (
     Surface(name="storage", started=_storage),
     Surface(name="vertex", started=_vertex),
     Surface(name="logging", started=_logging),
     Surface(name="iam", started=_iam),
     Surface(name="pubsub", started=_pubsub),
-    _function("on_request_uploaded", _OBJECT, seeds.UPLOADS),
-    _function(
-        "on_request_published", _MESSAGE, shapes.pubsub_data([*seeds.OWN, *seeds.LEGACY, *seeds.TUNING])
-    ),
-    _function("on_job_log", _MESSAGE, shapes.pubsub_data(seeds.LOG_ENTRIES)),
-    _function("on_data_arrived", _OBJECT, [{**seeds.UPLOADS[0], "bucket": "my-project-data"}]),
-    _function("on_image_pushed", _MESSAGE, shapes.pubsub_data(seeds.PUSHES)),
-    _function("on_alert", _MESSAGE, shapes.pubsub_data(seeds.ALERTS)),
-    _function("on_notice", _MESSAGE, shapes.pubsub_data(seeds.NOTICES)),
+    Surface(name="functions", started=_functions),
 )

@@ -3,6 +3,7 @@
 import grpc
 import pytest
 
+from tests.stack.services import path_of
 from trainstack.pubsub import wire
 from trainstack.pubsub.api.methods import REQUESTS, methods_of
 from trainstack.storage.api.routes import ROUTES
@@ -28,13 +29,7 @@ def test_every_route_of_storage_is_closed_to_an_account_without_a_grant(served: 
         "notification": "1",
         "folder": "team-a%2F",
     }
-    path = route.pattern.pattern
-    for name, value in filled.items():
-        for tail in ("[^/]+", ".+", "[a-z0-9][a-z0-9._-]+"):
-            path = path.replace(f"(?P<{name}>{tail})", value)
-    path = path.replace("(?:/resumable)?", "").replace(
-        "(?!(?:storage|upload|download|resumable|batch|emulator)/)", ""
-    )
+    path = path_of(route).format(**filled)
     options = {"json": {"sourceObjects": [{"name": "runs/a.json"}]}} if route.verb == "POST" else {}
     query = f"?uploadType=resumable&name=new&upload_id=none&project={PROJECT}"
     answer = served.call(route.verb, "storage", path + query, STRANGER, **options)

@@ -1,44 +1,44 @@
 """Injections strike Pub/Sub calls and messages on their way out; the official clients see them."""
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from google.api_core.exceptions import ResourceExhausted, ServiceUnavailable
 from google.pubsub_v1 import PublisherClient, PubsubMessage, StreamingPullRequest
 
-from tests.stack.logging.stack import connected, service_entry
 from tests.stack.waiting import wait_until
-from trainstack import logging, pubsub, storage
+from trainstack import pubsub
 from trainstack.events.clients import PubsubClients, clients_of
 from trainstack.injections import Injections, plan_from
-
-from .conftest import account, ask
+from trainstack.injections.active import Struck, injected_send
+from trainstack.publisher import Message
+from trainstack.storage.injections import notification_subjects
 
 TOPIC = "projects/p1/topics/topic-1"
 SUBSCRIPTION = "projects/p1/subscriptions/sub-1"
 
 
-@pytest.fixture
-def injections() -> Injections:
+@pytest.fixture(scope="module")
+def shared() -> Injections:
     return Injections()
 
 
-@pytest.fixture
-def host(tmp_path: Path, injections: Injections) -> Iterator[str]:
-    with pubsub.serve(tmp_path / "pubsub", injections=injections) as address:
-        yield address
-
-
-@pytest.fixture
-def clients(host: str) -> Iterator[PubsubClients]:
-    with clients_of(host) as connected_clients:
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory, shared: Injections) -> Iterator[PubsubClients]:
+    folder = tmp_path_factory.mktemp("pubsub")
+    with pubsub.serve(folder, injections=shared) as host, clients_of(host) as connected_clients:
         connected_clients.publisher.create_topic(name=TOPIC)
         connected_clients.subscriber.create_subscription(name=SUBSCRIPTION, topic=TOPIC)
         yield connected_clients
+
+
+@pytest.fixture
+def injections(shared: Injections) -> Iterator[Injections]:
+    yield shared
+    shared.remove()
 
 
 def strike(injections: Injections, at: str, kind: str, **fields: object) -> None:
@@ -123,17 +123,6 @@ def test_messages_are_struck_on_their_way_out(
     assert injections.account("f1").struck == fields["times"]
 
 
-def test_a_delayed_publish_takes_its_time_and_is_done_once(
-    clients: PubsubClients, injections: Injections
-) -> None:
-    strike(injections, "pubsub.publish", "delay", seconds=0.3, times=1)
-    began = time.monotonic()
-    publish(clients, b"a")
-    assert time.monotonic() - began >= 0.3
-    publish(clients, b"b")
-    assert pulled(clients, 2) == [b"a", b"b"]
-
-
 def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(
     clients: PubsubClients, injections: Injections
 ) -> None:
@@ -161,62 +150,25 @@ def test_a_stream_is_refused_when_it_is_opened(clients: PubsubClients, injection
         next(iter(clients.subscriber.streaming_pull(iter([request]), retry=None, timeout=10)))
 
 
-@pytest.mark.slow
-def test_sinks_deliver_through_errors_and_lose_what_is_dropped(tmp_path: Path, host: str) -> None:
-    with logging.serve(tmp_path / "logging", host) as url, connected(url, host) as stack:
-        stack.topic("ends")
-        stack.sink("s1", "ends", 'severity="INFO"')
-        ask(
-            url,
-            {"name": "broken", "at": "logging.export", "kind": "error_before", "times": 2},
-            {"name": "untold", "at": "logging.export", "kind": "error_after", "times": 1},
-        )
-        stack.write(service_entry("one"))
-        assert [one["textPayload"] for one in stack.received("ends", 2)] == ["one", "one"]
-        assert account(url, "untold")["on"] == ["logging.export projects/p1/sinks/s1"]
-        ask(url, {"name": "lost", "at": "logging.export", "kind": "drop", "times": 1})
-        stack.write(service_entry("two"))
-        wait_until(lambda: account(url, "lost")["struck"] == 1, "the entry is lost")
-        stack.write(service_entry("three"))
-        assert [one["textPayload"] for one in stack.received("ends", 1)] == ["three"]
-
-
 def test_notifications_come_twice_or_never(tmp_path: Path) -> None:
-    published: list[str] = []
+    sent: list[str] = []
 
-    def publish_to(_topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
-        published.extend(attributes["objectId"] for _, attributes in messages)
+    def send(_topic: str, messages: Sequence[Message]) -> None:
+        sent.extend(attributes["objectId"] for _, attributes in messages)
 
-    with (
-        storage.serve(tmp_path / "storage", publish=publish_to) as url,
-        httpx.Client(base_url=url, timeout=60) as http,
-    ):
-        http.post("/storage/v1/b?project=p1", json={"name": "inbox"}).raise_for_status()
-        topic = {
-            "topic": f"//pubsub.googleapis.com/{TOPIC}",
-            "payload_format": "JSON_API_V1",
-            "event_types": ["OBJECT_FINALIZE"],
-        }
-        http.post("/storage/v1/b/inbox/notificationConfigs", json=topic).raise_for_status()
-        ask(
-            url,
-            {"name": "lost", "at": "storage.notify", "kind": "drop", "match": "inbox/lost"},
-            {
-                "name": "untold",
-                "at": "storage.notify",
-                "kind": "error_after",
-                "match": "inbox/untold",
-                "times": 1,
-            },
+    injections = Injections()
+    outbox = injected_send(injections, "storage.notify", send, notification_subjects)
+    for name, kind in (("lost", "drop"), ("untold", "error_after"), ("refused", "error_before")):
+        injections.put(
+            plan_from({"name": name, "at": "storage.notify", "kind": kind, "match": f"inbox/{name}"})
         )
-        for name in ("lost", "untold", "last"):
-            upload = f"/upload/storage/v1/b/inbox/o?uploadType=media&name={name}"
-            http.post(upload, content=b"x").raise_for_status()
-            wait_until(lambda: _arrived(url, published, name), f"{name} in {published}")  # noqa: B023  # used at once
-    assert published == ["untold", "untold", "last"]
 
+    async def notify(name: str) -> None:
+        await outbox(TOPIC, [(b"", {"bucketId": "inbox", "objectId": name})])
 
-def _arrived(url: str, published: list[str], name: str) -> bool:
-    if name == "lost":
-        return bool(account(url, "lost")["struck"] == 1)
-    return published.count(name) == (2 if name == "untold" else 1)
+    for name in ("lost", "told"):
+        asyncio.run(notify(name))
+    for name in ("untold", "refused"):  # the outbox sends these again
+        with pytest.raises(Struck):
+            asyncio.run(notify(name))
+    assert sent == ["told", "untold"]

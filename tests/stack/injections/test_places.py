@@ -4,49 +4,41 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from starlette.types import Scope
 
-from trainstack.injections import BadInjectionsError, InjectionKind, plan_from
+from trainstack.injections import BadInjectionsError, plan_from
 from trainstack.injections.http import resource_method
-from trainstack.injections.plan import PLACES, kinds_at
+from trainstack.injections.plan import PLACES
 from trainstack.pubsub.api.methods import methods_of
 from trainstack.pubsub.injections import place_of
 from trainstack.pubsub.service import PubsubService
 from trainstack.pubsub.store import PubsubStore
 from trainstack.storage.api.routes import ROUTES
 
-_HERE = "/v1/projects/p1/locations/us-central1"
 _JOBS = {
-    "cancel": ("POST", "/1:cancel"),
-    "create": ("POST", ""),
-    "delete": ("DELETE", "/1"),
-    "get": ("GET", "/1"),
-    "list": ("GET", ""),
+    "cancel": "POST /1:cancel",
+    "create": "POST ",
+    "delete": "DELETE /1",
+    "get": "GET /1",
+    "list": "GET ",
 }
 _VERTEX = {
-    **{f"customJobs.{name}": (verb, f"{_HERE}/customJobs{end}") for name, (verb, end) in _JOBS.items()},
-    **{
-        f"hyperparameterTuningJobs.{name}": (verb, f"{_HERE}/hyperparameterTuningJobs{end}")
-        for name, (verb, end) in _JOBS.items()
-    },
+    f"{jobs}.{name}": request.replace(" ", f" /v1/projects/p1/locations/us-central1/{jobs}")
+    for jobs in ("customJobs", "hyperparameterTuningJobs")
+    for name, request in _JOBS.items()
 }
 _LOGGING = {
-    "entries.list": ("POST", "/v2/entries:list"),
-    "entries.write": ("POST", "/v2/entries:write"),
-    "sinks.create": ("POST", "/v2/projects/p1/sinks"),
-    "sinks.delete": ("DELETE", "/v2/projects/p1/sinks/s"),
-    "sinks.get": ("GET", "/v2/projects/p1/sinks/s"),
-    "sinks.list": ("GET", "/v2/projects/p1/sinks"),
-    "sinks.update": ("PATCH", "/v2/projects/p1/sinks/s"),
+    "entries.list": "POST /v2/entries:list",
+    "entries.write": "POST /v2/entries:write",
+    "sinks.create": "POST /v2/projects/p1/sinks",
+    "sinks.delete": "DELETE /v2/projects/p1/sinks/s",
+    "sinks.get": "GET /v2/projects/p1/sinks/s",
+    "sinks.list": "GET /v2/projects/p1/sinks",
+    "sinks.update": "PATCH /v2/projects/p1/sinks/s",
 }
 
 
 def places(service: str) -> set[str]:
     return {place for place in PLACES if place.startswith(f"{service}.")}
-
-
-def scope(verb: str, path: str) -> Scope:
-    return {"type": "http", "method": verb, "path": path}
 
 
 def refusal(at: object, kind: object = "delay") -> str:
@@ -67,10 +59,16 @@ def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out(tmp_p
     assert places("pubsub") == methods | {"pubsub.streamingPull", "pubsub.deliver"}
 
 
-def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named() -> None:
-    assert places("vertex") == {f"vertex.{resource_method(scope(*request))}" for request in _VERTEX.values()}
-    named = {f"logging.{resource_method(scope(*request))}" for request in _LOGGING.values()}
-    assert places("logging") == named | {"logging.export"}
+@pytest.mark.parametrize(
+    ("service", "requests", "more"), [("vertex", _VERTEX, set()), ("logging", _LOGGING, {"logging.export"})]
+)
+def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named(
+    service: str, requests: dict[str, str], more: set[str]
+) -> None:
+    for name, request in requests.items():
+        verb, _, path = request.partition(" ")
+        assert resource_method({"type": "http", "method": verb, "path": path}) == name
+    assert places(service) == {f"{service}.{name}" for name in requests} | more
 
 
 @pytest.mark.parametrize(
@@ -131,14 +129,6 @@ def test_a_misspelt_kind_is_refused_with_the_nearest() -> None:
 )
 def test_a_kind_that_no_place_of_a_glob_knows_is_refused(at: str, kind: str, known: str) -> None:
     assert refusal(at, kind) == f"$.kind: {at} supports only {known}, found {kind!r}."
-
-
-def test_a_glob_knows_the_kinds_of_all_that_it_fits() -> None:
-    assert kinds_at("pubsub.[ds]*") == frozenset(InjectionKind) - {
-        InjectionKind.KILL,
-        InjectionKind.KILL_AFTER,
-    }
-    assert kinds_at("storage.objects.insret") == frozenset()
 
 
 def test_a_glob_that_is_longer_than_any_place_is_refused() -> None:

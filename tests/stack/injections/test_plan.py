@@ -11,7 +11,6 @@ from trainstack.injections import (
     BadInjectionsError,
     Injection,
     InjectionKind,
-    InjectionPlan,
     Injections,
     plan_from,
 )
@@ -81,16 +80,6 @@ def test_a_fault_has_its_path_in_the_document_as_it_was_written(document: object
     assert str(refusal.value).startswith(path)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [injection(), [injection()], {"injections": [injection()]}, {"seed": 0, "injections": [injection()]}],
-)
-def test_one_injection_a_list_and_a_plan_are_read_alike(document: object) -> None:
-    assert plan_from(document) == InjectionPlan(
-        injections=(Injection(name="f1", at="storage.objects.insert", kind=InjectionKind.ERROR_BEFORE),)
-    )
-
-
 @given(
     some.builds(
         Injection,
@@ -150,14 +139,6 @@ def test_the_same_seed_strikes_the_same_calls_and_another_seed_others() -> None:
     assert outcomes(1) == outcomes(1)
     assert outcomes(1) != outcomes(2)
     assert 50 < sum(outcomes(1)) < 130
-
-
-@given(some.integers(0, 2**31))
-def test_certain_and_impossible_injections_need_no_luck(seed: int) -> None:
-    plan = {"seed": seed, "injections": [injection(name="never", probability=0), injection()]}
-    injections = Injections(plan_from(plan))
-    assert all(struck(injections, 10))
-    assert injections.account("never").struck == 0
 
 
 def test_the_plan_in_the_documents_is_one() -> None:

@@ -10,7 +10,7 @@ from trainstack.events.backoff import Backoff
 from trainstack.events.clients import PubsubClients
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
-from trainstack.functions import BucketTrigger, DeadLetter
+from trainstack.functions import DeadLetter
 from trainstack.stack.provision import kept_subscription
 from trainstack.stack.topology import KeptTopic
 
@@ -65,27 +65,6 @@ def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
     assert letter.attributes["CloudPubSubDeadLetterSourceSubscription"] == f"eventarc-{REGION}-f1-sub"
     assert [json.loads(event.body)["deliveryAttempt"] for event in poisoned] == [1, 2, 3, 4, 5]
     assert len(recorder.events) == len(wanted) + ATTEMPTS
-
-
-@pytest.mark.slow
-def test_a_buckets_event_that_is_given_up_keeps_what_it_needs_to_be_put_back(
-    clients: PubsubClients, deliver: Deliver, recorder: Recorder
-) -> None:
-    keep_dead_letters(clients)
-    recorder.answer = lambda _event: 503
-    uploads = function(BucketTrigger(bucket="inbox"), dead_letter=DEAD_LETTER)
-    notification = {
-        "eventType": "OBJECT_FINALIZE",
-        "bucketId": "inbox",
-        "objectId": "requests/a.yaml",
-        "eventTime": "2026-01-01T00:00:00Z",
-    }
-    topic_name = transport_of(uploads, project=PROJECT, region=REGION).topic_name
-    with deliver(uploads, recorder):
-        clients.publisher.publish(topic_name, b'{"name": "a"}', **notification).result(timeout=60)
-        (letter,) = dead_letters(clients)
-    assert letter.data == b'{"name": "a"}'
-    assert dict(letter.attributes).items() >= notification.items()
 
 
 def test_a_later_start_gives_an_older_subscription_its_dead_letter_topic(clients: PubsubClients) -> None:

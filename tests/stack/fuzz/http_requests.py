@@ -17,40 +17,18 @@ Headers = tuple[tuple[str, str], ...]
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT", "get", "BREW")
 PATHS = (
     *(
-        [
-            "..",
-            "%2e%2e",
-            "%2E%2E%2F%2E%2E%2Fetc%2Fpasswd",
-            "../../../../etc/passwd",
-            ".",
-            "%00",
-            "%ff",
-            "%",
-            "%2",
-            "%0d%0aX-Evil:%201",
-            "//",
-            "?",
-            ";",
-            "*",
-        ]
+        "..",
+        "%2e%2e",
+        "%2E%2E%2F%2E%2E%2Fetc%2Fpasswd",
+        "../../../../etc/passwd",
+        ".",
+        "%00",
+        "%ff",
+        "%",
+        "%2",
     ),
-    *(
-        [
-            "a%2Fb",
-            "%25%32%65",
-            "~root",
-            "%f0%9f%92%a9",
-            "..%5c..%5c",
-            "%c0%ae%c0%ae",
-            "%2fetc%2fpasswd",
-            "-1",
-            "0",
-            "$(id)",
-            "{}",
-            "%ed%a0%80",
-        ]
-    ),
-    *("x" * 300, "1" * 40),
+    *("%0d%0aX-Evil:%201", "//", "?", ";", "*", "a%2Fb", "%25%32%65", "~root", "%f0%9f%92%a9", "x" * 300),
+    *("..%5c..%5c", "%c0%ae%c0%ae", "%2fetc%2fpasswd", "-1", "0", "1" * 40, "$(id)", "{}", "%ed%a0%80"),
 )
 HEADERS = (
     ("content-type", "text/plain"),

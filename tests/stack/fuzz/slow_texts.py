@@ -39,12 +39,7 @@ _ENTRIES = (
     {"jsonPayload": {"a": ["a"] * 60_000}},
 )
 _REFUSALS = (
-    RefusedError,
-    LogFilterError,
-    FilterTooCostlyError,
-    ApiError,
-    InvalidArgument,
-    ImageError,
+    *(RefusedError, LogFilterError, FilterTooCostlyError, ApiError, InvalidArgument, ImageError),
     WrongQuery,
 )
 
@@ -146,7 +141,7 @@ def _parser(
     return SlowParser(name=name, examples=list(examples), feed=fed, draw=draw, change=change)
 
 
-_GLOBS = [
+_GLOBS = (
     "**",
     "**a",
     "*a",
@@ -161,7 +156,7 @@ _GLOBS = [
     "[[:alpha:]]",
     "!a",
     "\\*",
-]
+)
 _BASE = "FROM python:3.11\nCOPY . .\n"
 TEXT_PARSERS = (
     _parser("glob of a listing", _glob, ["a/**"], _GLOBS),

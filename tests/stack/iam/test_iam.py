@@ -1,5 +1,6 @@
 """Permissions asked for over the wire: what the deployment's table grants, and what a test took away."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,10 @@ from trainstack.iam import Grants, application
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError
 from trainstack.stack.access import ACCOUNT_PREFIX, grants_of
 from trainstack.stack.topology import Topology
-from trainstack.storage.server import emulate
 
-DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
-PROJECT, REGION = "iam-project", "us-central1"
-LEDGER = f"projects/_/buckets/{PROJECT}-ledger"
-TICK = f"tm-on-tick@{PROJECT}.iam.gserviceaccount.com"
+from .conftest import DEPLOY, LEDGER, PROJECT, REGION, Served, email
+
+TICK = email("tm-on-tick")
 SCOPE = ["https://www.googleapis.com/auth/cloud-platform"]
 
 
@@ -32,30 +31,12 @@ def topology() -> Topology:
     return read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
 
 
-@pytest.fixture(scope="module")
-def grants(topology: Topology) -> Grants:
-    return grants_of(topology, DEPLOY / "permissions.yaml")
-
-
-@pytest.fixture(scope="module")
-def tokens() -> Tokens:
-    return Tokens(max_expiring=100)
-
-
-@pytest.fixture(scope="module")
-def served_iam(grants: Grants, tokens: Tokens) -> Iterator[httpx.Client]:
-    with (
-        in_thread(lambda: serving(application(grants, tokens))) as url,
-        httpx.Client(base_url=url, timeout=60) as client,
-    ):
-        yield client
-
-
 @pytest.fixture
-def iam(served_iam: httpx.Client, grants: Grants) -> Iterator[httpx.Client]:
+def iam(served: Served) -> Iterator[httpx.Client]:
     """Everything is granted as the table says, whatever the test before took away."""
-    yield served_iam
-    grants.restore()
+    with httpx.Client(base_url=served.urls["iam"], timeout=60) as client:
+        yield client
+    served.grants.restore()
 
 
 def token(iam: httpx.Client, email: str = TICK) -> dict[str, str]:
@@ -98,11 +79,6 @@ def test_an_account_has_what_its_grants_give_and_no_more(iam: httpx.Client) -> N
     assert held(iam, requests, "pubsub.topics.publish", headers=headers) == []
     trainer = f"projects/{PROJECT}/serviceAccounts/tm-trainer@{PROJECT}.iam.gserviceaccount.com"
     assert held(iam, trainer, "iam.serviceAccounts.actAs", headers=headers) == ["iam.serviceAccounts.actAs"]
-
-
-def test_a_projects_grants_reach_what_is_in_it(iam: httpx.Client, grants: Grants) -> None:
-    member = f"serviceAccount:tm-trainer@{PROJECT}.iam.gserviceaccount.com"
-    assert grants.permitted(member, ["logging.logEntries.create"], f"projects/{PROJECT}/topics/any")
 
 
 def test_a_resource_that_a_smaller_topology_lacks_has_no_bindings(topology: Topology) -> None:
@@ -165,29 +141,24 @@ def test_a_permission_taken_from_the_owner_is_refused(iam: httpx.Client) -> None
     assert {answer.json()["error"]["status"] for answer in refused} == {"PERMISSION_DENIED"}
 
 
-def test_buckets_are_asked_about_with_the_official_client(
-    iam: httpx.Client, grants: Grants, tokens: Tokens, tmp_path: Path
-) -> None:
-    asked = ["storage.objects.create", "storage.buckets.delete"]
+def test_buckets_are_asked_about_with_the_official_client(iam: httpx.Client, served: Served) -> None:
     bearer = token(iam)["Authorization"].removeprefix("Bearer ")
-    with in_thread(lambda: emulate(tmp_path, grants=grants, tokens=tokens)) as url:
-        httpx.post(f"{url}/storage/v1/b?project={PROJECT}", json={"name": f"{PROJECT}-ledger"}, timeout=60)
-        client = Client(
-            project=PROJECT, credentials=Credentials(bearer), client_options={"api_endpoint": url}
-        )
-        try:
-            bucket = client.bucket(f"{PROJECT}-ledger")
-            assert bucket.test_iam_permissions(asked) == ["storage.objects.create"]
-            with pytest.raises(Forbidden, match=r"does not have storage\.buckets\.getIamPolicy access"):
-                bucket.get_iam_policy()
-        finally:
-            client.close()
-        policy = httpx.get(f"{url}/storage/v1/b/{PROJECT}-ledger/iam", timeout=60).json()
-        roles = {binding["role"] for binding in policy["bindings"]}
-        assert httpx.get(
-            f"{url}/storage/v1/b/{PROJECT}-ledger/iam/testPermissions?permissions=a.b", timeout=60
-        ).json()["permissions"] == ["a.b"]
+    client = Client(
+        project=PROJECT,
+        credentials=Credentials(bearer),
+        client_options={"api_endpoint": served.urls["storage"]},
+    )
+    with contextlib.closing(client):
+        bucket = client.bucket(LEDGER)
+        asked = ["storage.objects.create", "storage.buckets.delete"]
+        assert bucket.test_iam_permissions(asked) == ["storage.objects.create"]
+        with pytest.raises(Forbidden, match=r"does not have storage\.buckets\.getIamPolicy access"):
+            bucket.get_iam_policy()
+    path = f"/storage/v1/b/{LEDGER}/iam"
+    roles = {binding["role"] for binding in served.call("GET", "storage", path).json()["bindings"]}
     assert roles == {"roles/storage.objectUser", "roles/storage.objectCreator"}
+    owned = served.call("GET", "storage", f"{path}/testPermissions?permissions=a.b")
+    assert owned.json()["permissions"] == ["a.b"]
 
 
 def test_a_project_has_a_number(iam: httpx.Client) -> None:

@@ -1,13 +1,10 @@
 """The official Python client over HTTP."""
 
-import logging as std_logging
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from google.api_core.exceptions import BadRequest, Conflict, NotFound
 from google.cloud.logging import ASCENDING, DESCENDING
-from google.cloud.logging_v2.handlers import CloudLoggingHandler
-from google.cloud.logging_v2.handlers.transports import SyncTransport
 from google.cloud.logging_v2.resource import Resource
 
 from tests.stack.logging.stack import JOB_LOG, RESOURCE, Stack, service_entry
@@ -33,26 +30,6 @@ def test_the_client_reads_back_what_it_logged(stack: Stack) -> None:
     assert struct.log_name == JOB_LOG
     assert struct.insert_id != text.insert_id
     assert abs(datetime.now(UTC) - struct.timestamp) < timedelta(minutes=1)
-
-
-def test_a_batch_shares_what_its_logger_says(stack: Stack) -> None:
-    logger = stack.client.logger("app", labels={"shared": "yes"}, resource=HERE)
-    with logger.batch() as batch:
-        batch.log_text("one", severity="INFO")
-        batch.log_struct({"message": "two"}, severity="INFO", labels={"own": "yes"})
-    found = {str(entry.payload): entry.labels for entry in stack.client.list_entries(filter_="severity=INFO")}
-    assert found["one"] == {"shared": "yes"}
-    assert found["{'message': 'two'}"]["own"] == "yes"
-
-
-def test_a_handler_of_pythons_logging_writes_through(stack: Stack) -> None:
-    handler = CloudLoggingHandler(stack.client, name="app", transport=SyncTransport, resource=HERE)
-    record = std_logging.LogRecord("x", std_logging.ERROR, "app.py", 14, "oops %s", (1,), None)
-    handler.handle(record)
-    (entry,) = stack.client.list_entries(
-        filter_='severity=ERROR AND sourceLocation.line=14 AND labels.python_logger="x"'
-    )
-    assert "oops 1" in str(entry.payload)
 
 
 def test_pages_join_without_gap_or_repeat_in_both_directions(stack: Stack) -> None:

@@ -58,13 +58,6 @@ def test_the_last_lines_are_followed_by_the_new_ones_without_those_left_out(stac
     assert texts(logs.new(["123"])) == ["5"]
 
 
-def test_nothing_is_left_out_where_the_limit_suffices(stack: Stack) -> None:
-    logs = reader(stack)
-    write(stack, "only", 1)
-    assert logs.last(["123"], 1)[1] is False
-    assert logs.new(["123"]) == []
-
-
 def test_the_lines_of_all_jobs_are_merged_by_time(stack: Stack) -> None:
     write(stack, "second", 2, job="124")
     write(stack, "first", 1)

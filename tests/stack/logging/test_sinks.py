@@ -46,14 +46,6 @@ def test_a_disabled_sink_holds_entries_back(stack: Stack) -> None:
     assert [entry["textPayload"] for entry in stack.received("logs", 2)] == ["yes", "on again"]
 
 
-def test_an_entry_goes_to_every_sink_that_takes_it(stack: Stack) -> None:
-    for name in ("one", "two"):
-        stack.topic(f"logs-{name}")
-        stack.sink(name, f"logs-{name}", "severity>=INFO")
-    stack.write(service_entry("hello"))
-    assert len(stack.received("logs-one", 1)) == len(stack.received("logs-two", 1)) == 1
-
-
 def test_a_missing_topic_is_visible_and_its_entries_arrive_once_it_exists(stack: Stack) -> None:
     stack.sink("s1", "absent", "")
     stack.write(service_entry("one"))

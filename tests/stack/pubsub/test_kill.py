@@ -54,10 +54,3 @@ def test_topics_subscriptions_and_unacknowledged_messages_come_back_after_a_kill
         after.nack(subscription, *again)
         assert {one.message.message_id for one in after.pull(subscription)} == {ids[2], ids[4], ids[5]}
         assert int(after.publish(topic, "new", wanted="yes")[0]) > int(ids[-1])
-
-
-def test_the_emulator_ends_cleanly_on_sigterm(tmp_path: Path) -> None:
-    with running(tmp_path) as (process, clients):
-        clients.topic()
-        process.terminate()
-        assert process.wait(timeout=60) == 0

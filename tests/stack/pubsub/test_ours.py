@@ -147,34 +147,6 @@ def test_a_stream_never_holds_more_than_its_flow_control_allows(ours: Clients) -
     assert len({message.message_id for message in taken}) == 30
 
 
-def test_two_streams_share_the_messages(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic)
-    both: tuple[list[str], list[str]] = ([], [])
-    began = (threading.Event(), threading.Event())
-
-    def into(seen: list[str], own: threading.Event) -> Callable[[pubsub_v1.subscriber.message.Message], None]:
-        def take(message: pubsub_v1.subscriber.message.Message) -> None:
-            seen.append(message.message_id)
-            own.set()
-            for each in began:
-                each.wait(60)  # five at most are held, so the other stream gets its share
-            message.ack()
-
-        return take
-
-    control = pubsub_v1.types.FlowControl(max_messages=5)
-    with (
-        ours.streaming(subscription, into(both[0], began[0]), flow_control=control),
-        ours.streaming(subscription, into(both[1], began[1]), flow_control=control),
-    ):
-        published = ours.publish(topic, *(str(number) for number in range(200)))
-        wait_until(lambda: len(both[0]) + len(both[1]) >= 200, "all messages")
-    assert sorted(both[0] + both[1]) == sorted(published)
-    assert both[0]
-    assert both[1]
-
-
 def test_deleting_a_subscription_ends_its_streams(ours: Clients) -> None:
     subscription = ours.subscription(ours.topic())
     stream = ours.subscriber.subscribe(subscription, lambda message: message.ack())

@@ -1,27 +1,60 @@
-"""Services for the suites that need several of them at once."""
+"""Services for the suites that need several of them at once, and the paths of their routes."""
 
 import asyncio
+import contextlib
 import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from trainstack.iam import Grants
+from starlette.types import ASGIApp
+
+from trainstack.http import serving
+from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
 from trainstack.logging import Logging
+from trainstack.pubsub import PubSub
 from trainstack.storage.api.routes import Route
+from trainstack.storage.server import Storage
 from trainstack.vertex import Jobs
 
 
-def jobs_service(folder: Path, project: str, logging: Logging, tokens: Tokens, grants: Grants) -> Jobs:
-    """JobService over the grants, without images; its jobs write their lines to `logging`."""
-    return Jobs(
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Every service of a stack: the REST ones by their URLs, Pub/Sub by its port."""
+
+    grants: Grants
+    tokens: Tokens
+    urls: Mapping[str, str]
+    pubsub: int
+
+
+@contextlib.asynccontextmanager
+async def every_service(folder: Path, grants: Grants) -> AsyncIterator[Services]:
+    """The services over the grants, without images; jobs write their lines to Cloud Logging."""
+    tokens = Tokens()
+    logging = Logging(dir=folder / "logging", grants=grants, tokens=tokens)
+    jobs = Jobs(
         dir=folder / "jobs",
         buckets_dir=folder / "storage" / "buckets",
         images={},
         write_log=lambda entries: asyncio.to_thread(logging.write, entries),
-        project=project,
+        project=grants.project,
         tokens=tokens,
         grants=grants,
     )
+    pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
+    apps: dict[str, ASGIApp] = {
+        "storage": Storage(dir=folder / "storage", grants=grants, tokens=tokens),
+        "logging": logging,
+        "vertex": jobs,
+        "iam": application(grants, tokens),
+    }
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(pubsub.stop)
+        port = await pubsub.start()
+        urls = {name: await stack.enter_async_context(serving(app)) for name, app in apps.items()}
+        yield Services(grants=grants, tokens=tokens, urls=urls, pubsub=port)
 
 
 def path_of(route: Route) -> str:

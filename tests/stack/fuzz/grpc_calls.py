@@ -5,12 +5,13 @@ from random import Random
 from typing import Any
 
 import grpc
-from google.iam.v1 import iam_policy_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.pubsub_v1 import types
 
 from tests.core.fuzz.mutation import NUMBERS, spoiled, text
 from tests.core.fuzz.verdicts import Verdict, promised
+from trainstack.pubsub import wire
+from trainstack.pubsub.api.methods import REQUESTS, methods_of
 
 PROJECT = "projects/my-project"
 TOPIC, SUBSCRIPTION = f"{PROJECT}/topics/topic-1", f"{PROJECT}/subscriptions/subscription-1"
@@ -18,30 +19,20 @@ WORDS = (
     *(PROJECT, TOPIC, SUBSCRIPTION, f"{PROJECT}/topics/", "_deleted-topic_", "http://127.0.0.1:1/", "name"),
     *(f"{PROJECT}/snapshots/s-1", 'attributes.a = "b"', "NOT hasPrefix(attributes.a, ", "roles/x", "a", "push_config"),
 )  # fmt: skip
-_OF = {
-    "google.pubsub.v1.Publisher": (
-        *("CreateTopic", "UpdateTopic", "Publish", "GetTopic", "ListTopics", "ListTopicSubscriptions"),
-        *("ListTopicSnapshots", "DeleteTopic", "DetachSubscription"),
-    ),
-    "google.pubsub.v1.Subscriber": (
-        *("CreateSubscription", "GetSubscription", "UpdateSubscription", "ListSubscriptions", "Pull"),
-        *("DeleteSubscription", "ModifyAckDeadline", "Acknowledge", "StreamingPull", "ModifyPushConfig"),
-        *("GetSnapshot", "ListSnapshots", "CreateSnapshot", "UpdateSnapshot", "DeleteSnapshot", "Seek"),
-    ),
-    "google.iam.v1.IAMPolicy": ("SetIamPolicy", "GetIamPolicy", "TestIamPermissions"),
-}
+_SERVICES = methods_of(type("_", (), {})())  # only the methods' names are read
 _USUAL = {
     "name": (TOPIC, SUBSCRIPTION, f"{PROJECT}/topics/topic-2", f"{PROJECT}/subscriptions/subscription-2"),
     "topic": (TOPIC,),
     "subscription": (SUBSCRIPTION,),
     "project": (PROJECT,),
-    "resource": (TOPIC, SUBSCRIPTION),
 }
 """What fields of these names mostly hold, so that most calls get past the front door."""
-METHODS = tuple((service, method) for service, methods in _OF.items() for method in methods)
-_CREATED = {"CreateTopic": "Topic", "CreateSubscription": "Subscription"}
+METHODS = (
+    *((service, method) for service, methods in _SERVICES.items() for method in methods),
+    *(("google.pubsub.v1.Subscriber", method) for method in ("StreamingPull", "Seek", "ModifyPushConfig")),
+)
 _WAITING = {"Pull", "StreamingPull"}
-_REMOVING = {"DeleteTopic", "DeleteSubscription", "DetachSubscription"}
+_REMOVING = {"DeleteTopic", "DeleteSubscription"}
 _UNMEANT = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.DATA_LOSS}
 _MOST_DEPTH = 4
 
@@ -68,7 +59,7 @@ class GrpcTarget:
 
     def draw(self, random: Random) -> GrpcCall:
         service, method = random.choice(METHODS)
-        message = request_class(service, method)()
+        message = (REQUESTS.get(method) or wire.request_class(method))()
         _fill(message, random)
         content = message.SerializeToString()
         broken = random.random() < 0.2
@@ -133,12 +124,6 @@ class GrpcTarget:
 
 
 # Any: the messages' classes exist at run time only.
-def request_class(service: str, method: str) -> Any:
-    if service == "google.iam.v1.IAMPolicy":
-        return getattr(iam_policy_pb2, f"{method}Request")
-    return getattr(types, _CREATED.get(method, f"{method}Request")).pb()
-
-
 def _fill(message: Any, random: Random, depth: int = 0) -> None:
     """About half of the fields, each with values of its type."""
     for field in message.DESCRIPTOR.fields:

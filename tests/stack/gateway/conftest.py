@@ -3,24 +3,23 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+import socket
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.stack.services import jobs_service
+from tests.stack.services import every_service
 from trainstack.gateway import Authority, Backend, Gateway
 from trainstack.gateway.identity import WorkloadIdentities, WorkloadIdentity
 from trainstack.http import in_thread, serving
-from trainstack.iam import Grant, Grants, application
+from trainstack.iam import Grant, Grants
 from trainstack.iam.authorization import REQUIRED
 from trainstack.iam.principals import Principal, Tokens
-from trainstack.logging import Logging
 from trainstack.logging.grpc_calls import services as logging_calls
-from trainstack.pubsub import PubSub
 from trainstack.pubsub.rest_calls import services as pubsub_calls
-from trainstack.storage.server import emulate
 from trainstack.transcoding import LazyGrpcServer, RestApplication
 from trainstack.vertex.grpc_calls import services as vertex_calls
 
@@ -68,50 +67,56 @@ def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
 
 @contextlib.asynccontextmanager
 async def _running(folder: Path) -> AsyncIterator[Replica]:
-    async with contextlib.AsyncExitStack() as stack:
-        tokens = Tokens()
+    grants = Grants(
+        project=PROJECT,
+        project_number="123456789012",
+        grants=[Grant(member=f"serviceAccount:{ACCOUNT}", role="roles/every", resource="*")],
+        roles={"roles/every": frozenset(each for needs in REQUIRED.values() for each, _ in needs)},
+    )
+    async with every_service(folder, grants) as services, contextlib.AsyncExitStack() as stack:
         authority = Authority(folder / "gateway")
-        gateway = Gateway(authority=authority, tokens=tokens)
+        gateway = Gateway(authority=authority, tokens=services.tokens)
         stack.push_async_callback(gateway.stop)
         await gateway.start()
         identities = WorkloadIdentities(
-            tokens=tokens,
+            tokens=services.tokens,
             project_id=PROJECT,
             project_number="123456789012",
             gateway_port=gateway.port,
             trust=authority.trust,
         )
-        grants = Grants(
-            project=PROJECT,
-            project_number="123456789012",
-            grants=[Grant(member=f"serviceAccount:{ACCOUNT}", role="roles/every", resource="*")],
-            roles={"roles/every": frozenset(each for needs in REQUIRED.values() for each, _ in needs)},
-        )
-        storage = await stack.enter_async_context(emulate(folder / "storage", grants=grants, tokens=tokens))
-        pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
-        stack.push_async_callback(pubsub.stop)
-        logging = Logging(dir=folder / "logging", tokens=tokens, grants=grants)
-        jobs = jobs_service(folder, PROJECT, logging, tokens, grants)
-        urls = {
-            "storage": storage,
-            "logging": await stack.enter_async_context(serving(logging)),
-            "vertex": await stack.enter_async_context(serving(jobs)),
-            "iam": await stack.enter_async_context(serving(application(grants, tokens))),
-        }
         calls = {"logging": logging_calls, "vertex": vertex_calls}
-        for service, url in urls.items():
+        for service, url in services.urls.items():
             backend = Backend(http=int(url.rpartition(":")[2]))
             if service in calls:
                 server = LazyGrpcServer(base_url=url, services=calls[service])
                 stack.push_async_callback(server.stop)
                 backend = replace(backend, grpc=server.port)
             gateway.backends[service] = backend
-        grpc = await pubsub.start()
-        front = RestApplication(target=f"127.0.0.1:{grpc}", services=pubsub_calls(), tokens=tokens)
+        target = f"127.0.0.1:{services.pubsub}"
+        front = RestApplication(target=target, services=pubsub_calls(), tokens=services.tokens)
         stack.push_async_callback(front.stop)
         rest = await stack.enter_async_context(serving(front))
-        gateway.backends["pubsub"] = Backend(http=int(rest.rpartition(":")[2]), grpc=grpc)
+        gateway.backends["pubsub"] = Backend(http=int(rest.rpartition(":")[2]), grpc=services.pubsub)
         principal = Principal(kind="replica", name="1/workerpool0-0", email=ACCOUNT)
         identity = await identities.issue(principal, zone="us-central1-a")
         stack.push_async_callback(identities.revoke, identity)
-        yield Replica(gateway=gateway, tokens=tokens, identity=identity, loop=asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        yield Replica(gateway=gateway, tokens=services.tokens, identity=identity, loop=loop)
+
+
+def job_gateways(
+    replica: Replica, folder: Path, count: int, own_hosts: Collection[tuple[str, int]] = ()
+) -> Iterator[list[int]]:
+    """The ports of one gateway as the networks of this number of jobs have them."""
+    gateway = Gateway(authority=Authority(folder), tokens=replica.tokens, own_hosts=own_hosts)
+    listening = [socket.create_server(("127.0.0.1", 0), backlog=512) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in listening]
+
+    def run(work: Coroutine[Any, Any, object]) -> None:
+        asyncio.run_coroutine_threadsafe(work, replica.loop).result(60)
+
+    for each in listening:
+        run(gateway.listen(each))
+    yield ports
+    run(gateway.stop())

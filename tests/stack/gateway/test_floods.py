@@ -1,37 +1,23 @@
 """A job that floods the stack with connections keeps neither the stack nor other jobs from theirs."""
 
-import asyncio
 import contextlib
 import socket
 import urllib.request
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.stack.waiting import wait_until
-from trainstack.gateway import Authority, Gateway
 
-from .conftest import Replica
+from .conftest import Replica, job_gateways
 
 CONNECT = b"CONNECT storage.googleapis.com:443 HTTP/1.1\r\n\r\n"
 
 
 @pytest.fixture
-def networks(replica: Replica, tmp_path: Path) -> Iterator[tuple[int, int]]:
-    """The ports of a gateway as the networks of two jobs have them."""
-    gateway = Gateway(authority=Authority(tmp_path), tokens=replica.tokens)
-    listening = [socket.create_server(("127.0.0.1", 0), backlog=512) for _ in range(2)]
-    first, second = (each.getsockname()[1] for each in listening)
-
-    def run(work: Coroutine[Any, Any, object]) -> None:
-        asyncio.run_coroutine_threadsafe(work, replica.loop).result(60)
-
-    for each in listening:
-        run(gateway.listen(each))
-    yield first, second
-    run(gateway.stop())
+def networks(replica: Replica, tmp_path: Path) -> Iterator[list[int]]:
+    yield from job_gateways(replica, tmp_path, 2)
 
 
 def answer(port: int) -> bytes:
@@ -42,7 +28,7 @@ def answer(port: int) -> bytes:
 
 
 def test_a_job_that_fills_its_share_of_the_gateway_leaves_that_of_another_job(
-    networks: tuple[int, int],
+    networks: list[int],
 ) -> None:
     flooded, other = networks
     with contextlib.ExitStack() as held:

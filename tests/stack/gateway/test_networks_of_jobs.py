@@ -1,17 +1,13 @@
 """From the network of a job, the gateway is the only way out: for http:// too, and never to this machine itself."""
 
-import asyncio
 import base64
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from trainstack.gateway import Authority, Gateway
-
-from .conftest import Replica
+from .conftest import Replica, job_gateways
 from .test_egress import TinyProxy, proxies, proxy, refusal
 from .test_gateway import status
 
@@ -29,17 +25,8 @@ def index() -> Iterator[TinyProxy]:
 @pytest.fixture
 def listener(replica: Replica, tmp_path: Path, index: TinyProxy) -> Iterator[int]:
     """The port of a gateway as the network of a job has it."""
-    own_hosts = {("127.0.0.1", index.port)}
-    gateway = Gateway(authority=Authority(tmp_path), tokens=replica.tokens, own_hosts=own_hosts)
-    listening = socket.create_server(("127.0.0.1", 0))
-    port: int = listening.getsockname()[1]
-
-    def run(work: Coroutine[Any, Any, object]) -> None:
-        asyncio.run_coroutine_threadsafe(work, replica.loop).result(60)
-
-    run(gateway.listen(listening))
-    yield port
-    run(gateway.stop())
+    for (port,) in job_gateways(replica, tmp_path, 1, {("127.0.0.1", index.port)}):
+        yield port
 
 
 def asked(port: int, line: str, token: str) -> socket.socket:

@@ -1,7 +1,7 @@
 """Every service over the grants of one deployment, and calls of them with the token of any account."""
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,13 @@ import grpc
 import httpx
 import pytest
 from google.pubsub_v1 import types
-from starlette.types import ASGIApp
 
-from tests.stack.services import jobs_service
+from tests.stack.services import Services, every_service
 from trainmaster.cli.stack.product import read_topology
-from trainstack.http import in_thread, serving
-from trainstack.iam import Grants, application
-from trainstack.iam.principals import Principal, Tokens
-from trainstack.logging import Logging
-from trainstack.pubsub import PubSub
+from trainstack.http import in_thread
+from trainstack.iam import Grants
+from trainstack.iam.principals import Principal
 from trainstack.stack.access import grants_of
-from trainstack.storage.server import Storage
 
 DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 PROJECT, REGION = "enforced-project", "us-central1"
@@ -36,13 +32,9 @@ def email(account: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Served:
+class Served(Services):
     """Every service over one deployment's grants."""
 
-    grants: Grants
-    tokens: Tokens
-    urls: Mapping[str, str]
-    pubsub: str
     http: httpx.Client
 
     def token(self, account: str) -> str:
@@ -86,23 +78,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, grants: Grants) -> Iterator
 
 @contextlib.asynccontextmanager
 async def running(folder: Path, grants: Grants) -> AsyncIterator[Served]:
-    tokens = Tokens()
-    async with contextlib.AsyncExitStack() as stack:
-        storage = Storage(dir=folder / "storage", grants=grants, tokens=tokens)
-        logging = Logging(dir=folder / "logging", grants=grants, tokens=tokens)
-        jobs = jobs_service(folder, PROJECT, logging, tokens, grants)
-        pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
-        stack.push_async_callback(pubsub.stop)
-        port = await pubsub.start()
-        apps: dict[str, ASGIApp] = {
-            "storage": storage,
-            "logging": logging,
-            "vertex": jobs,
-            "iam": application(grants, tokens),
-        }
-        urls = {name: await stack.enter_async_context(serving(app)) for name, app in apps.items()}
-        http = stack.enter_context(httpx.Client(timeout=60, trust_env=False))
-        yield Served(grants=grants, tokens=tokens, urls=urls, pubsub=f"127.0.0.1:{port}", http=http)
+    async with every_service(folder, grants) as services:
+        with httpx.Client(timeout=60, trust_env=False) as http:
+            yield Served(**vars(services), http=http)
 
 
 def call_pubsub(served: Served, method: str, request: Any, account: str) -> bytes:  # Any: any request
@@ -111,7 +89,7 @@ def call_pubsub(served: Served, method: str, request: Any, account: str) -> byte
     ) else "Publisher"  # fmt: skip
     raw = request if isinstance(request, bytes) else type(request).serialize(request)
     metadata = [("authorization", served.token(account))] if account else []
-    with grpc.insecure_channel(served.pubsub) as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{served.pubsub}") as channel:
         answer = channel.unary_unary(f"/google.pubsub.v1.{service}/{method}")(
             raw, metadata=metadata, timeout=60
         )

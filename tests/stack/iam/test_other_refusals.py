@@ -109,7 +109,7 @@ def test_a_stream_is_refused_when_it_names_its_subscription(served: Served) -> N
     first = types.StreamingPullRequest(
         subscription=f"projects/{PROJECT}/subscriptions/s", stream_ack_deadline_seconds=10
     )
-    with grpc.insecure_channel(served.pubsub) as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{served.pubsub}") as channel:
         pull = channel.stream_stream(
             "/google.pubsub.v1.Subscriber/StreamingPull",
             request_serializer=types.StreamingPullRequest.serialize,

@@ -64,14 +64,6 @@ def test_the_digest_of_a_file_with_holes_is_that_of_its_bytes(
     assert int.from_bytes(base64.b64decode(found.crc32c), "big") == google_crc32c.value(content)
 
 
-def test_zeros_are_added_to_a_checksum_as_if_they_were_read() -> None:
-    read, added = Digest(), Digest()
-    for chunk in (b"before", bytes(3_000_001), b"after"):
-        read.update(chunk)
-        added.update(chunk) if any(chunk) else added.add_zeros(len(chunk))
-    assert (added.md5, added.crc32c) == (read.md5, read.crc32c)
-
-
 def test_terabytes_of_holes_are_not_read_and_have_no_md5(tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file:
         file.truncate(4 * 1024**4)

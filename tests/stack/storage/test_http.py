@@ -78,19 +78,6 @@ def test_a_stop_closes_every_connection(request_line: bytes, pause_s: float) -> 
     assert not leaks
 
 
-@pytest.mark.slow  # no clock of the server can be set forward
-def test_a_connection_of_a_client_that_pauses_stays_open() -> None:
-    with (
-        in_thread(lambda: serving(hello)) as url,
-        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client,
-    ):
-        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        while not client.recv(4096).endswith(b"hello"):
-            continue
-        closed, _, _ = select.select([client], [], [], 6)  # uvicorn's own choice would be 5
-        assert not closed
-
-
 @pytest.mark.parametrize("turns", range(4))
 def test_a_connection_that_comes_while_a_server_stops_is_closed(turns: int) -> None:
     """As many turns of the event loop after the stop has begun."""

@@ -28,32 +28,25 @@ def may_call(
     try:
         authorize(grants, method, _resources(grants, path, query))
     except DeniedError as denied:
-        raise _refusal(denied, store, path.get("bucket", ""), path.get("to_bucket", "")) from denied
+        missing = _missing(store, path.get("bucket", ""), path.get("to_bucket", ""))
+        raise missing or _denial(denied) from denied
 
 
 def may_create(grants: Grants | None, store: ObjectStore, bucket: str, name: str) -> None:
     """Raises `RefusedError`: 403 if the caller may not create the object, 404 if there is no such bucket."""
-    try:
-        require(grants, "storage.objects.create", bucket_of(bucket, name))
-    except DeniedError as denied:
-        raise _refusal(denied, store, bucket) from denied
+    if refused := _lacking(grants, "storage.objects.create", bucket, name):
+        raise _missing(store, bucket) or refused
 
 
 def may_read(grants: Grants | None, bucket: str, name: str) -> None:
     """Raises `RefusedError` (403) if the caller may not read the object."""
-    try:
-        require(grants, "storage.objects.get", bucket_of(bucket, name))
-    except DeniedError as denied:
-        raise _denial(denied) from denied
+    if refused := _lacking(grants, "storage.objects.get", bucket, name):
+        raise refused
 
 
 def replacing(grants: Grants | None, bucket: str, name: str) -> RefusedError | None:
     """The refusal for replacing the object, which requires the permission to delete it; None if the caller has that."""
-    try:
-        require(grants, "storage.objects.delete", bucket_of(bucket, name))
-    except DeniedError as denied:
-        return _denial(denied)
-    return None
+    return _lacking(grants, "storage.objects.delete", bucket, name)
 
 
 def without_listing(grants: Grants | None, refused: RefusedError) -> RefusedError:
@@ -63,11 +56,16 @@ def without_listing(grants: Grants | None, refused: RefusedError) -> RefusedErro
     """
     if not isinstance(refused, NoSuchObjectError):
         return refused
+    return _lacking(grants, "storage.objects.list", refused.bucket, refused.name) or refused
+
+
+def _lacking(grants: Grants | None, permission: str, bucket: str, name: str) -> RefusedError | None:
+    """The refusal of a caller without the permission on an object; None for all others."""
     try:
-        require(grants, "storage.objects.list", bucket_of(refused.bucket, refused.name))
+        require(grants, permission, bucket_of(bucket, name))
     except DeniedError as denied:
         return _denial(denied)
-    return refused
+    return None
 
 
 def _resources(
@@ -83,10 +81,10 @@ def _resources(
     return resources
 
 
-def _refusal(denied: DeniedError, store: ObjectStore, *buckets: str) -> RefusedError:
-    """404 for a bucket that does not exist: the names of all buckets are public."""
+def _missing(store: ObjectStore, *buckets: str) -> RefusedError | None:
+    """404 for the first bucket that does not exist, even to callers without a permission: all names are public."""
     missing = [name for name in buckets if name and store.catalog.find_bucket(name) is None]
-    return no_such_bucket(missing[0]) if missing else _denial(denied)
+    return no_such_bucket(missing[0]) if missing else None
 
 
 def _denial(denied: DeniedError) -> RefusedError:

@@ -33,15 +33,7 @@ class InjectionKind(Enum):
     KILL_AFTER = "kill_after"
 
 
-CALL_KINDS = frozenset(
-    {
-        InjectionKind.ERROR_BEFORE,
-        InjectionKind.ERROR_AFTER,
-        InjectionKind.DELAY,
-        InjectionKind.DUPLICATE,
-        InjectionKind.DROP,
-    }
-)
+CALL_KINDS = frozenset(InjectionKind) - {InjectionKind.REORDER, InjectionKind.KILL, InjectionKind.KILL_AFTER}
 """The kinds for a request and for anything forwarded."""
 
 FUNCTION_KINDS = CALL_KINDS | {InjectionKind.KILL, InjectionKind.KILL_AFTER}

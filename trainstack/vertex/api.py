@@ -90,28 +90,6 @@ class Calls(Generic[AnyJob]):
         return JSONResponse(await self._jobs.delete(_parent(request), request.path_params["job"]))
 
 
-class StackCalls:
-    """The local stack's own calls, which the real service does not have."""
-
-    def __init__(self, jobs: JobService, supply: Supply) -> None:
-        self._jobs, self._supply = jobs, supply
-
-    async def preempt(self, request: Request) -> Response:
-        body = await _body(request)
-        replica = body.get("replica", CHIEF.name)
-        if not isinstance(replica, str) or body.keys() - {"replica"}:
-            raise ApiError(
-                Status.INVALID_ARGUMENT,
-                f'Expected {{"replica": "{CHIEF.name}"}} or an empty body, found {body!r:.80}.',
-            )
-        await self._jobs.preempt(_parent(request), request.path_params["job"], replica)
-        return JSONResponse({})
-
-    async def put_quota(self, request: Request) -> Response:
-        self._supply.put(quota_from(await _body(request)))
-        return JSONResponse({})
-
-
 def application(
     jobs: JobService,
     tuning: TuningService,
@@ -122,12 +100,27 @@ def application(
     grants: Grants | None = None,
 ) -> ASGIApp:
     """The ASGI application of one JobService, with injections at every call, for principals with `tokens` and `grants`."""
-    stack_calls = StackCalls(jobs, supply)
+
+    async def preempt(request: Request) -> Response:
+        body = await _body(request)
+        replica = body.get("replica", CHIEF.name)
+        if not isinstance(replica, str) or body.keys() - {"replica"}:
+            raise ApiError(
+                Status.INVALID_ARGUMENT,
+                f'Expected {{"replica": "{CHIEF.name}"}} or an empty body, found {body!r:.80}.',
+            )
+        await jobs.preempt(_parent(request), request.path_params["job"], replica)
+        return JSONResponse({})
+
+    async def put_quota(request: Request) -> Response:
+        supply.put(quota_from(await _body(request)))
+        return JSONResponse({})
+
     table = [
         *Calls(jobs).rows(),
         *Calls(tuning).rows(),
-        ("POST", f"{_OURS}/{_HERE}/customJobs/{{job}}:preempt", stack_calls.preempt),
-        ("PUT", f"{_OURS}/quota", stack_calls.put_quota),
+        ("POST", f"{_OURS}/{_HERE}/customJobs/{{job}}:preempt", preempt),
+        ("PUT", f"{_OURS}/quota", put_quota),
     ]
     calls = Starlette(
         routes=[Route(path, handler, methods=[method]) for method, path, handler in table],

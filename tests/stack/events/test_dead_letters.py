@@ -6,10 +6,9 @@ import pytest
 from google.cloud import pubsub_v1
 
 from tests.stack.waiting import wait_until
-from trainstack.events.backoff import Backoff
 from trainstack.events.clients import PubsubClients
 from trainstack.events.cloudevent import CloudEvent
-from trainstack.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
+from trainstack.events.eventarc import ensure_subscription, ensure_topic
 from trainstack.functions import DeadLetter
 from trainstack.stack.provision import kept_subscription
 from trainstack.stack.topology import KeptTopic
@@ -65,16 +64,3 @@ def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
     assert letter.attributes["CloudPubSubDeadLetterSourceSubscription"] == f"eventarc-{REGION}-f1-sub"
     assert [json.loads(event.body)["deliveryAttempt"] for event in poisoned] == [1, 2, 3, 4, 5]
     assert len(recorder.events) == len(wanted) + ATTEMPTS
-
-
-def test_a_later_start_gives_an_older_subscription_its_dead_letter_topic(clients: PubsubClients) -> None:
-    keep_dead_letters(clients)
-    ensure_topic(clients.publisher, TOPIC)
-    backoff = Backoff(min_s=0.1, max_s=0.4)
-    for dead_letter in (None, DEAD_LETTER):
-        wanted = function(dead_letter=dead_letter)
-        transport = transport_of(wanted, project=PROJECT, region=REGION)
-        ensure_subscription(clients.subscriber, subscription_of(wanted, transport, backoff))
-    found = clients.subscriber.get_subscription(subscription=transport.subscription_name)
-    assert found.dead_letter_policy.dead_letter_topic == DEAD.topic_name
-    assert found.dead_letter_policy.max_delivery_attempts == ATTEMPTS

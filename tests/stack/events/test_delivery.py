@@ -18,7 +18,7 @@ from trainstack.events.eventarc import (
     subscription_of,
     transport_of,
 )
-from trainstack.functions import BucketTrigger
+from trainstack.functions import BucketTrigger, DeadLetter
 from trainstack.publisher import Publisher
 from trainstack.storage import serve as serve_storage
 
@@ -171,15 +171,18 @@ def test_a_message_other_than_a_notification_is_dropped_and_delays_no_other(
     assert event.headers["ce-subject"] == "objects/o"
 
 
-def test_a_later_start_gives_the_subscription_its_new_pauses_and_keeps_its_backlog(
+def test_a_later_start_gives_the_subscription_its_new_policies_and_keeps_its_backlog(
     clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
     with deliver(function(), recorder):
         pass
     publish(clients)
-    transport = transport_of(function(), project=PROJECT, region=REGION)
-    ensure_subscription(clients.subscriber, subscription_of(function(), transport, Backoff(min_s=2, max_s=5)))
+    changed = function(dead_letter=DeadLetter(topic="dead", max_attempts=5))
+    transport = transport_of(changed, project=PROJECT, region=REGION)
+    ensure_subscription(clients.subscriber, subscription_of(changed, transport, Backoff(min_s=2, max_s=5)))
     found = clients.subscriber.get_subscription(subscription=transport.subscription_name)
     assert (found.retry_policy.minimum_backoff.seconds, found.retry_policy.maximum_backoff.seconds) == (2, 5)
+    policy = found.dead_letter_policy
+    assert (policy.dead_letter_topic, policy.max_delivery_attempts) == (f"projects/{PROJECT}/topics/dead", 5)
     with deliver(function(), recorder):
         recorder.wait_for(1)

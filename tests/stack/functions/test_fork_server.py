@@ -65,16 +65,6 @@ def test_each_process_has_its_functions_variables_and_no_other_functions(both: d
     assert not {"K_SERVICE", "TOKEN"} & server.keys()
 
 
-def test_a_killed_function_leaves_the_others_running(both: dict[str, Instance]) -> None:
-    killed, other = both["tell"], both["show-settings"]
-    before, untouched = killed.pid, other.pid
-    killed.kill()
-    wait_until(lambda: killed.pid not in (None, before), "a new process")
-    assert answered(killed, *event()) == 200
-    assert other.pid == untouched
-    assert server_of(killed) == server_of(other)
-
-
 @pytest.mark.slow
 def test_functions_whose_server_is_killed_are_replaced(both: dict[str, Instance]) -> None:
     old = {name: process_of(instance) for name, instance in both.items()}

@@ -115,14 +115,6 @@ TestBacklog = Model.TestCase
 TestBacklog.settings = settings(max_examples=75, stateful_step_count=40, deadline=None)
 
 
-def test_an_acknowledgement_after_the_deadline_still_counts() -> None:
-    backlog = Backlog([BacklogEntry(message_id=7, size=1)])
-    backlog.take(0, Holder(), count=1)
-    backlog.expire(11)
-    backlog.ack(7)
-    assert backlog.take(13, Holder(), count=1) == []
-
-
 def test_back_off_doubles_from_its_minimum_to_its_maximum() -> None:
     policy = DeliveryPolicy(min_backoff_s=1, max_backoff_s=10)
     assert [policy.delay_s(failures) for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]

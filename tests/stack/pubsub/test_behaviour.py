@@ -42,14 +42,6 @@ def test_a_subscription_gets_only_what_is_published_after_its_creation(either: C
     assert texts(either.pull(subscription)) == ["after"]
 
 
-def test_a_message_given_back_comes_again_at_once(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic)
-    either.publish(topic, "hello")
-    either.nack(subscription, *either.pull(subscription))
-    assert texts(either.pull(subscription)) == ["hello"]
-
-
 def test_a_message_comes_again_when_its_deadline_passes_and_not_before(either: Clients) -> None:
     topic = either.topic()
     subscription = either.subscription(topic)

@@ -7,7 +7,6 @@ from google.cloud import storage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.listing import (
     STEPS_PER_PAGE,
     ListQuery,
@@ -83,11 +82,6 @@ def test_globs_match_as_documented(glob: str, name: str, matches: bool) -> None:
     assert glob_pattern(glob).matches(name) is matches
 
 
-def test_an_unclosed_glob_is_refused() -> None:
-    with pytest.raises(RefusedError, match="brace"):
-        glob_pattern("{a,b")
-
-
 def test_a_glob_that_could_match_in_many_ways_is_answered_at_once(
     http: httpx.Client, bucket: storage.Bucket
 ) -> None:
@@ -130,17 +124,6 @@ def test_pages_that_end_early_for_a_glob_lead_to_the_same_items(glob: str) -> No
     assert found == [name for name in names if pattern.matches(name)]
     assert max(scanned) <= STEPS_PER_PAGE // 3000 + 2000
     assert sum(scanned) <= len(names) + 1000 * pages  # begins where the last page ended
-
-
-def test_a_glob_is_looked_up_by_the_text_that_it_begins_with() -> None:
-    asked: list[tuple[str, str]] = []
-
-    def scan(start: str, end: str, _limit: int) -> list[ObjectRecord]:
-        asked.append((start, end))
-        return []
-
-    list_page(scan, ListQuery(glob="a/b*c"))
-    assert asked == [("a/b", "a/c")]
 
 
 @given(st.text())

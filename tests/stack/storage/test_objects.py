@@ -36,16 +36,6 @@ def test_a_media_link_is_absolute_and_percent_encoded(
     assert http.get(link).content == b"x"
 
 
-def test_a_new_version_replaces_the_old_whose_generation_is_gone(bucket: storage.Bucket) -> None:
-    blob = bucket.blob("a")
-    blob.upload_from_string("one")
-    first = blob.generation
-    bucket.blob("a").upload_from_string("two")
-    assert bucket.get_blob("a").generation > first
-    with pytest.raises(exceptions.NotFound):
-        bucket.blob("a", generation=first).download_as_bytes()
-
-
 def test_patching_merges_metadata_and_counts_metagenerations(bucket: storage.Bucket) -> None:
     blob = bucket.blob("a")
     blob.metadata = {"keep": "1", "drop": "2"}

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -18,16 +18,16 @@ from google.cloud.storage import Client
 
 from tests.core.fuzz import seeds
 from tests.core.fuzz.verdicts import Finding, Verdict, promised
+from tests.stack.functions.hosted import hosted
 from tests.stack.fuzz import shapes
-from tests.stack.fuzz.functions import functions
 from tests.stack.fuzz.http_requests import Drawing, HttpRequest, asked
+from tests.stack.services import Services, every_service
 from trainmaster.cli.stack.product import read_topology
-from trainstack import logging, pubsub, storage
-from trainstack.http import in_thread, serving
-from trainstack.iam import application
+from trainmaster.deploy.stage import stage
+from trainstack.events.clients import clients_of
+from trainstack.http import in_thread
 from trainstack.iam.api import TAKEN
 from trainstack.stack.access import grants_of
-from trainstack.vertex import Jobs, serve
 
 DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 CANARY = b"nobody may read this: 7c1f"
@@ -140,20 +140,25 @@ def fed_wire(target: Target, name: str, seed: int, number: int) -> Verdict | Fin
         )
 
 
-def _port(url: str) -> int:
-    return int(url.rpartition(":")[2])
+@contextlib.contextmanager
+def _services(state: Path) -> Iterator[Services]:
+    topology = read_topology(DEPLOY / "topology.yaml", project=shapes.PROJECT, region=shapes.REGION)
+    grants = grants_of(topology, DEPLOY / "permissions.yaml")
+    with in_thread(lambda: every_service(state, grants)) as services:
+        yield services
 
 
-def _get(target: str) -> HttpRequest:
-    return HttpRequest(verb="GET", target=target)
+@contextlib.contextmanager
+def _client(services: Services) -> Iterator[Client]:
+    options = {"api_endpoint": services.urls["storage"]}
+    client = Client(project=shapes.PROJECT, credentials=AnonymousCredentials(), client_options=options)
+    yield client
+    client.close()
 
 
 @contextlib.contextmanager
 def _storage(state: Path) -> Iterator[Target]:
-    with storage.serve(state) as url:
-        client = Client(
-            project=shapes.PROJECT, credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
-        )
+    with _services(state) as services, _client(services) as client:
         bucket = client.create_bucket(shapes.BUCKET)
 
         def provide() -> None:
@@ -161,54 +166,35 @@ def _storage(state: Path) -> Iterator[Target]:
                 bucket.blob(name).upload_from_string("canary")
 
         provide()
+        target = _target(services, "storage", shapes.STORAGE, f"/storage/v1/b/{shapes.BUCKET}")
         # 503: the file of an object is being written at this moment.
-        yield HttpTarget(
-            drawing=shapes.STORAGE,
-            port=_port(url),
-            alive=_get(f"/storage/v1/b/{shapes.BUCKET}"),
-            meant=frozenset({501, 503}),
-            renew=provide,
-        )
-        client.close()
+        yield replace(target, meant=frozenset({501, 503}), renew=provide)
 
 
-@contextlib.contextmanager
-def _vertex(state: Path) -> Iterator[Target]:
-    jobs = Jobs(
-        dir=state / "state",
-        buckets_dir=state / "buckets",
-        images={},
-        write_log=lambda _: None,
-        project=shapes.PROJECT,
-        grace_s=1.0,
-    )
-    with serve(jobs) as url:
-        alive = _get(f"/v1/{shapes.PARENT}/customJobs?pageSize=1")
-        # 501: what the service does and this emulator does not.
-        yield HttpTarget(drawing=shapes.VERTEX, port=_port(url), alive=alive, meant=frozenset({501}))
+def _target(services: Services, name: str, drawing: Drawing, alive: str) -> HttpTarget:
+    """Of a service that answers 501 to what the real one does and it does not."""
+    port = int(services.urls[name].rpartition(":")[2])
+    request = HttpRequest(verb="GET", target=alive)
+    return HttpTarget(drawing=drawing, port=port, alive=request, meant=frozenset({501}))
 
 
-@contextlib.contextmanager
-def _logging(state: Path) -> Iterator[Target]:
-    with pubsub.serve(state / "pubsub") as address, logging.serve(state / "logging", address) as url:
-        yield HttpTarget(
-            drawing=shapes.LOGGING, port=_port(url), alive=_get("/_stats"), meant=frozenset({501})
-        )
+def _rest(name: str, drawing: Drawing, alive: str) -> Surface:
+    @contextlib.contextmanager
+    def started(state: Path) -> Iterator[Target]:
+        with _services(state) as services:
+            yield _target(services, name, drawing, alive)
 
-
-@contextlib.contextmanager
-def _iam(_: Path) -> Iterator[Target]:
-    topology = read_topology(DEPLOY / "topology.yaml", project=shapes.PROJECT, region=shapes.REGION)
-    grants = grants_of(topology, DEPLOY / "permissions.yaml")
-    with in_thread(lambda: serving(application(grants))) as url:
-        yield HttpTarget(drawing=shapes.IAM, port=_port(url), alive=_get(TAKEN))
+    return Surface(name=name, started=started)
 
 
 @contextlib.contextmanager
 def _pubsub(state: Path) -> Iterator[Target]:
     from tests.stack.fuzz.grpc_calls import GrpcTarget  # grpc is heavy, and the others do without
 
-    with pubsub.serve(state) as address, contextlib.closing(GrpcTarget(address)) as target:
+    with (
+        _services(state) as services,
+        contextlib.closing(GrpcTarget(f"127.0.0.1:{services.pubsub}")) as target,
+    ):
         yield target
 
 
@@ -248,23 +234,43 @@ _EVENTS: Mapping[str, tuple[str, list[Any]]] = {
 """By entry point, the type of its events, and their data."""
 
 
+_BUCKETS = ("inbox", "ledger", "models", "champions")
+
+
 @contextlib.contextmanager
 def _functions(state: Path) -> Iterator[Target]:
-    with functions(*_EVENTS, state=state) as ports:
-        yield Together(
-            [
-                HttpTarget(
-                    drawing=shapes.function_drawing(kind, data),
-                    port=port,
-                    alive=_event_request(kind, data[0]),
-                    meant=frozenset(
-                        {500}
-                    ),  # of functions-framework, for what is no event, before our code runs
-                    own_failures=lambda: _critical_lines(state / "logs"),
-                )
-                for port, (kind, data) in zip(ports, _EVENTS.values(), strict=True)
-            ]
-        )
+    """All functions of the staged source, in their processes as the local stack runs them."""
+    stage(state / "source", bytecode=True)
+    with _services(state) as services, _client(services) as client:
+        host = f"127.0.0.1:{services.pubsub}"
+        with clients_of(host) as clients:
+            clients.publisher.create_topic(name=f"projects/{shapes.PROJECT}/topics/notices")
+        for role in _BUCKETS:
+            client.create_bucket(f"{shapes.PROJECT}-{role}")
+        environment = {
+            "GOOGLE_CLOUD_PROJECT": shapes.PROJECT,
+            "TRAINMASTER_REGION": shapes.REGION,
+            **{f"TRAINMASTER_{role.upper()}_BUCKET": f"{shapes.PROJECT}-{role}" for role in _BUCKETS},
+            "TRAINMASTER_NOTICES_TOPIC": "notices",
+            "STORAGE_EMULATOR_HOST": services.urls["storage"],
+            "PUBSUB_EMULATOR_HOST": host,
+            "VERTEX_EMULATOR_HOST": services.urls["vertex"],
+            "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true",
+        }
+        source = state / "source"
+        with hosted(*_EVENTS, source=source, state=state, environment=environment, timeout_s=60) as instances:
+            yield Together(
+                [
+                    HttpTarget(
+                        drawing=shapes.function_drawing(kind, data),
+                        port=int(instance.url.rpartition(":")[2]),
+                        alive=_event_request(kind, data[0]),
+                        meant=frozenset({500}),  # of functions-framework, for what is no event
+                        own_failures=lambda: _critical_lines(state / "logs"),
+                    )
+                    for instance, (kind, data) in zip(instances.values(), _EVENTS.values(), strict=True)
+                ]
+            )
 
 
 def _event_request(kind: str, data: object) -> HttpRequest:
@@ -281,9 +287,9 @@ def _critical_lines(logs: Path) -> list[str]:
 
 SURFACES = (
     Surface(name="storage", started=_storage),
-    Surface(name="vertex", started=_vertex),
-    Surface(name="logging", started=_logging),
-    Surface(name="iam", started=_iam),
+    _rest("vertex", shapes.VERTEX, f"/v1/{shapes.PARENT}/customJobs?pageSize=1"),
+    _rest("logging", shapes.LOGGING, "/_stats"),
+    _rest("iam", shapes.IAM, TAKEN),
     Surface(name="pubsub", started=_pubsub),
     Surface(name="functions", started=_functions),
 )

@@ -2,21 +2,34 @@
 
 import asyncio
 import contextlib
+import os
 import re
-from collections.abc import AsyncIterator, Mapping
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.types import ASGIApp
 
+from trainmaster.cli.stack.product import read_topology
 from trainstack.http import serving
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
 from trainstack.logging import Logging
 from trainstack.pubsub import PubSub
+from trainstack.stack.access import grants_of
 from trainstack.storage.api.routes import Route
 from trainstack.storage.server import Storage
 from trainstack.vertex import Jobs
+
+DEPLOY = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy"
+
+
+def deployed_grants(project: str, teams: Sequence[str] = (), *, enforced: bool = True) -> Grants:
+    """The grants that a deployment in us-central1 makes."""
+    topology = read_topology(DEPLOY / "topology.yaml", project=project, region="us-central1")
+    return grants_of(topology, DEPLOY / "permissions.yaml", teams, enforced=enforced)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +68,19 @@ async def every_service(folder: Path, grants: Grants) -> AsyncIterator[Services]
         port = await pubsub.start()
         urls = {name: await stack.enter_async_context(serving(app)) for name, app in apps.items()}
         yield Services(grants=grants, tokens=tokens, urls=urls, pubsub=port)
+
+
+@contextlib.contextmanager
+def alone(service: str, folder: Path, pubsub: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A service in a process of its own, killed at the end, and its address; `pubsub` is the server that it publishes to."""
+    environment = {**os.environ, "PUBSUB_EMULATOR_HOST": pubsub}
+    command = [sys.executable, "-m", f"trainstack.{service}", "--dir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            yield process, process.stdout.readline().strip().rpartition("=")[2]
+        finally:
+            process.kill()
 
 
 def path_of(route: Route) -> str:

@@ -21,15 +21,12 @@ from tests.core.fuzz.verdicts import Finding, Verdict, promised
 from tests.stack.functions.hosted import hosted
 from tests.stack.fuzz import shapes
 from tests.stack.fuzz.http_requests import Drawing, HttpRequest, asked
-from tests.stack.services import Services, every_service
-from trainmaster.cli.stack.product import read_topology
+from tests.stack.services import Services, deployed_grants, every_service
 from trainmaster.deploy.stage import stage
 from trainstack.events.clients import clients_of
 from trainstack.http import in_thread
 from trainstack.iam.api import TAKEN
-from trainstack.stack.access import grants_of
 
-DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 CANARY = b"nobody may read this: 7c1f"
 
 
@@ -142,9 +139,7 @@ def fed_wire(target: Target, name: str, seed: int, number: int) -> Verdict | Fin
 
 @contextlib.contextmanager
 def _services(state: Path) -> Iterator[Services]:
-    topology = read_topology(DEPLOY / "topology.yaml", project=shapes.PROJECT, region=shapes.REGION)
-    grants = grants_of(topology, DEPLOY / "permissions.yaml")
-    with in_thread(lambda: every_service(state, grants)) as services:
+    with in_thread(lambda: every_service(state, deployed_grants(shapes.PROJECT))) as services:
         yield services
 
 

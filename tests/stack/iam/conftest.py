@@ -11,14 +11,11 @@ import httpx
 import pytest
 from google.pubsub_v1 import types
 
-from tests.stack.services import Services, every_service
-from trainmaster.cli.stack.product import read_topology
+from tests.stack.services import Services, deployed_grants, every_service
 from trainstack.http import in_thread
 from trainstack.iam import Grants
 from trainstack.iam.principals import Principal
-from trainstack.stack.access import grants_of
 
-DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 PROJECT, REGION = "enforced-project", "us-central1"
 LEDGER, MODELS, MINE = f"{PROJECT}-ledger", f"{PROJECT}-models", "my-other-bucket"
 TOPIC = f"projects/{PROJECT}/topics/trainmaster-notices"
@@ -60,8 +57,7 @@ class Served(Services):
 
 @pytest.fixture(scope="module")
 def grants() -> Grants:
-    topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
-    return grants_of(topology, DEPLOY / "permissions.yaml")
+    return deployed_grants(PROJECT)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from google.api_core.exceptions import Forbidden
 from google.cloud.storage import Client
 from google.oauth2.credentials import Credentials
 
+from tests.stack.services import DEPLOY
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.names import ACCOUNT_PREFIX as DEPLOYED_PREFIX
 from trainstack.http import in_thread, serving
@@ -20,7 +21,7 @@ from trainstack.iam.principals import Principal, Tokens, TooManyTokensError
 from trainstack.stack.access import ACCOUNT_PREFIX, grants_of
 from trainstack.stack.topology import Topology
 
-from .conftest import DEPLOY, LEDGER, PROJECT, REGION, Served, email
+from .conftest import LEDGER, PROJECT, REGION, Served, email
 
 TICK = email("tm-on-tick")
 SCOPE = ["https://www.googleapis.com/auth/cloud-platform"]

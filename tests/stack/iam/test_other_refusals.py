@@ -6,12 +6,10 @@ import grpc
 import pytest
 from google.pubsub_v1 import types
 
-from trainmaster.cli.stack.product import read_topology
+from tests.stack.services import deployed_grants
 from trainstack.http import in_thread
-from trainstack.stack.access import grants_of
 
 from .conftest import (
-    DEPLOY,
     JOBS,
     LEDGER,
     PROJECT,
@@ -122,8 +120,7 @@ def test_a_stream_is_refused_when_it_names_its_subscription(served: Served) -> N
 def test_without_enforcement_permissions_are_reported_and_nothing_is_refused(
     tmp_path: Path,
 ) -> None:
-    topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
-    reported = grants_of(topology, DEPLOY / "permissions.yaml", enforced=False)
+    reported = deployed_grants(PROJECT, enforced=False)
     with in_thread(lambda: running(tmp_path, reported)) as served:
         made = served.call(
             "POST", "storage", f"/storage/v1/b?project={PROJECT}", STRANGER, json={"name": LEDGER}

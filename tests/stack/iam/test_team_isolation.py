@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainmaster.cli.stack.product import read_topology
+from tests.stack.services import deployed_grants
 from trainstack.http import in_thread
-from trainstack.stack.access import grants_of
 
-from .conftest import DEPLOY, JOBS, PROJECT, REGION, Served, denied, email, running
+from .conftest import JOBS, PROJECT, Served, denied, email, running
 from .test_other_refusals import job
 
 TEAMS = ("vision", "speech")
@@ -28,8 +27,7 @@ each_way = pytest.mark.parametrize(("team", "other"), [TEAMS, TEAMS[::-1]])
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
-    grants = grants_of(topology, DEPLOY / "permissions.yaml", TEAMS)
+    grants = deployed_grants(PROJECT, TEAMS)
     with in_thread(lambda: running(tmp_path_factory.mktemp("teams"), grants)) as services:
         for bucket, names in THEIRS.items():
             made = services.call("POST", "storage", f"/storage/v1/b?project={PROJECT}", json={"name": bucket})

@@ -14,6 +14,7 @@ from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob
 from google.cloud.storage.retry import DEFAULT_RETRY
 
+from tests.stack.storage.conftest import client_of
 from trainstack import logging
 from trainstack.storage import serve
 from trainstack.vertex import Jobs
@@ -26,12 +27,8 @@ PARENT = "projects/p1/locations/us-central1"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[storage.Bucket]:
-    with serve(tmp_path_factory.mktemp("storage")) as address:
-        client = storage.Client(
-            project="p1", credentials=AnonymousCredentials(), client_options={"api_endpoint": address}
-        )
+    with serve(tmp_path_factory.mktemp("storage")) as address, client_of(address) as client:
         yield client.create_bucket("inbox")
-        client.close()
 
 
 @pytest.fixture

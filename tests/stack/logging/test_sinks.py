@@ -1,16 +1,11 @@
 """Sinks: what reaches Pub/Sub, and that nothing is lost on the way."""
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import requests
 
 from tests.stack.logging.stack import Stack, connected, service_entry
+from tests.stack.services import alone
 from tests.stack.waiting import wait_until
 from trainstack import logging, pubsub
 
@@ -118,21 +113,6 @@ def test_a_masked_update_changes_those_fields_alone(stack: Stack) -> None:
     )
 
 
-@contextlib.contextmanager
-def process(folder: Path, address: str) -> Iterator[str]:
-    """Logging as a separate process, killed at the end."""
-    command = [sys.executable, "-m", "trainstack.logging", "--dir", str(folder)]
-    environment = {**os.environ, "PUBSUB_EMULATOR_HOST": address}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3], env=environment
-    ) as child:
-        try:
-            assert child.stdout is not None
-            yield child.stdout.readline().strip().partition("=")[2]
-        finally:
-            os.kill(child.pid, signal.SIGKILL)
-
-
 def test_a_kill_between_writing_and_publishing_loses_nothing(tmp_path: Path) -> None:
     sink = {
         "name": "s1",
@@ -140,7 +120,7 @@ def test_a_kill_between_writing_and_publishing_loses_nothing(tmp_path: Path) -> 
         "filter": "severity>=ERROR",
     }
     with pubsub.serve(tmp_path / "pubsub") as address:
-        with process(tmp_path / "logging", "127.0.0.1:1") as url:  # no process listens there
+        with alone("logging", tmp_path / "logging", "127.0.0.1:1") as (_, url):  # no process listens there
             requests.post(f"{url}/v2/projects/p1/sinks", json=sink, timeout=60)
             entries = [service_entry(str(number), severity="ERROR") for number in range(20)]
             requests.post(f"{url}/v2/entries:write", json={"entries": entries}, timeout=60)

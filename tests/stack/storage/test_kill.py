@@ -1,43 +1,24 @@
-import os
 import sqlite3
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
+from tests.stack.services import alone
 from tests.stack.waiting import wait_until
 from trainstack.storage import serve
 
 from .conftest import client_of
 
 
-@contextmanager
-def process(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The emulator as a separate process, killed at the end."""
-    environment = {key: value for key, value in os.environ.items() if key != "PUBSUB_EMULATOR_HOST"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "trainstack.storage", "--dir", str(directory)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as running:
-        try:
-            assert running.stdout is not None
-            yield running, running.stdout.readline().strip()
-        finally:
-            running.kill()
-
-
 @pytest.mark.slow
 def test_a_kill_loses_no_acknowledged_object_and_no_notification(tmp_path: Path) -> None:
     acknowledged: dict[str, int] = {}
-    with process(tmp_path) as (running, url):
+    with alone("storage", tmp_path) as (running, url):
         with client_of(url) as client:
             bucket = client.create_bucket("bucket")
             bucket.notification(
@@ -135,7 +116,7 @@ def test_generations_grow_across_restarts_even_if_the_clock_is_behind(tmp_path: 
 
 def test_memory_stays_flat_while_a_large_object_comes_and_goes(tmp_path: Path) -> None:
     megabyte, count = b"\0" * (1 << 20), 64
-    with process(tmp_path) as (running, url), httpx.Client(base_url=url, timeout=60) as http:
+    with alone("storage", tmp_path) as (running, url), httpx.Client(base_url=url, timeout=60) as http:
         http.post("/storage/v1/b?project=p", json={"name": "bucket"})
         before = psutil.Process(running.pid).memory_info().rss
         peaks = []
@@ -152,7 +133,7 @@ def test_memory_stays_flat_while_a_large_object_comes_and_goes(tmp_path: Path) -
 
 
 def test_the_process_ends_cleanly_when_asked(tmp_path: Path) -> None:
-    with process(tmp_path) as (running, url):
+    with alone("storage", tmp_path) as (running, url):
         assert httpx.get(f"{url}/storage/v1/b?project=p", timeout=60).status_code == 200
         running.terminate()
         assert running.wait(timeout=60) == 0

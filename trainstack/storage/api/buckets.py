@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from trainstack.iam.principals import caller
 from trainstack.storage.api.call import Call, Json, json_answer, no_content, text_field
-from trainstack.storage.objects.errors import RefusedError, invalid
+from trainstack.storage.objects.errors import RefusedError, conflict, invalid, not_imitated
 from trainstack.storage.objects.names import bucket_fault
 from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.objects.resource import bucket_json
@@ -21,29 +21,26 @@ _WRITABLE = (
 async def insert(call: Call) -> Response:
     body = await call.json()
     name = text_field(body, "name")
-    project = call.query.get("project", "")
-    if not project:
-        raise RefusedError(400, "required", "Required parameter: project")
+    project = _project(call)
     if fault := bucket_fault(name):
         raise invalid(fault)
     store = call.store
     with store.changing() as now_us:
         if store.catalog.find_bucket(name):
-            raise RefusedError(
-                409,
-                "conflict",
-                "Your previous request to create the named bucket succeeded and you already own it.",
+            raise conflict(
+                "Your previous request to create the named bucket succeeded and you already own it."
             )
-        bucket = BucketRecord(
-            name=name,
-            project=project,
-            created_us=now_us,
-            fields=_fields(body),
-        )
+        bucket = BucketRecord(name=name, project=project, created_us=now_us, fields=_fields(body))
         (store.buckets_path / name).mkdir(exist_ok=True)
         store.catalog.put_bucket(bucket)
     await call.service.threads.wait_for_refresh(name)
     return json_answer(bucket_json(bucket, call.base_url))
+
+
+def _project(call: Call) -> str:
+    if project := call.query.get("project", ""):
+        return project
+    raise RefusedError(400, "required", "Required parameter: project")
 
 
 async def get(call: Call) -> Response:
@@ -52,9 +49,7 @@ async def get(call: Call) -> Response:
 
 
 async def list_all(call: Call) -> Response:
-    project = call.query.get("project", "")
-    if not project:
-        raise RefusedError(400, "required", "Required parameter: project")
+    project = _project(call)
     buckets = [
         bucket_json(bucket, call.base_url)
         for bucket in call.store.catalog.buckets()
@@ -74,7 +69,7 @@ async def delete(call: Call) -> Response:
         if not store.catalog.is_empty(name) or any(
             not path.is_dir() or path.is_symlink() for path in folder.rglob("*")
         ):
-            raise RefusedError(409, "conflict", "The bucket you tried to delete is not empty.")
+            raise conflict("The bucket you tried to delete is not empty.")
         store.catalog.remove_bucket(name)
         store.notifications.forget(name)
         store.forget_folder(name)
@@ -140,9 +135,5 @@ def _fields(body: Json) -> Json:
     fields = {key: body[key] for key in _WRITABLE if body.get(key) is not None}
     versioning = fields.get("versioning")
     if isinstance(versioning, dict) and versioning.get("enabled") is True:
-        raise RefusedError(
-            501,
-            "notImplemented",
-            "This emulator does not support noncurrent generations; leave versioning.enabled false.",
-        )
+        raise not_imitated("noncurrent generations; leave versioning.enabled false.")
     return fields

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from trainstack.json_bodies import read_object
 from trainstack.loopback import address_of
-from trainstack.storage.objects.errors import RefusedError, invalid
+from trainstack.storage.objects.errors import invalid, not_imitated
 from trainstack.storage.objects.preconditions import (
     ObjectTarget,
     Preconditions,
@@ -49,8 +49,7 @@ class Call:
     def conditions(self) -> Preconditions:
         """Raises `RefusedError`: 400 for a condition that is not a number, 501 for one on an ETag."""
         if {"if-match", "if-none-match"} & set(self.request.headers):
-            message = "This emulator does not support conditions on ETags; use ifGenerationMatch."
-            raise RefusedError(501, "notImplemented", message)
+            raise not_imitated("conditions on ETags; use ifGenerationMatch.")
         return preconditions_from(self.query)
 
     def target(self) -> ObjectTarget:

@@ -10,7 +10,7 @@ from trainstack.storage.api.call import (
     no_content,
     text_field,
 )
-from trainstack.storage.objects.errors import RefusedError, invalid
+from trainstack.storage.objects.errors import RefusedError, invalid, not_imitated
 from trainstack.storage.objects.records import FINALIZE, PUBSUB_PREFIX, NotificationConfig
 from trainstack.storage.objects.resource import notification_json
 
@@ -81,7 +81,5 @@ def _topic(text: str) -> str:
 def _only(imitated: object, key: str, value: object) -> object:
     """Raises `RefusedError` (501) for an unsupported value, which would change the notifications."""
     if value != imitated:
-        raise RefusedError(
-            501, "notImplemented", f"This emulator supports only {key} {imitated!r}, found {value!r:.200}."
-        )
+        raise not_imitated(f"{key} {value!r:.200}, only {imitated!r}.")
     return value

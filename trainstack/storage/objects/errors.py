@@ -38,6 +38,15 @@ def invalid(message: str) -> RefusedError:
     return RefusedError(400, "invalid", message)
 
 
+def not_imitated(message: str) -> RefusedError:
+    """501 for what the service does and this emulator does not."""
+    return RefusedError(501, "notImplemented", f"This emulator does not support {message}")
+
+
+def conflict(message: str) -> RefusedError:
+    return RefusedError(409, "conflict", message)
+
+
 def no_such_bucket(bucket: str) -> RefusedError:
     return RefusedError(404, "notFound", f"The specified bucket does not exist: {bucket!r}.")
 

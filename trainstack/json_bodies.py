@@ -104,7 +104,7 @@ def json_value(raw: bytes) -> object:
     """
     try:
         text = raw.decode()
-        value: object = json.loads(text, parse_constant=_no_number)
+        value: object = json.loads(text, parse_constant=no_number)
         if is_too_deep(value):
             raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
         if _SUSPECT.search(raw):
@@ -131,5 +131,6 @@ def is_too_deep(value: object) -> bool:
     return any(isinstance(value_here, dict | list) for value_here in level)
 
 
-def _no_number(name: str) -> object:
+def no_number(name: str) -> object:
+    """For `parse_constant` of `json.loads`. Raises `ValueError`."""
     raise ValueError(f"{name} is not a JSON number")

@@ -84,8 +84,16 @@ def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns
             f"logName {fields['logName']!r} must be projects/PROJECT/logs/LOG_ID with the id URL-encoded, "
             f"at most {MAX_LOG_NAME} characters"
         )
-    fields["severity"] = _severity(fields.get("severity", "DEFAULT"), faults)
-    timestamp_ns = _timestamp(fields.get("timestamp"), received_ns, faults)
+    timestamp_ns = received_ns
+    try:
+        if "timestamp" in fields:
+            timestamp_ns = parse_instant(str(fields["timestamp"]))
+    except ValueError as fault:
+        faults.append(f"timestamp: {fault}")
+    try:
+        fields["severity"] = severity_name(fields.get("severity", "DEFAULT"))
+    except ValueError as fault:
+        faults.append(f"severity: {fault}")
     if faults or match is None:
         raise EntryError("; ".join(faults))
     fields["insertId"] = str(fields.get("insertId") or secrets.token_hex(8))
@@ -135,21 +143,3 @@ def _check_shapes(fields: Mapping[str, object], faults: list[str]) -> None:
                 faults.append(f"{where}.{key} must be a string, found {value!r}")
     if not isinstance(fields.get("textPayload", ""), str):
         faults.append(f"textPayload must be a string, found {fields['textPayload']!r}")
-
-
-def _severity(value: object, faults: list[str]) -> str:
-    try:
-        return severity_name(value)
-    except ValueError as fault:
-        faults.append(f"severity: {fault}")
-        return "DEFAULT"
-
-
-def _timestamp(value: object, received_ns: int, faults: list[str]) -> int:
-    if value is None:
-        return received_ns
-    try:
-        return parse_instant(str(value))
-    except ValueError as fault:
-        faults.append(f"timestamp: {fault}")
-        return received_ns

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from trainstack.instants import format_instant, parse_instant
-from trainstack.json_bodies import is_too_deep
+from trainstack.json_bodies import is_too_deep, no_number
 from trainstack.logging.filters.severity import severity_name
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
@@ -78,14 +78,10 @@ def _object(text: str) -> dict[str, object] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = json.loads(text, parse_constant=no_number)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and not is_too_deep(value) else None
-
-
-def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is not valid JSON")
 
 
 def _plain(text: str, stream: Stream, tag: str | None) -> dict[str, object]:

@@ -33,7 +33,9 @@ _HTTP = {
     "cacheValidatedWithOriginServer": FieldKind.FLAG, "cacheFillBytes": FieldKind.NUMBER, "protocol": FieldKind.TEXT,
 }  # fmt: skip
 
-FIELDS: Mapping[str, FieldKind | Mapping[str, FieldKind]] = {
+Kind: TypeAlias = "FieldKind | Mapping[str, Kind]"
+
+FIELDS: Mapping[str, Kind] = {
     "logName": FieldKind.TEXT,
     "resource": {"type": FieldKind.TEXT, "labels": FieldKind.FREE},
     "protoPayload": FieldKind.FREE,
@@ -74,20 +76,21 @@ def resolve(path: tuple[str, ...]) -> tuple[tuple[str, ...], FieldKind]:
     Raises:
         LogFilterError: log entries have no such field.
     """
-    name, kind = _lookup(FIELDS, path[0], path)
-    if isinstance(kind, FieldKind):
-        return _field_at_end((name,), kind, path)
-    if len(path) == 1:
-        return (name,), FieldKind.FREE
-    inner_name, inner = _lookup(kind, path[1], path)
-    return _field_at_end((name, inner_name), inner, path)
+    resolved: tuple[str, ...] = ()
+    kind: Kind = FIELDS
+    for depth, asked in enumerate(path):
+        if kind is FieldKind.FREE:
+            return (*resolved, *path[depth:]), kind
+        if isinstance(kind, FieldKind):
+            raise LogFilterError(
+                f"a log entry has no field {'.'.join(path)!r}: {'.'.join(resolved)} has no subfields"
+            )
+        name, kind = _lookup(kind, asked, path)
+        resolved = (*resolved, name)
+    return resolved, kind if isinstance(kind, FieldKind) else FieldKind.FREE
 
 
-def _lookup(
-    fields: Mapping[str, FieldKind | Mapping[str, FieldKind]] | Mapping[str, FieldKind],
-    asked: str,
-    path: tuple[str, ...],
-) -> tuple[str, FieldKind | Mapping[str, FieldKind]]:
+def _lookup(fields: Mapping[str, "Kind"], asked: str, path: tuple[str, ...]) -> tuple[str, "Kind"]:
     folded = asked.replace("_", "").lower()
     for name, kind in fields.items():
         if name.lower() == folded:
@@ -96,19 +99,6 @@ def _lookup(
     raise LogFilterError(
         f"a log entry has no field {'.'.join(path)!r}; expected instead of {asked!r} one of {allowed}"
     )
-
-
-def _field_at_end(
-    resolved: tuple[str, ...], kind: FieldKind | Mapping[str, FieldKind], path: tuple[str, ...]
-) -> tuple[tuple[str, ...], FieldKind]:
-    rest = path[len(resolved) :]
-    if kind is FieldKind.FREE:
-        return resolved + rest, FieldKind.FREE
-    if rest or not isinstance(kind, FieldKind):
-        raise LogFilterError(
-            f"a log entry has no field {'.'.join(path)!r}: {'.'.join(resolved)} has no subfields"
-        )
-    return resolved, kind
 
 
 def getter(path: tuple[str, ...]) -> Getter:

@@ -1,5 +1,6 @@
 """Parses a filter."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -125,42 +126,18 @@ def _error_from(fault: UnexpectedInput, text: str) -> LogFilterError:
 
 def _text_of(text: str) -> str:
     """Without quotes and escapes; an unknown escape is kept as its character, so that regular expressions survive."""
-    out: list[str] = []
-    characters = iter(text[1:-1])
-    for character in characters:
-        if character != "\\":
-            out.append(character)
-            continue
-        escaped = next(characters)
-        out.append(escaped if escaped in '"\\' else _ESCAPES.get(escaped, f"\\{escaped}"))
-    return "".join(out)
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[0]), text[1:-1])
 
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
+_PART = re.compile(r'"(?:[^"\\]|\\.)*"|[^."]+', re.DOTALL)
 
 
 def _segments(token: Token) -> tuple[str, ...]:
     """The parts of a path; a quoted part may have dots."""
-    if token.type == "TEXT":
-        return (str(token),)
-    parts: list[str] = []
-    rest = str(token)
-    while rest:
-        if rest.startswith('"'):
-            end = _closing_quote(rest) + 1
-            parts.append(_text_of(rest[:end]))
-        else:
-            end = rest.find(".") if "." in rest else len(rest)
-            parts.append(rest[:end])
-        rest = rest[end + 1 :]
-    return tuple(parts)
-
-
-def _closing_quote(text: str) -> int:
-    position = 1
-    while text[position] != '"':
-        position += 2 if text[position] == "\\" else 1
-    return position
+    parts = _PART.findall(token)
+    return tuple(_text_of(part) if part.startswith('"') else part for part in parts)
 
 
 @v_args(inline=True)

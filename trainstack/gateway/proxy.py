@@ -18,12 +18,13 @@ from trainstack.gateway.authority import Authority
 from trainstack.gateway.egress import (
     CHUNK_BYTES,
     OwnAddressError,
+    PlainRequest,
     addresses_elsewhere,
     close_writer,
     connect,
     open_stream,
+    plain_request,
 )
-from trainstack.gateway.plain import PlainRequest, plain_request
 from trainstack.iam.principals import Tokens
 from trainstack.loopback import GATEWAY_ADDRESS, LOOPBACK_HOSTS
 from trainstack.tasks import cancel_all

@@ -157,24 +157,22 @@ class Instance:
         return None
 
     async def _keep_running(self, child: Child) -> None:
+        running: Child | None = child
         pause_s = 0.0
         while True:
-            began = time.monotonic()
-            code = await child.wait()
-            self._ready.clear()
-            self._log.error(f"The process of {self.function.name} ended with status {code}.")
-            pause_s = 0.0 if time.monotonic() - began >= STEADY_S else pause_s
-            child = await self._run_again(pause_s)
-            pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
-
-    async def _run_again(self, pause_s: float) -> Child:
-        while True:
+            if running is not None:
+                began = time.monotonic()
+                code = await running.wait()
+                self._ready.clear()
+                self._log.error(f"The process of {self.function.name} ended with status {code}.")
+                pause_s = 0.0 if time.monotonic() - began >= STEADY_S else pause_s
             await asyncio.sleep(pause_s)
+            pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
             try:
-                return await self._run()
+                running = await self._run()
             except StartFailedError as failure:
+                running = None
                 self._log.error(str(failure))
-                pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
 
     async def _run(self) -> Child:
         try:

@@ -64,17 +64,12 @@ class TooManyTokensError(Exception):
     """The maximum number of tokens with a lifetime is reached; another can be issued when the first of them expires."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Issued:
-    principal: Principal
-    expires_at: float
-
-
 class Tokens:
     """The valid tokens. None survives the stack. Thread-safe."""
 
     def __init__(self, *, max_expiring: int = MAX_EXPIRING) -> None:
-        self._issued: dict[str, _Issued] = {}
+        self._issued: dict[str, tuple[Principal, float]] = {}
+        """By token, whose it is and when it expires."""
         self._expiring: set[str] = set()
         self._max_expiring = max_expiring
         self._lock = threading.Lock()
@@ -90,13 +85,13 @@ class Tokens:
             if lifetime_s < math.inf:
                 self._make_room(now)
                 self._expiring.add(token)
-            self._issued[token] = _Issued(principal=principal, expires_at=now + lifetime_s)
+            self._issued[token] = principal, now + lifetime_s
         return token
 
     def principal_of(self, token: str) -> Principal | None:
         """The principal the token was issued to; None if it was never issued, has expired or was revoked."""
-        issued = self._issued.get(token)
-        return issued.principal if issued and time.monotonic() < issued.expires_at else None
+        principal, expires_at = self._issued.get(token, (None, 0.0))
+        return principal if time.monotonic() < expires_at else None
 
     def revoke(self, token: str) -> None:
         """Invalidate the token. Safe to repeat."""
@@ -106,7 +101,7 @@ class Tokens:
     def _make_room(self, now: float) -> None:
         if len(self._expiring) < self._max_expiring:
             return
-        for token in [key for key in self._expiring if self._issued[key].expires_at <= now]:
+        for token in [key for key in self._expiring if self._issued[key][1] <= now]:
             self._remove(token)
         if len(self._expiring) >= self._max_expiring:
             raise TooManyTokensError(

@@ -49,19 +49,18 @@ class Grant:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reach:
-    """What a grant reaches: `resource` is a name, or a pattern if `pattern` is set."""
+    """What a grant reaches; its resource is a name, or a pattern if `pattern` is set."""
 
-    resource: str
+    grant: Grant
     pattern: re.Pattern[str] | None
-    folder: str
-    object: str
 
     def covers(self, resource: str, object_name: str | None) -> bool:
-        if self.folder and (object_name is None or not object_name.startswith(self.folder)):
+        grant = self.grant
+        if grant.folder and (object_name is None or not object_name.startswith(grant.folder)):
             return False
-        if self.object and object_name != self.object:
+        if grant.object and object_name != grant.object:
             return False
-        return self.pattern.match(resource) is not None if self.pattern else self.resource == resource
+        return self.pattern.match(resource) is not None if self.pattern else grant.resource == resource
 
 
 class Grants:
@@ -207,7 +206,7 @@ class Grants:
             pattern = re.compile(f"projects/(?:{re.escape(self.project)}(?:/|$)|_/buckets/)")
         elif set(grant.resource) & set("*?["):
             pattern = re.compile(translate(grant.resource))
-        return _Reach(resource=grant.resource, pattern=pattern, folder=grant.folder, object=grant.object)
+        return _Reach(grant=grant, pattern=pattern)
 
     def _is_users_bucket(self, resource: str) -> bool:
         return self._buckets is not None and resource.startswith(BUCKETS) and resource not in self._buckets

@@ -30,8 +30,7 @@ from trainstack.storage.injections import method_of, notification_subjects, subj
 from trainstack.storage.notifications import with_links
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.public_data import SERVICE, PublicData
-from trainstack.storage.service import StorageService
-from trainstack.storage.sessions import UploadSessions
+from trainstack.storage.service import StorageService, UploadSessions
 from trainstack.storage.store import ObjectStore
 from trainstack.tasks import cancel_all
 

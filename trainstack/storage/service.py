@@ -1,23 +1,73 @@
-"""The state behind the API's methods, and access to objects whose files other processes may change."""
+"""The state behind the API's methods: objects whose files other processes may change, and uploads in progress."""
 
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
 
 from trainstack.iam.service import Grants
 from trainstack.storage.drops.threads import BucketThreads
-from trainstack.storage.objects.errors import UnsettledError
-from trainstack.storage.sessions import UploadSessions
+from trainstack.storage.objects.errors import RefusedError, UnsettledError
+from trainstack.storage.objects.preconditions import Insertion
+from trainstack.storage.objects.records import ObjectRecord
+from trainstack.storage.objects.staging import Staged
 from trainstack.storage.store import ObjectStore
 
 _ATTEMPTS = 3
+_MAX_KEPT = 500  # each has an open file
 
-_Result_co = TypeVar("_Result_co", covariant=True)
+_Result = TypeVar("_Result")
 
 
-class StoreOperation(Protocol[_Result_co]):
-    """An operation on an object; see `ObjectStore` for `strict`."""
+@dataclass(kw_only=True)
+class Upload:
+    """One session: its insertion, the bytes so far, and the resulting object.
 
-    def __call__(self, *, strict: bool) -> _Result_co: ...
+    The lock serializes its chunks: after a timeout, a client may resend a chunk while the first is still
+    being read.
+    """
+
+    insertion: Insertion
+    staged: Staged
+    result: ObjectRecord | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class UploadSessions:
+    """The resumable uploads of one store, by the token of their staged file; the 501st replaces the oldest.
+
+    They end with the emulator: a returning client must start over.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._uploads: OrderedDict[str, Upload] = OrderedDict()
+
+    def begin(self, insertion: Insertion) -> str:
+        """Create a session and return its id."""
+        staged = Staged(self._folder)
+        self._uploads[staged.token] = Upload(insertion=insertion, staged=staged)
+        if len(self._uploads) > _MAX_KEPT:
+            self._uploads.popitem(last=False)[1].staged.discard()
+        return staged.token
+
+    def find(self, upload_id: str, *, bucket: str) -> Upload:
+        """Raises `RefusedError` (404) if there is no such session in this bucket."""
+        upload = self._uploads.get(upload_id)
+        if upload is None or upload.insertion.bucket != bucket:
+            raise RefusedError(404, "notFound", f"No such upload session: {upload_id!r}; start a new one.")
+        return upload
+
+    def cancel(self, upload_id: str) -> None:
+        """End the session and delete its bytes."""
+        self._uploads.pop(upload_id).staged.discard()
+
+    def close(self) -> None:
+        """End every session."""
+        while self._uploads:
+            self._uploads.popitem()[1].staged.discard()
 
 
 @dataclass(kw_only=True)
@@ -29,12 +79,15 @@ class StorageService:
     uploads: UploadSessions
     grants: Grants | None = None
 
-    async def settled(self, operation: StoreOperation[_Result_co]) -> _Result_co:
-        """The operation's result, after recording other processes' changes to the files it uses."""
+    async def settled(self, operation: Callable[[bool], _Result]) -> _Result:
+        """The operation's result, after recording other processes' changes to the files it uses.
+
+        Its argument is `strict` of `ObjectStore`'s methods.
+        """
         for _ in range(_ATTEMPTS):
             try:
-                return operation(strict=True)
+                return operation(True)  # as documented
             except UnsettledError as changed:
                 if not await self.threads.wait_for_look(changed.bucket, changed.name):
                     break
-        return operation(strict=False)
+        return operation(False)  # as documented

@@ -43,7 +43,7 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
         if sent[key] and sent[key] != computed:
             raise invalid(f"Provided {key} {sent[key]!r} doesn't match calculated {key} {computed!r}.")
     return await call.service.settled(
-        lambda *, strict: call.store.put(staged, insertion, composite=composite, strict=strict)
+        lambda strict: call.store.put(staged, insertion, composite=composite, strict=strict)
     )
 
 

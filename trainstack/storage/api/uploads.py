@@ -17,7 +17,7 @@ from trainstack.storage.api.multipart import RelatedParser, boundary_of
 from trainstack.storage.objects.errors import invalid
 from trainstack.storage.objects.resource import object_json
 from trainstack.storage.objects.staging import Staged
-from trainstack.storage.sessions import Upload
+from trainstack.storage.service import Upload
 
 _RESUME_INCOMPLETE = 308
 _CANCELLED = 499
@@ -83,7 +83,7 @@ async def _begin(call: Call, metadata: Json) -> Response:
     """Create a session; its URL is in `Location`. Preconditions are checked now, and again at the end."""
     insertion = insertion_of(call, metadata, call.request.headers.get("x-upload-content-type", ""))
     live = await call.service.settled(
-        lambda *, strict: call.store.find(insertion.bucket, insertion.name, strict=strict)
+        lambda strict: call.store.find(insertion.bucket, insertion.name, strict=strict)
     )
     insertion.conditions.check_write(live)
     upload_id = call.service.uploads.begin(insertion)

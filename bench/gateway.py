@@ -14,9 +14,9 @@ sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
 from trainstack.gateway import Authority, Backend, Gateway  # noqa: E402  # needs the line above
 from trainstack.gateway.identity import WorkloadIdentities  # noqa: E402
-from trainstack.http import in_thread  # noqa: E402
+from trainstack.http import in_thread, serving  # noqa: E402
 from trainstack.iam.principals import Principal, Tokens  # noqa: E402
-from trainstack.storage.server import emulate  # noqa: E402
+from trainstack.storage import Storage  # noqa: E402
 
 FILES, SIZE = 100, 100_000_000
 LEAST_SHARE = 0.25
@@ -76,7 +76,7 @@ def main() -> int:
 async def _running(folder: Path) -> AsyncIterator[Mapping[str, str]]:
     """A replica's variables, and the address of the service behind its gateway."""
     tokens, authority = Tokens(), Authority(folder / "gateway")
-    async with emulate(folder / "storage", tokens=tokens) as url:
+    async with serving(Storage(dir=folder / "storage", tokens=tokens)) as url:
         gateway = Gateway(authority=authority, tokens=tokens)
         gateway.backends["storage"] = Backend(http=int(url.rpartition(":")[2]))
         await gateway.start()

@@ -216,14 +216,9 @@ def emulate(
     *,
     publish: Publish | None = None,
     port: int = 0,
-    grants: Grants | None = None,
-    tokens: Tokens | None = None,
-    public_data: str = SERVICE,
 ) -> AbstractAsyncContextManager[str]:
     """Run an emulator over `dir` while the block runs; yields its URL. `port` 0 picks a free one."""
-    return serving(
-        Storage(dir=dir, publish=publish, grants=grants, tokens=tokens, public_data=public_data), port=port
-    )
+    return serving(Storage(dir=dir, publish=publish), port=port)
 
 
 def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from trainstack.gateway import Authority, Backend, Gateway
 from trainstack.http import in_thread, serving
 from trainstack.iam.principals import LOCAL_USER, Tokens
-from trainstack.storage.server import emulate
+from trainstack.storage import Storage
 
 from .conftest import bearer
 
@@ -61,7 +61,7 @@ async def _running(folder: Path) -> AsyncIterator[World]:
             serving(Starlette(routes=[Route("/{path:path}", world.public)]))
         )
         world.url = await stack.enter_async_context(
-            emulate(folder / "here", tokens=tokens, public_data=beyond)
+            serving(Storage(dir=folder / "here", tokens=tokens, public_data=beyond))
         )
         authority = await asyncio.to_thread(Authority, folder / "gateway")
         gateway = Gateway(authority=authority, tokens=tokens)
@@ -117,9 +117,10 @@ def test_nothing_else_leaves_the_machine(world: World, replica: httpx.Client) ->
 
 
 def test_an_unreachable_service_is_a_502(tmp_path: Path) -> None:
+    unreachable = Storage(dir=tmp_path, tokens=Tokens(), public_data="http://127.0.0.1:1")
     transport = httpx.HTTPTransport(local_address="127.0.0.2")  # as the gateway's connections
     with (
-        in_thread(lambda: emulate(tmp_path, tokens=Tokens(), public_data="http://127.0.0.1:1")) as url,
+        in_thread(lambda: serving(unreachable)) as url,
         httpx.Client(transport=transport, timeout=60) as client,
     ):
         answer = client.get(f"{url}/tensorflow/weights.h5")

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import random
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -141,7 +141,7 @@ class Injections:
 
     def concerns(self, at: str) -> bool:
         """Whether any injection applies to this place: cheap, and counts nothing."""
-        return bool(self._accounts) and bool(self._at(at))
+        return any(True for _ in self._at(at))
 
     def strike(self, at: str, subjects: Sequence[str] = ()) -> Injection | None:
         """The injection that strikes a call at this place (`storage.objects.insert`); its account is updated.
@@ -165,13 +165,15 @@ class Injections:
         with self._lock:
             kept = {name: account for name, account in self._accounts.items() if name not in new}
             self._seed = plan.seed
-            self._use({**kept, **new})
+            self._accounts = {**kept, **new}
 
     def remove(self, name: str | None = None) -> bool:
         """Remove the injection of that name, or all for None; return whether there was one."""
         with self._lock:
             before = self._accounts
-            self._use({key: account for key, account in before.items() if name is not None and key != name})
+            self._accounts = {
+                key: account for key, account in before.items() if name is not None and key != name
+            }
             return len(self._accounts) < len(before)
 
     def account(self, name: str) -> InjectionAccount:
@@ -188,19 +190,10 @@ class Injections:
                 "injections": [account.to_json() for account in self._accounts.values()],
             }
 
-    def _use(self, accounts: dict[str, InjectionAccount]) -> None:
-        self._accounts = accounts
-        self._by_place: dict[str, list[InjectionAccount]] = {}
-
-    def _at(self, place: str) -> Sequence[InjectionAccount]:
-        by_place = self._by_place  # of one plan, even if another thread replaces it now
-        if place not in by_place:
-            by_place[place] = [
-                account
-                for account in self._accounts.values()
-                if account.injection.kind in kinds_of(place) and fnmatchcase(place, account.injection.at)
-            ]
-        return by_place[place]
+    def _at(self, place: str) -> Iterator[InjectionAccount]:
+        for account in self._accounts.values():  # of one plan, even if another thread replaces it now
+            if account.injection.kind in kinds_of(place) and fnmatchcase(place, account.injection.at):
+                yield account
 
 
 async def apply_injections(

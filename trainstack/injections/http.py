@@ -90,8 +90,9 @@ class WithInjections:
         if at not in PLACES or not self.injections.concerns(at):
             await self.app(scope, receive, send)
             return
-        if (body := await _whole(receive)) is None:
-            return
+        body = await Request(
+            scope, receive
+        ).body()  # of a client that leaves meanwhile, LoopbackOnly takes care
 
         async def do() -> list[Message]:
             return await _answer(self.app, scope, body, receive)
@@ -132,16 +133,6 @@ def _refusal_of(struck: Struck, scope: Scope) -> Response:
     if injection.answer is not None:
         return answer_named(injection.answer, scope["path"])
     return google_error(injection.code, str(struck), reason="backendError", status=CODES[injection.code])
-
-
-async def _whole(receive: Receive) -> bytes | None:
-    """The body; None if the client disconnected before its end."""
-    body = bytearray()
-    while (message := await receive())["type"] == "http.request":
-        body += message.get("body", b"")
-        if not message.get("more_body", False):
-            return bytes(body)
-    return None
 
 
 async def _answer_control(injections: Injections, scope: Scope, receive: Receive) -> Response:

@@ -83,25 +83,8 @@ _DOCUMENTS = {
 }
 _OTHERWISE = ("objects.insert", "objects.cancelUpload", "buckets.delete")
 _QUERY = (
-    *(
-        "alt",
-        "fields",
-        "project",
-        "prefix",
-        "delimiter",
-        "pageToken",
-        "maxResults",
-        "startOffset",
-        "endOffset",
-    ),
-    *(
-        "matchGlob",
-        "permissions",
-        "rewriteToken",
-        "maxBytesRewrittenPerCall",
-        "sourceGeneration",
-        *_CONDITIONS,
-    ),
+    *("alt", "fields", "project", "prefix", "delimiter", "pageToken", "maxResults", "startOffset"),
+    *("endOffset", "matchGlob", "permissions", "rewriteToken", "sourceGeneration", *_CONDITIONS),
 )
 STORAGE = Drawing(
     shapes=[

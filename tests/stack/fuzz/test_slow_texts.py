@@ -4,11 +4,8 @@ The worst of them never ended. What RE2 does is one call: tests/stack/logging an
 Python's own expressions do not end with, and the search of `bench/fuzz.py --slow` counts processor time.
 """
 
-from random import Random
-
 import pytest
 
-from tests.core.fuzz.recipes import MOST_BYTES
 from tests.core.fuzz.slow import SlowParser
 from tests.core.fuzz.test_slow import MOST_CALLS, calls_of
 from tests.core.fuzz.text_recipes import Part, TextRecipe
@@ -39,18 +36,6 @@ def test_a_text_that_was_slow_costs_a_bounded_number_of_calls(
     parser = BY_NAME[name]
     recipe = TextRecipe(example=example, parts=(Part(fragment=fragment, count=count),))
     assert calls_of(parser, recipe.content(parser.examples)) < MOST_CALLS
-
-
-@pytest.mark.parametrize("parser", TEXT_PARSERS, ids=lambda parser: parser.name)
-def test_a_text_grows_to_at_most_a_mebibyte_and_is_drawn_again_from_its_seed(parser: SlowParser) -> None:
-    random, again = Random("a"), Random("a")
-    recipe = parser.draw(random, parser.examples)
-    assert parser.draw(again, parser.examples) == recipe
-    for _ in range(10):
-        recipe = parser.change(recipe, random, parser.examples)
-        assert isinstance(recipe, TextRecipe)
-        assert recipe.parts
-    assert len(recipe.content(parser.examples)) <= MOST_BYTES
 
 
 @pytest.mark.parametrize("parser", TEXT_PARSERS, ids=lambda parser: parser.name)

@@ -1,11 +1,9 @@
 """A page in a browser on this machine reaches neither the gateway, nor a metadata server, nor a service."""
 
-import socket
-
 import httpx
 import pytest
 
-from .conftest import Replica, grpc_port
+from .conftest import Replica
 
 SERVICES = ["storage", "logging", "vertex", "iam", "pubsub"]
 CROSS_SITE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
@@ -66,19 +64,3 @@ def test_no_page_may_send_headers_of_its_own_or_read_an_answer(
     answer = httpx.options(address(replica, name), headers=headers)
     assert not answer.is_success
     assert not [name for name in answer.headers if name.startswith("access-control-")]
-
-
-@pytest.mark.parametrize("verb", ["GET", "POST", "OPTIONS"])
-def test_the_gateway_takes_nothing_that_a_page_can_send(replica: Replica, verb: str) -> None:
-    url = f"{address(replica, 'gateway')}/storage/v1/b"
-    assert httpx.request(verb, url, headers={"Origin": "http://localhost:3000"}).status_code == 405
-
-
-@pytest.mark.parametrize("service", ["logging", "vertex", "pubsub"])
-def test_grpc_ports_do_not_answer_what_a_browser_speaks(replica: Replica, service: str) -> None:
-    with socket.create_connection(("127.0.0.1", grpc_port(replica, service)), timeout=60) as connection:
-        connection.sendall(b"POST /google.pubsub.v1.Publisher/Publish HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        received = b""
-        while chunk := connection.recv(1 << 16):
-            received += chunk
-    assert b"HTTP/1.1 2" not in received

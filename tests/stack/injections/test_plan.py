@@ -4,17 +4,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as some
 
 from trainstack.injections import (
     BadInjectionsError,
-    Injection,
     InjectionKind,
     Injections,
     plan_from,
 )
-from trainstack.injections.active import CALL_KINDS
 
 INSERT = "storage.objects.insert"
 RECORD = ("b1/runs/r1.json",)
@@ -78,23 +74,6 @@ def test_a_fault_has_its_path_in_the_document_as_it_was_written(document: object
     with pytest.raises(BadInjectionsError) as refusal:
         plan_from(document)
     assert str(refusal.value).startswith(path)
-
-
-@given(
-    some.builds(
-        Injection,
-        name=some.from_regex(r"[a-z][a-z0-9._-]{0,9}", fullmatch=True),
-        at=some.sampled_from(["storage.*", "vertex.customJobs.create", "*", "functions.f?"]),
-        kind=some.sampled_from(sorted(CALL_KINDS, key=str)),
-        code=some.sampled_from([400, 429, 503]),
-        seconds=some.floats(0, 600),
-        probability=some.floats(0, 1),
-        skip=some.integers(0, 9),
-        times=some.none() | some.integers(0, 9),
-    )
-)
-def test_an_injection_is_read_back_as_it_was_written(written: Injection) -> None:
-    assert plan_from(written.to_json()).injections == (written,)
 
 
 def test_some_are_let_pass_and_then_so_many_are_struck() -> None:

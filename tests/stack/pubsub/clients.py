@@ -39,6 +39,11 @@ class Clients:
         request = {"name": self.subscription_name(), "topic": topic, **config}
         return str(self.subscriber.create_subscription(request=request).name)
 
+    def pair(self, **config: object) -> tuple[str, str]:
+        """A new topic, and a new subscription to it."""
+        topic = self.topic()
+        return topic, self.subscription(topic, **config)
+
     def publish(self, topic: str, *texts: str, key: str = "", **attributes: str) -> list[str]:
         """The ids of one message per text."""
         messages = [

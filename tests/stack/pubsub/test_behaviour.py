@@ -16,8 +16,7 @@ def texts(received: list[pubsub_v1.types.ReceivedMessage]) -> list[str]:
 
 @pytest.mark.slow
 def test_a_published_message_arrives_whole(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic)
+    topic, subscription = either.pair()
     (message_id,) = either.publish(topic, "hello", colour="green")
     (received,) = either.pull(subscription)
     assert (received.message.data, dict(received.message.attributes)) == (b"hello", {"colour": "green"})
@@ -43,8 +42,7 @@ def test_a_subscription_gets_only_what_is_published_after_its_creation(either: C
 
 
 def test_a_message_comes_again_when_its_deadline_passes_and_not_before(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic)
+    topic, subscription = either.pair()
     either.publish(topic, "hello")
     (received,) = either.pull(subscription)
     assert either.peek(subscription) == []
@@ -53,8 +51,7 @@ def test_a_message_comes_again_when_its_deadline_passes_and_not_before(either: C
 
 
 def test_an_acknowledged_message_never_comes_again(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic)
+    topic, subscription = either.pair()
     either.publish(topic, "one", "two")
     received = either.pull(subscription)
     while len(received) < 2:
@@ -93,8 +90,7 @@ def test_a_message_that_keeps_failing_goes_to_the_dead_letter_topic_with_its_his
 
 
 def test_a_stream_brings_messages_and_takes_acknowledgements(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic)
+    topic, subscription = either.pair()
     seen: list[str] = []
 
     def take(message: pubsub_v1.subscriber.message.Message) -> None:
@@ -112,8 +108,7 @@ def test_a_stream_brings_messages_and_takes_acknowledgements(either: Clients) ->
 
 
 def test_a_deleted_topic_leaves_its_subscriptions_detached_with_what_they_are_owed(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic)
+    topic, subscription = either.pair()
     either.publish(topic, "hello")
     either.publisher.delete_topic(topic=topic)
     assert either.subscriber.get_subscription(subscription=subscription).topic == "_deleted-topic_"
@@ -122,8 +117,7 @@ def test_a_deleted_topic_leaves_its_subscriptions_detached_with_what_they_are_ow
 
 
 def test_names_are_taken_once_and_must_exist(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic)
+    topic, subscription = either.pair()
     with pytest.raises(AlreadyExists):
         either.publisher.create_topic(name=topic)
     with pytest.raises(AlreadyExists):
@@ -159,8 +153,7 @@ def test_a_subscription_is_listed_with_its_topic_and_project(either: Clients) ->
 
 
 def test_a_masked_update_changes_that_field_alone(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic, ack_deadline_seconds=20)
+    _, subscription = either.pair(ack_deadline_seconds=20)
     update = {"name": subscription, "ack_deadline_seconds": 30, "labels": {"ignored": "yes"}}
     changed = either.subscriber.update_subscription(
         request={"subscription": update, "update_mask": {"paths": ["ack_deadline_seconds"]}}

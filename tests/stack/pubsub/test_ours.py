@@ -25,8 +25,7 @@ from trainstack.sqlite import StateInUseError
 
 
 def test_a_filter_lets_matching_messages_through_and_acknowledges_the_others(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic, filter='attributes.kind = "model" AND NOT attributes:draft')
+    topic, subscription = ours.pair(filter='attributes.kind = "model" AND NOT attributes:draft')
     ours.publish(topic, "yes", kind="model")
     ours.publish(topic, "draft", kind="model", draft="")
     ours.publish(topic, "other", kind="log")
@@ -41,8 +40,7 @@ def test_a_subscription_that_owes_too_much_refuses_more_until_some_is_acknowledg
     ours: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainstack.pubsub.service.OWED_MAX", 2)
-    topic = ours.topic()
-    subscription = ours.subscription(topic)
+    topic, subscription = ours.pair()
     ours.publish(topic, "first", "second")
     with pytest.raises(ResourceExhausted, match=r"has 2 unacknowledged messages.*at most 2"):
         PlainPublisher.publish(
@@ -83,8 +81,7 @@ def test_an_unsupported_setting_is_refused_by_its_name(ours: Clients, config: di
 
 
 def test_an_unsupported_method_is_refused_by_its_name(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic)
+    topic, subscription = ours.pair()
     request = {"subscription": subscription}
     calls: dict[str, Callable[[], object]] = {
         "Seek": lambda: ours.subscriber.seek(request={**request, "time": datetime.now(UTC)}),
@@ -121,8 +118,7 @@ def test_a_pull_without_messages_answers_empty_before_its_time_is_up(ours: Clien
 
 
 def test_a_pull_that_waits_gets_what_is_published_meanwhile(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic)
+    topic, subscription = ours.pair()
     publishing = threading.Timer(0.2, ours.publish, (topic, "hello"))
     publishing.start()
     answer = ours.subscriber.pull(subscription=subscription, max_messages=1, timeout=10)
@@ -131,8 +127,7 @@ def test_a_pull_that_waits_gets_what_is_published_meanwhile(ours: Clients) -> No
 
 
 def test_a_stream_never_holds_more_than_its_flow_control_allows(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic)
+    topic, subscription = ours.pair()
     ours.publish(topic, *(str(number) for number in range(30)))
     taken: list[pubsub_v1.subscriber.message.Message] = []
     control = pubsub_v1.types.FlowControl(max_messages=10)

@@ -18,9 +18,11 @@ from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
 from trainstack.logging import Logging
 from trainstack.pubsub import PubSub
+from trainstack.pubsub.rest_calls import services as pubsub_calls
 from trainstack.stack.access import grants_of
 from trainstack.storage.api.routes import Route
 from trainstack.storage.server import Storage
+from trainstack.transcoding import RestApplication
 from trainstack.vertex import Jobs
 
 DEPLOY = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy"
@@ -34,7 +36,7 @@ def deployed_grants(project: str, teams: Sequence[str] = (), *, enforced: bool =
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Every service of a stack: the REST ones by their URLs, Pub/Sub by its port."""
+    """Every service of a stack by its URL for REST, and the port of Pub/Sub."""
 
     grants: Grants
     tokens: Tokens
@@ -66,6 +68,9 @@ async def every_service(folder: Path, grants: Grants) -> AsyncIterator[Services]
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(pubsub.stop)
         port = await pubsub.start()
+        front = RestApplication(target=f"127.0.0.1:{port}", services=pubsub_calls(), tokens=tokens)
+        stack.push_async_callback(front.stop)
+        apps["pubsub"] = front
         urls = {name: await stack.enter_async_context(serving(app)) for name, app in apps.items()}
         yield Services(grants=grants, tokens=tokens, urls=urls, pubsub=port)
 

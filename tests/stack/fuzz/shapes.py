@@ -3,11 +3,13 @@
 import base64
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from tests.core.fuzz import seeds
 from tests.stack.fuzz.http_requests import Drawing, Shape
 from tests.stack.services import path_of
+from trainstack.pubsub.rest_calls import services as pubsub_calls
 from trainstack.storage.api.routes import ROUTES
 
 BUCKET = "bucket-1"
@@ -202,6 +204,39 @@ LOGGING = Drawing(
     ],
     words=[PROJECT, "projects", "sink-1", "filter", "folders", "ml.googleapis.com%2F1", "a AND ("],
 )
+
+_SUBSCRIPTION = {
+    "topic": f"projects/{PROJECT}/topics/{PROJECT}",
+    "ackDeadlineSeconds": 20,
+    "filter": 'attributes.a = "b"',
+    "retryPolicy": {"minimumBackoff": "1s", "maximumBackoff": "600s"},
+    "deadLetterPolicy": {"deadLetterTopic": f"projects/{PROJECT}/topics/{PROJECT}", "maxDeliveryAttempts": 5},
+    "expirationPolicy": {"ttl": "86400s"},
+    "messageRetentionDuration": "600s",
+    "pushConfig": {"pushEndpoint": "http://127.0.0.1:1/"},
+}
+_REQUESTS: Mapping[str, dict[str, Any]] = {
+    "CreateTopic": {"labels": {"a": "b"}, "schemaSettings": {"schema": "s"}},
+    "CreateSubscription": _SUBSCRIPTION,
+    "Publish": {"messages": [{"data": "YQ==", "attributes": {"a": "b"}, "orderingKey": "k"}]},
+    "Acknowledge": {"ackIds": ["1-2-3"]},
+    "ModifyAckDeadline": {"ackIds": ["1-2-3"], "ackDeadlineSeconds": 10},
+}
+PUBSUB = Drawing(
+    shapes=[
+        Shape(
+            method.verb,
+            re.sub(r"\{\w+=([^}]*)\}", r"\1", method.path).replace("*", "{}"),
+            query=("pageSize", "pageToken"),
+            documents=[_REQUESTS[method.name]] if method.name in _REQUESTS else (),
+        )
+        for methods in pubsub_calls().values()
+        for method in methods
+        if method.name != "Pull"  # waits for messages
+    ],
+    words=[PROJECT, "topic-2", "_deleted-topic_", "goog", "attributes:a", "projects"],
+)
+"""Its topic and its subscription have the id of the project, which requests name most."""
 
 _TAKEN = {
     "grants": [

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
+from google.api_core.exceptions import AlreadyExists, NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 
@@ -27,13 +28,14 @@ from trainstack.events.clients import clients_of
 from trainstack.http import in_thread
 from trainstack.iam.api import TAKEN
 
+_HERE = f"projects/{shapes.PROJECT}"
 CANARY = b"nobody may read this: 7c1f"
 
 
 class Target(Protocol):
     """A running surface that is fed."""
 
-    # Any: a request as bytes and headers for HTTP, a call for gRPC.
+    # Any: a request, of one of several servers or of one.
     def draw(self, random: Random) -> Any: ...
 
     def feed(self, given: Any) -> Verdict: ...
@@ -184,13 +186,18 @@ def _rest(name: str, drawing: Drawing, alive: str) -> Surface:
 
 @contextlib.contextmanager
 def _pubsub(state: Path) -> Iterator[Target]:
-    from tests.stack.fuzz.grpc_calls import GrpcTarget  # grpc is heavy, and the others do without
+    with _services(state) as services, clients_of(f"127.0.0.1:{services.pubsub}") as clients:
+        topic, subscription = (f"{_HERE}/{kind}/{shapes.PROJECT}" for kind in ("topics", "subscriptions"))
 
-    with (
-        _services(state) as services,
-        contextlib.closing(GrpcTarget(f"127.0.0.1:{services.pubsub}")) as target,
-    ):
-        yield target
+        def provide() -> None:
+            with contextlib.suppress(AlreadyExists):
+                clients.publisher.create_topic(name=topic)
+            with contextlib.suppress(NotFound):  # it may have lost its topic
+                clients.subscriber.delete_subscription(subscription=subscription)
+            clients.subscriber.create_subscription(name=subscription, topic=topic)
+
+        provide()
+        yield replace(_target(services, "pubsub", shapes.PUBSUB, f"/v1/{_HERE}/topics"), renew=provide)
 
 
 @dataclass(frozen=True)

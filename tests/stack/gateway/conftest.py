@@ -14,13 +14,12 @@ import pytest
 from tests.stack.services import every_service
 from trainstack.gateway import Authority, Backend, Gateway
 from trainstack.gateway.identity import WorkloadIdentities, WorkloadIdentity
-from trainstack.http import in_thread, serving
+from trainstack.http import in_thread
 from trainstack.iam import Grant, Grants
 from trainstack.iam.authorization import REQUIRED
 from trainstack.iam.principals import Principal, Tokens
 from trainstack.logging.grpc_calls import services as logging_calls
-from trainstack.pubsub.rest_calls import services as pubsub_calls
-from trainstack.transcoding import LazyGrpcServer, RestApplication
+from trainstack.transcoding import LazyGrpcServer
 from trainstack.vertex.grpc_calls import services as vertex_calls
 
 PROJECT = "project-1"
@@ -93,11 +92,7 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
                 stack.push_async_callback(server.stop)
                 backend = replace(backend, grpc=server.port)
             gateway.backends[service] = backend
-        target = f"127.0.0.1:{services.pubsub}"
-        front = RestApplication(target=target, services=pubsub_calls(), tokens=services.tokens)
-        stack.push_async_callback(front.stop)
-        rest = await stack.enter_async_context(serving(front))
-        gateway.backends["pubsub"] = Backend(http=int(rest.rpartition(":")[2]), grpc=services.pubsub)
+        gateway.backends["pubsub"] = replace(gateway.backends["pubsub"], grpc=services.pubsub)
         principal = Principal(kind="replica", name="1/workerpool0-0", email=ACCOUNT)
         identity = await identities.issue(principal, zone="us-central1-a")
         stack.push_async_callback(identities.revoke, identity)

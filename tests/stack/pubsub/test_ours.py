@@ -157,6 +157,7 @@ def test_deleting_a_subscription_ends_its_streams(ours: Clients) -> None:
         ({"ack_deadline_seconds": 601}, "ack deadline 601 s"),
         ({"message_retention_duration": Duration(seconds=60)}, "message retention 0:01:00"),
         ({"retry_policy": {"minimum_backoff": Duration(seconds=601)}}, "retry policy"),
+        ({"message_retention_duration": Duration(seconds=2**62)}, "Invalid duration"),
     ],
 )
 def test_a_setting_outside_its_range_is_refused_with_the_value_and_the_range(

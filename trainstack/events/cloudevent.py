@@ -78,18 +78,16 @@ def from_message(message: Message, *, topic_name: str, subscription_name: str) -
     protobuf's JSON.
     """
     when = _rfc3339(message.publish_time)
-    content: dict[str, object] = {
+    content = {
+        "data": base64.b64encode(message.data).decode(),
+        "attributes": dict(message.attributes),
+        "orderingKey": message.ordering_key,
         "messageId": message.message_id,
         "message_id": message.message_id,
         "publishTime": when,
         "publish_time": when,
     }
-    if message.data:
-        content["data"] = base64.b64encode(message.data).decode()
-    if message.attributes:
-        content["attributes"] = dict(message.attributes)
-    if message.ordering_key:
-        content["orderingKey"] = message.ordering_key
+    content = {name: value for name, value in content.items() if value}
     body: dict[str, object] = {"message": content, "subscription": subscription_name}
     if message.delivery_attempt is not None:
         body["deliveryAttempt"] = message.delivery_attempt

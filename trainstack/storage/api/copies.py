@@ -1,7 +1,6 @@
 """Objects created from other objects: copyTo, rewriteTo, compose."""
 
 import os
-from collections.abc import Mapping
 
 from starlette.responses import Response
 
@@ -23,12 +22,8 @@ from trainstack.storage.objects.staging import Staged
 _CHUNK_BYTES = 1 << 20
 _MAX_SOURCES = 32
 _DESCRIPTIVE = (
-    "contentType",
-    "metadata",
-    "cacheControl",
-    "contentDisposition",
-    "contentEncoding",
-    "contentLanguage",
+    *("contentType", "metadata", "cacheControl"),
+    *("contentDisposition", "contentEncoding", "contentLanguage"),
 )
 
 
@@ -54,7 +49,8 @@ async def rewrite(call: Call) -> Response:
 async def compose(call: Call) -> Response:
     """The concatenation of up to 32 objects of the bucket. It has a CRC32C but no MD5."""
     body = await call.json()
-    sources = _sources(body, call.path["bucket"])
+    bucket, name = call.path["bucket"], call.path["object"]
+    sources = _sources(body, bucket)
     destination = body.get("destination") or {}
     if not isinstance(destination, dict):
         raise invalid(f"Invalid value for destination: {destination!r}; expected an object resource.")
@@ -66,9 +62,9 @@ async def compose(call: Call) -> Response:
         for component in objects:
             await call.service.threads.run(component.bucket, _append, call, component, staged)
         insertion = Insertion(
-            bucket=call.path["bucket"],
-            name=call.path["object"],
-            if_replaced=replacing(call.service.grants, call.path["bucket"], call.path["object"]),
+            bucket=bucket,
+            name=name,
+            if_replaced=replacing(call.service.grants, bucket, name),
             content_type=text_field(destination, "contentType") or DEFAULT_CONTENT_TYPE,
             fields={**object_fields(destination), "componentCount": components},
             conditions=call.conditions(),
@@ -136,15 +132,11 @@ def _source(listed: object, bucket: str) -> ObjectTarget:
     if not isinstance(listed, dict) or not text_field(listed, "name"):
         raise invalid(f"Invalid source object: {listed!r}; expected an object with a name.")
     conditions = listed.get("objectPreconditions")
-    numbers: Mapping[str, str] = {
-        key: str(value) for key, value in (conditions if isinstance(conditions, dict) else {}).items()
-    }
-    generation = listed.get("generation")
+    given = {**(conditions if isinstance(conditions, dict) else {}), "generation": listed.get("generation")}
+    numbers = {key: str(value) for key, value in given.items() if value is not None}
     return ObjectTarget(
         bucket=bucket,
         name=text_field(listed, "name"),
-        generation=None
-        if generation is None
-        else whole_number({"generation": str(generation)}, "generation"),
+        generation=whole_number(numbers, "generation"),
         conditions=preconditions_from(numbers),
     )

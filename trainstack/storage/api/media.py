@@ -14,6 +14,12 @@ from trainstack.storage.objects.preconditions import etag_of
 from trainstack.storage.objects.records import ObjectRecord
 
 _CHUNK_BYTES = 1 << 18
+_DESCRIBED = {
+    "cache-control": "cacheControl",
+    "content-disposition": "contentDisposition",
+    "content-encoding": "contentEncoding",
+    "content-language": "contentLanguage",
+}
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
@@ -57,7 +63,6 @@ def media(call: Call, stored: ObjectRecord) -> Response:
     Raises:
         RefusedError: 416 for a range outside the object, 503 while its file is being rewritten.
     """
-    encoding = str(stored.fields.get("contentEncoding", ""))
     asked = _range(call.request.headers.get("range", ""), stored.size)
     headers = {
         "content-type": stored.content_type,
@@ -68,28 +73,17 @@ def media(call: Call, stored: ObjectRecord) -> Response:
         "x-goog-metageneration": str(stored.metageneration),
         "x-goog-hash": f"crc32c={stored.crc32c}" + (f",md5={stored.md5}" if stored.md5 else ""),
         "x-goog-storage-class": str(stored.fields.get("storageClass", "STANDARD")),
-        "x-goog-stored-content-encoding": encoding or "identity",
+        "x-goog-stored-content-encoding": str(stored.fields.get("contentEncoding") or "identity"),
         "x-goog-stored-content-length": str(stored.size),
     }
-    for header, key in (
-        ("cache-control", "cacheControl"),
-        ("content-disposition", "contentDisposition"),
-        ("content-language", "contentLanguage"),
-    ):
+    for header, key in _DESCRIBED.items():
         if value := stored.fields.get(key):
             headers[header] = _header_value(str(value))
-    if encoding:
-        headers["content-encoding"] = _header_value(encoding)
     offset, length = asked or (0, stored.size)
     if asked:
         headers["content-range"] = f"bytes {offset}-{offset + length - 1}/{stored.size}"
-    return FileResponse(
-        call.store.open(stored),
-        offset=offset,
-        length=length,
-        code=206 if asked else 200,
-        headers=headers,
-    )
+    code = 206 if asked else 200
+    return FileResponse(call.store.open(stored), offset=offset, length=length, code=code, headers=headers)
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:

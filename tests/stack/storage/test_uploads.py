@@ -16,6 +16,7 @@ from trainstack.storage.api.multipart import RelatedParser, boundary_of
 from trainstack.storage.objects.errors import RefusedError
 
 PIECE = 256 * 1024
+RELATED = "multipart/related; boundary=b"
 
 # As gcloud 528 sent it: lines end in LF alone, the boundary is in single quotes.
 GCLOUD_TYPE = "multipart/related; boundary='===============8309951124003146529=='"
@@ -92,28 +93,20 @@ def test_boundaries_come_in_three_forms(content_type: str, boundary: bytes) -> N
     assert boundary_of(content_type) == boundary
 
 
+def related(metadata: bytes, ending: bytes = b"--b--") -> bytes:
+    return b"--b\r\n\r\n" + metadata + b"\r\n--b\r\n\r\nx\r\n" + ending
+
+
 @pytest.mark.parametrize(
     ("content_type", "body", "message"),
     [
         ("text/plain", b"", "expected multipart/related with a boundary"),
-        ("multipart/related; boundary=b", b"no boundary here", "does not begin with the boundary"),
-        (
-            "multipart/related; boundary=b",
-            b"--b\r\n\r\n{}\r\n--b\r\n\r\nhalf",
-            "ends before the closing boundary",
-        ),
-        ("multipart/related; boundary=b", b"--b\r\n\r\n{]\r\n--b\r\n\r\nx\r\n--b--", "is not valid JSON"),
-        ("multipart/related; boundary=b", b"--b\r\n\r\n[]\r\n--b\r\n\r\nx\r\n--b--", "must be an object"),
-        (
-            "multipart/related; boundary=b",
-            b"--b\r\n\r\n{}\r\n--b\r\n\r\nx\r\n--b--",
-            "Required parameter: name",
-        ),
-        (
-            "multipart/related; boundary=b",
-            b'--b\r\n\r\n{"name":7}\r\n--b\r\n\r\nx\r\n--b--',
-            "Invalid value for name: 7",
-        ),
+        (RELATED, b"no boundary here", "does not begin with the boundary"),
+        (RELATED, related(b"{}", ending=b""), "ends before the closing boundary"),
+        (RELATED, related(b"{]"), "is not valid JSON"),
+        (RELATED, related(b"[]"), "must be an object"),
+        (RELATED, related(b"{}"), "Required parameter: name"),
+        (RELATED, related(b'{"name":7}'), "Invalid value for name: 7"),
     ],
 )
 def test_a_broken_multipart_body_is_refused_with_the_reason(

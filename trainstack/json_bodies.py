@@ -75,20 +75,25 @@ async def read_body(request: Request, *, most_bytes: int) -> bytes:
     return bytes(raw)
 
 
-async def read_object(request: Request, *, most_bytes: int) -> dict[str, Any]:
-    """The JSON object that is a request's body. Raises `ValueError` as `read_body` and `json_object`."""
-    return json_object(await read_body(request, most_bytes=most_bytes))
+async def read_object(request: Request, *, most_bytes: int, may_be_empty: bool = False) -> dict[str, Any]:
+    """The JSON object that is a request's body; with `may_be_empty`, no body is an object without fields.
+
+    Raises:
+        ValueError: as `read_body` and `json_object`.
+    """
+    raw = await read_body(request, most_bytes=most_bytes)
+    return {} if may_be_empty and not raw.strip() else json_object(raw)
 
 
 # Any: who reads a field checks its type.
 def json_object(raw: bytes) -> dict[str, Any]:
-    """Parse a JSON object; empty text gives an empty one.
+    """Parse a JSON object.
 
     Raises:
         ValueError: the text is anything else, with the reason.
     """
     try:
-        value = json_value(raw) if raw.strip() else {}
+        value = json_value(raw)
     except ValueError as fault:
         raise ValueError(f"the body is not valid JSON: {fault}") from None
     if not isinstance(value, dict):

@@ -173,6 +173,6 @@ def _permissions(body: dict[str, object]) -> list[str]:
 
 async def _body(request: Request) -> dict[str, object]:
     try:
-        return await read_object(request, most_bytes=MAX_BODY_BYTES)
+        return await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=True)
     except ValueError as fault:
         raise _RefusedError(str(fault)) from fault

@@ -81,5 +81,5 @@ def _message(method: Method, fields: dict[str, Any]) -> Message:
 
 async def _body(method: Method, request: Request) -> dict[str, Any]:
     """Raises `ValueError` for a body that is not an object, or too large."""
-    body = await read_object(request, most_bytes=MAX_MESSAGE_BYTES)
+    body = await read_object(request, most_bytes=MAX_MESSAGE_BYTES, may_be_empty=True)
     return body if method.body in ("", "*") else {method.body: body}

@@ -102,7 +102,7 @@ def application(
     """The ASGI application of one JobService, with injections at every call, for principals with `tokens` and `grants`."""
 
     async def preempt(request: Request) -> Response:
-        body = await _body(request)
+        body = await _body(request, may_be_empty=True)
         replica = body.get("replica", CHIEF.name)
         if not isinstance(replica, str) or body.keys() - {"replica"}:
             raise ApiError(
@@ -157,9 +157,9 @@ def _wants_integers(request: Request) -> bool:
     return "enum-encoding=int" in request.query_params.get("$alt", "")
 
 
-async def _body(request: Request) -> dict[str, Any]:
+async def _body(request: Request, *, may_be_empty: bool = False) -> dict[str, Any]:
     try:
-        return await read_object(request, most_bytes=MAX_BODY_BYTES)
+        return await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=may_be_empty)
     except ValueError as error:
         raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received: {error}.") from error
 

@@ -105,6 +105,8 @@ def test_a_masked_update_changes_those_fields_alone(stack: Stack) -> None:
         "PATCH", "/v2/projects/p1/sinks/s1?updateMask=description", {"description": "new", "filter": "x"}
     )
     assert (patched["description"], patched["filter"]) == ("new", "severity>=ERROR")
+    without_body = stack.call("PATCH", "/v2/projects/p1/sinks/s1?updateMask=description")
+    assert without_body["error"]["code"] == 400
     put = stack.call("PUT", "/v2/projects/p1/sinks/s1", {"name": "s1", "destination": patched["destination"]})
     assert put["description"] == "new"
     assert "filter" not in put

@@ -71,7 +71,7 @@ class Call:
     async def json(self) -> Json:
         """The body; an empty one gives an empty object. Raises `RefusedError` (400) if it is not an object."""
         try:
-            return await read_object(self.request, most_bytes=_MAX_JSON_BYTES)
+            return await read_object(self.request, most_bytes=_MAX_JSON_BYTES, may_be_empty=True)
         except ValueError as fault:
             raise invalid(f"Parse Error: {fault}.") from None
 

@@ -65,7 +65,7 @@ async def _multipart(call: Call) -> Response:
         async for media in _media_of(call, parser):
             staged.write(media)
         try:
-            metadata = json_object(parser.metadata)
+            metadata = json_object(parser.metadata.strip() or b"{}")
         except ValueError as fault:
             raise invalid(f"Parse Error: {fault}.") from None
         stored = await put(call, staged, insertion_of(call, metadata, parser.media_type))

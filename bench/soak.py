@@ -41,7 +41,7 @@ from bench.reckoning import STUB, stub_uri  # noqa: E402  # as above
 from bench.soaking.promises import Growth, broken, report, until_drained  # noqa: E402  # needs the line above
 from bench.soaking.traffic import PROJECT, TROUBLES, USERS, Traffic  # noqa: E402  # as above
 from tests.e2e.project import nothing_left, running_project  # noqa: E402  # as above
-from tests.e2e.proxied import quick_topology  # noqa: E402  # as above
+from tests.e2e.topologies import quick_topology  # noqa: E402  # as above
 
 PHASE_S = 300
 WARM_S = 120

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from .project import ROOT, Project, eventually, nothing_left, request, running_project
-from .proxied import quick_topology
+from .topologies import quick_topology
 
 pytestmark = pytest.mark.slow
 

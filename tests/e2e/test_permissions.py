@@ -12,7 +12,7 @@ from trainstack.sandbox.probe import obstacle
 from trainstack.stack.images import provide
 
 from .project import Project, request, running_project
-from .proxied import quick_topology
+from .topologies import quick_topology
 
 pytestmark = [
     pytest.mark.slow,

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from .project import ENDED, ROOT, Project, running_project
-from .proxied import quick_topology
+from .topologies import quick_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.e2e.project import ROOT, TINY, eventually, image_uri, nothing_left, request
-from tests.e2e.proxied import quick_topology
+from tests.e2e.topologies import quick_topology
 from trainstack.find import environment_on
 from trainstack.process.family import MARK
 from trainstack.stack.state import owner_of

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.e2e.project import running_project
-from tests.e2e.proxied import quick_topology
+from tests.e2e.topologies import quick_topology
 from trainmaster.cli.command import main
 
 from .conftest import PATH, account, ask

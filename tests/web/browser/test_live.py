@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.project import running_project
-from tests.e2e.proxied import quick_topology
+from tests.e2e.topologies import quick_topology
 
 from .conftest import Seen, Window, console_of, window_of
 from .sample import Sample, drop, request

@@ -9,14 +9,13 @@ import pytest
 
 from tests.datasets import FIGURES, LEAVES, written_once
 
-from .project import OWN, ROOT, Project, own_image_uri, running_project
+from .project import ROOT, Project, running_project
 
 
 @pytest.fixture(scope="package")  # an idle stack still ticks until the last test
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     state = tmp_path_factory.mktemp("shared") / "state"
-    image = f"{own_image_uri('e2e-shared')}={OWN}"
-    arguments = ("--tick-s", "2", "--retry-min-s", "0.5", "--retry-max-s", "3", "--image", image)
+    arguments = ("--tick-s", "2", "--retry-min-s", "0.5", "--retry-max-s", "3")
     with running_project(state, *arguments, project="e2e-shared") as running:
         yield running
 

@@ -27,7 +27,6 @@ from trainstack.process.family import MARK, members
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).parent / "images" / "tiny"
-OWN = Path(__file__).parent / "images" / "own"
 START_DEADLINE_S = 120
 STOP_DEADLINE_S = 60
 DEADLINE_S = 120
@@ -273,10 +272,6 @@ def stop(process: "subprocess.Popen[bytes]") -> int:
 
 def image_uri(project: str) -> str:
     return f"us-central1-docker.pkg.dev/{project}/trainmaster/tiny"
-
-
-def own_image_uri(project: str) -> str:
-    return f"us-central1-docker.pkg.dev/{project}/trainmaster/own"
 
 
 def request(project: str, *args: str, model_name: str = "line", **more: object) -> str:

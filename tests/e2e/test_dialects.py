@@ -1,6 +1,5 @@
-"""An unchanged gcloud file becomes a recorded model; the faults of a faulty one are named in its own dialect."""
+"""Unchanged files of gcloud and of AI Platform Training become recorded models."""
 
-import json
 from typing import Any
 
 import jsonschema
@@ -15,57 +14,69 @@ from .project import Project, image_uri
 pytestmark = pytest.mark.slow
 
 
-def pool(project: Project, *args: str, **more: object) -> dict[str, Any]:
-    return {
-        "machineSpec": {"machineType": "n1-standard-4"},
-        "replicaCount": 1,
-        "containerSpec": {"imageUri": f"{image_uri(project.id)}:1", "args": list(args)},
-        **more,
-    }
-
-
-def spec(project: Project) -> dict[str, Any]:
-    """A CustomJobSpec whose chief and workers are given different arguments."""
-    return {
-        "workerPoolSpecs": [pool(project, "--epochs=30"), pool(project, "--epochs=2", replicaCount=2)],
-        "scheduling": {"timeout": "600s", "strategy": "LOW_COST"},
-        "enableWebAccess": False,
-    }
-
-
-def snake_cased(value: Any) -> Any:
-    if isinstance(value, list):
-        return [snake_cased(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key): snake_cased(each)
-        for key, each in value.items()
-    }
-
-
-def assert_trained(project: Project, record: dict[str, Any], *, model_name: str) -> CustomJob:
-    """The job of the run, whose record names the model that its chief wrote."""
+def trained(project: Project, name: str, document: object) -> tuple[dict[str, Any], CustomJob]:
+    """The record of the dropped file's run, whose model its chief wrote, and its job."""
+    project.drop(name, yaml.safe_dump(document, sort_keys=False))
+    status = project.final_status(name)
+    record = project.record(status["run_id"])
+    jsonschema.validate(status, schema("drop_status.v1"))
     jsonschema.validate(record, schema("run_record.v2"))
     assert record["state"] == "succeeded", record
-    assert record["request"]["model_name"] == model_name
-    assert record["model"]["uri"] == f"gs://{project.models}/{model_name}/{record['run_id']}/model/"
-    folder = project.folder(project.models) / model_name / record["run_id"] / "model"
-    assert json.loads((folder / "model.json").read_text())["slope"] == pytest.approx(3, abs=0.1)
+    assert status["problems"] == record["problems"]
+    place = record["model"]["uri"].removeprefix(f"gs://{project.models}/")
+    model = project.document(project.models, f"{place}model.json")
+    assert model is not None
+    assert model["slope"] == pytest.approx(3, abs=0.1)
     (job,) = project.jobs(record["run_id"])
     assert job.state == JobState.JOB_STATE_SUCCEEDED
-    return job
+    return record, job
 
 
-def test_a_custom_jobs_file_dropped_as_it_is_trains_the_model_of_its_name(project: Project) -> None:
-    project.drop("requests/Line snake.yaml", yaml.safe_dump(snake_cased(spec(project)), sort_keys=False))
-    status = project.final_status("requests/Line snake.yaml")
-    jsonschema.validate(status, schema("drop_status.v1"))
+def test_a_custom_jobs_file_trains_the_model_of_its_name(project: Project) -> None:
+    """A CustomJobSpec in gcloud's other spelling, whose chief and workers are given different arguments."""
+
+    def pool(*args: str, replicas: int = 1) -> dict[str, Any]:
+        container = {"image_uri": f"{image_uri(project.id)}:1", "args": list(args)}
+        machine = {"machine_type": "n1-standard-4"}
+        return {"machine_spec": machine, "replica_count": replicas, "container_spec": container}
+
+    document = {
+        "worker_pool_specs": [pool("--epochs=30"), pool("--epochs=2", replicas=2)],
+        "scheduling": {"timeout": "600s", "strategy": "LOW_COST"},
+        "enable_web_access": False,
+    }
+    record, job = trained(project, "requests/Line snake.yaml", document)
     told = "$.scheduling.strategy: Vertex AI deprecated this strategy"
-    assert any(problem.startswith(told) for problem in status["problems"])
-    record = project.record(status["run_id"])
-    assert record["problems"] == status["problems"]
-    job = assert_trained(project, record, model_name="line-snake")
+    assert any(problem.startswith(told) for problem in record["problems"])
+    assert record["request"]["model_name"] == "line-snake"
+    assert record["model"]["uri"] == f"gs://{project.models}/line-snake/{record['run_id']}/model/"
     pools = job.job_spec.worker_pool_specs
-    assert [list(each.container_spec.args) for each in pools] == [["--epochs=30"], ["--epochs=2"]]
-    assert [each.replica_count for each in pools] == [1, 2]
+    assert [list(pool.container_spec.args) for pool in pools] == [["--epochs=30"], ["--epochs=2"]]
+    assert [pool.replica_count for pool in pools] == [1, 2]
+
+
+def test_a_legacy_config_with_workers_trains_its_image(project: Project) -> None:
+    training_input = {
+        "scaleTier": "CUSTOM",
+        "masterType": "standard",
+        "masterConfig": {"imageUri": f"{image_uri(project.id)}:1"},
+        "workerType": "standard",
+        "workerCount": "2",
+        "useChiefInTfConfig": True,
+        "region": project.region,
+        "args": ["--epochs=30"],
+        "jobDir": f"gs://{project.models}/jobs",
+        "scheduling": {"maxRunningTime": "600s"},
+    }
+    record, job = trained(project, "requests/legacy/census.yaml", {"trainingInput": training_input})
+    assert record["request"]["model_name"] == "census"
+    assert record["model"]["uri"] == f"gs://{project.models}/jobs/census/{record['run_id']}/model/"
+    pools = job.job_spec.worker_pool_specs
+    assert [(pool.machine_spec.machine_type, pool.replica_count) for pool in pools] == [
+        ("n1-standard-4", 1),
+        ("n1-standard-4", 2),
+    ]
+    args = list(pools[1].container_spec.args)
+    assert args == ["--epochs=30", "--job-dir", f"gs://{project.models}/jobs"]
+    named = [problem.partition(":")[0] for problem in record["problems"]]
+    assert named == [f"$.trainingInput.{key}" for key in ("jobDir", "masterType", "workerType")]

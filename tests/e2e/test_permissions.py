@@ -1,81 +1,19 @@
 """Functions and jobs of a running stack have the permissions of their accounts and no more."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
 
 from trainstack.sandbox.probe import obstacle
-from trainstack.stack.images import provide
 
-from .project import Project, request, running_project
-from .topologies import quick_topology
+from .project import Project, request
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(obstacle()), reason="this machine does not allow namespaces"),
 ]
-
-GREEDY = """
-import json, os
-from google.api_core.exceptions import GoogleAPICallError
-from google.cloud import pubsub_v1, storage
-from google.cloud.aiplatform_v1 import JobServiceClient
-import google.cloud.logging
-
-name = os.environ["GREEDY_PROJECT"]
-objects = storage.Client(project=name)
-ledger, inbox, mine = (objects.bucket(f"{name}-{role}") for role in ("ledger", "inbox", "mine"))
-jobs = JobServiceClient(client_options={"api_endpoint": "us-central1-aiplatform.googleapis.com"})
-place = f"projects/{name}/locations/us-central1"
-attempts = {
-    "read the ledger": lambda: ledger.blob("deployment.json").download_as_bytes(),
-    "list the ledger": lambda: list(objects.list_blobs(ledger)),
-    "write the ledger": lambda: ledger.blob("runs/forged.json").upload_from_string("{}"),
-    "drop a request": lambda: inbox.blob("requests/forged.yaml").upload_from_string("a: b"),
-    "write the copy of a champion": lambda: objects.bucket(f"{name}-champions").blob("m/run/model").upload_from_string("x"),
-    "make a bucket": lambda: objects.create_bucket("forged-bucket"),
-    "publish a request": lambda: pubsub_v1.PublisherClient().publish(f"projects/{name}/topics/trainmaster-requests", b"a").result(60),
-    "list the jobs": lambda: list(jobs.list_custom_jobs(parent=place)),
-    "read the logs": lambda: list(google.cloud.logging.Client(project=name).list_entries(max_results=1)),
-    "read the user's bucket": lambda: mine.blob("data.csv").download_as_bytes(),
-}
-codes = {}
-for what, attempt in attempts.items():
-    try:
-        attempt()
-        codes[what] = 200
-    except GoogleAPICallError as refused:
-        codes[what] = int(refused.code)
-bucket, _, prefix = os.environ["AIP_MODEL_DIR"].removeprefix("gs://").partition("/")
-objects.bucket(bucket).blob(f"{prefix}codes.json").upload_from_string(json.dumps(codes))
-"""
-
-
-def test_a_jobs_clients_are_refused_all_that_its_account_is_not_granted(
-    project: Project, tmp_path: Path
-) -> None:
-    (tmp_path / "Dockerfile").write_text(
-        "FROM python:3.11-slim\nWORKDIR /app\nCOPY train.py .\nENTRYPOINT ['python', 'train.py']\n".replace(
-            "'", '"'
-        )
-    )
-    (tmp_path / "train.py").write_text(GREEDY)
-    image = f"us-central1-docker.pkg.dev/{project.id}/trainmaster/greedy"
-    provide(project.state, {image: tmp_path})
-    project.storage.create_bucket(f"{project.id}-mine").blob("data.csv").upload_from_string("1,2")
-    document = json.loads(request(project.id, model_name="greedy", env={"GREEDY_PROJECT": project.id}))
-    project.upload("requests/greedy.json", json.dumps(document | {"image": f"{image}:1"}))
-    status = project.final_status("requests/greedy.json")
-    assert status["state"] == "succeeded", status
-    codes = project.document(project.models, f"greedy/{status['run_id']}/model/codes.json")
-    assert codes is not None
-    assert codes.pop("read the user's bucket") == 200
-    assert len(codes) == 9
-    assert set(codes.values()) == {403}, codes
 
 
 @contextmanager
@@ -121,10 +59,3 @@ def answer_to_a_trainer(project: Project) -> int:
 def test_accounts_are_refused_by_default(project: Project) -> None:
     assert answer_to_a_trainer(project) == 403
     assert "not enforced" not in project.log.read_text()
-
-
-def test_without_isolation_accounts_are_refused_nothing_and_the_stack_says_so(tmp_path: Path) -> None:
-    arguments = ("--topology", str(quick_topology(tmp_path)), "--isolation", "none")
-    with running_project(tmp_path / "state", *arguments, project="e2e-none") as project:
-        assert answer_to_a_trainer(project) == 200
-        assert "not enforced: --isolation none" in project.log.read_text()

@@ -63,18 +63,6 @@ def ended_runs(project: Project, rule_id: str, count: int) -> list[dict[str, Any
     return runs
 
 
-def test_a_burst_of_uploads_starts_one_run(project: Project) -> None:
-    data = f"{project.id}-data"
-    watched = {"new_data": {"objects": f"gs://{data}/burst/**", "min_objects": 40, "quiet_s": 1}}
-    accepted(project, "burst", watched, request=tiny(project, "burst", "--tag=loss-${data.count}"))
-    with ThreadPoolExecutor(8) as pool:
-        bucket = project.storage.bucket(data)
-        list(pool.map(lambda n: bucket.blob(f"burst/{n}.jpg").upload_from_string(b"x" * n), range(40)))
-    (run,) = ended_runs(project, "burst", 1)
-    assert run["state"] == "succeeded"
-    assert run["request"]["document"]["args"] == ["--tag=loss-40"]
-
-
 def test_an_alert_of_cloud_monitoring_starts_a_run(project: Project) -> None:
     accepted(
         project,
@@ -107,27 +95,6 @@ def incident(project: Project, state: str) -> dict[str, Any]:
         },
         "version": "1.2",
     }
-
-
-def test_a_chain_of_models_runs_one_after_the_other(project: Project) -> None:
-    upstream = {"upstream": {"model_name": "first", "event": "succeeded"}}
-    accepted(project, "chain-a", {"manual": {}}, request=tiny(project, "first"))
-    accepted(project, "chain-b", upstream, request=tiny(project, "second", "--tag=${upstream.run_id}"))
-    fire(project, "chain-a")
-    (first,) = ended_runs(project, "chain-a", 1)
-    (second,) = ended_runs(project, "chain-b", 1)
-    assert (first["state"], second["state"]) == ("succeeded", "succeeded")
-    assert second["request"]["document"]["args"] == [f"--tag={first['run_id']}"]
-
-
-def fire(project: Project, rule_id: str) -> None:
-    project.publish("trainmaster-requests", json.dumps({"fire": {"rule": rule_id}}).encode())
-
-
-def held(project: Project, rule_id: str) -> dict[str, Any] | None:
-    status = project.status(f"rules/{rule_id}.json")
-    found: dict[str, Any] | None = status.get("held") if status else None
-    return found
 
 
 def test_data_events_write_together_and_start_one_run(project: Project) -> None:

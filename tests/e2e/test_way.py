@@ -44,29 +44,6 @@ def test_an_upload_becomes_a_trained_model_on_record(project: Project) -> None:
     assert_trained(project, project.record(status["run_id"]))
 
 
-def test_a_file_dropped_into_the_folder_becomes_a_trained_model_on_record(project: Project) -> None:
-    text = "\n".join(
-        [
-            "model_name: line",
-            f"image: us-central1-docker.pkg.dev/{project.id}/trainmaster/tiny:1",
-            "args: [--epochs=30]",
-            "cluster:",
-            "  chief: {machine: n1-standard-4}",
-            "  workers: {count: 1, machine: n1-standard-4}",
-        ]
-    )
-    project.drop("requests/folder.yaml", text)
-    status = project.final_status("requests/folder.yaml")
-    record = project.record(status["run_id"])
-    assert_trained(project, record)
-    found = project.state / "storage" / "buckets" / project.ledger / "runs" / f"{record['run_id']}.json"
-    # The steps after the end are recorded last, while this looks.
-    project.eventually(
-        lambda: json.loads(found.read_text()) == project.record(record["run_id"]) or None,
-        f"{found} as it is served",
-    )
-
-
 def test_a_message_becomes_a_trained_model_on_record(project: Project) -> None:
     message_id = project.publish("trainmaster-requests", request(project.id).encode())
 

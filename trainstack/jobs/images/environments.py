@@ -25,7 +25,6 @@ from uv import find_uv_bin
 from trainstack.jobs.images.dockerfile import ImageError
 from trainstack.jobs.images.indexes import settings_of_uv
 from trainstack.jobs.images.installs import Install
-from trainstack.jobs.images.package_runner import site_packages
 from trainstack.jobs.images.programs import PoolProgram, ProgramError
 from trainstack.jobs.images.recipes import Recipe, files_of
 from trainstack.process.output import OutputStream
@@ -232,7 +231,9 @@ def _is_met_by_own(recipe: Recipe) -> bool:
 
 
 def _differences(recipe: Recipe, python: Path) -> list[str]:
-    path = sys.path if python == Path(sys.executable) else [str(site_packages(python))]
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = python.parent.parent / "lib" / version / "site-packages"
+    path = sys.path if python == Path(sys.executable) else [str(packages)]
 
     def version_of(name: str) -> str | None:
         return next((distribution.version for distribution in distributions(name=name, path=path)), None)

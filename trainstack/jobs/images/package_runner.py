@@ -7,8 +7,8 @@ What they need and it has is not installed again; the rest is asked of the packa
 name, else the one that this machine's user has chosen, as uv's variables in the JSON file INDEXES beside TMPDIR.
 Exit status 1, with the reason on standard error, where they cannot be installed.
 
-uv installs them one by one with `--no-deps`: it is there even where the environment has no pip, and `--target` with
-dependencies would fetch TensorFlow again.
+uv installs them, because it is there even where the environment has no pip. A dry run on that environment tells what
+it lacks: `--target` with dependencies would fetch TensorFlow again.
 """
 
 import functools
@@ -17,16 +17,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import Distribution, distributions
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 _GS = re.compile(r"gs://([^/]+)/(.+)")
-_QUIETLY = ("--no-deps", "--no-cache", "--no-progress", "--color=never")
+_ADDED = re.compile(r"^ \+ (.+)$", re.MULTILINE)
+"""What uv's dry run says of a package that the environment lacks, or has in another version."""
+_QUIETLY = ("--link-mode=copy", "--no-progress", "--color=never")
 _INDEX_OPTIONS = {
     "PIP_INDEX_URL": "--default-index",
     "PIP_EXTRA_INDEX_URL": "--index",
@@ -67,62 +65,12 @@ def install(files: Sequence[Path], target: Path, python: str, indexes: Mapping[s
     Raises:
         InstallError: a file is not a package, cannot be built, or needs what cannot be found.
     """
-    is_own = python == sys.executable
-    have = by_name(distributions() if is_own else distributions(path=[str(site_packages(Path(python)))]))
-    run_uv = functools.partial(_uv, {**os.environ, **indexes}, target, python)
-    run_uv(*map(str, files))
-    asked: set[str] = set()
-    while lacking := _lacking(have, by_name(distributions(path=[str(target)]))):
-        if asked.issuperset(lacking):
-            raise InstallError(f"These requirements contradict each other: {', '.join(sorted(lacking))}.")
-        asked.update(lacking)
-        run_uv(*sorted(lacking))
-
-
-def _lacking(have: Mapping[str, Distribution], mine: Mapping[str, Distribution]) -> set[str]:
-    needs = [need for distribution in mine.values() for need in needs_of(distribution)]
-    return missing(needs, {**have, **mine})
-
-
-def missing(needs: Iterable[str], have: Mapping[str, Distribution]) -> set[str]:
-    """Those requirements that no distribution of `have`, by canonical name, meets; of extras too."""
-    lacking: set[str] = set()
-    waiting = [Requirement(need) for need in needs]
-    checked: set[str] = set()
-    while waiting:
-        need = waiting.pop()
-        distribution = have.get(canonicalize_name(need.name))
-        if distribution is None or not need.specifier.contains(distribution.version, prereleases=True):
-            lacking.add(str(need))
-        elif need.extras and str(need) not in checked:
-            checked.add(str(need))
-            waiting += [Requirement(text) for text in needs_of(distribution, need.extras, only_extras=True)]
-    return lacking
-
-
-def needs_of(
-    distribution: Distribution, extras: Iterable[str] = (), *, only_extras: bool = False
-) -> list[str]:
-    """What a distribution needs on this machine, markers resolved; `only_extras` leaves out what it always needs."""
-    needs: list[str] = []
-    for text in distribution.requires or []:
-        need = Requirement(text)
-        always = need.marker is None or need.marker.evaluate({"extra": ""})
-        asked = need.marker is not None and any(need.marker.evaluate({"extra": extra}) for extra in extras)
-        if (always and not only_extras) or (asked and not always):
-            need.marker = None
-            needs.append(str(need))
-    return needs
-
-
-def by_name(installed: Iterable[Distribution]) -> dict[str, Distribution]:
-    return {canonicalize_name(one.name): one for one in installed}
-
-
-def site_packages(python: Path) -> Path:
-    """Where the packages of an environment lie, by its interpreter, which is of this one's version."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return python.parent.parent / "lib" / version / "site-packages"
+    names = list(map(str, files))
+    sys.stdout.write(f"Installing {', '.join(file.name for file in files)}\n")
+    run_uv = functools.partial(_uv, {**os.environ, **indexes}, python, names)
+    added = _ADDED.findall(run_uv("--dry-run"))
+    needed = [requirement for requirement in added if " @ file:" not in requirement]
+    sys.stdout.write(run_uv("--no-deps", "--target", str(target), *needed))
 
 
 def _file_of(uri: str) -> Path:
@@ -147,22 +95,22 @@ def _search_paths(target: Path) -> dict[str, str]:
     }
 
 
-def _uv(environment: Mapping[str, str], target: Path, python: str, *what: str) -> None:
-    """Install exactly `what`, without what it needs. Output goes to the log, as errors where it fails.
+def _uv(environment: Mapping[str, str], python: str, names: Sequence[str], *words: str) -> str:
+    """What `uv pip install` prints with these words.
 
-    What must be built is built with the environment's packages, without network; else in a separate environment.
+    What this machine has is used without network, and what must be built is built with the environment's packages; where
+    that fails, the index is asked, and packages are built in a separate environment.
 
     Raises:
-        InstallError: uv does not succeed.
+        InstallError: uv does not succeed; its output is on standard error.
     """
     from uv import find_uv_bin
 
-    sys.stdout.write(f"Installing {', '.join(Path(one).name for one in what)}\n")
-    command = [find_uv_bin(), "pip", "install", "--python", python, "--target", str(target)]
+    command = [find_uv_bin(), "pip", "install", "--python", python, *_QUIETLY, *_index_flags()]
     failures: dict[str, None] = {}
-    for how in (["--no-build-isolation"], []):
+    for how in (["--offline", "--no-build-isolation"], ["--no-build-isolation"], []):
         done = subprocess.run(
-            [*command, *_QUIETLY, *_index_flags(), *how, *what],
+            [*command, *how, *words, *names],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -172,12 +120,12 @@ def _uv(environment: Mapping[str, str], target: Path, python: str, *what: str) -
             check=False,
         )
         if done.returncode == 0:
-            sys.stdout.write(done.stdout)
-            return
-        failures[done.stdout] = None
+            return done.stdout
+        if "--offline" not in how:
+            failures[done.stdout] = None
     sys.stdout.flush()
     sys.stderr.writelines(failures)
-    raise InstallError(f"These packages could not be installed: {', '.join(what)}.")
+    raise InstallError(f"These packages could not be installed: {', '.join(names)}.")
 
 
 def _index_flags() -> list[str]:

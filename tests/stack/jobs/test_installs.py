@@ -124,13 +124,6 @@ def test_commands_in_one_line_are_taken_apart(tree: Path) -> None:
     assert not_done == ["RUN apt-get update && rm -rf /var/lib"]
 
 
-def test_packages_come_with_a_copy_from_the_stage_that_installs_them(tree: Path) -> None:
-    installs, _ = read(
-        tree, "RUN pip install a", "FROM python:3-slim", "COPY --from=0 /usr/local /usr/local", "RUN pip install b"
-    )  # fmt: skip
-    assert [install.words for install in installs] == [("a",), ("b",)]
-
-
 def test_a_here_document_is_refused_with_what_to_write_instead(tree: Path) -> None:
     with pytest.raises(
         ImageError, match="here-documents are not read here; write the commands as `RUN a && b`"

@@ -40,25 +40,6 @@ def test_the_projects_own_trainer_needs_what_its_label_names() -> None:
     assert not own.omissions()
 
 
-@pytest.mark.parametrize(
-    ("name", "lines", "missing"),
-    [
-        ("requirements.txt", (), "RUN pip install -r requirements.txt"),
-        ("requirements.txt", ("RUN pip install --upgrade pip",), "RUN pip install -r requirements.txt"),
-        ("pyproject.toml", ("RUN apt-get install -y git",), "RUN pip install ."),
-        ("requirements.txt", ("RUN pip install tqdm",), None),
-        ("pyproject.toml", ("RUN pip install .",), None),
-        ("requirements.txt", ("RUN make -f requirements.txt",), None),
-    ],
-)
-def test_the_log_names_the_line_that_a_dockerfile_without_installs_lacks(
-    tmp_path: Path, name: str, lines: tuple[str, ...], missing: str | None
-) -> None:
-    (tmp_path / name).write_text("")
-    notes = recipe(tmp_path, *lines).notes
-    assert [note.rpartition("Dockerfile: ")[2] for note in notes] == ([missing] if missing else [])
-
-
 def test_the_key_is_that_of_the_content_alone(tmp_path: Path) -> None:
     def key(folder: str, text: str = "a\n", more: str = "b\n", code: str = "") -> str:
         tree = tmp_path / folder

@@ -1,8 +1,7 @@
 """An image as its source tree and Dockerfile describe it: what runs, with which environment, and where.
 
 Instructions that hold: FROM of an earlier stage or of another source tree, ARG, ENV, WORKDIR, COPY and ADD of
-local files, ENTRYPOINT, CMD. RUN lines are kept as they are: `installs.py` reads what they install. Of `COPY
---from`, the RUN lines of the stage that it names are kept, for its packages; its files are missing. Source:
+local files, ENTRYPOINT, CMD. RUN lines are kept as they are: `installs.py` reads what they install. Source:
 https://docs.docker.com/reference/dockerfile/, read 2026-11.
 """
 
@@ -29,41 +28,19 @@ _EXAMPLE = (
     "`FROM python:3.11-slim`, `WORKDIR /app`, `COPY . .`, `RUN pip install -r requirements.txt` and "
     '`ENTRYPOINT ["python", "train.py"]`'
 )
-MAX_BYTES = 128 * 1024
+MAX_BYTES = 64 * 1024
 """Of a Dockerfile."""
-MAX_INSTRUCTIONS = 2000
-MAX_SOURCES = 500
+MAX_INSTRUCTIONS = 300
+MAX_SOURCES = 200
 """Of all COPY lines of an image."""
-MAX_WORK = 400_000
-"""Units to read an image's Dockerfiles and what they name, of about a microsecond. Usual ones take a few thousand."""
+MAX_CHARACTERS = 10_000
+"""Of an instruction, with its variables filled in."""
 MAX_BASES = 10
 """Source trees that stand one on the other."""
-_INSTRUCTION_WORK = 30
-_COPIED_PER_UNIT = 30  # variables
 
 
 class ImageError(Exception):
     """A source tree cannot provide an image: its Dockerfile or other files are missing or unreadable."""
-
-
-@dataclass
-class ImageWork:
-    """The units that are left to read one image."""
-
-    left: int = MAX_WORK
-
-    def spend(self, units: int) -> None:
-        """Count work before it is done.
-
-        Raises:
-            ImageError: none is left.
-        """
-        self.left -= units
-        if self.left < 0:
-            raise ImageError(
-                "The image takes too much work to read. Write fewer or shorter lines in its Dockerfile and its requirement "
-                "files, or variables that do not grow by each other; or run the built image with --runtime container."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +72,6 @@ class DockerfileImage:
         base: the image that its first stage begins with.
         labels: those of LABEL, which may say how the image is made here.
         not_done: instructions that are not executed here, verbatim.
-        work: what is left to read more of it; one for all images of a Dockerfile.
     """
 
     tree: Path
@@ -109,7 +85,6 @@ class DockerfileImage:
     base: str = ""
     runs: tuple[RunLine, ...] = ()
     not_done: tuple[str, ...] = ()
-    work: ImageWork = field(default_factory=ImageWork, compare=False, repr=False)
 
     def argv(self, *, command: Sequence[str], args: Sequence[str]) -> list[str]:
         """What a container of this image runs: `command` replaces ENTRYPOINT and CMD, `args` replaces CMD.
@@ -132,10 +107,10 @@ def read_image(tree: Path, bases: Mapping[str, Path] | None = None) -> Dockerfil
     """The image that `tree/Dockerfile` describes. `bases` are source trees of images that a FROM may name, by repository.
 
     Raises:
-        ImageError: there is no Dockerfile, an instruction in it cannot be parsed, a COPY names a missing path, or it takes
-            too much work.
+        ImageError: there is no Dockerfile or it is too large, an instruction in it cannot be parsed, or a COPY names a
+            missing path.
     """
-    image = _read(tree, bases or {}, depth=1, work=ImageWork())
+    image = _read(tree, bases or {}, depth=1)
     faults = [
         f"COPY {source}: there is no such file or directory in {str(copy.tree)!r}"
         for copy in image.copies
@@ -153,7 +128,7 @@ def inside(tree: Path, source: str) -> Path:
     return tree / posixpath.normpath("/" + source).lstrip("/")
 
 
-def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: ImageWork) -> DockerfileImage:
+def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> DockerfileImage:
     path = tree / "Dockerfile"
     try:
         with path.open("rb") as file:
@@ -174,19 +149,17 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: ImageWork)
     if len(instructions) > MAX_INSTRUCTIONS:
         raise ImageError(f"{path} has more than {MAX_INSTRUCTIONS} instructions")
     stages: dict[str, DockerfileImage] = {}
-    globals_ = DockerfileImage(tree=tree, work=work)
+    globals_ = DockerfileImage(tree=tree)
     image = globals_
     for instruction, value in instructions:
-        copied = len(image.env) + len(image.args) + len(image.labels)
-        work.spend(_INSTRUCTION_WORK + copied // _COPIED_PER_UNIT)
         try:
             if instruction == "FROM":
                 base, name = _from(_plain(value, globals_))
-                image = stages.get(base) or _base(tree, base, bases, depth=depth, work=work)
+                image = stages.get(base) or _base(tree, base, bases, depth=depth)
                 image = replace(image, tree=tree, args=globals_.args)
                 stages[name] = image
             else:
-                image = _image_after(image, instruction, value, defaults=globals_, stages=stages)
+                image = _image_after(image, instruction, value, defaults=globals_)
             if stages:
                 stages[list(stages)[-1]] = image
             else:
@@ -198,15 +171,13 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int, work: ImageWork)
     return image
 
 
-def _base(
-    tree: Path, base: str, bases: Mapping[str, Path], *, depth: int, work: ImageWork
-) -> DockerfileImage:
+def _base(tree: Path, base: str, bases: Mapping[str, Path], *, depth: int) -> DockerfileImage:
     provided = bases.get(repository_of(base))
     if provided is None or provided == tree:  # a tree may stand for its own base's next version
-        return DockerfileImage(tree=tree, base=base, work=work)
+        return DockerfileImage(tree=tree, base=base)
     if depth == MAX_BASES:
         raise ValueError(f"more than {MAX_BASES} source trees stand one on the other")
-    return _read(provided, bases, depth=depth + 1, work=work)
+    return _read(provided, bases, depth=depth + 1)
 
 
 def _instructions(raw: bytes) -> Iterable[tuple[str, str]]:
@@ -229,7 +200,6 @@ def _image_after(
     value: str,
     *,
     defaults: DockerfileImage,
-    stages: Mapping[str, DockerfileImage],
 ) -> DockerfileImage:
     match instruction:
         case "ARG":
@@ -244,7 +214,7 @@ def _image_after(
         case "RUN":
             image = replace(image, runs=(*image.runs, RunLine(command=_command(value, image), before=image)))
         case "COPY" | "ADD":
-            image = _with_copy(image, f"{instruction} {value}", _copy_words(value, image), stages)
+            image = _with_copy(image, f"{instruction} {value}", _copy_words(value, image))
         case "ENTRYPOINT":
             image = replace(image, entrypoint=_words(value))
         case "CMD":
@@ -275,11 +245,8 @@ def _plain(value: str, image: DockerfileImage) -> str:
 
 
 def _with_defaults(value: str, image: DockerfileImage) -> str:
-    """`${NAME:-word}` and `${NAME:+word}` resolved: the parser knows `$NAME` and `${NAME}` only.
-
-    Counts the work of what the parser then makes of it.
-    """
-    _count_expansion(value, image)
+    """`${NAME:-word}` and `${NAME:+word}` resolved: the parser knows `$NAME` and `${NAME}` only."""
+    _refuse_growth(value, image)
 
     def resolved(match: re.Match[str]) -> str:
         name, sign, word = match.groups()
@@ -288,14 +255,15 @@ def _with_defaults(value: str, image: DockerfileImage) -> str:
 
     end = value.rfind("}") + 1  # an expression that looked for one beyond would do so from every `${`
     resolved_value = _DEFAULT.sub(resolved, value[:end]) + value[end:]
-    _count_expansion(resolved_value, image)
+    _refuse_growth(resolved_value, image)
     return resolved_value
 
 
-def _count_expansion(value: str, image: DockerfileImage) -> None:
-    """Raises `ImageError` before variables make a text of too many characters."""
+def _refuse_growth(value: str, image: DockerfileImage) -> None:
+    """Raises `ValueError` before variables make a text of too many characters."""
     known = (image.env.get(name) or image.args.get(name, "") for name in _REFERRED.findall(value))
-    image.work.spend(2 * (len(value) + sum(map(len, known))))
+    if len(value) + sum(map(len, known)) > MAX_CHARACTERS:
+        raise ValueError(f"it has more than {MAX_CHARACTERS} characters with its variables filled in")
 
 
 def _copy_words(value: str, image: DockerfileImage) -> list[str]:
@@ -304,18 +272,12 @@ def _copy_words(value: str, image: DockerfileImage) -> list[str]:
     )
 
 
-def _with_copy(
-    image: DockerfileImage, line: str, words: Sequence[str], stages: Mapping[str, DockerfileImage]
-) -> DockerfileImage:
-    flags = dict(word.removeprefix("--").partition("=")[::2] for word in words if word.startswith("--"))
+def _with_copy(image: DockerfileImage, line: str, words: Sequence[str]) -> DockerfileImage:
     *sources, target = [word for word in words if not word.startswith("--")]
     if len(sources) + sum(len(copy.sources) for copy in image.copies) > MAX_SOURCES:
         raise ValueError(f"the COPY lines of an image may have at most {MAX_SOURCES} sources")
-    if "from" in flags:
-        stage = stages.get(flags["from"]) or dict(enumerate(stages.values())).get(_number(flags["from"]))
-        runs = [run for run in stage.runs if all(run is not known for known in image.runs)] if stage else []
-        return replace(image, runs=(*image.runs, *runs), not_done=(*image.not_done, line))
-    local = tuple(source for source in sources if "://" not in source)
+    is_from_stage = any(word.startswith("--from=") for word in words)
+    local = () if is_from_stage else tuple(source for source in sources if "://" not in source)
     if len(local) < len(sources):
         image = replace(image, not_done=(*image.not_done, line))
     if not local:
@@ -324,10 +286,6 @@ def _with_copy(
     into = target.endswith(("/", "/.")) or target == "."
     copy = Copy(tree=image.tree, sources=local, target=full, into=into)
     return replace(image, copies=(*image.copies, copy))
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else -1
 
 
 def _command(value: str, image: DockerfileImage) -> str:

@@ -22,7 +22,6 @@ MAX_FILE_BYTES = 1024 * 1024
 """Of a requirement file, and of all those that it names, and so on."""
 MAX_FILES = 50
 
-_PIP_WORK, _COMMAND_WORK, _FILE_WORK = 300, 30, 1000  # units of dockerfile.Work
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _OPTIONS = re.compile(r"\A(--(mount|network|security)=\S+\s+)+")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
@@ -96,7 +95,7 @@ def installs_of(image: DockerfileImage) -> tuple[list[Install], list[str]]:
     A command that cannot be understood is one that is not done; so is an install of what no COPY brings.
 
     Raises:
-        ImageError: a requirement file cannot be read or is too large, or all that is named takes too much work.
+        ImageError: a requirement file cannot be read or is too large.
     """
     installs: list[Install] = []
     not_done: list[str] = []
@@ -154,7 +153,6 @@ def names_a_path(line: str) -> bool:
 
 def _commands_of(run: RunLine) -> Iterator[list[str]]:
     """The words of each command that does more than to prepare what there is here in any case."""
-    run.before.work.spend(2 * len(run.command))
     command = _OPTIONS.sub("", run.command)
     lexer = shlex.shlex(command.replace("\\\n", " ").replace("\n", ";"), posix=True, punctuation_chars=True)
     lexer.commenters, lexer.whitespace_split = "", True
@@ -166,7 +164,6 @@ def _commands_of(run: RunLine) -> Iterator[list[str]]:
         words = list(itertools.dropwhile(_ASSIGNMENT.fullmatch, group))
         if is_separator or not words:
             continue
-        run.before.work.spend(_COMMAND_WORK)
         if not _PREPARES.fullmatch(" ".join(words)):
             yield words
 
@@ -177,8 +174,6 @@ def _install_from(words: Sequence[str], image: DockerfileImage) -> Install | Non
     command = _PIP.match(text)
     if command is None or any(map(_ONLY_A_SHELL_KNOWS.fullmatch, words)):
         return None
-    # argparse looks at what is left of the words for each option
-    image.work.spend(_PIP_WORK + len(words) ** 2 // 40)
     try:
         asked, unknown = _parser().parse_known_intermixed_args(words[len(command[0].split()) :])
     except argparse.ArgumentError:
@@ -192,7 +187,6 @@ def _install_from(words: Sequence[str], image: DockerfileImage) -> Install | Non
     if unknown or None in (*files, *constraints, *nodes):
         return None
     content = [line for path in (*files, *constraints) if path for line in lines_of(path)]
-    image.work.spend(_FILE_WORK * len(files) + len(content) + sum(map(len, content)) // 4)
     uses_tree = paths or links or any(map(names_a_path, content))
     links = [_relative(link, image) if link in links else link for link in asked.links]
     return Install(

@@ -9,7 +9,6 @@ from trainstack.jobs.images.dockerfile import Copy, DockerfileImage, inside
 Node = Path | dict[str, "Node"]
 """A host path to be seen here, or a directory of the image's own with what is seen in it."""
 
-_COPY_WORK = 20  # units of dockerfile.Work
 _NOT_IN_AN_IMAGE = frozenset({".git"})
 
 
@@ -23,12 +22,7 @@ def layout(image: DockerfileImage) -> dict[str, Node]:
 
 
 def find(image: DockerfileImage, path: str) -> Node | None:
-    """What lies at a path of the image, relative to its WORKDIR or absolute; None where no COPY brings it.
-
-    Raises:
-        ImageError: all that the image names takes too much work.
-    """
-    image.work.spend(_COPY_WORK * (1 + sum(len(copy.sources) for copy in image.copies)))
+    """What lies at a path of the image, relative to its WORKDIR or absolute; None where no COPY brings it."""
     node: Node = layout(image)
     for part in posixpath.normpath(posixpath.join(image.workdir, path)).split("/"):
         if not part:

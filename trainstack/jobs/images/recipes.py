@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import distributions
-from itertools import filterfalse
 from pathlib import Path
 
 from trainstack.jobs.images.bases import EXAMPLES, Base, base_of
@@ -23,9 +21,6 @@ MAX_NOTES = 20
 _NOTE_CHARACTERS = 300
 
 _LEFT_OUT = frozenset({".git", ".trainmaster", ".venv", "__pycache__", "node_modules"})
-_BRINGS_UV = re.compile(r"(COPY|ADD) --from=(ghcr\.io/astral-sh|(docker\.io/)?astral)/uv\b")
-"""uv is here in any case."""
-_DECLARING = ("requirements.txt", "pyproject.toml")
 _HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -93,12 +88,7 @@ def recipe_of(image: DockerfileImage) -> Recipe:
     if (packages := image.labels.get(PACKAGES_LABEL)) is not None:
         return _recipe(replace(base, needed=(*base.needed, *packages.split())), [])
     installs, not_done = installs_of(image)
-    return _recipe(
-        base,
-        installs,
-        (*not_done, *filterfalse(_BRINGS_UV.match, image.not_done)),
-        tuple(_uninstalled_notes(image, installs)),
-    )
+    return _recipe(base, installs, (*not_done, *image.not_done))
 
 
 def recipe_of_script(image: DockerfileImage, install: Install | None) -> Recipe:
@@ -136,20 +126,6 @@ def _recipe(
                 digest.update(hashlib.file_digest(file, "sha256").digest())
     key = digest.hexdigest()[:24]
     return Recipe(base=base, installs=tuple(installs), not_done=not_done, notes=notes, key=key)
-
-
-def _uninstalled_notes(image: DockerfileImage, installs: Sequence[Install]) -> Iterator[str]:
-    """A file that declares packages, where no RUN line installs any."""
-    if installs or image.tree == Path("/"):  # a base image alone
-        return
-    for name in _DECLARING:
-        if (image.tree / name).is_file() and not any(name in run.command for run in image.runs):
-            line = f"RUN pip install {'-r requirements.txt' if name == 'requirements.txt' else '.'}"
-            yield (
-                f"No RUN line of the Dockerfile installs the packages of {name}: programs may lack them, here and in the image "
-                f"that `docker build` makes. COPY the file and add to the Dockerfile: {line}"
-            )
-            return
 
 
 def files_of(node: Node) -> Iterator[tuple[Path, Path]]:

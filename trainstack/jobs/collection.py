@@ -1,10 +1,10 @@
 """The jobs of one kind, and what every call on them does, over REST or gRPC."""
 
 import asyncio
+import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Generic
 
 from trainstack.iam.authorization import may_act_as
@@ -16,8 +16,8 @@ from trainstack.jobs.resource.job import VertexJob, new_job_id
 from trainstack.jobs.runners.log import JobLog, WriteLog
 from trainstack.jobs.runners.runner import JobRunner
 from trainstack.jobs.store import JobStore
-from trainstack.jobs.unsaved import Unsaved
 from trainstack.project import project_number
+from trainstack.sqlite import DiskFullError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Collection(ABC, Generic[AnyJob]):
         self._shared = shared
         self._jobs = Catalogue(store.jobs())
         self._runners: dict[str, JobRunner[AnyJob]] = {}
-        self._unsaved = Unsaved()
+        self._unsaved: set[str] = set()
 
     @abstractmethod
     def refuse_without_room(self, job: VertexJob) -> None:
@@ -62,7 +62,7 @@ class Collection(ABC, Generic[AnyJob]):
     async def _forget(self, job: AnyJob) -> None:
         """Remove everything kept for an ended job."""
         self._jobs.pop(job.job_id)
-        self._unsaved.forget(job.job_id)
+        self._unsaved.discard(job.job_id)
         self._store.delete(job)
 
     def resume(self) -> None:
@@ -78,7 +78,9 @@ class Collection(ABC, Generic[AnyJob]):
         for outcome in await asyncio.gather(*abandoned, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
-        await self._unsaved.stop()
+        for job in self._jobs:
+            if job.job_id in self._unsaved:
+                self._save_progress(job)
         self._store.close()
 
     def create(self, project: str, location: str, body: object) -> AnyJob:
@@ -153,8 +155,14 @@ class Collection(ABC, Generic[AnyJob]):
         self._jobs.put(job)
 
     def _save_progress(self, job: AnyJob) -> None:
-        """The same for a job that runs, which a full disk does not stop."""
-        self._unsaved.write(job.job_id, "", partial(self._store.put, job))
+        """The same for a job that runs, which a full disk does not stop: it is saved with its next change, or in `stop`.
+
+        If the stack is killed before, the next one runs the job again.
+        """
+        self._unsaved.add(job.job_id)
+        with contextlib.suppress(DiskFullError):
+            self._store.put(job)
+            self._unsaved.discard(job.job_id)
         self._jobs.put(job)
 
     def _begin(self, job: AnyJob) -> None:

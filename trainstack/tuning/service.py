@@ -1,14 +1,15 @@
 """Tuning jobs: what their calls do beyond those of all jobs."""
 
 import asyncio
+import contextlib
 import shutil
-from functools import partial
 from pathlib import Path
 
 from trainstack.jobs.collection import Collection, ServiceContext
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
+from trainstack.sqlite import DiskFullError
 from trainstack.tuning.runner import TuningJobRunner
 from trainstack.tuning.store import TuningStore
 from trainstack.tuning.trial import TuningTrial
@@ -23,7 +24,7 @@ class TuningService(Collection[TuningJob]):
     ) -> None:
         """`metrics` is the folder of the trials' metric files."""
         super().__init__(TuningJob, store, shared)
-        self._trials = store
+        self._trials, self._unsaved_trials = store, set[str]()
         self._custom_jobs, self._metrics = jobs, metrics
 
     def refuse_without_room(self, job: VertexJob) -> None:
@@ -47,5 +48,16 @@ class TuningService(Collection[TuningJob]):
         await asyncio.to_thread(shutil.rmtree, self._metrics / job.job_id, ignore_errors=True)
 
     def _save_trial(self, job: TuningJob, trial: TuningTrial) -> None:
-        self._unsaved.write(job.job_id, trial.id, partial(self._trials.put_trial, job, trial))
+        self._unsaved_trials.add(job.job_id)
+        with contextlib.suppress(DiskFullError):
+            self._trials.put_trial(job, trial)
+            self._unsaved_trials.discard(job.job_id)
         self._jobs.put(job)
+
+    def _save_progress(self, job: TuningJob) -> None:
+        """With its trials, if one of them found no room on a full disk."""
+        with contextlib.suppress(DiskFullError):
+            for trial in job.trials.values() if job.job_id in self._unsaved_trials else ():
+                self._trials.put_trial(job, trial)
+            self._unsaved_trials.discard(job.job_id)
+        super()._save_progress(job)

@@ -24,6 +24,7 @@ from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
 from trainstack.jobs.store import JobStore
 from trainstack.process.processes import ProcessGuard
+from trainstack.sqlite import DiskFullError
 
 Entry = dict[str, Any]
 
@@ -301,6 +302,37 @@ def test_a_run_that_breaks_gives_its_turn_back(line: Line) -> None:
         assert line.capacity.has_room_for(1)
 
     in_time(work)
+
+
+class CrowdedStore(JobStore[VertexJob]):
+    """Has no room for what is put there while it is `full`."""
+
+    full = False
+
+    def put(self, job: VertexJob) -> None:
+        if self.full:
+            raise DiskFullError("jobs.sqlite")
+        super().put(job)
+
+
+def test_the_end_of_a_job_on_a_full_disk_is_shown_at_once_and_saved_when_the_service_stops(
+    line: Line, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        store = line.store = CrowdedStore(tmp_path / "crowded.sqlite", VertexJob)
+        service = line.service()
+        (job,) = create(service, body())
+        store.full = True
+        (ended,) = await line.ended(service, job)
+        assert ended.state is ResourceState.FAILED
+        assert [saved.state for saved in store.jobs()] == [ResourceState.PENDING]
+        store.full = False
+        await service.stop()
+
+    in_time(work)
+    saved = JobStore(tmp_path / "crowded.sqlite", VertexJob)
+    assert [(job.state, job.announced) for job in saved.jobs()] == [(ResourceState.FAILED, True)]
+    saved.close()
 
 
 def test_a_large_job_at_the_head_is_not_overtaken_until_it_leaves() -> None:

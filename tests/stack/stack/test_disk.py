@@ -6,13 +6,11 @@ import json
 import shlex
 import stat
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 from starlette.requests import Request
 
-from trainstack.jobs.unsaved import Unsaved
 from trainstack.json_bodies import MAX_DEPTH, json_value, refuse_disk_full
 from trainstack.logging.structured import entry_from_line
 from trainstack.sqlite import Database, DiskFullError, StateDamagedError
@@ -70,26 +68,6 @@ def test_a_full_disk_is_answered_with_507(code: int) -> None:
 def test_any_other_failure_of_a_file_is_not_taken_for_a_full_disk() -> None:
     with pytest.raises(PermissionError):
         asyncio.run(refuse_disk_full(Request({"type": "http"}), PermissionError(errno.EACCES, "denied")))
-
-
-def test_states_of_jobs_are_written_once_there_is_room_the_latest_of_each(full: Database) -> None:
-    def put(text: str) -> Callable[[], None]:
-        return partial(full.executemany, "INSERT INTO rows VALUES (?)", [(text + LONG,)])
-
-    async def run() -> None:
-        unsaved = Unsaved()
-        unsaved.write("1", "", put("old"))
-        unsaved.write("1", "", put("new"))
-        unsaved.write("2", "", put("deleted"))
-        unsaved.forget("2")
-        set_pages(full, 10_000)
-        async with asyncio.timeout(60):
-            while not full.rows("SELECT * FROM rows"):  # noqa: ASYNC110  # SQLite sends no event
-                await asyncio.sleep(0.02)
-        await unsaved.stop()
-
-    asyncio.run(run())
-    assert full.rows("SELECT * FROM rows") == [("new" + LONG,)]
 
 
 @pytest.mark.parametrize("damage", [b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 4096])

@@ -25,13 +25,6 @@ def test_ai_platforms_environment_is_set_where_it_is_asked_for_also_for_one_repl
         assert found["job"]["worker_pool_specs"][0]["container_spec"]["args"] == ["tell"]
 
 
-def test_vertex_ais_environment_can_be_asked_for_by_name(stack: Stack) -> None:
-    env = [{"name": "TRAINMASTER_REPLICA_ENVIRONMENT", "value": "vertex"}]
-    job = stack.submit(container("tell", env=env))
-    stack.ended(job.name)
-    assert "TF_CONFIG" not in stack.told(job.name)["environ"]
-
-
 def test_a_wrong_value_fails_the_job_with_what_is_allowed(stack: Stack) -> None:
     wrong = [{"name": "TRAINMASTER_REPLICA_ENVIRONMENT", "value": "legacy"}]
     unknown = container(image="gcr.io/p/unknown:1")

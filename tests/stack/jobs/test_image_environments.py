@@ -116,12 +116,6 @@ def test_requirements_and_a_project_of_the_source_tree_are_installed(stack: Stac
     assert any("second==1.0" in text for text in lines)
 
 
-def test_a_change_of_what_is_installed_makes_another_environment(stack: Stack, tree: Path) -> None:
-    before = prefix(stack, run(stack))
-    wheel(tree, "vendored", code="ANSWER = 42  # again\n")
-    assert prefix(stack, run(stack)) != before
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -171,14 +165,6 @@ def test_a_failed_build_is_reported_with_the_first_line_of_its_error(stack: Stac
     assert lines[1].startswith("error: Failed to build `broken @")  # uv may break the line here
     assert lines[2] == "…"
     assert any("no compiler" in line for line in lines)
-
-
-def test_a_base_that_has_keras_2_gets_it(stack: Stack, tree: Path) -> None:
-    (tree / "show.py").write_text("import os; print('keras', os.environ['TF_USE_LEGACY_KERAS'])")
-    write(tree, base="gcr.io/deeplearning-platform-release/tf2-cpu.2-7")
-    name = run(stack)
-    assert "keras 1" in stack.texts(name, "workerpool0-0")
-    assert any("stands for tensorflow 2.7 of the base image" in text for text in stack.service_lines(name))
 
 
 def test_packages_that_cannot_be_installed_fail_the_job_with_the_end_of_what_uv_said(

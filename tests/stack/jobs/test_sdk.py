@@ -108,16 +108,3 @@ def test_a_study_is_run_to_its_end_and_its_trials_are_read(sdk: Stack) -> None:
     assert [each.resource_name for each in found] == [job.resource_name]
     job.delete()
     assert aiplatform.HyperparameterTuningJob.list() == []
-
-
-@pytest.mark.slow
-def test_a_study_is_cancelled(sdk: Stack) -> None:
-    job = tuning("time.sleep(600)", max_failed_trial_count=1)
-    job.run(sync=False)
-    job.wait_for_resource_creation()
-    job.cancel()
-    with pytest.raises(RuntimeError, match="CANCELED"):
-        job.wait()
-    assert job.state.name == "JOB_STATE_CANCELLED"
-    assert job.error is not None
-    assert job.error.code == 1

@@ -68,20 +68,6 @@ def test_a_trial_that_is_started_again_by_its_own_job_leaves_no_measurement_twic
         assert [one.step_count for one in trial.measurements] == [1, 2, 3]
 
 
-@pytest.mark.slow
-def test_a_cancelled_study_is_cancelled_also_when_the_stack_ends_meanwhile(start: Callable[..., Any]) -> None:
-    with start(grace_s=5.0) as stack:
-        body = "import signal; signal.signal(15, signal.SIG_IGN); report(x, 1); time.sleep(600)"
-        name = study(stack, body).name
-        until(stack, name, lambda job: len(job.trials) == 2 and all(t.measurements for t in job.trials))
-        stack.jobs.cancel_hyperparameter_tuning_job(name=name)
-        assert stack.jobs.get_hyperparameter_tuning_job(name=name).state.name == "JOB_STATE_CANCELLING"
-    with start() as stack:
-        done = ended(stack, name)
-        assert done.state.name == "JOB_STATE_CANCELLED"
-        assert [trial.state.name for trial in done.trials] == ["INFEASIBLE"] * 2
-
-
 def test_a_trial_that_a_kill_left_without_a_job_gets_it_from_the_next_stack(
     tmp_path: Path, start: Callable[..., Any]
 ) -> None:

@@ -9,7 +9,7 @@ from google.api_core.exceptions import TooManyRequests
 
 from tests.stack.waiting import wait_until
 
-from .conftest import Stack, container, is_held
+from .conftest import Stack, container
 from .studies import ended, study, until
 
 pytestmark = pytest.mark.slow
@@ -55,23 +55,6 @@ def test_every_trial_of_several_replicas_is_a_cluster_of_its_own(stack: Stack) -
         assert flags == [f"--x={done.trials[int(trial_id) - 1].parameters[0].value}"]
     assert len(addresses["1"]) == len(addresses["2"]) == 3
     assert not addresses["1"] & addresses["2"]
-
-
-def test_cancelling_leaves_no_process_of_any_replica_of_any_trial(stack: Stack) -> None:
-    body = (
-        "import fcntl, signal, tempfile; signal.signal(15, signal.SIG_IGN)\n"  # only the kill after the grace ends it
-        "held = tempfile.NamedTemporaryFile(dir=buckets, prefix='held-')\n"
-        "fcntl.flock(held, fcntl.LOCK_EX); time.sleep(600)"
-    )
-    job = study(stack, body, workers=2)
-    wait_until(lambda: len(list(stack.buckets.glob("held-*"))) == 6)
-    held = list(stack.buckets.glob("held-*"))
-    wait_until(lambda: all(map(is_held, held)))
-    stack.jobs.cancel_hyperparameter_tuning_job(name=job.name)
-    assert ended(stack, job.name).state.name == "JOB_STATE_CANCELLED"
-    assert not any(map(is_held, held))
-    stack.jobs.delete_hyperparameter_tuning_job(name=job.name)
-    assert list(stack.jobs.list_hyperparameter_tuning_jobs(parent=job.name.partition("/hyper")[0])) == []
 
 
 def test_a_study_larger_than_the_machine_keeps_one_place_in_the_line(start: Callable[..., Any]) -> None:

@@ -89,6 +89,12 @@ def test_help_is_shown_at_once() -> None:
         (["rules", "ls", "--quiet"], "Did you mean '-o name'?"),
         (["ls", "--modle", "m"], "Did you mean '--model'?"),
         (["doctor", "--json"], "No such option '--json'."),
+        (["submit"], "Name a request file, or --script train.py."),
+        (["submit", "a.yaml", "b.yaml", "--key", "k"], "--key names one run"),
+        (["submit", "a.yaml", "b.yaml", "--logs"], "--logs follows one run"),
+        (["submit", "a.yaml", "--timeout", "5m"], "--timeout needs --wait or --logs"),
+        (["submit", "a.yaml", "--wait", "--timeout", "soon"], "for example 90s, 15m, 2h or 1d"),
+        (["submit", "a.yaml", "--workers", "-1"], "'--workers'"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_names_what_is_right(

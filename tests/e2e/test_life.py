@@ -139,16 +139,6 @@ def test_one_state_folder_has_one_stack(project: Project) -> None:
     assert (project.state / "stack.env").exists()
 
 
-def test_status_shows_what_to_source_and_down_finds_nothing_where_no_stack_runs(
-    project: Project, tmp_path: Path
-) -> None:
-    shown = command("stack", "status", "--state", str(project.state))
-    assert shown.returncode == 0
-    assert f"export GOOGLE_CLOUD_PROJECT={project.id}" in shown.stdout
-    assert command("stack", "status", "--state", str(tmp_path)).returncode == 4
-    assert "No stack is running" in command("down", "--state", str(tmp_path)).stdout
-
-
 def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("import no_such_module\n")
     done = command("up", "--state", str(tmp_path / "state"), "--functions", str(tmp_path))
@@ -157,24 +147,6 @@ def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: 
         assert f"Function {name}" in done.stderr
     assert "No module named 'no_such_module'" in done.stderr
     assert not (tmp_path / "state" / "stack.env").exists()
-
-
-def free_base() -> int:
-    """The first of five free ports, below those that the kernel gives to connections."""
-    for base in range(20_000, 32_000, 5):
-        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            for port in range(base, base + 5):
-                held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return base
-    raise AssertionError("no five free ports")
-
-
-def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", free_base())) as taken:
-        port = taken.getsockname()[1]
-        done = command("up", "--state", str(tmp_path / "state"), "--port-base", str(port))
-    assert done.returncode == 1
-    assert f"Port {port}, which --port-base assigns to storage, is in use" in done.stderr
 
 
 def test_the_stack_process_is_small(project: Project) -> None:

@@ -1,16 +1,14 @@
 """Every command of the README is run here or in a test named here."""
 
-import hashlib
 import json
 import os
 import re
 import subprocess
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
-from trainmaster.cli.demo.plays import BURST_FILES, DATASET
+from trainmaster.cli.demo.plays import BURST_FILES
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_DEADLINE_S = 900
@@ -139,39 +137,8 @@ def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad(r
     assert retrained.count("Its model was promoted to champion: ") == 2
 
 
-def examples(number: int, split: str) -> list[tuple[str, int]]:
-    """The hash of each encoded picture of one of that demo's data sets, and its label, in the data set's order."""
-    import tensorflow_datasets as tfds
-
-    with patch.dict(
-        os.environ, TF_USE_LEGACY_KERAS="1"
-    ):  # TensorFlow would load Keras 3 too, a third of its time
-        read = tfds.builder(DATASET, data_dir=str(RETRAIN_DATA / str(number))).as_dataset(
-            split=split,
-            decoders={"image": tfds.decode.SkipDecoding()},
-            read_config=tfds.ReadConfig(interleave_cycle_length=1),
-        )
-        found = list(read.as_numpy_iterator())
-    return [(hashlib.sha256(each["image"]).hexdigest(), int(each["label"])) for each in found]
-
-
 @pytest.mark.slow
 def test_a_burst_is_200_files_with_the_one_that_ends_it(retrained: str) -> None:
     for number in range(1, 3):
         files = [path for path in (RETRAIN_DATA / str(number)).rglob("*") if path.is_file()]
         assert len(files) + 1 == BURST_FILES
-
-
-@pytest.mark.slow
-def test_every_model_is_measured_on_the_same_pictures(retrained: str) -> None:
-    clean, noisy = (examples(number, "test") for number in (1, 2))
-    assert len(clean) == 49
-    assert clean == noisy
-
-
-@pytest.mark.slow
-def test_the_second_burst_has_the_same_pictures_and_half_of_the_labels_wrong(retrained: str) -> None:
-    clean, noisy = (examples(number, "train") for number in (1, 2))
-    assert [picture for picture, _ in clean] == [picture for picture, _ in noisy]
-    wrong = sum(right != other for (_, right), (_, other) in zip(clean, noisy, strict=True))
-    assert wrong == round(len(clean) / 2)

@@ -32,17 +32,6 @@ def test_following_returns_with_the_run_and_json_names_its_job(
     assert {each["job_id"] for each in documents} == {trained["job"]["name"].rpartition("/")[2]}
 
 
-def test_a_watched_run_is_shown_from_its_upload_to_its_record_and_ends_with_it(
-    trainmaster: Trainmaster, trained: dict[str, Any]
-) -> None:
-    done = trainmaster("watch", trained["run_id"])
-    assert done.status == 0, done.err
-    lines = done.out.splitlines()
-    assert "Request uploaded  gs://" in lines[0]
-    (closed,) = (line for line in lines if "Record closed" in line)
-    assert closed.endswith(f"Record closed  succeeded: {trained['model']['uri']}")
-
-
 def test_the_model_is_downloaded_as_it_is_on_record(
     trainmaster: Trainmaster, trained: dict[str, Any], tmp_path: Path
 ) -> None:

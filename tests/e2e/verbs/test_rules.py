@@ -67,26 +67,6 @@ def test_a_rule_is_applied_listed_fired_held_back_and_removed(
     )
 
 
-def test_faulty_rules_are_refused_together_and_nothing_is_changed(
-    trainmaster: Trainmaster, stack: Project, tmp_path: Path
-) -> None:
-    sound = rule(
-        tmp_path / "sound.yaml", "features", {"upstream": {"model_name": "ranks", "event": "succeeded"}}
-    )
-    looping = rule(
-        tmp_path / "looping.yaml", "ranks", {"upstream": {"model_name": "features", "event": "succeeded"}}
-    )
-    faulty = tmp_path / "faulty.yaml"
-    faulty.write_text('{"when": [{"schedule": {"cron": "0 0 30 2 *"}}], "request": {"image": 3}}')
-    refused = trainmaster("rules", "apply", *map(str, (sound, looping, faulty)))
-    assert (refused.status, refused.out) == (2, "")
-    for said in ("sound -> looping", "this never occurs", "$.request.image", "Nothing was changed."):
-        assert said in refused.err
-    assert not [
-        name for name in stack.storage.list_blobs(stack.inbox, prefix="rules/") if "sound" in name.name
-    ]
-
-
 def test_a_champion_is_listed_and_rolled_back(trainmaster: Trainmaster, stack: Project) -> None:
     runs = []
     for name, epochs in (("poor", 5), ("good", 20)):

@@ -22,12 +22,6 @@ def test_the_status_of_a_stack_is_its_variables_and_its_process(
     assert read_stack_env(shown.out) == stack.env
 
 
-def test_a_replica_of_an_unknown_job_cannot_be_preempted(trainmaster: Trainmaster, stack: Project) -> None:
-    refused = trainmaster("stack", "preempt", "404")
-    assert (refused.status, refused.out) == (3, "")
-    assert "locations/us-central1/customJobs/404 does not exist" in refused.err
-
-
 def test_the_stack_publishes_what_it_is_in_its_ledger(stack: Project) -> None:
     document = stack.document(stack.ledger, "deployment.json")
     Draft202012Validator(schema("deployment.v1")).validate(document)

@@ -174,13 +174,6 @@ def test_a_console_says_that_its_stack_is_starting(folder: Path) -> None:
             stack.communicate()
 
 
-def test_options_that_are_refused_start_nothing(folder: Path) -> None:
-    refused = run(folder, "up", "--detach", "--project", "No_Project")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "--project 'No_Project': a project id has" in refused.stderr
-    assert not (folder / ".trainmaster").exists()
-
-
 def test_a_policy_that_cannot_be_read_is_refused_when_the_stack_starts(folder: Path) -> None:
     path = quick_topology(folder)
     topology = yaml.safe_load(path.read_text())

@@ -27,6 +27,7 @@ from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import Probe, own_request
 from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.deploy.doctor.repair import bind
+from trainmaster.deploy.doctor.sink import sink_findings
 from trainmaster.deploy.doctor.witness import ProbeSubscription
 from trainmaster.orchestrator.core.requests.request import Request as SoundRequest
 from trainstack import logging
@@ -278,6 +279,26 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoggingClient]:
         )
         yield client
         client.close()
+
+
+def test_a_changed_sink_has_a_command_for_each_difference_and_its_writer_one_for_the_missing_grant(
+    deployment: ExaminedDeployment, logs: LoggingClient, run: Asking
+) -> None:
+    name = deployment.sink_name
+    logs.sinks_api.sink_create(
+        f"projects/{PROJECT}",
+        name,
+        "severity>=ERROR",
+        f"pubsub.googleapis.com/projects/{PROJECT}/topics/another",
+        unique_writer_identity=True,
+    )
+    with run(Cloud()) as questions:
+        sink, writer = map(str, sink_findings(deployment, logs, questions))
+    update = f"gcloud logging sinks update {name} --project {PROJECT}"
+    assert f'{update} --log-filter="$(cat {DEPLOY / "log_sink.filter"})"' in sink
+    assert f"{update} pubsub.googleapis.com/projects/{PROJECT}/topics/{name}" in sink
+    assert f"gcloud pubsub topics add-iam-policy-binding {name} --project {PROJECT} --member=" in writer
+    assert "--role=roles/pubsub.publisher" in writer
 
 
 NOBODY = ProbeSubscription(SubscriberClient.__new__(SubscriberClient), "none", "not allowed by the test")

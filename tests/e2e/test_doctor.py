@@ -1,7 +1,6 @@
 """`trainmaster doctor` on a running stack: every check passes, or each failure is named with its repair."""
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,21 +9,18 @@ from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 
 from tests.command import trainmaster
 from trainstack.events.clients import clients_of
 
 from .project import ROOT, Project, running_project
 
-pytestmark = pytest.mark.slow(seconds=75)
+pytestmark = pytest.mark.slow(seconds=30)
 
 PROJECT = "e2e-doctor"
 SINK = "trainmaster-job-logs"
-JOB_LOG = f"tm-on-job-log@{PROJECT}.iam.gserviceaccount.com"
 ALERT = f"tm-on-alert@{PROJECT}.iam.gserviceaccount.com"
-SHORT_S = "10"
-COLD_S = "25"  # the first event of a function imports its libraries
+SHORT_S = "6"
 
 
 @pytest.fixture(scope="module")
@@ -94,33 +90,6 @@ def test_a_removed_sink_is_reported_with_where_the_entry_stopped(deployed: Proje
     assert "Cloud Logging returns it" in findings["a log entry is written"]
 
 
-def test_a_changed_sink_is_reported_with_each_command_that_repairs_it(deployed: Project) -> None:
-    url = f"{deployed.env['LOGGING_EMULATOR_HOST']}/v2/projects/{PROJECT}/sinks/{SINK}"
-    sink = httpx.get(url, timeout=60).json()
-    changed = {"filter": "severity>=ERROR", "disabled": True}
-    mask = {"updateMask": "filter,disabled", "uniqueWriterIdentity": "true"}
-    assert httpx.patch(url, params=mask, json=changed, timeout=60).status_code == 200
-    try:
-        _, findings = doctor(deployed, "--wait-s", SHORT_S)
-    finally:
-        whole = {"filter": sink["filter"], "disabled": False}
-        assert httpx.patch(url, params=mask, json=whole, timeout=60).status_code == 200
-    told = findings[f"sink {SINK}"]
-    assert told.startswith("FAILED")
-    assert f"gcloud logging sinks update {SINK} --project {PROJECT} --no-disabled" in told
-    assert f'--log-filter="$(cat {ROOT / "trainmaster" / "deploy" / "log_sink.filter"})"' in told
-
-
-def test_a_writer_without_its_grant_is_named_with_the_command(deployed: Project) -> None:
-    with taken(deployed, grants=[{"member": "*gcp-sa-logging*", "role": "*", "resource": "*"}]):
-        status, findings = doctor(deployed)
-    assert status == 1
-    ((check, told),) = not_well(findings).items()
-    writer = check.removeprefix("the sink's writer ")
-    assert f"gcloud pubsub topics add-iam-policy-binding {SINK} --project {PROJECT} --member={writer}" in told
-    assert "--role=roles/pubsub.publisher" in told
-
-
 def test_a_revoked_grant_is_named_with_the_command(deployed: Project) -> None:
     """Of a function that no self-test calls, which would fail too."""
     member = f"serviceAccount:{ALERT}"
@@ -134,21 +103,6 @@ def test_a_revoked_grant_is_named_with_the_command(deployed: Project) -> None:
         f"gcloud storage buckets add-iam-policy-binding gs://{PROJECT}-ledger "
         f"--member={member} --role=roles/storage.objectUser"
     ) in told
-
-
-def test_a_check_that_cannot_run_is_reported_and_is_not_a_failure(deployed: Project) -> None:
-    refused = [
-        {"permission": "iam.serviceAccounts.getAccessToken", "resource": "*"},
-        {"permission": "resourcemanager.projects.getIamPolicy", "resource": "*"},
-        {"permission": "storage.objects.get", "resource": "*"},
-    ]
-    with taken(deployed, permissions=refused):
-        status, findings = doctor(deployed)
-    assert status == 0
-    unchecked = not_well(findings)
-    assert {f"permissions of {JOB_LOG}", "your permissions"} <= set(unchecked)
-    assert f"storage.objects.get on bucket {PROJECT}-ledger" in unchecked["your permissions"]
-    assert all(text.startswith("unknown") for text in unchecked.values())
 
 
 def test_a_request_that_the_policy_refuses_is_reported_with_its_faults(
@@ -180,26 +134,6 @@ def test_a_function_that_does_not_answer_is_named(deployed: Project) -> None:
     assert "on-job-log did not report on message" in told
     assert "gcloud eventarc triggers describe on-job-log" in told
     assert findings["the sink forwards it"].startswith("ok")
-
-
-def test_a_function_that_fails_is_reported_in_its_own_words(tmp_path: Path) -> None:
-    """The policy that it was deployed with cannot be used; the log entry needs none."""
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("schema: policy.v1\nimages: none\n")
-    loaded = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
-    loaded["environment"]["TRAINMASTER_POLICY"] = str(policy)
-    topology = tmp_path / "topology.yaml"
-    topology.write_text(yaml.safe_dump(loaded, sort_keys=False))
-    shutil.copy(ROOT / "trainmaster" / "deploy" / "log_sink.filter", tmp_path)
-    arguments = ("--topology", str(topology), "--tick-s", "3600")
-    with running_project(tmp_path / "state", *arguments, project=PROJECT) as project:
-        status, findings = doctor(project, "--wait-s", COLD_S, "--topology", str(topology))
-        assert status == 1
-        ((check, told),) = not_well(findings).items()
-        assert check == "on_request_published checks it"
-        assert "PolicyInvalid" in told
-        assert findings["on_job_log handles it"].startswith("ok")
-        assert project.records() == {}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from trainstack.jobs.replicas.exits import oom_kills
 from trainstack.vertex import Jobs, serve
 
 from .conftest import IMAGES, PARENT, PROGRAM, Stack, container, processes_with
@@ -83,22 +82,6 @@ def test_a_lost_replica_whose_peers_fail_after_it_restarts_the_job_where_asked(
     assert said == [
         "The replica workerpool1-0 exited with status 137; all replicas of the job are restarted."
     ]
-
-
-def test_a_killed_replica_ran_out_of_memory_only_if_the_kernel_counts_it(
-    stack: Stack,
-) -> None:
-    before = oom_kills()
-    job = stack.submit(container("print=try", "die=9"), scheduling={"disable_retries": True})
-    ended = stack.ended(job.name)
-    after = oom_kills()
-    assert stack.texts(job.name).count("try") == 6
-    if before is not None and before == after:
-        assert ended.error.message.startswith(
-            "The replica workerpool0-0 exited with a non-zero status of 137(SIGKILL). To find out more"
-        )
-    else:
-        assert "ran out of memory and exited with a non-zero status of 137(SIGKILL)." in ended.error.message
 
 
 def test_cancelling_ends_every_replica_also_a_deaf_one(start: Callable[..., Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from trainstack.jobs.images.programs import PoolProgram
 from trainstack.jobs.replicas.cluster import environment
-from trainstack.jobs.replicas.exits import KILLED, ReplicaEnd, exit_status, oom_kills
+from trainstack.jobs.replicas.exits import ReplicaEnd, exit_status
 from trainstack.jobs.replicas.identities import ReplicaIdentities
 from trainstack.jobs.replicas.isolation import Isolation, Placement, ReplicaHost
 from trainstack.jobs.resource.job import VertexJob
@@ -32,7 +32,6 @@ class _Member:
 
     replica: JobReplica
     child: Child
-    oom_kills: int | None
     taken_at: float | None = None
     exit: ReplicaEnd | None = None
 
@@ -109,7 +108,6 @@ class ReplicaTeam:
         isolation = self._machine.isolation_of(program)
         start = await asyncio.to_thread(isolation.start_of, placement)
         self._isolated[name] = isolation
-        kills = oom_kills()
         child = self._machine.guard.start(
             start.argv,
             env=start.env,
@@ -117,7 +115,7 @@ class ReplicaTeam:
             on_lines=lambda stream, lines: self._on_lines(replica.name, stream, lines),
             descriptors=start.descriptors,
         )
-        member = _Member(replica=replica, child=child, oom_kills=kills)
+        member = _Member(replica=replica, child=child)
         self._members[replica] = member
         self._keep(self._watch(member))
 
@@ -175,7 +173,6 @@ class ReplicaTeam:
             replica=member.replica,
             status=status,
             preempted=member.taken_at is not None,
-            out_of_memory=_out_of_memory(before=member.oom_kills) if status == KILLED else False,
         )
         self._ended.set()
 
@@ -187,11 +184,6 @@ class ReplicaTeam:
 
 def _reserve_ports(count: int, network: Network | None) -> list[int]:
     return [_FIRST_PORT + number for number in range(count)] if network else free_ports(count)
-
-
-def _out_of_memory(*, before: int | None) -> bool | None:
-    now = oom_kills()
-    return None if before is None or now is None else now > before
 
 
 def team_of(

@@ -13,14 +13,11 @@ from trainstack.jobs.resource.replica import JobReplica
 def non_zero_exit(job: VertexJob, last: ReplicaEnd) -> str:
     """The job's error after a replica ended with a status other than zero.
 
-    The service attributes every SIGKILL to the OOM killer. Here any process may have sent it, so the message
-    says so too unless the kernel's count of OOM kills rules it out.
+    The service attributes every SIGKILL to the OOM killer, whichever process sent it.
     """
     what = f"exited with a non-zero status of {last.status}"
     if last.status == KILLED and not last.preempted:
-        what += "(SIGKILL)"
-        if last.out_of_memory is not False:
-            what = f"ran out of memory and {what}"
+        what = f"ran out of memory and {what}(SIGKILL)"
     return f"The replica {last.replica.name} {what}. {_find_out_more(job, last.replica)}"
 
 

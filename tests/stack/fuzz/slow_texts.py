@@ -86,7 +86,7 @@ def _log_filter(content: bytes) -> object:
 
 
 def _job_filter(content: bytes) -> object:
-    return job_filters.parse_filter(_text(content)).matches(_JOB)
+    return job_filters.parse_filter(_text(content))(_JOB)
 
 
 def _message_filter(content: bytes) -> object:

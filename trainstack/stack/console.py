@@ -1,4 +1,4 @@
-"""Keeps the console running beside a stack: a program that shows the stack in the browser."""
+"""The console beside a stack: a program that shows the stack in the browser."""
 
 import asyncio
 import socket
@@ -12,8 +12,6 @@ from trainstack.process.processes import ProcessGuard
 from trainstack.stack.ports import candidate_ports, port_taken
 
 SERVICE = "console"
-PAUSES_S = (0.5, 2.0, 8.0)
-"""Before each restart; a console that ends once more stays ended."""
 LOG_MAX_BYTES = 1024 * 1024
 _HOST = "127.0.0.1"
 
@@ -63,41 +61,36 @@ def open_listener(*, port_base: int | None, last_ports: Mapping[str, int]) -> so
     raise port_taken(SERVICE, candidates[0])
 
 
-async def keep_console(
+async def run_console(
     console: StackConsole,
     guard: ProcessGuard,
     *,
     ready: asyncio.Event,
     log: Path,
     say: Callable[[str], None],
-    pauses_s: Sequence[float] = PAUSES_S,
 ) -> None:
-    """Run the program until this is cancelled, or until it has ended once more than there are pauses.
+    """Run the program until this is cancelled, or until it ends.
 
     It starts when the stack is `ready`, or earlier for a browser that connects, so that it does not delay the stack.
 
-    `log` gets its output, at most LOG_MAX_BYTES. `say` gets one line when it is not started again; then its
-    address refuses connections.
+    `log` gets its output, at most LOG_MAX_BYTES. `say` gets one line when it has ended; then its address refuses
+    connections.
     """
     await _first_of(ready.wait(), readable(console.listener.fileno()))
-    status: object = None
-    for pause_s in (0.0, *pauses_s):
-        await asyncio.sleep(pause_s)
-        try:
-            child = guard.start(
-                console.command(console.listener.fileno()),
-                env=console.environment,
-                on_lines=_written_to(log),
-                descriptors=[console.listener.fileno()],
-            )
-        except OSError as error:
-            status = error
-            continue
-        status = f"status {await child.wait()}"
+    try:
+        child = guard.start(
+            console.command(console.listener.fileno()),
+            env=console.environment,
+            on_lines=_written_to(log),
+            descriptors=[console.listener.fileno()],
+        )
+        status: object = f"status {await child.wait()}"
+    except OSError as error:
+        status = error
     console.listener.close()
     say(
-        f"The console ended {1 + len(pauses_s)} times, the last time with {status}, and is not started again. Its output "
-        f"is in {log}. The stack keeps running; to start another console: trainmaster web --write"
+        f"The console ended with {status}. Its output is in {log}. The stack keeps running; to start another console: "
+        "trainmaster web --write"
     )
 
 

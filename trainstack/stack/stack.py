@@ -21,7 +21,7 @@ from trainstack.sqlite import DiskFullError, StateDamagedError, StateInUseError
 from trainstack.stack.access import grants_of
 from trainstack.stack.clients import function_addresses, function_variables, user_variables
 from trainstack.stack.console import SERVICE as CONSOLE
-from trainstack.stack.console import StackConsole, keep_console
+from trainstack.stack.console import StackConsole, run_console
 from trainstack.stack.deliveries import Show, deliver_events
 from trainstack.stack.errors import StackRefusedError, StateError
 from trainstack.stack.images import ProvidedImages, provide, provided_trees
@@ -201,7 +201,7 @@ def _start_console(
     log = state.folder("logs") / "console.log"
     log.unlink(missing_ok=True)
     running.callback(console.listener.close)
-    running.callback(asyncio.create_task(keep_console(console, guard, ready=ready, log=log, say=_say)).cancel)
+    running.callback(asyncio.create_task(run_console(console, guard, ready=ready, log=log, say=_say)).cancel)
 
 
 def _images_topic(options: StackOptions, topology: Topology) -> str:

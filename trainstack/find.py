@@ -71,22 +71,25 @@ def environment_on(state: Path) -> dict[str, str]:
     return environment
 
 
-def is_between(state: Path) -> bool:
-    """Whether a stack is starting on the folder, and not ready yet, or is stopping: it holds the folder's lock alone."""
+def is_claimed(state: Path) -> bool:
+    """Whether a process holds the folder's lock alone, as a stack does."""
     try:
         import fcntl
     except ImportError:  # no stack runs there
         return False
     try:
         with (state / "lock").open("rb") as lock:
-            if (state / "stack.env").exists():
-                return False
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
     return False
+
+
+def is_between(state: Path) -> bool:
+    """Whether a stack is starting on the folder, and not ready yet, or is stopping."""
+    return is_claimed(state) and not (state / "stack.env").exists()
 
 
 def between_text(state: Path) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainstack.find import DEFAULT_STATE, PROJECT, plain_path
+from trainstack.find import DEFAULT_STATE, PROJECT, is_claimed, plain_path
 from trainstack.stack.errors import StateError
 
 LEFTOVERS_DEADLINE_S = 20.0
@@ -123,7 +123,7 @@ class StateFolder:
         deadline = time.monotonic() + LEFTOVERS_DEADLINE_S
         while not self._lock_alone():
             # A shared lock is that of a process in `owner_of`, which waits for this very stack and releases it at once.
-            if _is_claimed(self.path) or time.monotonic() > deadline:
+            if is_claimed(self.path) or time.monotonic() > deadline:
                 owner = owner_of(self.path)
                 raise StateError(
                     f"A stack is already running on {str(self.path)!r}"
@@ -149,23 +149,7 @@ class StateFolder:
 
 def owner_of(path: Path) -> int | None:
     """The process id of the stack that runs on a state folder, or None."""
-    return _read_owners(path).get("pid") if _is_claimed(path) else None
-
-
-def _is_claimed(path: Path) -> bool:
-    """Whether a process holds the folder's lock alone."""
-    try:
-        lock = os.open(path / "lock", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(lock)
+    return _read_owners(path).get("pid") if is_claimed(path) else None
 
 
 def stop_stack(state: Path) -> bool:

@@ -60,11 +60,15 @@ class ReplicaTeam:
         on_lines: OnReplicaLines,
         programs: Mapping[int, PoolProgram],
     ) -> None:
-        """Reserve a port for each replica; nothing runs yet. `programs` has one for each pool with replicas.
+        """Reserve a port for each replica, and create the folder of a trial; nothing runs yet.
+
+        `programs` has one for each pool with replicas. `close` releases the ports.
 
         Raises:
             OSError: the job cannot have a network.
         """
+        if job.trial:
+            Path(job.trial.metrics_dir).mkdir(parents=True, exist_ok=True)
         self._job = job
         self._machine = machine
         self._on_lines = on_lines
@@ -184,12 +188,3 @@ class ReplicaTeam:
 
 def _reserve_ports(count: int, network: Network | None) -> list[int]:
     return [_FIRST_PORT + number for number in range(count)] if network else free_ports(count)
-
-
-def team_of(
-    job: VertexJob, *, machine: ReplicaHost, on_lines: OnReplicaLines, programs: Mapping[int, PoolProgram]
-) -> ReplicaTeam:
-    """The team that a job needs, with its ports; `Team.close` releases them. Creates the folder of a trial."""
-    if job.trial:
-        Path(job.trial.metrics_dir).mkdir(parents=True, exist_ok=True)
-    return ReplicaTeam(job, machine=machine, on_lines=on_lines, programs=programs)

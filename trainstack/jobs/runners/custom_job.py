@@ -16,7 +16,7 @@ from trainstack.jobs.capacity.line import Capacity, SlotTurn
 from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.images.programs import PoolProgram, ProgramError, programs_of
 from trainstack.jobs.replicas.isolation import ReplicaHost
-from trainstack.jobs.replicas.team import ReplicaTeam, team_of
+from trainstack.jobs.replicas.team import ReplicaTeam
 from trainstack.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, VertexJob
 from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.jobs.resource.replica import JobReplica
@@ -134,7 +134,7 @@ class CustomJobRunner(JobRunner[VertexJob]):
         except ProgramError as error:
             await self._fail(USER_CODE, str(error))
         team = await asyncio.to_thread(
-            team_of, self.job, machine=self._machine, on_lines=self._log.worker, programs=programs
+            ReplicaTeam, self.job, machine=self._machine, on_lines=self._log.worker, programs=programs
         )
         self._running = team
         try:

@@ -42,23 +42,6 @@ def seen(
     return variables
 
 
-def test_two_pools_make_a_chief_and_workers() -> None:
-    found = seen(cluster(1, 2), 1, 1)
-    assert found["CLUSTER_SPEC"]["cluster"] == {
-        "workerpool0": ["127.0.0.1:20000"],
-        "workerpool1": ["127.0.0.1:20100", "127.0.0.1:20101"],
-    }
-    assert found["CLUSTER_SPEC"]["task"] == {"type": "workerpool1", "index": 1, "trial": ""}
-    tf_config = found["TF_CONFIG"]
-    assert tf_config["cluster"] == {
-        "chief": ["127.0.0.1:20000"],
-        "worker": ["127.0.0.1:20100", "127.0.0.1:20101"],
-    }
-    assert tf_config["task"] == {"type": "worker", "index": 1, "cloud": "123-workerpool1-1"}
-    assert tf_config["environment"] == "cloud"
-    assert json.loads(tf_config["job"]) == SPEC
-
-
 def test_output_directories_have_one_slash_whether_or_not_the_prefix_ends_with_one() -> None:
     spec = {"base_output_directory": {"output_uri_prefix": "gs://b/out/"}}
     assert seen(cluster(1, spec=spec), 0, 0)["AIP_MODEL_DIR"] == "gs://b/out/model/"

@@ -137,12 +137,6 @@ def test_the_stacks_own_environment_will_do_where_it_has_what_is_asked_for(
     assert environments._is_met_by_own(recipe_of(read_image(tmp_path))) is expected
 
 
-def test_the_stacks_own_environment_serves_where_it_has_everything(stack: Stack, tree: Path) -> None:
-    (tree / "vendored.py").write_text("ANSWER = 42\n")
-    write(tree, "RUN pip install 'packaging>=20' pyyaml")
-    assert prefix(stack, run(stack)) == Path(sys.prefix)
-
-
 def test_dockerfile_lines_that_are_not_carried_out_are_in_the_jobs_log(stack: Stack, tree: Path) -> None:
     (tree / "vendored.py").write_text("ANSWER = 42\n")
     write(tree, "RUN apt-get update && apt-get install -y libgl1", "HEALTHCHECK CMD true")

@@ -311,7 +311,7 @@ class CrowdedStore(JobStore[VertexJob]):
 
     def put(self, job: VertexJob) -> None:
         if self.full:
-            raise DiskFullError("jobs.sqlite")
+            raise DiskFullError(Path("jobs.sqlite"))
         super().put(job)
 
 

@@ -68,7 +68,7 @@ if GCLOUD is not None:
         assert "NOT_FOUND" in missing.stderr
 
     @pytest.mark.slow
-    def test_gcloud_creates_describes_lists_and_cancels_tuning_jobs(stack: Stack, tmp_path: Path) -> None:
+    def test_gcloud_creates_and_describes_tuning_jobs(stack: Stack, tmp_path: Path) -> None:
         rate = {"parameterId": "x", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1},
                 "scaleType": "UNIT_LOG_SCALE"}  # fmt: skip
         layers = {"parameterId": "layers", "integerValueSpec": {"minValue": 1, "maxValue": 4}}
@@ -78,7 +78,7 @@ if GCLOUD is not None:
         program = {
             "imageUri": PROGRAM,
             "command": ["python"],
-            "args": ["-c", REPORT + "report(x, 1); wait('go')"],
+            "args": ["-c", REPORT + "report(x, 1)"],
         }
         pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": program}
         written = {
@@ -98,10 +98,6 @@ if GCLOUD is not None:
         )
         assert created.returncode == 0, created.stderr
         name = json.loads(created.stdout)["name"]
-        second = gcloud(
-            stack, tmp_path, "hp-tuning-jobs", "create", "--display-name=h2", f"--config={config}"
-        )
-        (stack.buckets / "go").touch()
         ended(stack, name)
         described = json.loads(gcloud(stack, tmp_path, "hp-tuning-jobs", "describe", name).stdout)
         assert described["state"] == "JOB_STATE_SUCCEEDED"
@@ -120,9 +116,3 @@ if GCLOUD is not None:
         assert values["kind"] == "deep"
         assert values["layers"] in {1, 2, 3, 4}
         assert described["trials"][0]["finalMeasurement"]["stepCount"] == "1"
-        listed = json.loads(gcloud(stack, tmp_path, "hp-tuning-jobs", "list").stdout)
-        other = json.loads(second.stdout)["name"]
-        assert [(job["name"], "trials" in job) for job in listed] == [(other, False), (name, False)]
-        cancelled = gcloud(stack, tmp_path, "hp-tuning-jobs", "cancel", name)
-        assert cancelled.returncode == 1
-        assert "cannot be cancelled" in cancelled.stderr

@@ -50,15 +50,11 @@ def wait(name: str) -> None:
         time.sleep(0.01)
 
 
-def die(number: str) -> None:
-    os.kill(os.getpid(), int(number))
-
-
 def die_once(argument: str) -> None:
     number, _, mark = argument.partition(",")
     if not bucket_path(mark).exists():
         write(mark)
-        die(number)
+        os.kill(os.getpid(), int(number))
 
 
 def hold(name: str) -> None:
@@ -74,17 +70,6 @@ def once(name: str) -> bool:
     first = not bucket_path(name).exists()
     write(name)
     return first
-
-
-def fail_once(name: str) -> None:
-    wait(name)
-    if once(name + ".failed"):
-        sys.exit(1)
-
-
-def goodbye(*_: object) -> None:
-    show("told to end")
-    sys.exit(0)
 
 
 def exit_after_death(argument: str) -> None:
@@ -107,14 +92,11 @@ VERBS: dict[str, Callable[[str], object]] = {
     "show": lambda path: show(Path(path).read_text().strip()),
     "wait": wait,
     "exit": lambda status: sys.exit(int(status)),
-    "die": die,
     "die_once": die_once,
-    "fail_once": fail_once,
     "sleep_once": lambda name: time.sleep(600) if once(name) else None,
     "hold": hold,
     "exit_after_death": exit_after_death,
     "deaf": lambda _argument: signal.signal(signal.SIGTERM, signal.SIG_IGN),
-    "polite": lambda _argument: signal.signal(signal.SIGTERM, goodbye),
     "sleep": lambda seconds: time.sleep(float(seconds)),
 }
 

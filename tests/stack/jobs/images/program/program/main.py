@@ -72,6 +72,11 @@ def once(name: str) -> bool:
     return first
 
 
+def goodbye(*_: object) -> None:
+    show("told to end")
+    sys.exit(0)
+
+
 def exit_after_death(argument: str) -> None:
     """As a peer that sees another one vanish: exits the moment it is gone; does nothing in its second life."""
     status, _, name = argument.partition(",")
@@ -97,6 +102,7 @@ VERBS: dict[str, Callable[[str], object]] = {
     "hold": hold,
     "exit_after_death": exit_after_death,
     "deaf": lambda _argument: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    "polite": lambda _argument: signal.signal(signal.SIGTERM, goodbye),
     "sleep": lambda seconds: time.sleep(float(seconds)),
 }
 

@@ -48,6 +48,21 @@ def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def opened(address: str) -> str:
+    """The page at the address."""
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        return str(answer.read().decode())
+
+
+def consoles(state: Path) -> list[psutil.Process]:
+    """The processes of the console beside the stack."""
+    return [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if {"web", f"local:{state}"} <= set(each.info["cmdline"] or ())
+    ]
+
+
 def test_a_detached_stack_is_used_from_any_folder_and_shows_runs_in_its_log(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -96,8 +111,14 @@ def test_a_detached_stack_is_used_from_any_folder_and_shows_runs_in_its_log(
     assert "Another folder's stack is running since " in not_here.stderr
     assert f". To stop it: trainmaster down --state {state}\n" in not_here.stderr
 
+    assert f"the local stack on {state}" in opened(address)
+    (console,) = consoles(state)
+    token = console.environ()[MARK].partition(":")[0]
     stopped = run(folder, "down")
     assert (stopped.returncode, stopped.stdout) == (0, "The stack on '.trainmaster' has stopped.\n")
+    eventually(lambda: nothing_left(token), "no process of the stack is left")
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        opened(address)
     assert owner_of(state) is None
     assert run(elsewhere, "context").returncode == 4
 
@@ -121,36 +142,6 @@ def test_of_two_starts_at_one_moment_the_second_finds_the_stack_of_the_first(fol
     assert starts[0].stdout == starts[1].stdout
     assert sorted("already running" in start.stderr for start in starts) == [False, True]
     assert "The local stack is ready" in (folder / ".trainmaster" / "stack.log").read_text()
-
-
-def opened(address: str) -> str:
-    """The page at the address."""
-    with urllib.request.urlopen(address, timeout=60) as answer:
-        return str(answer.read().decode())
-
-
-def consoles(state: Path) -> list[psutil.Process]:
-    """The processes of the console beside the stack."""
-    return [
-        each
-        for each in psutil.process_iter(["cmdline"])
-        if {"web", f"local:{state}"} <= set(each.info["cmdline"] or ())
-    ]
-
-
-def test_the_console_beside_a_stack_ends_with_it(folder: Path) -> None:
-    state = folder / ".trainmaster"
-    assert run(folder, "up", "--detach").returncode == 0
-    address = environment_on(state)["TRAINMASTER_CONSOLE"]
-    assert f"the local stack on {state}" in opened(address)
-    (console,) = consoles(state)
-    token = console.environ()[MARK].partition(":")[0]
-    assert run(folder, "down").returncode == 0
-    eventually(lambda: nothing_left(token), "no process of the stack is left")
-    with pytest.raises(urllib.error.URLError, match="refused"):
-        opened(address)
-    assert run(folder, "up", "--detach", "--console", "off").returncode == 0
-    assert "TRAINMASTER_CONSOLE" not in environment_on(state)
 
 
 def test_a_console_says_that_its_stack_is_starting(folder: Path) -> None:

@@ -33,8 +33,6 @@ from trainstack.process.processes import ProcessGuard
 MAX_KEPT = 8
 """Environments that a stack finds when it starts."""
 INSTALL_LIMIT_S = 1800.0
-MAX_LINES = 1000
-"""Of uv's output in a job's log."""
 
 _NO_CHANGES = "Would make no changes"
 _READY, _SOURCES = "ready", ".sources"
@@ -154,7 +152,6 @@ class _Uv:
         self._environment = settings.environment
         self.cwd = cwd
         self._guard, self._say, self._last_word = guard, say, last_word
-        self._said = 0
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
     async def run(self, arguments: Sequence[str], what: str, install: Install | None = None) -> None:
@@ -183,9 +180,7 @@ class _Uv:
                 continue
             self._last.append(text)
             self._error = self._error or (text if text.startswith("error: ") else "")
-            if self._said < MAX_LINES:
-                self._said += 1
-                await self._say(text)
+            await self._say(text)
 
     def _failure(self, what: str) -> str:
         is_of_script = self._install is not None and self._install.is_of_script

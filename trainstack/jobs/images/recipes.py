@@ -17,7 +17,6 @@ PACKAGES_LABEL = "trainstack.packages"
 """Names the packages of an image's own program in place of its RUN lines."""
 MAX_TREE_FILES = 20_000
 MAX_TREE_BYTES = 1024**3
-MAX_NOTES = 20
 _NOTE_CHARACTERS = 300
 
 _LEFT_OUT = frozenset({".git", ".trainmaster", ".venv", "__pycache__", "node_modules"})
@@ -69,10 +68,8 @@ class Recipe:
             )
 
     def omissions(self) -> list[str]:
-        """What of the Dockerfile is not done, or not in it, in words; at most MAX_NOTES lines of it."""
+        """What of the Dockerfile is not done, in words."""
         lines = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
-        if len(lines) > MAX_NOTES:
-            lines[MAX_NOTES:] = [f"… and {len(lines) - MAX_NOTES} more of its lines."]
         if lines:
             lines.append("If the program needs them, build the image and run it with --runtime container.")
         return [*lines, *self.notes]

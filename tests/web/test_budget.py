@@ -41,8 +41,6 @@ WITHOUT = {
     "/dead-letters/list": "reads Pub/Sub, once for each click",
     "/overview/dead-letters": "reads Pub/Sub, once for each page that is opened",
 }
-LOOKS = {"/overview/lately": 120}
-"""More than elsewhere, because a part of what it reads is kept for an hour."""
 RUN_IDS = "trains-20260304t120000-0123456789", "trains-20260304t130000-0123456789"
 RUN_ID = RUN_IDS[0]
 QUERY = {"/runs/compare": "?" + "&".join(f"run={run_id}" for run_id in RUN_IDS)}
@@ -103,8 +101,8 @@ def test_every_page_has_a_bound_and_the_reference_states_it() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", BOUNDS)
 def test_an_hour_of_looks_costs_a_bounded_number_of_operations(cloud: Context, path: str) -> None:
-    # A part of an hour; what is kept longer than that counts as if it were not. Looks at a run take longer here.
-    looks = LOOKS.get(path, 12 if "{run_id" in path else 30)
+    # A part of an hour. Looks at a run take longer here.
+    looks = 12 if "{run_id" in path else 30
     with opened(cloud) as console:
         cost = (
             console.look(filled(path, RUN_ID) + QUERY.get(path, ""), looks) * HOUR_S / (looks * CLOUD_POLL_S)

@@ -27,10 +27,8 @@ class AnswerAge(Enum):
     """What changes while someone watches: the newest runs, one run, the queue."""
     SLOW = (2.0, 60.0)
     """What costs many operations, or changes rarely: rules, champions, dead letters."""
-    KEPT = (3600.0, 3600.0)
-    """What does not change any more: counts of days that are over."""
     RARE = (30.0, 600.0)
-    """What only a new deployment or a new day changes: policy, prices, runs of earlier days."""
+    """What only a new deployment changes, such as policy and prices, or what is large and final."""
 
 
 class ConsoleSource:

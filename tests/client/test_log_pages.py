@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.client.logged import Logged, now_s
+from tests.client.logged import Logged
 from tests.client.served import served_context
 from tests.client.test_lanes import event, line
 from trainmaster.client.clients import Clients
@@ -14,7 +14,6 @@ from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.pages import parse_cursor, read_page
 from trainmaster.client.logs.read import Selection
-from trainmaster.client.logs.search import SelectedTail
 from trainmaster.client.logs.tail import LINE_MAX_CHARS, Tail
 from trainmaster.client.terminal import visible
 from trainmaster.client.watch.curves import Curves
@@ -131,14 +130,6 @@ def test_a_search_finds_text_and_payloads_of_a_replica(
     clients: Clients, run: Run, selection: Selection, found: list[str]
 ) -> None:
     assert [each.text for each in read_page(clients, run, selection).lines] == found
-
-
-def test_a_selected_tail_gets_new_lines(clients: Clients, run: Run, logged: Logged) -> None:
-    tail = SelectedTail(clients, run, Selection(text="news"))
-    assert tail.look().lines == []
-    logged.write("1", now_s(), textPayload="news of the day")
-    logged.write("1", now_s(), textPayload="other")
-    assert [each.text for each in tail.look().lines] == ["news of the day"]
 
 
 @pytest.mark.parametrize(

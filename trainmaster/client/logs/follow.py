@@ -40,20 +40,10 @@ def find_run_to_follow(clients: "Clients", text: str) -> Run:
 class RunLog:
     """The log of one run, whichever jobs the run has had, and its record."""
 
-    def __init__(
-        self,
-        clients: "Clients",
-        run: Run,
-        selection: Selection | None = None,
-        *,
-        late_every_s: float = 0.0,
-    ) -> None:
-        """`late_every_s` is as in `JobLogReader`."""
+    def __init__(self, clients: "Clients", run: Run, selection: Selection | None = None) -> None:
         self.run = run
         self._clients = clients
-        self._logs = JobLogReader(
-            clients.logs, run.record.history[0].at, selection, late_every_s=late_every_s
-        )
+        self._logs = JobLogReader(clients.logs, run.record.history[0].at, selection)
         self._settled_at: float | None = None
         self._saw_end = False
 

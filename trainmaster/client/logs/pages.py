@@ -28,8 +28,6 @@ class LogPage:
 
     lines: Sequence[LogLine]
     earlier: str | None
-    searched_to: datetime | None = None
-    """Where a search is, which another look continues; None if it is done."""
 
 
 def cursor_of(line: LogLine) -> str:
@@ -94,12 +92,9 @@ def parse_cursor(text: str) -> tuple[datetime, str]:
 
 def tail_page(tail: Tail, *, has_earlier: bool) -> LogPage:
     """The end of a tail as a page. `has_earlier`: lines exist that were never added to it."""
-    return end_page(tail.last(PAGE_LINES + 1), has_earlier=has_earlier or tail.left_out)
-
-
-def end_page(lines: Sequence[LogLine], *, has_earlier: bool) -> LogPage:
-    """The last PAGE_LINES of the lines; `has_earlier`: there are others before them."""
-    shown, is_cut = lines[-PAGE_LINES:], has_earlier or len(lines) > PAGE_LINES
+    lines = tail.last(PAGE_LINES + 1)
+    is_cut = has_earlier or tail.left_out or len(lines) > PAGE_LINES
+    shown = lines[-PAGE_LINES:]
     return LogPage(lines=shown, earlier=cursor_of(shown[0]) if shown and is_cut else None)
 
 

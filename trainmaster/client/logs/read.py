@@ -1,9 +1,8 @@
 """Reads the log of some jobs: its end first, then what is new."""
 
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from trainmaster.client.logs.line import LogLine, line_of
@@ -23,12 +22,6 @@ _POOLS = {CHIEF: 0, "worker": 1, "ps": 2, "evaluator": 3}
 LATE = timedelta(minutes=1)
 """How far back each query reaches: replicas send lines in batches, so a line may become readable after others with later
 timestamps. A line that is later than this is missed."""
-LATE_EVERY_S = 10.0
-"""How often a page that is followed reads the last minute again, for lines that arrive late."""
-SEARCHED = timedelta(minutes=5)
-"""How far back a repeated reader of a selection looks, for clocks that differ and lines that are late."""
-RECENT_PAGE, RECENT_MAX, SEEN_IN_A_ROW = 200, 5000, 20
-"""A quick read asks for the newest lines, until that many in a row are known, and at most for RECENT_MAX."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,22 +76,10 @@ def _quoted_text(value: str) -> str:
 class JobLogReader:
     """Reads the log of a run's jobs; each line is returned once."""
 
-    def __init__(
-        self,
-        client: "LoggingClient",
-        begin: datetime,
-        selection: Selection | None = None,
-        *,
-        late_every_s: float = 0.0,
-    ) -> None:
-        """`begin`: no line is older, for example when the run was reserved.
-
-        `late_every_s`: how often `new` reads the last minute again, for lines that arrive late; by default in every
-        call. In between it reads the newest lines alone, so that the cost of a call does not grow with the log's pace.
-        """
+    def __init__(self, client: "LoggingClient", begin: datetime, selection: Selection | None = None) -> None:
+        """`begin`: no line is older, for example when the run was reserved."""
         self._client, self._selection = client, selection or Selection()
         self._from = begin
-        self._late_every_s, self._late_at = late_every_s, 0.0
         self._seen: dict[tuple[str, datetime], None] = {}
 
     def last(self, job_ids: Sequence[str], limit: int) -> tuple[list[LogLine], bool]:
@@ -107,7 +88,6 @@ class JobLogReader:
         Raises:
             google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the log cannot be read.
         """
-        asked_at = datetime.now(UTC)
         newest = self._list(job_ids, self._from, "timestamp desc", limit + 1)
         in_order = list(reversed(newest[:limit]))  # so that lines of one time keep theirs
         lines, left_out = sorted(in_order, key=_order), len(newest) > limit
@@ -115,7 +95,6 @@ class JobLogReader:
         if lines:
             earliest = lines[0].at if left_out else self._from
             self._from = max(earliest, lines[-1].at - LATE)
-        self._skip_searched(asked_at)
         return lines, left_out
 
     def new(self, job_ids: Sequence[str]) -> list[LogLine]:
@@ -124,59 +103,25 @@ class JobLogReader:
         Raises:
             google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: the log cannot be read.
         """
-        now, asked_at = time.monotonic(), datetime.now(UTC)
-        if now < self._late_at and (recent := self._read_recent(job_ids)) is not None:
-            return recent
-        self._late_at = now + self._late_every_s
         read = self._list(job_ids, self._from, "timestamp asc", READ_MAX)
         fresh = [line for line in read if (line.insert_id, line.at) not in self._seen]
         self._note(fresh)
         if read:
             behind = timedelta(0) if len(read) >= READ_MAX else LATE
             self._from = max(self._from, read[-1].at - behind)
-        if len(read) < READ_MAX:
-            self._skip_searched(asked_at)
         self._seen = {key: None for key in self._seen if key[1] >= self._from}
         return sorted(fresh, key=_order)
 
-    def _skip_searched(self, asked_at: datetime) -> None:
-        """Of a selection that few lines match, a repeated reader need not search the whole log each time."""
-        if self._late_every_s:
-            self._from = max(self._from, asked_at - SEARCHED)
-
-    def _read_recent(self, job_ids: Sequence[str]) -> list[LogLine] | None:
-        """The new lines among the newest, oldest first; None if there are too many for a quick read."""
-        fresh: list[LogLine] = []
-        known = 0
-        for count, line in enumerate(
-            self._read(job_ids, self._from, "timestamp desc", RECENT_MAX, RECENT_PAGE)
-        ):
-            known = known + 1 if (line.insert_id, line.at) in self._seen else 0
-            if known == SEEN_IN_A_ROW:
-                break
-            if count == RECENT_MAX - 1:
-                return None
-            if not known:
-                fresh.append(line)
-        self._note(fresh)
-        fresh.reverse()
-        return sorted(fresh, key=_order)
-
     def _list(self, job_ids: Sequence[str], since: datetime, order: str, most: int) -> list[LogLine]:
-        return list(self._read(job_ids, since, order, most, PAGE))
-
-    def _read(
-        self, job_ids: Sequence[str], since: datetime, order: str, most: int, page: int
-    ) -> Iterator[LogLine]:
         if not job_ids:
-            return
+            return []
         found = self._client.list_entries(
             filter_=self._selection.filter_of(job_ids, since),
             order_by=order,
-            page_size=min(page, most),
+            page_size=min(PAGE, most),
             max_results=most,
         )
-        yield from map(line_of, found)
+        return list(map(line_of, found))
 
     def _note(self, lines: Iterable[LogLine]) -> None:
         self._seen |= {(line.insert_id, line.at): None for line in lines}

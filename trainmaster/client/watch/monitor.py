@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.pages import LogPage, tail_page
-from trainmaster.client.logs.read import LATE_EVERY_S
 from trainmaster.client.logs.tail import Tail
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import Chart, Curves
@@ -56,7 +55,7 @@ class RunMonitor:
         self._begin(run, QUICK_LINES)
 
     def _begin(self, run: Run, lines: int) -> None:
-        self._watch = RunWatch(self._clients, run, self._take, first_lines=lines, late_every_s=LATE_EVERY_S)
+        self._watch = RunWatch(self._clients, run, self._take, first_lines=lines)
         self._lanes, self._curves, self._tail = ReplicaLanes(), Curves(), Tail()
         self._is_partial, self._is_quick = False, lines < FIRST_LINES
 

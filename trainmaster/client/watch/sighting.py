@@ -76,15 +76,14 @@ class RunWatch:
         on_lines: Callable[[Sequence[LogLine], bool], object] = lambda _lines, _left_out: None,
         *,
         first_lines: int = FIRST_LINES,
-        late_every_s: float = 0.0,
     ) -> None:
         """`on_lines` gets the lines of each look, and whether earlier ones exist that no look reads.
 
-        Of a log that exists already, the last `first_lines` are read. `late_every_s` is as in `JobLogs`.
+        Of a log that exists already, the last `first_lines` are read.
         """
         self._clients = clients
         self._on_lines, self._first_lines = on_lines, first_lines
-        self._log = RunLog(clients, run, late_every_s=late_every_s)
+        self._log = RunLog(clients, run)
         self._jobs: dict[str, JobServiceClient] = {}
         self._seen = Sighting(run=run, at=datetime.now(UTC))
         self._has_begun = False

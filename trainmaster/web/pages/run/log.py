@@ -4,7 +4,6 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import ClientRefused
@@ -13,7 +12,6 @@ from trainmaster.client.logs.line import SERVICE, LogLine
 from trainmaster.client.logs.pages import PAGE_LINES, LogPage, document_of, read_page
 from trainmaster.client.logs.read import Selection
 from trainmaster.client.logs.replicas import check_selection
-from trainmaster.client.logs.search import SelectedTail
 from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.terminal import one_line, visible
 from trainmaster.client.watch.monitor import Monitored
@@ -57,7 +55,6 @@ class LogView:
         lane: the chosen one, empty for all.
         text: what is searched for.
         command: prints this part, or the whole log, in a terminal.
-        searched_to: the time to which a search has come that is not done yet.
     """
 
     lines: Sequence[ShownLine]
@@ -67,7 +64,6 @@ class LogView:
     lane: str
     text: str
     command: str
-    searched_to: datetime | None
 
 
 def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
@@ -88,27 +84,19 @@ def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
         lane=lane,
         text=text,
         command=_command(found.run.record.run_id, lane),
-        searched_to=page.searched_to,
     )
 
 
 def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
     run, before = found.run, ask.query.get("before")
-    if before:
-        # Kept among the few shared objects, because a page of long lines is large.
-        return ask.source.follow(
-            ("log", run.record.run_id, selection, before),
-            AnswerAge.RARE,
-            lambda clients: _shortened_page(_read(clients, run, selection, before=before)),
-            lambda page: page,
-        )
-    if selection == Selection():
+    if not before and selection == Selection():
         return found.log
+    # Kept among the few shared objects, because a page of long lines is large.
     return ask.source.follow(
-        ("log", run.record.run_id, selection),
-        AnswerAge.LIVE,
-        lambda clients: SelectedTail(clients, run, selection),
-        SelectedTail.look,
+        ("log", run.record.run_id, selection, before),
+        AnswerAge.RARE if before else AnswerAge.LIVE,
+        lambda clients: clients,
+        lambda clients: _shortened_page(_read(clients, run, selection, before=before)),
     )
 
 

@@ -35,7 +35,6 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
     record = found.run.record
     why = explanation_of(ask, found.run).run
     path = f"/runs/{record.run_id}"
-    log = log_view(ask, found, path)
     values = {
         "record": record,
         "path": path,
@@ -48,7 +47,7 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         "charts": chart_views(found.charts),
         "is_partial": found.is_partial,
         "service_line": found.seen.service_line,
-        "log": log,
+        "log": log_view(ask, found, path),
         "request": request_view(ask, found.run),
         "tries": record.submission.tries[-TRIES_SHOWN:][::-1],
         "tries_left_out": max(0, len(record.submission.tries) - TRIES_SHOWN),
@@ -64,7 +63,7 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         template="run/run.html",
         values=values,
         command=shlex.join(["trainmaster", "watch", record.run_id]),
-        is_final=found.is_over and log.searched_to is None,
+        is_final=found.is_over,
     )
 
 

@@ -1,27 +1,22 @@
-"""Waits until a run has read_end, by reading its record."""
+"""Waits until a run has ended, by reading its record."""
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.survive import survive_restarts
-from trainmaster.client.runs.facts import is_active_tuning, trials_text
+from trainmaster.client.runs.facts import trials_text
 from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, is_over
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainstack.find import NoStack
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.logs.restarts import JobRestarts
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
-TRIALS_EVERY_S, TRIALS_EVERY_LOCAL_S = 15.0, 2.0
-RESTARTS_EVERY_S, RESTARTS_EVERY_LOCAL_S = 60.0, 5.0
-"""Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
 SETTLED_WITHIN_S = 15.0
 """The service looks for late lines of the log for longer, and a large model takes longer to copy; a caller that waits for
 a run need not."""
@@ -36,7 +31,6 @@ def wait_for_end(
     *,
     timeout_s: float | None = None,
     on_change: Callable[[Run], object] = lambda _: None,
-    on_restart: "Callable[[Run, JobRestarts], object] | None" = None,
 ) -> Run:
     """The run that `text` means, as in `find_run`, once it has ended.
 
@@ -44,10 +38,8 @@ def wait_for_end(
         clients: of the context that has the run.
         text: a run's id, a file or a message.
         timeout_s: in seconds; None waits as long as it takes.
-        on_change: gets the run as it is first, and after each change of its state that was seen. A tuning is as in
-            `tuning_now`, and the end of a trial is a change, too.
-        on_restart: gets the restarts of a running job when there are more of them; for this its log is read once a
-            minute, on the local stack every five seconds. Without it no log is read.
+        on_change: gets the run as it is first, and after each change of its state, or of a tuning's trials, that was seen
+            in its record. No job and no log is read.
 
     Raises:
         NotFound: no run, file or message has this name.
@@ -59,24 +51,19 @@ def wait_for_end(
     run = survive_restarts(
         clients.context, lambda: find_run(clients, text, retry_s=READ_RETRY_S), deadline=deadline
     )
-    is_silent, is_local = False, clients.context.state is not None
-    trials = _TrialsWatch(clients, TRIALS_EVERY_LOCAL_S if is_local else TRIALS_EVERY_S)
-    said = trials.latest_of(run)
-    on_change(said)
-    restarts = _RestartWatch(clients, RESTARTS_EVERY_LOCAL_S if is_local else RESTARTS_EVERY_S)
+    is_silent = False
+    on_change(run)
 
     def read_end() -> Run | None:
-        nonlocal run, is_silent, said
+        nonlocal run, is_silent
         if not run.record.ended:
+            before = run
             try:
                 run = _read_again(clients, run, deadline)
             except TimedOut:
                 is_silent = True
-            before, said = said, trials.latest_of(run)
-            if _news(said) != _news(before):
-                on_change(said)
-            if on_restart is not None and (more := restarts.more(run)) is not None:
-                on_restart(run, more)
+            if _news(run) != _news(before):
+                on_change(run)
         return run if run.record.ended else None
 
     def late() -> str:
@@ -85,60 +72,12 @@ def wait_for_end(
             return f"{run_id} was {state} when the service last answered. Keep waiting: trainmaster wait {run_id}"
         return f"{run_id} is still {state} after {timeout_s:g} s. Keep waiting: trainmaster wait {run_id}"
 
-    poll(read_end, is_local=is_local, timeout_s=timeout_s, late=late)
+    poll(read_end, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
     return run
 
 
 def _news(run: Run) -> tuple[RunState, str]:
     return run.record.state, trials_text(run.record)
-
-
-class _Watch:
-    """What is read at most once in `every_s`."""
-
-    def __init__(self, clients: "Clients", every_s: float) -> None:
-        self._clients, self._every_s = clients, every_s
-        self._next_at = 0.0
-
-    def _is_due(self) -> bool:
-        now = time.monotonic()
-        if now < self._next_at:
-            return False
-        self._next_at = now + self._every_s
-        return True
-
-
-class _TrialsWatch(_Watch):
-    """A tuning as its job is; any other run as it is on record."""
-
-    _last: Run | None = None
-
-    def latest_of(self, run: Run) -> Run:
-        if not is_active_tuning(run.record):
-            return run
-        from trainmaster.client.study.now import tuning_now
-
-        if self._is_due():
-            self._last = tuning_now(self._clients, run, datetime.now(UTC)) or self._last
-        return self._last or run
-
-
-class _RestartWatch(_Watch):
-    """Looks for restarts."""
-
-    _count = 0
-
-    def more(self, run: Run) -> "JobRestarts | None":
-        """All restarts of the run, if there are more than at the last call."""
-        from trainmaster.client.logs.restarts import restarts_of
-
-        if run.record.state is not RunState.RUNNING or not self._is_due():
-            return None
-        found = restarts_of(self._clients, run.record)
-        if found is None or found.count <= self._count:
-            return None
-        self._count = found.count
-        return found
 
 
 def _read_again(clients: "Clients", run: Run, deadline: float | None) -> Run:

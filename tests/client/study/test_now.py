@@ -1,7 +1,6 @@
 """A tuning that has not ended is shown as the training service has it: its record follows later."""
 
 import json
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -9,10 +8,6 @@ import yaml
 
 from tests.client.served import ROOT, run_record
 from tests.client.study.jobs import JOB, Jobs, served_jobs, trial, tuning_job
-from trainmaster.cli.runs.following import say_change
-from trainmaster.client.find import Run
-from trainmaster.client.runs.facts import trials_text
-from trainmaster.client.wait import wait_for_end
 
 RUN = "horses-20260301t120000-0000000002"
 START = "2026-03-01T12:00:30Z"
@@ -56,23 +51,3 @@ def test_a_job_that_cannot_be_read_leaves_what_is_on_record(jobs: Jobs) -> None:
     shown = jobs.served.trainmaster("status", RUN).out
     assert "state        submitted for" in shown
     assert f"job          {JOB}, pending\n" in shown
-
-
-def test_waiting_says_how_many_trials_have_ended_after_each_change(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seen: list[str] = []
-
-    def change(run: Run) -> None:
-        say_change(run)
-        seen.append(trials_text(run.record))
-        if run.record.ended:
-            return
-        if seen[-1].startswith("2"):
-            jobs.document = tuning_job(trial(1, 0.5), trial(2, 0.6), trial(3, 0.7), startTime=START)
-        else:
-            threading.Timer(0, write, (jobs, "succeeded")).start()
-
-    assert wait_for_end(jobs.served.clients, RUN, timeout_s=60, on_change=change).record.ended
-    assert seen == ["2 of 6 trials ended", "3 of 6 trials ended", ""]
-    assert f"{RUN} is running, 3 of 6 trials ended\n" in capsys.readouterr().err

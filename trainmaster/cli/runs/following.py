@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -13,9 +13,6 @@ from trainmaster.client.runs.facts import has_timed_out, trials_text
 from trainmaster.client.terminal import one_line
 from trainmaster.client.times import parse_duration
 from trainmaster.orchestrator.core.runs.states import RunState
-
-if TYPE_CHECKING:
-    from trainmaster.client.logs.restarts import JobRestarts
 
 REASON_MAX_CHARS = 500
 """Of each of its lines."""
@@ -82,11 +79,6 @@ def _say_state(run: Run) -> None:
     more = ": " + "\n  ".join(lines) if reason else ""
     how = "timed out" if has_timed_out(record) else in_words(record.state)
     talk(f"{record.run_id} {how}{trials}{more}")
-
-
-def say_restarts(run: Run, restarts: "JobRestarts") -> None:
-    """One line on standard error: how often a running run was restarted."""
-    talk(f"{run.record.run_id} {in_words(run.record.state)}, {restarts.text}")
 
 
 def in_words(state: RunState) -> str:

@@ -13,7 +13,6 @@ from trainmaster.cli.runs.following import (
     run_survives_interrupt,
     say_change,
     say_end,
-    say_restarts,
 )
 from trainmaster.cli.submit.options import (
     Following,
@@ -257,7 +256,7 @@ def _end(clients: "Clients", run_id: str, deadline: float | None, *, requires_mo
 
     left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
     try:
-        run = wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_change, on_restart=say_restarts)
+        run = wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_change)
     except TimedOut:
         talk(f"{run_id} has not ended in time. Keep waiting: trainmaster wait {run_id}")
         return ExitStatus.TIMED_OUT

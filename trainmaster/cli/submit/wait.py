@@ -9,7 +9,6 @@ from trainmaster.cli.runs.following import (
     run_survives_interrupt,
     say_change,
     say_end,
-    say_restarts,
     timeout_option,
 )
 from trainmaster.cli.verb import JSON, TEXT, output_option, print_data, print_names, takes_context
@@ -35,7 +34,7 @@ def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_mode
     from trainmaster.client.wait import wait_for_end, wait_until_settled
 
     with run_survives_interrupt(run):
-        ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change, on_restart=say_restarts)
+        ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change)
         ended = wait_until_settled(clients, ended)
     if output == JSON:
         print_data(ended.document, output)

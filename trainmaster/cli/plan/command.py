@@ -66,8 +66,8 @@ def plan(
 ) -> int:
     """Show what would happen to the request in FILE, and why; - reads standard input. Submits nothing.
 
-    Shows the request as the service reads it, the job and the cost of each candidate, recent refusals for the same quota,
-    and whether the run would start at once or wait, and behind which runs. With --policy, or without a context and a
+    Shows the request as the service reads it, the job and the cost of each candidate, and
+    whether the run would start at once or wait, and behind which runs. With --policy, or without a context and a
     running stack of this folder, it contacts no service and lists what it could not check.
 
     With --for, it prints the job of a request in any dialect for use without Trainmaster: the display name is the

@@ -61,8 +61,6 @@ def _seen_lines(seen: SeenEvent) -> Iterator[str]:
 def _job_lines(job: PlannedJob) -> Iterator[str]:
     yield f"{job.kind} in {job.region} on {job.machines}"
     yield f"cost {_cost_text(job.estimate)}"
-    for attempt in job.refusals:
-        yield f"no room at {attempt.at:%Y-%m-%d %H:%M} UTC: {attempt.outcome}"
 
 
 def _cost_text(estimate: Estimate) -> str:

@@ -1,33 +1,22 @@
 """The plan of a request with what the ledger shows: what would decide over its run."""
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from trainmaster.client.find import read_document
+from trainmaster.client.errors import NotFound
+from trainmaster.client.find import read_document, read_run
 from trainmaster.client.plan.outlook import limits_now, outlook
-from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent, plan_of
+from trainmaster.client.plan.plan import Plan, SeenEvent, plan_of
 from trainmaster.client.runs.admission_objects import read_admission_objects
-from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.submission.examination import Examination
-from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
-from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.names import is_run_id, message_status_object, record_object, status_object
+from trainmaster.orchestrator.core.names import is_run_id, message_status_object, status_object
 from trainmaster.orchestrator.core.requests.request import Request
-from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RefusedCandidate, RunRecord
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-
-RECORDS_MAX = 20
-"""Records that are read for earlier refusals: of runs that wait for the same machines, then of the newest runs."""
-REFUSALS_WITHIN = timedelta(days=1)
-REFUSALS_SHOWN = 3
-"""Of a job, the latest."""
-READS_AT_ONCE = 8
 
 
 def plan_with_ledger(
@@ -48,55 +37,13 @@ def plan_with_ledger(
     if plan is None or request is None:
         return None
     listings = read_admission_objects(clients, now)
-    names = {job.quota_class for job in plan.jobs}
-    waiting = [each.run_id for each in listings.places if names & set(each.classes)]
     return replace(
         plan,
-        jobs=_with_refusals(clients, plan.jobs, waiting, since=now - REFUSALS_WITHIN),
         outlook=outlook(request, policy, listings, now),
         limits=limits_now(request, policy, listings.slots),
         seen=tuple(_seen_events(clients, request, examination.object_name, key)),
         not_checked=("what Vertex AI would answer: its quotas and free machines",),
     )
-
-
-def _with_refusals(
-    clients: "Clients", jobs: tuple[PlannedJob, ...], waiting: Iterable[str], *, since: datetime
-) -> tuple[PlannedJob, ...]:
-    newest = (row.run_id for row in list_runs(clients, Filters(), limit=RECORDS_MAX).rows)
-    run_ids = list(dict.fromkeys([*waiting, *newest]))[:RECORDS_MAX]
-    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        records = list(pool.map(partial(_record, clients), run_ids))
-    refusals: dict[str, dict[tuple[datetime, str], RefusedCandidate]] = {}
-    for record in records:
-        for name, attempt in _refusals(record) if record is not None else ():
-            if attempt.at >= since:
-                refusals.setdefault(name, {})[attempt.at, attempt.outcome] = attempt
-    latest = {
-        name: tuple(attempts[key] for key in sorted(attempts, reverse=True)[:REFUSALS_SHOWN])
-        for name, attempts in refusals.items()
-    }
-    return tuple(replace(job, refusals=latest.get(job.quota_class, ())) for job in jobs)
-
-
-def _refusals(record: RunRecord) -> Iterator[tuple[str, RefusedCandidate]]:
-    """What found no room, each with its quota class."""
-    if record.request is None:
-        return
-    classes = [quota_class(each) for each in candidates_of(record)]
-    for attempt in record.submission.tries:
-        if attempt.candidate < len(classes):
-            yield classes[attempt.candidate], attempt
-
-
-def _record(clients: "Clients", run_id: str) -> RunRecord | None:
-    document = read_document(clients, record_object(run_id))
-    if document is None or document.get("schema") != RECORD_SCHEMA:
-        return None
-    try:
-        return decoded(RunRecord, document)
-    except (KeyError, TypeError, ValueError):
-        return None  # a damaged record says nothing about this request
 
 
 def _seen_events(
@@ -108,7 +55,10 @@ def _seen_events(
     if status is None:
         return
     run_id = status.get("run_id")
-    record = _record(clients, run_id) if isinstance(run_id, str) and is_run_id(run_id) else None
+    record = None
+    if isinstance(run_id, str) and is_run_id(run_id):
+        with suppress(NotFound):  # a damaged record says nothing about this request
+            record = read_run(clients, run_id).record
     document = record.request.document if record is not None and record.request is not None else None
     yield SeenEvent(
         name=key or object_name,

@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.admission.cost import estimate
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
-from trainmaster.orchestrator.core.runs.record import Estimate, RefusedCandidate
+from trainmaster.orchestrator.core.runs.record import Estimate
 
 TRAINER_ACCOUNT = "tm-trainer@{project}.iam.gserviceaccount.com"
 """Runs the jobs whose request names no account: TRAINMASTER_TRAINER_ACCOUNT in trainmaster/deploy/topology.yaml."""
@@ -22,7 +22,7 @@ RUN_ID = "dry-run"
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedJob:
-    """One candidate: the job as Vertex AI would get it, what it would cost, and what was tried with its quota lately."""
+    """One candidate: the job as Vertex AI would get it, and what it would cost."""
 
     number: int
     region: str
@@ -32,8 +32,6 @@ class PlannedJob:
     parent: str
     kind: str
     body: Mapping[str, Any]
-    refusals: tuple[RefusedCandidate, ...] = ()
-    """Attempts of the same quota class that found no room, latest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +93,7 @@ def plan_of(examination: Examination) -> Plan | None:
         warnings=tuple(map(str, request.warnings)),
         jobs=tuple(_job(each, target, terms.prices) for each in parse_candidates(request.document)),
         not_checked=(
-            "the queue, limits, caps and refusals of a deployment",
+            "the queue, limits and caps of a deployment",
             "whether the file was submitted before",
         ),
     )

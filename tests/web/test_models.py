@@ -100,13 +100,12 @@ def test_the_documents_are_those_that_the_command_prints(browser: Browser, serve
     assert browser.get("/api/v1/champions/vision/leaves/-/explanation").json()["champion"]["run_id"] == B
 
 
-def test_every_reign_has_its_time_and_a_bar(browser: Browser) -> None:
+def test_every_reign_has_its_time(browser: Browser) -> None:
     page = browser.get("/models/cassava-resnet50").text
     first = page.partition('<tr id="reign-1">')[2].partition("</tr>")[0]
     assert "2026-03-01 12:11" in first
     assert "2026-03-01 12:22" in first
     assert "11m" in first, "how long it lasted"
-    assert '<rect x="0"' in first
     second = page.partition('<tr id="reign-2">')[2].partition("</tr>")[0]
     assert "state-champion" in second
     assert page.index("reign-2") < page.index("reign-1")
@@ -123,14 +122,12 @@ def test_the_page_stays_the_same_while_nothing_changes(browser: Browser) -> None
     assert browser.get("/models/cassava-resnet50").text == browser.get("/models/cassava-resnet50").text
 
 
-def test_each_verdict_has_its_reason_and_the_metrics_of_the_run(browser: Browser) -> None:
+def test_each_verdict_has_its_reason_and_its_value(browser: Browser) -> None:
     page = browser.get("/models/cassava-resnet50").text
     c = page.partition(f'<tr id="challenger-{C}">')[2].partition("</tr>")[0]
     assert "not promoted" in c
     assert "accuracy 0.75 is not better by 0.01 than the champion&#39;s 0.8" in c
-    assert "<li>loss 0.25</li>" in c
-    a = page.partition(f'<tr id="challenger-{A}">')[2].partition("</tr>")[0]
-    assert f"The record of {A} does not exist" in a
+    assert ">0.75</td>" in c
 
 
 def test_the_lineage_leads_back_to_the_last_data_object(browser: Browser) -> None:

@@ -1,13 +1,13 @@
-"""The champions of models, how long each reigned, and their challengers; and the order that restores an earlier one."""
+"""The champions of models, how long each reigned, and the order that restores an earlier one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import ClientRefused, NotFound
-from trainmaster.client.find import read_document, read_run
+from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign
@@ -158,27 +158,3 @@ def reigns_of(champion: Champion) -> list[Reigned]:
     starts = [each.since for each in champion.history[1:]]
     pairs = zip(champion.history, [*starts, None], strict=True) if champion.history else ()
     return [Reigned(reign=reign, until=until) for reign, until in pairs][::-1]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChallengerFacts:
-    """What the record of a challenger adds to its verdict."""
-
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    compared_with: str | None = None
-    """The run that was champion then; None if there was none."""
-    problem: str | None = None
-    """Why the record cannot be read."""
-
-
-def read_challenger(clients: "Clients", run_id: str) -> ChallengerFacts:
-    """From the run's record, by one read. A record that is gone or damaged is a problem, not an error."""
-    try:
-        record = read_run(clients, run_id).record
-    except NotFound as error:
-        return ChallengerFacts(problem=str(error))
-    verdict = record.completion.champion if record.completion else None
-    return ChallengerFacts(
-        metrics=record.model.metrics if record.model else {},
-        compared_with=verdict.compared_with if verdict else None,
-    )

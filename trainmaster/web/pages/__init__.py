@@ -7,13 +7,13 @@ from trainmaster.web.pages import (
     compare,
     dead_letters,
     lately,
+    models_page,
     overview,
     queue_page,
+    rules_page,
     runs,
     study,
 )
-from trainmaster.web.pages.models import model_pages
-from trainmaster.web.pages.rules import rule_pages
 from trainmaster.web.pages.run import run_page
 from trainmaster.web.subject import ConsoleSubject
 
@@ -24,8 +24,8 @@ SUBJECTS: Sequence[ConsoleSubject] = (
     runs.SUBJECT,
     compare.SUBJECT,  # before the page of a run, whose path matches too
     run_page.SUBJECT,
-    model_pages.SUBJECT,
-    rule_pages.SUBJECT,
+    models_page.SUBJECT,
+    rules_page.SUBJECT,
     queue_page.SUBJECT,
     dead_letters.SUBJECT,
     study.SUBJECT,

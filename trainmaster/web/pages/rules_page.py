@@ -18,8 +18,15 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.runs.index import IndexRow
-from trainmaster.web.pages.rules.asked_rule import NO_ID, address_of, rule_of
-from trainmaster.web.pages.rules.changes import change_enabled, fire, propose_enabled, propose_firing
+from trainmaster.web.pages.rule_changes import (
+    NO_ID,
+    address_of,
+    change_enabled,
+    fire,
+    propose_enabled,
+    propose_firing,
+    rule_of,
+)
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
     ApiRoute,

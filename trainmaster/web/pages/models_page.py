@@ -2,28 +2,26 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from trainmaster.client.explaining.explanation import Explanation, explain_model
 from trainmaster.client.files.listing import champion_files
 from trainmaster.client.rules.champions import (
-    ChallengerFacts,
     FoundChampion,
     after_roll_back,
     champions_written,
+    find_champion,
     list_champions,
-    read_challenger,
+    reigns_of,
     roll_back,
 )
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.shown.champion_lines import lineage_facts, value_text
-from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
+from trainmaster.orchestrator.core.champions.champion import Champion, Reign
+from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.web.pages.file_table import FileTable, file_table
-from trainmaster.web.pages.models.asked_model import address_of, champion_of, name_of
-from trainmaster.web.pages.models.reigns import REIGNS_SHOWN, refusal, reign_rows
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
     ActionOutcome,
@@ -37,18 +35,30 @@ from trainmaster.web.subject import (
     Proposal,
 )
 
-RECORDS_READ, METRICS_SHOWN = 20, 12
+REIGNS_SHOWN = 50
 ANSWER_WITHIN_S = 60.0
 RUNS_SCANNED, RUNS_SHOWN = 1000, 20
 """The newest runs, that are searched for those of the model, and how many of these are shown."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChallengerRow:
-    """A verdict; `facts` are from the run's record, of the latest challengers alone."""
+def name_of(champion: Champion) -> str:
+    """The name of the model, with the folder of its team."""
+    return in_team(champion.team, champion.model_name)
 
-    verdict: Verdict
-    facts: ChallengerFacts | None
+
+def address_of(name: str) -> str:
+    """The address of the page about the model."""
+    return f"/models/{quote(name)}"
+
+
+def champion_of(ask: Ask) -> FoundChampion:
+    """The champion that the address names.
+
+    Raises:
+        NotFound: the model has none.
+    """
+    name = ask.path["name"]
+    return ask.source.read(("champion", name), AnswerAge.SLOW, lambda clients: find_champion(clients, name))
 
 
 def models(ask: Ask) -> ConsolePage:
@@ -88,10 +98,11 @@ def model(ask: Ask) -> ConsolePage:
             "address": address_of(name),
             "champion": champion,
             "is_better": "higher" if current and current.contest.goal is Goal.MAXIMIZE else "lower",
-            "reigns": list(reign_rows(champion, ask.now)),
+            "reigns": [
+                (each, _restore_address(champion, each.reign)) for each in reigns_of(champion)[:REIGNS_SHOWN]
+            ],
             "reigns_left_out": max(len(champion.history) - REIGNS_SHOWN, 0),
-            "challengers": list(_challengers(ask, champion)),
-            "metrics_shown": METRICS_SHOWN,
+            "challengers": champion.considered[::-1],
             "steps": list(_lineage(_explanation(ask, name))) if current else [],
             "copy": _copy(ask, current) if current else None,
             "runs": runs.rows,
@@ -99,22 +110,24 @@ def model(ask: Ask) -> ConsolePage:
             "download": shlex.join(["trainmaster", "download", f"champion:{name}"]),
             "why": shlex.join(["trainmaster", "why", name]),
             "rollback": shlex.join(["trainmaster", "champions", "rollback", name]),
-            "rollback_refusal": refusal(champion, None),
+            "rollback_refusal": _refusal(champion, None),
         },
         command=shlex.join(["trainmaster", "champions", "show", name]),
     )
 
 
-def _challengers(ask: Ask, champion: Champion) -> Iterator[ChallengerRow]:
-    for number, verdict in enumerate(reversed(champion.considered)):
-        facts = _facts(ask, verdict.run_id) if number < RECORDS_READ else None
-        yield ChallengerRow(verdict=verdict, facts=facts)
+def _restore_address(champion: Champion, reign: Reign) -> str:
+    """The address of the order that restores an earlier reign; empty if it cannot be restored."""
+    is_current = champion.current is not None and reign.run_id == champion.current.run_id
+    if is_current or _refusal(champion, reign.run_id):
+        return ""
+    return f"{address_of(name_of(champion))}/-/rollback?{urlencode({'to_run': reign.run_id})}"
 
 
-def _facts(ask: Ask, run_id: str) -> ChallengerFacts:
-    return ask.source.read(
-        ("challenger", run_id), AnswerAge.RARE, lambda clients: read_challenger(clients, run_id)
-    )
+def _refusal(champion: Champion, to_run: str | None) -> str:
+    """Why that run cannot be restored; empty if it can."""
+    restored = after_roll_back(champion, to_run)
+    return restored if isinstance(restored, str) else ""
 
 
 def _explanation(ask: Ask, name: str) -> Explanation:

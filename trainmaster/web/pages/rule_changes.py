@@ -1,18 +1,39 @@
-"""Fires, pauses and resumes a rule, and says before what follows."""
+"""The rule that an address names, and its changes: it is fired, paused or resumed, after a page says what follows."""
 
 import shlex
 from collections.abc import Iterator
 from urllib.parse import quote
 
 from trainmaster.client.rules.changing import fire_refusal, fire_rule
-from trainmaster.client.rules.found_rule import state_word
+from trainmaster.client.rules.found_rule import FoundRule, state_word
+from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.rules.pausing import pause_refusal, set_enabled
 from trainmaster.client.shown.rule_lines import WHILE_RUNNING, limits_text
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.web.pages.rules.asked_rule import address_of, rule_of
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ActionOutcome, Ask, Proposal
 
 ANSWER_WITHIN_S = 60.0
+NO_ID = "-"
+"""In place of an id, for a file whose name gives none; the query then names the file."""
+
+
+def address_of(rule: FoundRule) -> str:
+    """The address of the page about the rule."""
+    if rule.rule_id is not None:
+        return f"/rules/{quote(rule.rule_id)}"
+    return f"/rules/{NO_ID}?file={quote(rule.dropped_name, safe='')}"
+
+
+def rule_of(ask: Ask) -> FoundRule:
+    """The rule that the address names.
+
+    Raises:
+        NotFound: no rule has that id or file.
+    """
+    rule_id = ask.path["rule_id"]
+    text = ask.query.get("file", rule_id) if rule_id == NO_ID else rule_id
+    return ask.source.read(("rule", text), AnswerAge.SLOW, lambda clients: find_rule(clients, text))
 
 
 def propose_firing(ask: Ask) -> Proposal:

@@ -18,8 +18,7 @@ from tests.client.served import ROOT, Served, served_context
 from tests.web.consoles import console_of, form
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
-from trainmaster.web.pages.attempt import EXCERPT_CHARS
-from trainmaster.web.pages.examples import EXAMPLES
+from trainmaster.web.pages.attempt import EXAMPLES, EXCERPT_CHARS
 
 SMALL = (ROOT / "examples/small.yaml").read_text()
 FAULTY = SMALL.replace("machine: n1-standard-4", "machine: n1-standard-5").replace(

@@ -1,8 +1,10 @@
 """Try a request: its faults, its plan and cost as it is typed, and its submission."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -18,8 +20,8 @@ from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, Fault
 from trainmaster.orchestrator.core.documents.placing import position
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
+from trainmaster.resources import EDITOR_LINE, ROOT
 from trainmaster.web.faults import WrongBody, WrongQuery
-from trainmaster.web.pages.examples import EXAMPLES, example
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
     ActionOutcome,
@@ -35,6 +37,23 @@ from trainmaster.web.subject import (
 
 EXCERPT_CHARS, EXCERPT_LEAD = 100, 30
 """Characters that are shown of a line, and of them those before a fault that is far to the right."""
+EXAMPLES: Mapping[str, tuple[str, str]] = {
+    "hello": ("examples/hello.yaml", "A first training, without data"),
+    "small": ("examples/small.yaml", "A training on pictures"),
+    "distributed": ("examples/cassava.yaml", "Several workers with GPUs"),
+    "tuning": ("examples/tuning.yaml", "A tuning with six trials"),
+    "roles": ("examples/roles.yaml", "Parameter servers and an evaluator"),
+    "vertex": ("examples/vertex/custom-job.yaml", "gcloud's form of a custom job"),
+    "ai-platform": ("examples/ai_platform/config.yaml", "AI Platform's form"),
+    "rule": ("examples/rules/new-data.yaml", "A retraining rule, to check"),
+}
+"""By the name in the address: the file, and what it is."""
+EXAMPLES_PROJECT = "my-project"
+PREPARATION: Mapping[str, str] = {
+    "small": "This training reads the data set horses_or_humans from gs://PROJECT-data/tfds, and needs TensorFlow."
+    " For a local stack, docs/reference/local-stack.md, “Submit a request”, says how to prepare both.",
+}
+"""What an example needs before it can succeed, by its name."""
 _NAMES = {FileKind.REQUEST: "request.yaml", FileKind.RULE: "rule.yaml", FileKind.ORDER: "order.yaml"}
 
 
@@ -56,6 +75,20 @@ def form(ask: Ask) -> ConsolePage:
         raise WrongQuery(f"example: expected one of {', '.join(EXAMPLES)}, found {name[:40]!r}")
     text, file, needs = example(name, ask.source.context.project)
     return _page(text, file, None, needs=needs)
+
+
+def example(name: str, project: str) -> tuple[str, str, str]:
+    """The text of an example for a project, the name of its file, and what it needs before it can succeed, or empty."""
+    text = _example_text(name).replace(EXAMPLES_PROJECT, project)
+    return text, PurePath(EXAMPLES[name][0]).name, PREPARATION.get(name, "").replace("PROJECT", project)
+
+
+@cache
+def _example_text(name: str) -> str:
+    """The example without the line that names its schema to editors."""
+    text = (ROOT / EXAMPLES[name][0]).read_text(encoding="utf-8")
+    first, _, rest = text.partition("\n")
+    return rest if first.startswith(EDITOR_LINE) else text
 
 
 def checked_page(ask: Ask) -> ConsolePage:

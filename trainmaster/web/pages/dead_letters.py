@@ -37,14 +37,7 @@ COMMAND = "trainmaster dead-letters"
 
 def frame(ask: Ask) -> ConsolePage:
     """The page before the letters are read."""
-    values = {"found": None, "done": _count(ask, "done"), "failed": _count(ask, "failed")}
-    return ConsolePage(
-        title="Dead letters",
-        template="dead_letters.html",
-        values=values,
-        command=f"{COMMAND} ls",
-        is_final=True,
-    )
+    return _page(None, done=_count(ask, "done"), failed=_count(ask, "failed"))
 
 
 def _count(ask: Ask, name: str) -> int:
@@ -53,14 +46,17 @@ def _count(ask: Ask, name: str) -> int:
 
 def letters(ask: Ask) -> ConsolePage:
     """The letters."""
-    found = _read_letters(ask)
+    return _page(_read_letters(ask))
+
+
+def _page(found: LetterList | None, *, done: int = 0, failed: int = 0) -> ConsolePage:
+    """`done` and `failed` count the letters that were just replayed."""
     values = {
         "found": found,
-        "letters": found.letters[:ROWS_MAX],
-        "left_out": max(len(found.letters) - ROWS_MAX, 0),
+        "rows_max": ROWS_MAX,
         "text_max": TEXT_MAX_CHARS,
-        "done": 0,
-        "failed": 0,
+        "done": done,
+        "failed": failed,
     }
     return ConsolePage(
         title="Dead letters",

@@ -1,13 +1,12 @@
 """The queue and the limits: who waits for what, and what counts towards the caps."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.deployment import read_admission
 from trainmaster.client.runs.admission_objects import read_starts
-from trainmaster.client.runs.queue_listing import HeldSlot, QueueListing, Waits, read_queue, submitted_runs
+from trainmaster.client.runs.queue_listing import QueueListing, read_queue, submitted_runs
 from trainmaster.client.shown.queue_lines import cap_texts, may_cost_text, waits_text
 from trainmaster.client.terminal import plural
 from trainmaster.web.source import AnswerAge
@@ -18,26 +17,6 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 200
 """Runs, limits, and slots of a limit on the page; the document has all."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LimitRow:
-    """A limit with the slots that are taken, at most ROWS_MAX of them."""
-
-    name: str
-    in_use: int
-    jobs: int | None
-    slots: tuple[HeldSlot, ...]
-    waiting: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class WaitRow:
-    """A run that waits; `next_try` is None if it is tried as soon as its turn comes."""
-
-    waits: Waits
-    text: str
-    next_try: datetime | None
 
 
 def queue_now(ask: Ask) -> QueueListing:
@@ -66,19 +45,18 @@ def _policy(ask: Ask) -> "tuple[Admission | None, str]":
 def queue(ask: Ask) -> ConsolePage:
     """Who waits for what, and behind whom."""
     found, (admission, problem) = whole_queue(ask), _policy(ask)
-    waiting = list(_wait_rows(found))
-    limits = list(_limit_rows(found))
     return ConsolePage(
         title="Queue and limits",
         template="queue.html",
         values={
             "found": found,
             "problem": problem,
-            "waiting": waiting[:ROWS_MAX],
+            "waiting": [(each, waits_text(each)) for each in found.waiting[:ROWS_MAX]],
             "submitted": (found.submitted or ())[:ROWS_MAX],
-            "limits": limits[:ROWS_MAX],
-            "left_out": max(len(waiting) - ROWS_MAX, 0),
-            "limits_left_out": max(len(limits) - ROWS_MAX, 0),
+            "limits": found.limits[:ROWS_MAX],
+            "slots_max": ROWS_MAX,
+            "left_out": max(len(found.waiting) - ROWS_MAX, 0),
+            "limits_left_out": max(len(found.limits) - ROWS_MAX, 0),
             "may_cost": may_cost_text(found) or "no price is known",
             "policy_limits": [
                 _limit_text(each) for each in (admission.limits if admission else ())[:ROWS_MAX]
@@ -87,24 +65,6 @@ def queue(ask: Ask) -> ConsolePage:
         },
         command="trainmaster queue",
     )
-
-
-def _wait_rows(found: QueueListing) -> Iterator[WaitRow]:
-    for each in found.waiting:
-        next_try = each.not_before if each.not_before > found.at else None
-        yield WaitRow(waits=each, text=waits_text(each), next_try=next_try)
-
-
-def _limit_rows(found: QueueListing) -> Iterator[LimitRow]:
-    for limit in found.limits:
-        slots = [slot for slot in found.slots if slot.limit == limit.name]
-        yield LimitRow(
-            name=limit.name,
-            in_use=limit.in_use,
-            jobs=limit.jobs,
-            slots=tuple(slots[:ROWS_MAX]),
-            waiting=sum(each.limit == limit.name for each in found.waiting),
-        )
 
 
 def _limit_text(limit: "Limit") -> str:

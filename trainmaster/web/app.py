@@ -94,26 +94,15 @@ def _methods(route: PageRoute | ApiRoute) -> list[str]:
     return ["POST"] if route.takes_form else ["GET"]
 
 
-async def _asks(console: WebConsole, request: Request, *, takes_form: bool) -> Callable[[], Ask]:
-    """What makes the `Ask` for each look at a page. It raises the refusal of the form, which then becomes a page too."""
-    try:
-        form = await form_of(request) if takes_form else {}
-    except ClientRefused as refused:
-        refusal = refused
-
-        def refuse() -> Ask:
-            raise refusal
-
-        return refuse
-    return lambda: _ask(console, request, form)
-
-
 def _page(console: WebConsole, route: PageRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
-        ask = await _asks(console, request, takes_form=route.takes_form)
+        try:
+            form = await form_of(request) if route.takes_form else {}
+        except ClientRefused as refused:
+            return _fault_answer(console, request, _known_fault(console, refused))
 
         def render() -> tuple[str, bool, int]:
-            page, status = _page_or_fault(console, lambda: route.show(ask()))
+            page, status = _page_or_fault(console, lambda: route.show(_ask(console, request, form)))
             frame = console.frame(request.url.path)
             part = main_part if wants_stream(request) else whole_page
             return part(page, frame), page.is_final, status
@@ -131,13 +120,19 @@ def _page_or_fault(console: WebConsole, show: Callable[[], ConsolePage]) -> tupl
     try:
         page = show()
     except Exception as error:
-        fault = fault_of(error)
-        if fault is None:
-            raise
-        if fault.is_lost:
-            console.source.reconnect()
+        fault = _known_fault(console, error)
         return fault_page(fault), fault.status
     return page, page.status
+
+
+def _known_fault(console: WebConsole, error: Exception) -> ConsoleFault:
+    """The fault that the error stands for; after a lost connection, the context is chosen again. Raises any other error."""
+    fault = fault_of(error)
+    if fault is None:
+        raise error
+    if fault.is_lost:
+        console.source.reconnect()
+    return fault
 
 
 def fault_page(fault: ConsoleFault) -> ConsolePage:
@@ -174,28 +169,22 @@ def _file(console: WebConsole, route: FileRoute) -> Callable[[Request], Any]:
 
 def _api(console: WebConsole, route: ApiRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
-        ask = await _asks(console, request, takes_form=route.takes_form)
-
-        def read() -> Mapping[str, Any] | Sequence[Any]:
-            asked = ask()
-            asked.refuse_unknown([] if route.takes_form else [each.name for each in route.parameters])
-            return route.read(asked)
+        def read(form: Mapping[str, str]) -> Mapping[str, Any] | Sequence[Any]:
+            ask = _ask(console, request, form)
+            ask.refuse_unknown([] if route.takes_form else [each.name for each in route.parameters])
+            return route.read(ask)
 
         try:
-            document = await run_in_threadpool(read)
+            form = await form_of(request) if route.takes_form else {}
+            return JSONResponse(await run_in_threadpool(read, form))
         except Exception as error:
             return _fault_document(console, error)
-        return JSONResponse(document)
 
     return answer
 
 
 def _fault_document(console: WebConsole, error: Exception) -> Response:
-    fault = fault_of(error)
-    if fault is None:
-        raise error
-    if fault.is_lost:
-        console.source.reconnect()
+    fault = _known_fault(console, error)
     return JSONResponse(
         {"error": {"status": fault.status, "message": fault.message}}, status_code=fault.status
     )
@@ -230,9 +219,7 @@ def _action_route(console: WebConsole, action: ConsoleAction, *, is_api: bool) -
         except Exception as error:
             if is_api:
                 return _fault_document(console, error)
-            fault = fault_of(error)
-            if fault is None:
-                raise
+            fault = _known_fault(console, error)
             if isinstance(error, OldForm):
                 fault = replace(fault, back=request.url.path)
             return _fault_answer(console, request, fault)

@@ -48,24 +48,15 @@ def _path(path: str) -> str:
 
 
 def _reading(route: ApiRoute) -> dict[str, Any]:
-    schema = (
-        {"$ref": f"#/components/schemas/{route.schema}"} if route.schema else {"type": ["object", "array"]}
-    )
+    reference = f"#/components/schemas/{route.schema}"
+    schema = {"$ref": reference} if route.schema else {"type": ["object", "array"]}
     fields = {each.name: {"type": "string", "description": each.description} for each in route.parameters}
-    asked = (
-        {
-            "requestBody": {
-                "content": {"application/json": {"schema": {"type": "object", "properties": fields}}}
-            }
-        }
-        if route.takes_form
-        else {}
-    )
+    body = {"content": {"application/json": {"schema": {"type": "object", "properties": fields}}}}
     query = [] if route.takes_form else map(_in_query, route.parameters)
     return {
         "summary": route.summary,
         "parameters": [*_in_path(route.path), *query],
-        **asked,
+        **({"requestBody": body} if route.takes_form else {}),
         "responses": {"200": _content("The document.", schema), "default": _content("A fault.", _FAULT)},
     }
 

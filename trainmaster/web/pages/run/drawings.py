@@ -1,6 +1,6 @@
 """Drawings of a run: its stages and the states of its replicas on lines of time, and its curves, also as a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -77,23 +77,23 @@ def stage_rows(stages: Sequence[RunStage]) -> list[StageRow]:
     """The stages of a timeline in order, with their durations."""
     passed = [stage.at for stage in stages if stage.at is not None]
     line = _Line(min(passed, default=None), max(passed, default=None))
-    return list(_stage_rows(stages, line))
-
-
-def _stage_rows(stages: Sequence[RunStage], line: "_Line") -> Iterator[StageRow]:
+    rows = []
     for number, stage in enumerate(stages):
         after = next((later.at for later in stages[number + 1 :] if later.at), None)
         end = max(after or stage.at, stage.at) if stage.at else None
         x, width = line.part(stage.at, end) if stage.at and end else (0, 0)
-        yield StageRow(
-            title=stage.title,
-            at=stage.at,
-            detail=stage.detail,
-            took=_took(end - stage.at) if after and stage.at and end else "",
-            is_last=stage.at is not None and after is None,
-            x=x,
-            width=width,
+        rows.append(
+            StageRow(
+                title=stage.title,
+                at=stage.at,
+                detail=stage.detail,
+                took=_took(end - stage.at) if after and stage.at and end else "",
+                is_last=stage.at is not None and after is None,
+                x=x,
+                width=width,
+            )
         )
+    return rows
 
 
 def _took(length: timedelta) -> str:

@@ -1,5 +1,6 @@
 """The types of pages, of the API's resources and of actions. Each module of `pages` has one `SUBJECT`; `app` serves them all."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +12,7 @@ from starlette.datastructures import QueryParams
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.source import ConsoleSource
 
+_WHOLE = re.compile(r"[0-9]{1,9}")
 NAMED_MAX = 10
 """Unknown parameters that a message names."""
 
@@ -34,12 +36,7 @@ class Ask:
             WrongQuery: it is another text, or out of range.
         """
         text = self.query.get(name) or str(default)
-        if (
-            not text.isascii()
-            or not text.isdigit()
-            or len(text) > len(str(most))
-            or not 0 < int(text) <= most
-        ):
+        if not _WHOLE.fullmatch(text) or not 0 < int(text) <= most:
             raise WrongQuery(f"{name}: expected a whole number from 1 to {most}, found {text[:40]!r}")
         return int(text)
 
@@ -49,9 +46,8 @@ class Ask:
         Raises:
             WrongQuery: there are some; the message has each, and the known names.
         """
-        unknown = sorted(
-            set(self.query) - {*known, "key"}
-        )  # of an earlier session, in an address that was kept
+        # `key` is of an earlier session, in an address that was kept.
+        unknown = sorted(set(self.query) - {*known, "key"})
         if unknown:
             names = ", ".join(repr(each[:40]) for each in unknown[:NAMED_MAX])
             allowed = f"Allowed: {', '.join(known)}." if known else "No parameters are allowed here."

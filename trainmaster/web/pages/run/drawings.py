@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.client.logs.progress import ReplicaProgress
 from trainmaster.client.terminal import visible
 from trainmaster.client.times import span
 from trainmaster.client.watch.curves import POINTS_MAX, Chart, Series
@@ -44,8 +43,6 @@ class Period:
     """A state of a replica, from `x` on."""
 
     state: LaneState
-    at: datetime
-    detail: str
     x: int
     width: int
 
@@ -54,10 +51,8 @@ class Period:
 class LaneRow:
     """A replica with the periods of its states."""
 
-    name: str
-    state: LaneState
+    lane: Lane
     since: datetime
-    progress: ReplicaProgress
     periods: tuple[Period, ...]
     events: tuple[LaneStep, ...]
     """The last changes of its state."""
@@ -70,7 +65,6 @@ class LaneTable:
     rows: tuple[LaneRow, ...]
     left_out: int
     start: datetime | None
-    end: datetime | None
 
 
 def stage_rows(stages: Sequence[RunStage]) -> list[StageRow]:
@@ -112,7 +106,6 @@ def lane_table(found: Monitored) -> LaneTable:
         rows=tuple(_lane_row(lane, line) for lane in chosen),
         left_out=len(found.lanes) - len(chosen),
         start=start,
-        end=end,
     )
 
 
@@ -130,12 +123,10 @@ def _lane_row(lane: Lane, line: "_Line") -> LaneRow:
     periods = []
     for step, end in zip(lane.steps, ends, strict=True):
         x, width = line.part(step.at, end)
-        periods.append(Period(state=step.state, at=step.at, detail=step.detail, x=x, width=width))
+        periods.append(Period(state=step.state, x=x, width=width))
     return LaneRow(
-        name=lane.name,
-        state=lane.state,
+        lane=lane,
         since=lane.steps[-1].at,
-        progress=lane.progress,
         periods=tuple(periods),
         events=tuple(step for step in lane.steps if step.detail)[-3:],
     )

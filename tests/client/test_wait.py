@@ -199,24 +199,6 @@ def test_an_invalid_timeout_is_wrong_usage(served: Served, text: str) -> None:
     assert "for example 90s, 15m, 2h or 1d" in done.err
 
 
-def test_the_name_of_a_request_without_its_suffix_stands_for_it_if_there_is_only_one(served: Served) -> None:
-    record(served, "of-a-script", "succeeded")
-    for suffix in (".yaml", ".json"):
-        name = f"requests/house{suffix}"
-        status = {
-            "schema": "drop_status.v1",
-            "dropped_name": name,
-            "state": "succeeded",
-            "run_id": "of-a-script",
-        }
-        served.write("ledger", f"status/{name}.json", status)
-        assert find_run(served.clients, "house.yaml").record.run_id == "of-a-script"
-        if suffix == ".yaml":
-            assert find_run(served.clients, "house").record.run_id == "of-a-script"
-    with pytest.raises(NotFound, match=r"may mean requests/house.yaml or requests/house.json: name one"):
-        find_run(served.clients, "house")
-
-
 @pytest.mark.parametrize(
     ("path", "named"),
     [

@@ -1,6 +1,5 @@
 """Finds a run by its id, by the file that started it, or by its message."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 SUFFIXES = (".yaml", ".yml", ".json")
-"""Of requests, that a name may lack."""
-_STEM = re.compile(r"[\w-]{1,100}")
+"""Of requests and rules."""
 AGAIN_FOLDER = "again"
 """Where `trainmaster again` uploads a request, below requests/ and the team's folder. So a file keeps its name, after
 which a model may be called, and the upload replaces no file of a user."""
@@ -71,7 +69,6 @@ def find_run(
     `retry_s` is as in `read_document`. A file or message means the latest run that it started. The name of a
     file also means the runs that `trainmaster again` started from it, the full name of an object does not. A
     file on this machine means the object in the inbox that has its name; a path to no file means nothing. The
-    name of a file without its suffix means the file, if it is the only one of its kind.
 
     Files of one name in several folders share that object. So if `clients.note` is given, a file on this machine means
     the latest run of its content; else, with a note, the latest of its model, for example because it was edited since.
@@ -122,8 +119,6 @@ def find_run_or_drop(
             return _of_content(clients, file, latest, is_to_change=is_to_change)
     if _is_path(text) and not _exists(text):
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
-    if (by_stem := _found_by_stem(clients, text, retry_s=retry_s)) is not None:
-        return _latest_of_file(clients, by_stem, retry_s=retry_s)
     if (rule := _rule_named(clients, text, retry_s=retry_s)) is not None:
         raise NotFound(
             f"{text!r} is {'a rule' if text == rule else 'the file of a rule'}, not a run. "
@@ -270,20 +265,6 @@ def uploaded_object(record: RunRecord) -> str:
 def _file_name(record: RunRecord) -> str:
     suffix = ".yaml" if record.source.rule_id is None else ".json"  # a rule's filled request is JSON
     return PurePosixPath(record.source.object_name or f"{record.model_name}{suffix}").name
-
-
-def _found_by_stem(clients: "Clients", text: str, *, retry_s: float | None) -> Run | Drop | None:
-    """What the only request of this name without its suffix means: `house` stands for requests/house.yaml."""
-    if not _STEM.fullmatch(text):
-        return None
-    names = [f"{REQUESTS_PREFIX}{in_team(clients.context.team, text + suffix)}" for suffix in SUFFIXES]
-    found = [read_document(clients, status_object(name), retry_s=retry_s) for name in names]
-    there = [status for status in found if status is not None]
-    if len(there) > 1:
-        raise NotFound(
-            f"{text!r} may mean {' or '.join(str(status.get('dropped_name')) for status in there)}: name one of them."
-        )
-    return _of_status(clients, there[0], retry_s=retry_s) if there else None
 
 
 def _in_inbox(clients: "Clients", path: PurePosixPath) -> str:

@@ -17,12 +17,10 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
-from trainmaster.client.runs.facts import is_active_tuning
 from trainmaster.client.shown.run_screen import drop_facts, run_facts
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.find import Run
     from trainmaster.client.logs.restarts import JobRestarts
     from trainmaster.orchestrator.core.runs.record import RunRecord
 
@@ -40,8 +38,7 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
     Without RUN it lists the newest runs, as `trainmaster ls`.
 
     RUN is a run's id, the file that started it, or the id or key of a message. JSON is the run's record, or for a file
-    or message without a run its status. Of a tuning that has not ended, the screen shows what the training service says
-    now; its record follows within a minute.
+    or message without a run its status. The record of a tuning follows its job within a minute.
 
     Exit status: 0 if the run exists, however it ended (`trainmaster wait` reports the end), 3 if no run matches RUN.
     """
@@ -61,19 +58,9 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
         print_facts(drop_facts(found.status, run, outcome_of(clients, found.status)))
     else:
         now = datetime.now(UTC)
-        found = _now(clients, found, now)
         is_local, restarts = clients.context.state is not None, _restarts_so_far(clients, found.record)
         print_facts(run_facts(found, now, is_local=is_local, restarts=restarts))
     return 0
-
-
-def _now(clients: "Clients", run: "Run", now: datetime) -> "Run":
-    """A tuning that has not ended as the training service has it; any other run as it is on record."""
-    if not is_active_tuning(run.record):
-        return run
-    from trainmaster.client.study.now import tuning_now
-
-    return tuning_now(clients, run, now) or run
 
 
 def _restarts_so_far(clients: "Clients", record: "RunRecord") -> "JobRestarts | None":

@@ -1,23 +1,19 @@
 """The explanation of a run or a model: every step from the event to the champion."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound, service_errors
+from trainmaster.client.errors import NotFound
 from trainmaster.client.find import Run, find_run
-from trainmaster.client.logs.read import JobLogReader, Selection
 from trainmaster.client.logs.restarts import JobRestarts, restarts_of
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue_listing import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
-from trainmaster.client.study.now import tuning_now
 from trainmaster.orchestrator.core.admission.candidates import pools_of
 from trainmaster.orchestrator.core.champions.champion import Reign
-from trainmaster.orchestrator.core.completion.explanation import cut_lines
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, Failure, RecordedJob
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 EXPLANATION_SCHEMA = "explanation.v1"
-LAST_LINES = 12
 _DIGEST = "@sha256:"
 
 
@@ -84,7 +79,7 @@ class RunExplanation:
     place: Waits | None = None
     """The place of a waiting run in the queue."""
     failure: Failure | None = None
-    """With the last lines of the replica that failed first; from the job's log, if the record has none."""
+    """With the last lines of the replica that failed first."""
     repair: str | None = None
     """The likely repair of the failure."""
     model: Model | None = None
@@ -105,7 +100,7 @@ class Explanation:
     run: RunExplanation | None = None
     """None if the champion's run has no record any more."""
     record: RunRecord | None = None
-    """The run's record, with what was read beside it; not part of the document."""
+    """The run's record; not part of the document."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -116,8 +111,8 @@ class Explanation:
 def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     """The explanation of a run, by its id, file or message; or of the champion under that name.
 
-    Costs one read for most runs. A waiting run costs a listing more, one with a job a read of its log, a failed one at
-    most two, an active tuning one of its job, and a model the read of its champion.
+    Costs one read for most runs. A waiting run costs a listing more, one with a job a read of its log, and a model the
+    read of its champion.
 
     Raises:
         NotFound: there is neither a run nor a champion of that name.
@@ -127,15 +122,10 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
             return explain_model(clients, text, now)
         except NotFound as no_champion:
             try:
-                return explain_run(clients, _find_run_now(clients, text, now), now)
+                return explain_run(clients, find_run(clients, text), now)
             except NotFound as no_run:
                 raise NotFound(f"{no_run}\n{no_champion}") from no_run
-    return explain_run(clients, _find_run_now(clients, text, now), now)
-
-
-def _find_run_now(clients: "Clients", text: str, now: datetime) -> Run:
-    run = find_run(clients, text)
-    return tuning_now(clients, run, now) or run
+    return explain_run(clients, find_run(clients, text), now)
 
 
 def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explanation:
@@ -157,13 +147,11 @@ def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explana
 
 
 def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
-    """The explanation of a run that was read already; a waiting or failed one costs as much as with `explain`."""
+    """The explanation of a run that was read already."""
     record = run.record
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
-    failure, problems = _failure(clients, record)
-    shown = replace(record, failure=failure, problems=(*record.problems, *problems))
-    restarts = restarts_of(clients, record)
-    return Explanation(run=explained_run(shown, place=place, restarts=restarts), record=shown)
+    explained = explained_run(record, place=place, restarts=restarts_of(clients, record))
+    return Explanation(run=explained, record=record)
 
 
 def explained_run(
@@ -221,18 +209,3 @@ def _replicas(record: RunRecord) -> tuple[Replicas, ...]:
         Replicas(role=role, count=pool.replicas, machine=pool.machine)
         for role, pool in pools_of(candidate.spec.cluster)
     )
-
-
-def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tuple[str, ...]]:
-    """The failure of a failed run, with the last lines of its job's log if the record has none; and problems."""
-    failure = record.failure
-    if failure is None or failure.last_lines or record.job is None:
-        return failure, ()
-    selection = Selection(replica=failure.replica)
-    try:
-        read = JobLogReader(clients.logs, record.history[0].at, selection)
-        lines, _ = read.last([job_id(record.job.name)], LAST_LINES)
-    except service_errors() as error:
-        return failure, (f"the log of the job cannot be read: {error}",)
-    texts = [text for line in lines for text in line.text.splitlines()][-LAST_LINES:]
-    return replace(failure, last_lines=cut_lines(texts) or None), ()

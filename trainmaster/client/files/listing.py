@@ -44,7 +44,7 @@ def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
         Damaged: the list is not the one that the run recorded.
         ClientRefused: the run recorded only the first files of its model.
     """
-    model, listed = _listed_model(clients, run)
+    model, listed = _listed_model(run)
     document = model_listing(clients, run)
     if len(document["files"]) < listed.count:
         run_id = run.record.run_id
@@ -63,12 +63,12 @@ def model_listing(clients: "Clients", run: Run) -> dict[str, Any]:
         NotFound: the run has no model, or the ledger no longer has the list.
         Damaged: the list is not the one that the run recorded.
     """
-    _, listed = _listed_model(clients, run)
+    _, listed = _listed_model(run)
     return _listing(clients, str(listed.listing_uri), listed.listing_sha256)
 
 
-def _listed_model(clients: "Clients", run: Run) -> tuple[Model, ModelFiles]:
-    """The run's model and its files. Costs nothing, or for a run without a model one listing of one object.
+def _listed_model(run: Run) -> tuple[Model, ModelFiles]:
+    """The run's model and its files.
 
     Raises:
         NotFound: it has none, or no list of them.
@@ -76,11 +76,9 @@ def _listed_model(clients: "Clients", run: Run) -> tuple[Model, ModelFiles]:
     model, run_id = run.record.model, run.record.run_id
     if model is None or model.files is None or model.files.listing_uri is None:
         why = "; ".join(run.record.problems) or f"its state: {run.record.state}"
-        output_uri = run.record.output_uri
-        more = f"It has written nothing. See: trainmaster status {run_id}"
-        if output_uri is not None and _has_objects(clients, output_uri):
-            more = f"For what it wrote: trainmaster download --all {run_id}"
-        raise NotFound(f"{run_id} has no model ({why}). {more}")
+        raise NotFound(
+            f"{run_id} has no model ({why}). For what it wrote, if anything: trainmaster download --all {run_id}"
+        )
     return model, model.files
 
 
@@ -163,20 +161,6 @@ def _manifest(clients: "Clients", model: Model) -> Iterator[RemoteFile]:
         sha256=model.manifest_sha256,
         is_beside_model=True,
     )
-
-
-def _has_objects(clients: "Clients", directory_uri: str) -> bool:
-    """Whether anything is below the directory; a reader who may not list it cannot know, and gets True."""
-    from google.api_core.exceptions import GoogleAPICallError
-    from google.api_core.exceptions import NotFound as BucketNotFound
-
-    bucket, prefix = split_object_uri(directory_uri.rstrip("/") + "/")
-    try:
-        return any(clients.storage.list_blobs(bucket, prefix=prefix, max_results=1, fields="items(name)"))
-    except BucketNotFound:
-        return False
-    except GoogleAPICallError:
-        return True
 
 
 def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:

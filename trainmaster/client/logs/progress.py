@@ -34,7 +34,6 @@ class TrainingProgress:
     replicas: Mapping[str, ReplicaProgress] = field(default_factory=dict)
     weights: str | None = None
     strategy: str | None = None
-    model_path: str | None = None
 
     @property
     def epoch(self) -> str:
@@ -64,8 +63,6 @@ class TrainingProgress:
                 )
             case "train_progress" if is_progress(payload):
                 return replace(self, replicas={**self.replicas, name: _progress_after_step(known, payload)})
-            case "model_exported":
-                return replace(self, model_path=payload.get("model_path"))
             case _:
                 return self
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -47,31 +48,14 @@ def study_of(job: "HyperparameterTuningJob") -> Study:
 
 
 def merged_parameters(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
-    """One parameter a name: below several parents the same name may be searched in several ranges."""
+    """One parameter a name: below several parents the same name may be searched in several ranges, which are joined."""
     by_name: dict[str, Parameter] = {}
     for parameter in parameters:
-        known = by_name.get(parameter.name)
-        by_name[parameter.name] = parameter if known is None else _union(known, parameter)
+        known = by_name.setdefault(parameter.name, parameter)
+        if isinstance(known, Interval) and isinstance(parameter, Interval):
+            low, high = min(known.low, parameter.low), max(known.high, parameter.high)
+            by_name[known.name] = replace(known, low=low, high=high)
     return tuple(by_name.values())
-
-
-def _union(first: Parameter, second: Parameter) -> Parameter:
-    if isinstance(first, Interval) and isinstance(second, Interval):
-        scale = first.scale if first.scale is second.scale else Scale.LINEAR
-        low, high = min(first.low, second.low), max(first.high, second.high)
-        return Interval(name=first.name, low=low, high=high, scale=scale)
-    values = {*_marks(first), *_marks(second)}
-    words = sorted(value for value in values if isinstance(value, str))
-    numbers = sorted(value for value in values if not isinstance(value, str))
-    return Choices(name=first.name, values=(*numbers, *words))
-
-
-def _marks(parameter: Parameter) -> tuple[Value, ...]:
-    match parameter:
-        case Interval():
-            return (parameter.low, parameter.high)
-        case Choices():
-            return parameter.values
 
 
 def _parameters(specs: Iterable[Any]) -> Iterator[Parameter]:  # Any: proto-plus messages are untyped

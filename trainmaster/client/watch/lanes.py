@@ -82,8 +82,6 @@ class Lane:
     """At least one, oldest first."""
     progress: ReplicaProgress
     """Its `replica` is the program's own name of it, for example `chief-0`; empty if it gave none."""
-    left_out: int = 0
-    """Earlier changes of state that are not kept."""
 
     @property
     def state(self) -> LaneState:
@@ -95,7 +93,6 @@ class _Building:
     """A lane as it grows."""
 
     steps: deque[LaneStep] = field(default_factory=lambda: deque(maxlen=STEPS_MAX))
-    count: int = 0
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     called: str = ""
     has_started: bool = False
@@ -104,7 +101,6 @@ class _Building:
     def step(self, state: LaneState, at: datetime, detail: str = "") -> None:
         if not self.steps or self.steps[-1].state is not state:
             self.steps.append(LaneStep(state=state, at=at, detail=one_line(detail, DETAIL_MAX_CHARS)))
-            self.count += 1
 
     def end(self, state: LaneState, at: datetime) -> None:
         if self.steps and self.steps[-1].state not in ENDED:
@@ -112,9 +108,7 @@ class _Building:
 
     def lane(self, name: str) -> Lane:
         progress = self.progress.replicas.get(self.called, ReplicaProgress(replica=self.called))
-        return Lane(
-            name=name, steps=tuple(self.steps), progress=progress, left_out=self.count - len(self.steps)
-        )
+        return Lane(name=name, steps=tuple(self.steps), progress=progress)
 
 
 class ReplicaLanes:
@@ -122,8 +116,6 @@ class ReplicaLanes:
 
     def __init__(self) -> None:
         self._lanes: dict[str, _Building] = {}
-        self.left_out = 0
-        """Lines of replicas beyond LANES_MAX."""
 
     def expect(self, names: Iterable[str], at: datetime) -> None:
         """These replicas are starting, unless they are known."""
@@ -138,8 +130,6 @@ class ReplicaLanes:
                 self._add_service(line)
             elif (lane := self._lane(line.lane)) is not None:
                 _add(lane, line)
-            else:
-                self.left_out += 1
 
     def end(self, state: LaneState, at: datetime) -> None:
         """The job has ended, and with it every replica that has not said so itself."""

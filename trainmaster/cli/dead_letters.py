@@ -97,18 +97,15 @@ def replay(clients: "Clients", ids: tuple[str, ...], subscription: str, wait_s: 
     Exit status: 0 if all were replayed and none failed again, else 1; 3 no dead letter has one of the IDs.
     """
     from trainmaster.client.dead_letters.opened import open_letters
-    from trainmaster.client.dead_letters.replay import Replay
+    from trainmaster.client.dead_letters.replay import replay_letters
 
     with open_letters(clients, ids, subscription) as opened:
         if opened.chosen:
             says_where(clients, f"Replaying {len(opened.chosen)} dead letters")
-        run = Replay(mailbox=opened.mailbox, reasons=opened.reasons, wait_s=wait_s)
         well = True
-        for each in run.put_back(opened.chosen, opened.failures):
-            well &= each.well
-            click.echo(f"{each.letter_id}  {each.text}")
-        if run.problem:
-            talk(run.problem)
+        for replayed in replay_letters(opened, wait_s=wait_s, on_problem=talk):
+            well &= replayed.well
+            click.echo(f"{replayed.letter_id}  {replayed.text}")
         return _status(opened, well=well)
 
 

@@ -8,7 +8,7 @@ import shlex
 from typing import Any
 
 from trainmaster.client.dead_letters.opened import LetterList, list_letters, open_letters
-from trainmaster.client.dead_letters.replay import Replay
+from trainmaster.client.dead_letters.replay import replay_letters
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.terminal import plural
 from trainmaster.web.faults import WrongQuery
@@ -119,8 +119,7 @@ def replay(ask: Ask) -> ActionOutcome:
     with open_letters(ask.source.clients, ids) as opened:
         if opened.unknown and not opened.chosen:
             raise NotFound(f"No dead letters here: {', '.join(opened.unknown)}")
-        run = Replay(mailbox=opened.mailbox, reasons=opened.reasons, wait_s=OUTCOME_WITHIN_S)
-        done = list(run.put_back(opened.chosen, opened.failures))
+        done = list(replay_letters(opened, wait_s=OUTCOME_WITHIN_S))
     failed = [each for each in done if not each.well]
     counts = {"done": len({each.letter_id for each in done}), "failed": len(failed)}
     query = "&".join(f"{name}={count}" for name, count in counts.items() if count)

@@ -21,8 +21,8 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start and end runs": {
         "init": ("submit.init:init", "Write a request and a script to start from."),
         "check": ("check:check_files", "Check requests, rules and orders before anything is submitted."),
-        "plan": ("plan.command:plan", "Show what would happen to a request, and why."),
-        "submit": ("submit.command:submit", "Start runs of request files, or of a script."),
+        "plan": ("submit.plan_verb:plan", "Show what would happen to a request, and why."),
+        "submit": ("submit.submit_verb:submit", "Start runs of request files, or of a script."),
         "wait": ("submit.wait:wait", "Wait until a run has ended."),
         "again": ("submit.again:again", "Submit the request of a run once more."),
         "cancel": ("runs.cancel:cancel", "End runs: cancel their jobs, or take them out of the queue."),

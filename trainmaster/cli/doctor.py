@@ -37,7 +37,7 @@ def doctor(**given: Any) -> int:  # Any: click's values, of the types above
     Exit status: 0 nothing failed, 1 something did, 2 no deployment is named or a file cannot be read, 4 nothing answers:
     no stack runs, or the credentials are missing.
     """
-    from trainmaster.deploy.doctor.command import examine
+    from trainmaster.deploy.doctor.self_test import examine
 
     if not any(given[name] for name in ("state", "project", "region")):
         current = context_of(None)

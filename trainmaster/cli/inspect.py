@@ -44,6 +44,6 @@ def inspect(**options: Any) -> int:
 
     Exit status: 0 no errors, 1 errors found, 2 invalid usage.
     """
-    from trainmaster.inspect.command import InspectOptions, main
+    from trainmaster.inspect.inspection import InspectOptions, main
 
     return main(InspectOptions(**options), os.environ)

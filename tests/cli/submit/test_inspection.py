@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.submission.test_examination import examined
-from trainmaster.cli.script.inspection import script_warnings
-from trainmaster.cli.submit.command import warn
+from trainmaster.cli.submit.script_notes import script_warnings
+from trainmaster.cli.submit.submit_verb import warn
 from trainmaster.client.submission.source import NO_FILE
 from trainmaster.resources import ROOT
 

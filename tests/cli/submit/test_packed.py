@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainmaster.cli.script.packed import folder_notes, size_warnings
+from trainmaster.cli.submit.script_notes import folder_notes, size_warnings
 from trainmaster.client.submission.pack import LARGE_BYTES, pack_script
 
 

@@ -109,7 +109,7 @@ def apply(
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
     from trainmaster.cli.faults import problem_lines
-    from trainmaster.cli.script.packed import upload_script
+    from trainmaster.cli.submit.script_notes import upload_script
     from trainmaster.client.rules.changing import data_note, drop_rule, examined_rules
     from trainmaster.client.rules.listing import read_book
     from trainmaster.client.submission.edits import Edits

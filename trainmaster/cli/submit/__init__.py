@@ -1,1 +1,1 @@
-"""The verbs that make a run of files: `init`, `submit` and `wait`."""
+"""The verbs that plan and start runs of files: `init`, `plan`, `submit`, `again` and `wait`."""

@@ -28,7 +28,7 @@ def again(clients: "Clients", run: str, *, following: Following, output: str) ->
     Exit status: 0 submitted, or with --wait or --logs succeeded; 1 the run ended in another way; 2 refused; 3 there is
     no such run; 5 not ended in time. Ctrl-C ends this command, not the run.
     """
-    from trainmaster.cli.submit.command import send_and_follow
+    from trainmaster.cli.submit.submit_verb import send_and_follow
     from trainmaster.client.find import find_run
     from trainmaster.client.submission.again import request_again
 

@@ -3,10 +3,11 @@
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.examination import Examination
     from trainmaster.client.submission.source import RequestSource
+
+RUNNER_AT = 2
+"""The place of RUNNER in a script's command: trainmaster/orchestrator/core/requests/script.py."""
 
 
 @click.command()
@@ -88,9 +92,7 @@ def plan(
     if made is None:
         raise _refusal(found)
     if output == TABLE:
-        from trainmaster.cli.plan.screen import print_plan
-
-        print_plan(made)
+        _print_plan(made)
     else:
         print_data(made.document, output)
     talk(f"Planned for project {where.project}, region {where.region} ({where.chosen_by}).")
@@ -124,6 +126,42 @@ def _examine_and_plan(
     with Clients(where) as clients:
         found = examination_of(source, deployed_terms(clients), edits, is_message=is_message)
         return found, plan_with_ledger(clients, found, key=key, now=datetime.now(UTC))
+
+
+def _print_plan(plan: "Plan") -> None:
+    """What would happen first, then the request and each job as YAML."""
+    from trainmaster.cli.table import print_facts
+    from trainmaster.client.plan.facts import plan_facts
+
+    print_facts(plan_facts(plan))
+    _print_yaml("The request, as the service reads it", plan.request)
+    for job in plan.jobs:
+        what = "The job" if job.number == 0 else f"Fallback {job.number}"
+        _print_yaml(
+            f"{what}, as Vertex AI gets it: POST {job.parent}/{job.kind}", _with_short_commands(job.body)
+        )
+
+
+def _with_short_commands(document: Any) -> Any:  # Any: JSON
+    """The document with one line in place of the program that fetches and starts a packed script."""
+    from trainmaster.orchestrator.core.requests.script import RUNNER
+
+    if isinstance(document, Mapping):
+        return {key: _with_short_commands(value) for key, value in document.items()}
+    if not isinstance(document, list | tuple):
+        return document
+    if len(document) > RUNNER_AT + 2 and document[RUNNER_AT] == RUNNER:
+        archive, file = document[RUNNER_AT + 1 : RUNNER_AT + 3]
+        line = f"# runs {file} of {archive}; all of it: -o yaml"
+        return [*document[:RUNNER_AT], line, *document[RUNNER_AT + 1 :]]
+    return [_with_short_commands(each) for each in document]
+
+
+def _print_yaml(title: str, document: object) -> None:
+    from trainmaster.cli.yaml_text import yaml_text
+
+    click.echo(f"\n{click.style(title, bold=True)}")
+    click.echo(yaml_text(document), nl=False)
 
 
 def _refusal(found: "Examination") -> Stop:

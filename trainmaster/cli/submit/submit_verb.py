@@ -160,7 +160,7 @@ def _sound_requests(
 def _send(
     clients: "Clients", requests: "Sequence[Examination]", key: str | None, output: str
 ) -> "list[Sent]":
-    from trainmaster.cli.script.packed import upload_script
+    from trainmaster.cli.submit.script_notes import upload_script
     from trainmaster.client.submission.send import publish, started_with, upload
 
     says_where(clients, f"Submitting {', '.join(each.title for each in requests)}")
@@ -196,7 +196,7 @@ def _outcome(sent: "Sent") -> str:
 def warn(request: "Examination", *, is_one: bool) -> None:
     """Say what is doubtful about the request, and what it may cost; of several requests, with its name."""
     from trainmaster.cli.faults import WARNING, fault_lines
-    from trainmaster.cli.script.inspection import script_warnings
+    from trainmaster.cli.submit.script_notes import script_warnings
     from trainmaster.client.submission.source import STDIN
 
     for line in fault_lines(request.warnings, request.faulty, WARNING):

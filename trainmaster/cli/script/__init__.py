@@ -1,1 +1,0 @@
-"""Messages about a script, before and while it is sent."""

@@ -52,24 +52,13 @@ def test_a_file_is_not_an_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "command"),
-    [
-        (["--script", "slow.py", "--epochs=3"], "--script slow.py -- --epochs=3"),
-        (["--script", "slow.py", "--epochs", "3", "--wait"], "--script slow.py --wait -- --epochs 3"),
-        (["--fast", "a.yaml", "--lr", "0.1", "-ojson"], "a.yaml -ojson -- --fast --lr 0.1"),
-        (
-            ["--name=m", "--depth", "2", "--script=s.py", "--", "--x"],
-            "--name=m --script=s.py -- --depth 2 --x",
-        ),
-        (["-v", "--set", "a=1", "a.yaml"], "--set a=1 a.yaml -- -v"),
-    ],
+    "words", [["--script", "slow.py", "--epochs=3"], ["--fast", "a.yaml"], ["-v", "--set", "a=1", "a.yaml"]]
 )
-def test_an_argument_of_the_program_is_named_with_the_command_that_gives_it(
-    words: list[str], command: str, capsys: pytest.CaptureFixture[str]
+def test_the_place_of_the_programs_own_arguments_is_named(
+    words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["submit", *words]) == 2
-    said = capsys.readouterr().err
-    assert f"The program's own arguments go behind --: trainmaster submit {command}\n" in said
+    assert "The program's own arguments go behind --, at the end.\n" in capsys.readouterr().err
 
 
 def test_a_misspelt_option_without_a_program_gets_the_nearest_alone(
@@ -78,4 +67,4 @@ def test_a_misspelt_option_without_a_program_gets_the_nearest_alone(
     assert main(["submit", "--scirpt", "slow.py"]) == 2
     said = capsys.readouterr().err
     assert "'--script'" in said
-    assert " -- --" not in said
+    assert "behind --" not in said

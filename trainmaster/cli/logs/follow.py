@@ -75,19 +75,20 @@ def _follow(
         lines, left_out = survive_restarts(clients.context, lambda: log.last(limit), deadline=deadline)
         if left_out:
             talk(left_out_hint(lines, limit))
-        _show(lines, lanes, as_json=as_json)
+        show_lines(lines, lanes, as_json=as_json)
     for lines in look_until_over(clients.context, log):
         if (now := waits_for(log.run)) != said and not log.job_ids and not log.run.record.ended:
             said = now
             talk(now)
         lanes.say(now)
-        _show(lines, lanes, as_json=as_json)
+        show_lines(lines, lanes, as_json=as_json)
         if deadline is not None and time.monotonic() > deadline and not log.is_over:
             run_id = log.run.record.run_id
             raise TimedOut(f"{now} after {timeout_s:g} s. Follow it again: trainmaster logs {run_id} -f")
 
 
-def _show(lines: "list[LogLine]", lanes: LogPrinter, *, as_json: bool) -> None:
+def show_lines(lines: "list[LogLine]", lanes: LogPrinter, *, as_json: bool) -> None:
+    """Print the lines, with `as_json` each as a document."""
     if not as_json:
         lanes.show(lines)
         return

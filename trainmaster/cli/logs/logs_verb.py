@@ -1,6 +1,5 @@
 """`trainmaster logs`: every line of a run's jobs."""
 
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -91,15 +90,12 @@ def _print_last(log: "RunLog", selection: Selection, limit: int, output: str) ->
     if not lines:
         is_empty = selection == Selection() and not log.run.record.ended
         talk("The log is still empty." if is_empty else "No line of the log is selected.")
-    if output == JSON:
-        for line in lines:
-            click.echo(json.dumps(line.document, ensure_ascii=False))
-        return ExitStatus.DONE
     from rich.console import Console
 
+    from trainmaster.cli.logs.follow import show_lines
     from trainmaster.cli.logs.lanes import LogPrinter
 
     lanes = LogPrinter(Console(highlight=False))
-    lanes.show(lines)
+    show_lines(lines, lanes, as_json=output == JSON)
     lanes.finish()
     return ExitStatus.DONE

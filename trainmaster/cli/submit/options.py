@@ -97,31 +97,10 @@ class WithArguments(click.Command):
         try:
             return super().parse_args(ctx, args[:end])
         except click.NoSuchOption as unknown:
-            own, programs = self._split_words(ctx, args[:end])
-            if not any(word.startswith("--script") or word.endswith(_REQUESTS) for word in own):
+            if not any(word.startswith("--script") or word.endswith(_REQUESTS) for word in args[:end]):
                 raise
-            command = shlex.join([*ctx.command_path.split(), *own, "--", *programs, *args[end + 1 :]])
-            text = f"{unknown.format_message()} The program's own arguments go behind --: {command}"
+            text = f"{unknown.format_message()} The program's own arguments go behind --, at the end."
             raise click.UsageError(text, ctx) from unknown
-
-    def _split_words(self, ctx: click.Context, words: list[str]) -> tuple[list[str], list[str]]:
-        """The words with unknown options, and the values that follow these, apart."""
-        options = {name: each for each in self.get_params(ctx) for name in each.opts}
-        own, programs, rest = list[str](), list[str](), list(words)
-        while rest:
-            word = rest.pop(0)
-            name, has_value, _ = word.partition("=")
-            known = options.get(name) or (options.get(word[:2]) if not word.startswith("--") else None)
-            is_unknown = word.startswith("-") and word != "-" and known is None
-            into = programs if is_unknown else own
-            into.append(word)
-            if is_unknown:
-                takes_next = bool(rest) and not rest[0].startswith("-") and not rest[0].endswith(_REQUESTS)
-            else:
-                takes_next = name in options and isinstance(known, click.Option) and not known.is_flag
-            if takes_next and not has_value and rest:
-                into.append(rest.pop(0))
-        return own, programs
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Name the arguments of the script too."""

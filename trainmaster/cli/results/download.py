@@ -9,13 +9,17 @@ import click
 
 from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
 from trainmaster.cli.verb import print_names, takes_context, talk
+from trainmaster.client.errors import NotFound
+from trainmaster.client.files.download import download as download_files
+from trainmaster.client.files.download import false_claims
+from trainmaster.client.files.listing import RemoteFile, champion_files, model_files, objects_below
+from trainmaster.client.find import Run, find_run
+from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.terminal import one_line, plural, size_text
+from trainmaster.orchestrator.core.champions.champion import Reign
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.files.listing import RemoteFile
-    from trainmaster.client.find import Run
-    from trainmaster.orchestrator.core.champions.champion import Reign
 
 CHAMPION = "champion:"
 CLAIMS_SHOWN = 10
@@ -40,9 +44,6 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     Exit status: 0; 1 an object is not what the record lists, or the model's manifest is wrong about a file; 2
     refused; 3 there is no such run, or it has no model.
     """
-    from trainmaster.client.files.download import download as download_files
-    from trainmaster.client.files.download import false_claims
-
     run_id, files = _files_to_download(clients, run, everything=everything)
     target = folder or Path(run_id)
     size = size_text(sum(file.size_bytes for file in files))
@@ -68,12 +69,8 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     return ExitStatus.FINDING if false else ExitStatus.DONE
 
 
-def _files_to_download(clients: "Clients", text: str, *, everything: bool) -> "tuple[str, list[RemoteFile]]":
+def _files_to_download(clients: "Clients", text: str, *, everything: bool) -> tuple[str, list[RemoteFile]]:
     """The run's id, and the files of its model; of a champion, those of its copy."""
-    from trainmaster.client.errors import NotFound
-    from trainmaster.client.files.listing import champion_files, model_files
-    from trainmaster.client.find import find_run
-
     if text.startswith(CHAMPION):
         reign = _reign(clients, text.removeprefix(CHAMPION))
         if not everything:
@@ -89,8 +86,6 @@ def _files_to_download(clients: "Clients", text: str, *, everything: bool) -> "t
 
 def _champion_hint(clients: "Clients", text: str) -> str:
     """How to download the champion of that name, if there is one."""
-    from trainmaster.client.errors import NotFound
-
     if set(text) & set("./"):
         return ""
     try:
@@ -100,20 +95,14 @@ def _champion_hint(clients: "Clients", text: str) -> str:
     return f"\nThe champion of that name: trainmaster download {shlex.quote(CHAMPION + text)}"
 
 
-def _reign(clients: "Clients", model_name: str) -> "Reign":
-    from trainmaster.client.errors import NotFound
-    from trainmaster.client.rules.champions import find_champion
-
+def _reign(clients: "Clients", model_name: str) -> Reign:
     current = find_champion(clients, model_name).champion.current
     if current is None:
         raise NotFound(f"{model_name!r} has no champion yet: trainmaster champions show {model_name}")
     return current
 
 
-def _all_files(clients: "Clients", run: "Run") -> "list[RemoteFile]":
-    from trainmaster.client.errors import NotFound
-    from trainmaster.client.files.listing import objects_below
-
+def _all_files(clients: "Clients", run: Run) -> list[RemoteFile]:
     output_uri = run.record.output_uri
     files = objects_below(clients, output_uri) if output_uri else []
     if not files:

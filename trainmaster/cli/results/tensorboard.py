@@ -13,13 +13,15 @@ import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.verb import print_names, takes_context, talk
+from trainmaster.client.errors import NotFound
+from trainmaster.client.files.download import download
+from trainmaster.client.files.listing import RemoteFile, objects_below
+from trainmaster.client.find import Run, find_run
 from trainmaster.client.runs.facts import is_tuning
 from trainmaster.client.terminal import plural
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.files.listing import RemoteFile
-    from trainmaster.client.find import Run
 
 INSTALL = "Install TensorBoard to see it: pip install tensorboard"
 STOP_S = 10
@@ -44,10 +46,6 @@ def tensorboard(clients: "Clients", run: str, *, port: int, only_uri: bool) -> i
 
     Exit status: 0; 2 TensorBoard is not installed; 3 there is no such run, or it has written no logs.
     """
-    from trainmaster.client.errors import NotFound
-    from trainmaster.client.files.download import download
-    from trainmaster.client.find import find_run
-
     found = find_run(clients, run)
     output_uri = found.record.output_uri
     if output_uri is None:
@@ -75,7 +73,7 @@ def tensorboard(clients: "Clients", run: str, *, port: int, only_uri: bool) -> i
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _log_uris(run: "Run", output_uri: str) -> list[str]:
+def _log_uris(run: Run, output_uri: str) -> list[str]:
     """AIP_TENSORBOARD_LOG_DIR of the job, or of each trial; before the trials are on record, the folder above all of them.
 
     Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements
@@ -87,9 +85,7 @@ def _log_uris(run: "Run", output_uri: str) -> list[str]:
     return [f"{output_uri}/{trial.id}/logs/" for trial in run.record.tuning.trials]
 
 
-def _event_files(clients: "Clients", output_uri: str) -> "list[RemoteFile]":
-    from trainmaster.client.files.listing import objects_below
-
+def _event_files(clients: "Clients", output_uri: str) -> list[RemoteFile]:
     found = objects_below(clients, output_uri)
     return [file for file in found if EVENTS in file.path.rpartition("/")[2]]
 

@@ -8,12 +8,14 @@ import click
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import print_names, says_where, takes_context_to_change, talk
+from trainmaster.client.find import Run, find_run, is_from, local_file
+from trainmaster.client.rules.orders import active_runs_of_file, cancel_run
 from trainmaster.client.terminal import one_line
+from trainmaster.client.wait import wait_for_end
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.find import Run
 
 
 @click.command()
@@ -31,10 +33,6 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     Exit status: 0 done, 1 with --wait, if a run ended in another way, 2 refused, 3 there is no such run, 5 the service
     has not answered in time.
     """
-    from trainmaster.client.find import find_run
-    from trainmaster.client.rules.orders import cancel_run
-    from trainmaster.client.wait import wait_for_end
-
     named = _runs_to_cancel(clients, {each: find_run(clients, each, is_to_change=True) for each in runs})
     found = {run.record.run_id: run.record for run in named}
     for run_id, record in found.items():
@@ -54,15 +52,12 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     return ExitStatus.DONE if all(each.state is RunState.CANCELLED for each in ended) else ExitStatus.FINDING
 
 
-def _runs_to_cancel(clients: "Clients", named: Mapping[str, "Run"]) -> "list[Run]":
+def _runs_to_cancel(clients: "Clients", named: Mapping[str, Run]) -> list[Run]:
     """The run of each text; of a file the only one that is active, or the latest if none is.
 
     Raises:
         Stop: a file has several active runs.
     """
-    from trainmaster.client.find import is_from, local_file
-    from trainmaster.client.rules.orders import active_runs_of_file
-
     found: list[Run] = []
     refused: list[str] = []
     for text, run in named.items():

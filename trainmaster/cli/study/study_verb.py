@@ -10,12 +10,15 @@ import click
 
 from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, print_names, takes_context
+from trainmaster.client.shown.run_lines import failed_trial_facts
+from trainmaster.client.study.document import study_document
+from trainmaster.client.study.find import TuningStudy, find_tuning
+from trainmaster.client.study.request import best_request
+from trainmaster.client.study.study import Study, summary
 from trainmaster.client.terminal import one_line
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.study.find import TuningStudy
-    from trainmaster.client.study.study import Study
 
 PIPE_WIDTH = 10_000
 
@@ -39,10 +42,6 @@ def study(clients: "Clients", run: str, html: Path | None, request: bool, output
     RUN is a run's id, the file that started it, or the id or key of a message. JOB is the name of any tuning job,
     projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID.
     """
-    from trainmaster.client.study.document import study_document
-    from trainmaster.client.study.find import find_tuning
-    from trainmaster.client.study.request import best_request
-
     if html == Path():
         raise click.UsageError("--html must not be empty: name a file, for example study.html.")
     tuning = find_tuning(clients, run)
@@ -71,20 +70,17 @@ def _write(file: Path, text: str) -> None:
         raise Stop(ExitStatus.USAGE, f"Cannot write {where!r}: {why_unwritable(error)}") from error
 
 
-def _print_failed(tuning: "TuningStudy") -> None:
+def _print_failed(tuning: TuningStudy) -> None:
     """Why the first trials failed, as the run's record has it."""
-    from trainmaster.client.shown.run_lines import failed_trial_facts
-
     for _, lines in failed_trial_facts(tuning.run.record) if tuning.run else ():
         print_names([one_line(line) for line in lines])
 
 
-def _print_table(found: "Study") -> None:
+def _print_table(found: Study) -> None:
     """Every trial; on a terminal that is too narrow, columns are left out, and in a pipe all are whole."""
     from rich.console import Console
 
     from trainmaster.cli.study.board import TrialBoard
-    from trainmaster.client.study.study import summary
 
     board = TrialBoard(study=found, at=datetime.now(UTC))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH

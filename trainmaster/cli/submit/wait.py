@@ -12,6 +12,7 @@ from trainmaster.cli.runs.following import (
     timeout_option,
 )
 from trainmaster.cli.verb import JSON, TEXT, output_option, print_data, print_names, takes_context
+from trainmaster.client.wait import wait_for_end, wait_until_settled
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -31,8 +32,6 @@ def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_mode
     Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there
     is no such run, 5 it has not ended in time.
     """
-    from trainmaster.client.wait import wait_for_end, wait_until_settled
-
     with run_survives_interrupt(run):
         ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change)
         ended = wait_until_settled(clients, ended)

@@ -7,9 +7,7 @@ import click
 from trainmaster.cli.verb import takes_context
 
 if TYPE_CHECKING:
-    from trainmaster.cli.exits import ExitStatus
     from trainmaster.client.clients import Clients
-    from trainmaster.client.find import Run
 
 
 @click.command()
@@ -22,30 +20,19 @@ def watch(clients: "Clients", run: str) -> int:
 
     Exit status: 0 it succeeded, 1 it ended in another way, 3 there is no such run, 4 the services are gone.
     """
-    from trainmaster.client.logs.follow import find_run_to_follow
-
-    return show_run(clients, find_run_to_follow(clients, run))
-
-
-def show_run(clients: "Clients", run: "Run") -> "ExitStatus":
-    """Show the run until it is over: 0 if it succeeded, else 1.
-
-    Raises:
-        NotFound, NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: as
-            `look_until_over`.
-    """
     from rich.console import Console
 
     from trainmaster.cli.runs.following import run_survives_interrupt, say_end
     from trainmaster.cli.watch.live import LiveView
     from trainmaster.cli.watch.run import doing, news, picture
-    from trainmaster.client.logs.follow import look_until_over
+    from trainmaster.client.logs.follow import find_run_to_follow, look_until_over
     from trainmaster.client.wait import wait_until_settled
     from trainmaster.client.watch.sighting import RunWatch
 
-    watched = RunWatch(clients, run)
+    found = find_run_to_follow(clients, run)
+    watched = RunWatch(clients, found)
     view = LiveView(Console(highlight=False), picture=picture, news=news, doing=doing)
-    with run_survives_interrupt(run.record.run_id):
+    with run_survives_interrupt(found.record.run_id):
         with view.running():
             for seen in look_until_over(clients.context, watched):
                 view.show(seen)

@@ -9,7 +9,6 @@ from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import print_names, says_where, takes_context_to_change, talk
 from trainmaster.client.find import Run, find_run, is_from, local_file
-from trainmaster.client.rules.orders import active_runs_of_file, cancel_run
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import wait_for_end
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -33,6 +32,8 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     Exit status: 0 done, 1 with --wait, if a run ended in another way, 2 refused, 3 there is no such run, 5 the service
     has not answered in time.
     """
+    from trainmaster.client.rules.orders import cancel_run
+
     named = _runs_to_cancel(clients, {each: find_run(clients, each, is_to_change=True) for each in runs})
     found = {run.record.run_id: run.record for run in named}
     for run_id, record in found.items():
@@ -58,6 +59,8 @@ def _runs_to_cancel(clients: "Clients", named: Mapping[str, Run]) -> list[Run]:
     Raises:
         Stop: a file has several active runs.
     """
+    from trainmaster.client.rules.orders import active_runs_of_file
+
     found: list[Run] = []
     refused: list[str] = []
     for text, run in named.items():

@@ -35,12 +35,11 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "logs": ("logs.logs_verb:logs", "Print or follow the log of a run."),
         "watch": ("watch.watch_verb:watch", "Show a run live, from its event to its record."),
         "web": ("watch.web_verb:web", "Show all of it in the browser, live."),
-        "download": ("results.download:download", "Download the model of a run, and verify it."),
+        "download": ("runs.download:download", "Download the model of a run, and verify it."),
         "study": (
             "study.study_verb:study",
             "Show a tuning: trials, parameters, learning curves and results.",
         ),
-        "tensorboard": ("results.tensorboard:tensorboard", "Run TensorBoard on the logs of a run."),
     },
     "Rules and models": {
         "rules": ("rules.rules_verb:rules", "List, apply, fire or remove the rules that start runs."),

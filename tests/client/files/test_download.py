@@ -1,18 +1,12 @@
-"""`trainmaster download` and `tensorboard`, on a real storage server."""
+"""`trainmaster download`, on a real storage server."""
 
 import base64
 import hashlib
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from tests.client.served import PROJECT, ROOT, Served, run_record
 from trainmaster.client.files.downloaded import LIST, read_downloaded
@@ -262,53 +256,3 @@ def test_a_folder_that_cannot_be_written_is_wrong_usage(served: Served, listed: 
     done = served.trainmaster("download", RUN, "file/below")
     assert (done.status, done.out) == (2, "")
     assert "Cannot write" in done.err
-
-
-def test_the_place_of_tensorboard_logs_is_printed(served: Served, listed: list[dict[str, Any]]) -> None:
-    done = served.trainmaster("tensorboard", RUN, "--uri")
-    assert (done.status, done.out) == (0, f"{OUTPUT}/logs/\n")
-
-
-def test_a_run_without_tensorboard_logs_says_where_they_would_be(served: Served) -> None:
-    record(served, [])
-    done = served.trainmaster("tensorboard", RUN)
-    assert (done.status, done.out) == (3, "")
-    assert "AIP_TENSORBOARD_LOG_DIR" in done.err
-
-
-def test_a_tuning_has_tensorboard_logs_for_each_trial(served: Served) -> None:
-    document = run_record("tuned", run_id="tuned")
-    served.write("ledger", "runs/tuned.json", document)
-    output_uri = document["request"]["output_uri"]
-    done = served.trainmaster("tensorboard", "tuned", "--uri")
-    assert done.out.splitlines() == [f"{output_uri}/{number}/logs/" for number in (1, 2, 3)]
-    served.write(
-        "ledger", "runs/tuned.json", {key: value for key, value in document.items() if key != "tuning"}
-    )
-    assert served.trainmaster("tensorboard", "tuned", "--uri").out == f"{output_uri}/\n"
-
-
-@pytest.mark.slow
-def test_tensorboard_serves_the_logs_until_it_is_interrupted_and_leaves_nothing(
-    served: Served, listed: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    command = [sys.executable, "-m", "trainmaster", "tensorboard", RUN, "--port", "0"]
-    environment = {**os.environ, "TMPDIR": str(temporary), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, cwd=served.folder, env=environment, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        url = next(
-            found[0] for line in process.stderr if (found := re.findall(r"http://localhost:[0-9]+/", line))
-        )
-        assert requests.get(f"{url}data/environment", timeout=60).ok
-        assert [path.read_bytes() for path in temporary.rglob("*tfevents*")] == [b"events"]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
-    assert list(temporary.glob("trainmaster-*")) == []

@@ -100,7 +100,7 @@ def test_a_file_that_was_edited_since_means_the_latest_run_of_its_model_with_a_n
     )
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "download", "wait", "tensorboard"])
+@pytest.mark.parametrize("verb", [*VERBS, "download", "wait"])
 def test_a_file_that_started_none_of_the_runs_of_its_name_is_not_found(
     served: Served, two: tuple[str, str], verb: str
 ) -> None:

@@ -1,1 +1,1 @@
-"""`trainmaster ls`, `status`, `why` and `queue`: what runs there are, and why each is as it is."""
+"""`trainmaster ls`, `status`, `why`, `queue`, `cancel` and `download`: runs, why each is as it is, and what it left."""

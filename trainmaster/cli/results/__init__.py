@@ -1,1 +1,0 @@
-"""The verbs for the results of a run: `download` and `tensorboard`."""

@@ -103,15 +103,6 @@ def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(br
     assert "$ " not in page.partition("<code>trainmaster watch trains</code>")[0]
 
 
-def test_a_running_run_says_how_often_it_was_restarted(browser: Browser, logged: Logged) -> None:
-    logged.record("stumbles", job_id="7")
-    for second in (80, 90):
-        line = "Internal error occurred for the current attempt."
-        logged.write("7", second, textPayload=line)
-    assert "; restarted twice, last " in browser.get("/runs/stumbles").text
-    assert "; restarted" not in browser.get("/runs/trains").text
-
-
 def test_the_page_of_a_run_that_is_over_is_sent_once_and_is_final(browser: Browser) -> None:
     with browser.stream("GET", "/runs/fails", headers={"accept": "text/event-stream"}) as stream:
         sent = "".join(stream.iter_text())

@@ -21,8 +21,6 @@ from trainmaster.client.shown.run_screen import drop_facts, run_facts
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.logs.restarts import JobRestarts
-    from trainmaster.orchestrator.core.runs.record import RunRecord
 
 NEWEST = 10
 """Runs that are listed where none is named."""
@@ -57,19 +55,8 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
 
         print_facts(drop_facts(found.status, run, outcome_of(clients, found.status)))
     else:
-        now = datetime.now(UTC)
-        is_local, restarts = clients.context.state is not None, _restarts_so_far(clients, found.record)
-        print_facts(run_facts(found, now, is_local=is_local, restarts=restarts))
+        print_facts(run_facts(found, datetime.now(UTC), is_local=clients.context.state is not None))
     return 0
-
-
-def _restarts_so_far(clients: "Clients", record: "RunRecord") -> "JobRestarts | None":
-    """Of a run that has not ended. Of others `why` says them: the log's client takes longer to load than all the rest."""
-    if record.ended:
-        return None
-    from trainmaster.client.logs.restarts import restarts_of
-
-    return restarts_of(clients, record)
 
 
 def _newest(clients: "Clients", output: str) -> int:

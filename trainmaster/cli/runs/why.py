@@ -82,7 +82,7 @@ def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
 def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_local: bool) -> Iterator[Fact]:
     """Each step of the run, in the order in which it happened."""
     yield "run", [run.run_id]
-    yield STATE, [state_text(record, now, run.restarts)]
+    yield STATE, [state_text(record, now)]
     yield "event", [_event(run.source)]
     yield from _rule_facts(run.source)
     if run.program is not None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import Run, find_run
-from trainmaster.client.logs.restarts import JobRestarts, restarts_of
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue_listing import Waits, waiting_place
@@ -73,8 +72,6 @@ class RunExplanation:
     job: RecordedJob | None = None
     console_uri: str | None = None
     replicas: tuple[Replicas, ...] = ()
-    restarts: JobRestarts | None = None
-    """Of the job and its replicas, as far as its log shows them."""
     waiting: Waiting | None = None
     place: Waits | None = None
     """The place of a waiting run in the queue."""
@@ -111,8 +108,7 @@ class Explanation:
 def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     """The explanation of a run, by its id, file or message; or of the champion under that name.
 
-    Costs one read for most runs. A waiting run costs a listing more, one with a job a read of its log, and a model the
-    read of its champion.
+    Costs one read for most runs. A waiting run costs a listing more, and a model the read of its champion.
 
     Raises:
         NotFound: there is neither a run nor a champion of that name.
@@ -150,14 +146,11 @@ def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
     """The explanation of a run that was read already."""
     record = run.record
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
-    explained = explained_run(record, place=place, restarts=restarts_of(clients, record))
-    return Explanation(run=explained, record=record)
+    return Explanation(run=explained_run(record, place=place), record=record)
 
 
-def explained_run(
-    record: RunRecord, *, place: Waits | None = None, restarts: JobRestarts | None = None
-) -> RunExplanation:
-    """The explanation that a record gives, with its place in the queue and the restarts of its job."""
+def explained_run(record: RunRecord, *, place: Waits | None = None) -> RunExplanation:
+    """The explanation that a record gives, with its place in the queue."""
     completion, error = record.completion, record.failure
     best = record.tuning or record.progress
     return RunExplanation(
@@ -171,7 +164,6 @@ def explained_run(
         job=record.job,
         console_uri=console_uri(record.job.name) if record.job else None,
         replicas=_replicas(record),
-        restarts=restarts,
         waiting=record.admission.waiting,
         place=place,
         failure=error,

@@ -23,17 +23,14 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.find import Run
-    from trainmaster.client.logs.restarts import JobRestarts
     from trainmaster.client.rules.outcome import OrderOutcome
 
 
-def run_facts(
-    run: "Run", now: datetime, *, is_local: bool, restarts: "JobRestarts | None" = None
-) -> Iterator[Fact]:
+def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
     """The screen of a run."""
     record = run.record
     yield "run", [record.run_id]
-    yield STATE, [state_text(record, now, restarts)]
+    yield STATE, [state_text(record, now)]
     if record.cancel_requested_at is not None and not record.ended:
         yield "cancelling", [f"since {utc_text(record.cancel_requested_at)}"]
     yield from _delivery_facts(run)
@@ -55,14 +52,13 @@ def subject_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterat
     yield from cost_facts(record, now)
 
 
-def state_text(record: RunRecord, now: datetime, restarts: "JobRestarts | None" = None) -> str:
-    """The state, since when, its restarts, and of a run that has ended how long it took."""
+def state_text(record: RunRecord, now: datetime) -> str:
+    """The state, since when, and of a run that has ended how long it took."""
     entered = in_state_since(record)
-    restarted = f"; {restarts.text}" if restarts else ""
     if not record.ended:
-        return f"{record.state} for {span(now - entered)}, since {utc_text(entered)}{restarted}"
+        return f"{record.state} for {span(now - entered)}, since {utc_text(entered)}"
     took = f", after {span(entered - record.history[0].at)}" if record.job else ""
-    return f"{record.state} {span(now - entered)} ago, at {utc_text(entered)}{took}{restarted}"
+    return f"{record.state} {span(now - entered)} ago, at {utc_text(entered)}{took}"
 
 
 def _delivery_facts(run: "Run") -> Iterator[Fact]:

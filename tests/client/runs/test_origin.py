@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_read_as_yaml_means_the_latest_run_of_its_name(
 def test_the_name_alone_means_the_latest_run_where_no_file_has_it(
     served: Served, two: tuple[str, str]
 ) -> None:
-    for name in ("request.yaml", "request", "requests/request.yaml"):
+    for name in ("request.yaml", "requests/request.yaml"):
         done = served.trainmaster("status", name, "-o", "name")
         assert (done.out, done.err) == (f"{two[1]}\n", "")
 

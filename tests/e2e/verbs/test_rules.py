@@ -102,7 +102,7 @@ def test_cancel_ends_a_running_run_and_no_run_if_one_is_unknown(
     unknown = trainmaster("cancel", status["run_id"], "nothing-20260101t000000-0123456789")
     assert (unknown.status, unknown.out) == (3, "")
     assert stack.record(status["run_id"])["state"] == "running"
-    ended = trainmaster("cancel", "endless", "--wait")
+    ended = trainmaster("cancel", "endless.yaml", "--wait")
     assert (ended.status, ended.out) == (0, f"{status['run_id']} cancelled\n"), ended.err
     late = trainmaster("cancel", trained["run_id"])
     assert (late.status, late.out) == (0, f"{trained['run_id']}\n")

@@ -49,17 +49,6 @@ def test_a_link_out_of_the_scripts_folder_is_a_fault_that_include_removes(verb: 
     assert (again.status, "users.txt ->" in again.out + again.err) == (0, False)
 
 
-@pytest.mark.parametrize("content", [REQUEST, "- 1", "a: 1\n" * 400_000], ids=["none", "list", "size"])
-def test_what_was_not_checked_is_listed_with_and_without_faults(content: str, tmp_path: Path) -> None:
-    done = check("-", cwd=tmp_path, text=content)
-    for text in (
-        "whether images, packages, accounts and buckets exist",
-        "quotas and free machines",
-        "the runs and cost of the hour and the day",
-    ):
-        assert f"  {text}\n" in done.err
-
-
 def test_a_sound_request_rule_and_order_are_accepted_by_what_they_contain(tmp_path: Path) -> None:
     files = [
         written(tmp_path, "request.yaml", REQUEST),
@@ -137,13 +126,6 @@ def test_it_says_where_it_checked_and_what_it_did_not(tmp_path: Path) -> None:
     assert "the shipped one; --policy FILE takes another" in done.err
     assert "whether images, packages, accounts and buckets exist" in done.err
     assert "the request gs://other-project-inbox/templates/r.yaml: check its own file too" in done.err
-
-
-def test_the_context_names_the_project_and_the_region(tmp_path: Path) -> None:
-    file = written(tmp_path, "request.yaml", REQUEST)
-    done = check(file, cwd=tmp_path, TRAINMASTER_CONTEXT="other-project/europe-west4")
-    assert "$.image: the policy does not allow it" in done.out
-    assert "project other-project, region europe-west4 (chosen by TRAINMASTER_CONTEXT)" in done.err
 
 
 def test_a_chosen_stack_that_does_not_run_gives_its_names_and_no_more(tmp_path: Path) -> None:

@@ -101,13 +101,3 @@ def test_ids_are_required_and_bounded(place: DeadLetterProject, ids: str) -> Non
         refused = browser.post("/dead-letters/replay", data=form(ids=ids))
     assert refused.status_code == 422
     assert "expected 1 to 200 ids" in refused.text
-
-
-def test_a_console_that_only_reads_shows_the_command(place: DeadLetterProject) -> None:
-    place.bury(b"order", forwarded({}))
-    with browsing(place, writable=False) as browser:
-        page = browser.get("/dead-letters/list").text
-        assert browser.post("/dead-letters/replay", data=form(ids="all")).status_code == 403
-    assert "checkbox" not in page
-    assert "<code>trainmaster dead-letters replay</code>" in page
-    assert place.put_back() == []

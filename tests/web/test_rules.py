@@ -169,15 +169,6 @@ def ledger(served: Served) -> Any:  # Any: the client is untyped
     return served.clients.storage.bucket(served.clients.context.ledger_bucket)
 
 
-def test_a_console_that_only_reads_has_no_buttons_and_changes_nothing(served: Served) -> None:
-    with console_of(served.clients) as browser:
-        for page in ("/rules", "/rules/weekly"):
-            assert "/fire" not in browser.get(page).text
-        refused = browser.post("/rules/weekly/pause", data=form())
-    assert refused.status_code == 403
-    assert "This console only reads" in refused.text
-
-
 def test_firing_gives_the_order_and_goes_to_the_run(tmp_path: Path) -> None:
     with (
         served_functions(tmp_path) as functions,

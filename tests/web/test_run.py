@@ -71,20 +71,8 @@ def write_runs(log: Logged) -> None:
     ignored = {"schema": "drop_status.v1", "dropped_name": "requests/notes.yaml", "generation": 1}
     ignored |= {"state": "ignored", "reason": HOSTILE, "updated_at": "2026-03-01T12:00:00Z"}
     log.served.write("ledger", "status/requests/notes.yaml.json", ignored)
-    for run in (FAILED, REJECTED, WAITING, hostile()):
+    for run in (FAILED, REJECTED, WAITING):
         log.served.write("ledger", f"runs/{run.record.run_id}.json", run.document)
-
-
-def hostile() -> Run:
-    """A run whose every free text is hostile."""
-    document = run_record("next_candidate", run_id="hostile", problems=[HOSTILE] * 3)
-    document["failure"] = {"message": HOSTILE * 1000, "replica": HOSTILE, "last_lines": [HOSTILE]}
-    document["source"] |= {"uri": f"gs://inbox/requests/{HOSTILE}.yaml", "object_name": f"requests/{HOSTILE}"}
-    document["request"]["document"]["labels"] = {HOSTILE: HOSTILE}
-    document["request"]["model_name"] = HOSTILE
-    for each in (*document["submission"]["tries"], *document["submission"]["abandoned_jobs"]):
-        each |= {key: HOSTILE for key in ("text", "outcome", "reason") if key in each}
-    return run_of(document)
 
 
 def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(browser: Browser) -> None:
@@ -129,15 +117,6 @@ def test_the_log_is_searched_for_a_text_in_the_lines_of_a_replica(browser: Brows
     assert 'value="STEP 3"' in page
     assert "trainmaster logs trains --replica workerpool1-0" in page
     assert "No line of the log is selected." in browser.get("/runs/trains", params={"q": "nowhere"}).text
-
-
-def test_a_record_of_hostile_texts_is_text(browser: Browser) -> None:
-    answer = browser.get("/runs/hostile")
-    assert answer.status_code == 200
-    assert "<script>alert" not in answer.text
-    assert "\u202e" not in answer.text
-    assert "\x1b" not in answer.text
-    assert answer.text.count("&lt;script&gt;") > 1000
 
 
 def test_a_failed_run_says_why_on_top(browser: Browser) -> None:

@@ -166,23 +166,3 @@ def test_what_the_deployment_would_refuse_now_is_not_uploaded(functions: Functio
     assert "no-such-machine" in page
     assert "<button" not in page.partition('class="proposal"')[2].partition("</form>")[0]
     assert browser.post("/runs/outdated/again", data=form()).status_code == 422
-
-
-def test_the_page_says_that_the_repeated_run_of_a_rule_is_no_firing(
-    functions: Functions, browser: Browser
-) -> None:
-    write_run(functions, "of-rule", text=FILLED_IN, source=of_rule())
-    page = browser.get("/runs/of-rule").text
-    assert 'href="/rules/weekly"' in page
-    assert 'id="again"' in page
-    page = browser.get("/runs/of-rule/again").text
-    assert "The new run does not count as one of its firings." in page
-
-
-def test_a_console_that_only_reads_shows_the_commands(functions: Functions) -> None:
-    write_running(functions, "read-only")
-    with console_of(functions.served.clients) as reader:
-        page = reader.get("/runs/read-only").text
-        assert 'id="cancel"' not in page
-        assert "trainmaster cancel read-only" in page
-        assert reader.post("/runs/read-only/cancel", data=form()).status_code == 403

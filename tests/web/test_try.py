@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +67,6 @@ def test_a_sound_request_shows_its_job_and_cost(browser: Browser) -> None:
 def test_the_plan_says_what_would_happen_first(browser: Browser) -> None:
     assert "<dt>Would</dt><dd>start at once" in answer(browser, SMALL, "/try")
     assert "<dt>Would</dt>" not in answer(browser, SMALL)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_every_example_is_sound(browser: Browser, name: str) -> None:
-    page = browser.get(f"/try?example={name}").text
-    assert "<textarea" in page
-    text = unescape(page.partition("</textarea>")[0].rpartition(">\n")[2])
-    file = page.partition('name="file" value="')[2].partition('"')[0]
-    said = answer(browser, text, file=file)
-    assert "has no faults" in said, said
 
 
 def test_the_first_example_trains_without_data_and_packages(tmp_path: Path) -> None:
@@ -148,12 +137,6 @@ def test_a_script_of_this_machine_is_neither_packed_nor_submitted(browser: Brows
     assert not list(served.clients.storage.list_blobs(served.clients.context.data_bucket))
 
 
-def test_a_name_that_the_service_would_ignore_is_a_fault(browser: Browser) -> None:
-    assert "must end in .yaml" in answer(browser, SMALL, file="train.py")
-    refused = browser.post("/api/v1/plan", json={"text": SMALL, "file": "train.py"})
-    assert (refused.status_code, "must end in .yaml" in refused.text) == (422, True)
-
-
 def test_submitting_uploads_the_text_and_goes_to_its_run(browser: Browser, served: Served) -> None:
     read: list[bytes] = []
     with service(served, read):
@@ -178,14 +161,6 @@ def test_what_the_service_refuses_is_shown(browser: Browser, served: Served) -> 
         refused = browser.post("/try/submit", data=form(text=SMALL, file="request.yaml"))
     assert (refused.status_code, bucket.get_blob("requests/request.yaml") is None) == (422, False)
     assert "the cap of today is reached" in refused.text
-
-
-def test_a_console_that_only_reads_checks_and_does_not_submit(served: Served) -> None:
-    with console_of(served.clients) as reader:
-        said = answer(reader, SMALL)
-        assert reader.post("/try/submit", data=form(text=SMALL)).status_code == 403
-    assert 'formaction="/try/submit"' not in said
-    assert "trainmaster web --write" in said
 
 
 def test_a_page_from_elsewhere_may_not_even_check(browser: Browser) -> None:

@@ -58,13 +58,6 @@ def test_a_chosen_context_that_does_not_answer_is_refused(file: Path, words: tup
     assert "No stack is ready on '/nowhere'" in done.err
 
 
-@pytest.mark.parametrize("name", ["missing.yaml", "."])
-def test_a_file_that_cannot_be_read_is_one_clear_error(file: Path, name: str) -> None:
-    done = plan(file, name)
-    assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(f"Error: {name}: ")
-
-
 def test_a_packed_script_is_one_line_of_its_job_and_whole_for_programs(file: Path) -> None:
     file.write_text(SCRIPTED)
     done = plan(file, file.name)
@@ -92,12 +85,6 @@ def test_every_fault_is_shown_in_its_place_and_nothing_else(file: Path, form: tu
     assert "request.yaml:4:11: error: $.cluster.chief.machin: unknown key 'machin'" in done.err
     assert "  4 |   chief: {machin: n1-standard-8}\n" in done.err
     assert "$.labels" in done.err
-
-
-def test_a_rule_is_referred_to_the_verb_that_applies_it(file: Path) -> None:
-    done = plan(file, "-", text="when: []\n")
-    assert (done.status, done.out) == (2, "")
-    assert "- is a retraining rule. Apply it: trainmaster rules apply -" in done.err
 
 
 def test_a_value_is_set_by_its_path(file: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.cli.studies import START as TRIAL_START
+from tests.cli.study.studies import START as TRIAL_START
 from tests.client.served import run_record
 from trainmaster.client.find import Run
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress

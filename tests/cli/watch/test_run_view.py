@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from tests.cli.screens import assert_screen
-from tests.cli.studies import START as TRIAL_START
-from tests.cli.studies import many, study, trial
+from tests.cli.study.studies import START as TRIAL_START
+from tests.cli.study.studies import many, study, trial
 from tests.cli.watch import sightings
 from trainmaster.cli.watch.live import LiveView
 from trainmaster.cli.watch.run import doing, news, picture

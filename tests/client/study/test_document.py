@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.cli.studies import many, study, trial
+from tests.cli.study.studies import many, study, trial
 from tests.client.served import run_record
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, tuning_job
 from tests.client.study.jobs import trial as on_the_wire

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from .conftest import Window
-from .sample import Sample, drop, request
+from .sample import Sample, request
 
 pytestmark = [pytest.mark.slow(seconds=60), pytest.mark.timeout(600)]
 
@@ -53,55 +53,3 @@ def test_a_file_dropped_on_the_text_or_chosen_replaces_it(window: Window, tmp_pa
     chosen.write_text(request(model_name="chosen"))
     page.get_by_label("Choose a file").set_input_files(chosen)
     expect(page.get_by_role("button", name="Submit: start a run of chosen")).to_be_visible()
-
-
-def test_a_run_is_cancelled_after_the_page_has_said_what_will_happen(window: Window, sample: Sample) -> None:
-    drop(sample.project, "endless", request("--steps=100000", "--step-s=0.5", model_name="endless"))
-    page = window.open("/runs?model=endless")
-    page.get_by_role("link", name=re.compile("^endless-")).click()
-    expect(page.locator("main")).to_contain_text("running")
-    page.get_by_role("link", name="Cancel").first.click()
-    expect(page.locator("main")).to_contain_text("trainmaster cancel endless-")
-    page.get_by_role("button", name=re.compile("Cancel")).click()
-    expect(page.locator("main")).to_contain_text("cancelled")
-    expect(page.locator(".state").first).to_have_text("cancelled")
-
-
-def test_a_champion_is_rolled_back_to_the_run_before_it(window: Window, sample: Sample) -> None:
-    drop(
-        sample.project,
-        "better",
-        request(
-            "--rate=0.03",
-            "--units=64",
-            "--steps=400",
-            "--step-s=0.001",
-            model_name="roses",
-            champion={"metric": "val_accuracy", "goal": "maximize"},
-        ),
-    )
-    page = window.open("/models/roses")
-    expect(page.locator("main")).to_contain_text("better-")
-    page.get_by_role("link", name=re.compile("Roll ?back")).first.click()
-    expect(page.locator("main")).to_contain_text("trainmaster champions rollback roses")
-    page.get_by_role("button", name=re.compile("Roll ?back|Restore")).click()
-    expect(page).to_have_url(re.compile("/models/roses"))
-    found = sample.project.document(sample.project.ledger, "champions/roses.json")
-    assert found is not None
-    assert found["current"]["run_id"] == sample.champion
-
-
-def test_a_dead_letter_is_replayed_once_its_cause_is_gone(window: Window, sample: Sample) -> None:
-    page = window.open("/dead-letters")
-    expect(page.locator("main")).to_contain_text("rule-state/poisoned.json")
-    sample.project.storage.bucket(sample.project.ledger).blob("rule-state/poisoned.json").delete()
-    page.get_by_role("link", name=re.compile("Replay")).first.click()
-    expect(page.locator("main")).to_contain_text("trainmaster dead-letters replay")
-    page.get_by_role("button", name=re.compile("Replay")).click()
-    expect(page).to_have_url(re.compile("/dead-letters"))
-    sample.project.eventually(
-        lambda: any(
-            each["source"].get("rule_id") == "poisoned" for each in sample.project.records().values()
-        ),
-        "the replayed order fires its rule",
-    )

@@ -5,18 +5,14 @@ import hashlib
 import html
 import json
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.client.served import run_record, served_context
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, trial, tuning_job
 from tests.command import Done, trainmaster
-from tests.ready_stack import announce
-from trainmaster.client.submission.terms import schema
 
 CLOUD = "some-project/us-central1"
 
@@ -30,17 +26,6 @@ def test_a_name_that_is_no_tuning_jobs_is_refused_with_the_form_of_one() -> None
     assert (refused.status, refused.out) == (2, "")
     assert "is not the name of a tuning job" in refused.err
     assert "hyperparameterTuningJobs/ID" in refused.err
-
-
-def test_a_stack_that_does_not_answer_is_reported_without_a_traceback(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # no process listens: connections are refused
-        host = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        announce(tmp_path, {"LOGGING_EMULATOR_HOST": host})
-        silent = study(JOB, "--context", f"local:{tmp_path}")
-    assert silent.status == 4
-    assert "no longer answers" in silent.err
-    assert "Traceback" not in silent.err
 
 
 def test_a_run_without_trials_is_not_found_and_the_message_names_another_verb(tmp_path: Path) -> None:
@@ -72,12 +57,6 @@ def test_the_trials_are_a_table_whose_columns_are_whole_in_a_pipe(jobs: Jobs) ->
         assert columns.split()[:4] == ["trial", "state", "rate", "layers"]
         assert first.split()[:4] == ["1", "SUCCEEDED", "0.01", "1"]
         assert last == "3 trials: 2 succeeded, 1 infeasible. Best: trial 2, accuracy 0.75"
-
-
-def test_the_document_has_its_schema(jobs: Jobs) -> None:
-    Draft202012Validator(schema("study.v1")).validate(
-        json.loads(jobs.served.trainmaster("study", RUN, "-o", "json").out)
-    )
 
 
 def test_the_request_of_the_best_trial_can_be_checked_and_submitted(jobs: Jobs) -> None:

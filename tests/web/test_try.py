@@ -17,7 +17,7 @@ from tests.client.served import ROOT, Served, served_context
 from tests.web.consoles import console_of, form
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
-from trainmaster.web.pages.attempt import EXAMPLES, EXCERPT_CHARS
+from trainmaster.web.pages.attempt import EXAMPLES
 
 SMALL = (ROOT / "examples/small.yaml").read_text()
 FAULTY = SMALL.replace("machine: n1-standard-4", "machine: n1-standard-5").replace(
@@ -85,15 +85,6 @@ def test_an_example_says_what_it_needs_before_it_can_succeed(browser: Browser, s
     needs = f"from gs://{served.clients.context.project}-data/tfds, and needs TensorFlow"
     assert needs in browser.get("/try?example=small").text
     assert 'id="needs"' not in browser.get("/try?example=hello").text
-
-
-def test_the_mark_of_a_fault_far_to_the_right_is_in_sight(browser: Browser) -> None:
-    labels = ", ".join(f"label{number}: a" for number in range(12))
-    said = answer(browser, SMALL.replace("cluster:", f"labels: {{{labels}, Wrong: a}}\ncluster:"))
-    line, mark = said.partition('<pre class="excerpt" tabindex="0">')[2].partition("</pre>")[0].split("\n")
-    assert line.startswith("…")
-    assert line[mark.index("^") :].startswith("Wrong")
-    assert mark.index("^") < EXCERPT_CHARS
 
 
 def test_a_rule_is_checked_and_says_how_to_apply_it(browser: Browser) -> None:

@@ -29,8 +29,6 @@ from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-SUFFIXES = (".yaml", ".yml", ".json")
-"""Of requests and rules."""
 AGAIN_FOLDER = "again"
 """Where `trainmaster again` uploads a request, below requests/ and the team's folder. So a file keeps its name, after
 which a model may be called, and the upload replaces no file of a user."""
@@ -119,10 +117,10 @@ def find_run_or_drop(
             return _of_content(clients, file, latest, is_to_change=is_to_change)
     if _is_path(text) and not _exists(text):
         raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
-    if (rule := _rule_named(clients, text, retry_s=retry_s)) is not None:
+    if _is_rule(clients, text, retry_s=retry_s):
         raise NotFound(
-            f"{text!r} is {'a rule' if text == rule else 'the file of a rule'}, not a run. "
-            f"Its state and its last run: trainmaster rules show {shlex.quote(rule)}"
+            f"{text!r} is a rule, not a run. "
+            f"Its state and its last run: trainmaster rules show {shlex.quote(text)}"
         )
     rows = list_runs(clients, Filters(), limit=NEAR_MAX).rows
     if (latest_id := next((row.run_id for row in rows if row.model_name == text), None)) is not None:
@@ -136,17 +134,9 @@ def find_run_or_drop(
     )
 
 
-def _rule_named(clients: "Clients", text: str, *, retry_s: float | None) -> str | None:
-    """The id of the accepted rule with this id, or of the rule with a file of this name, accepted or not."""
+def _is_rule(clients: "Clients", text: str, *, retry_s: float | None) -> bool:
     book = read_document(clients, BOOK_OBJECT, retry_s=retry_s) or {}
-    if any(isinstance(rule, dict) and rule.get("rule_id") == text for rule in list_at(book, "rules")):
-        return text
-    name = PurePosixPath(text).name
-    if not name.endswith(SUFFIXES):
-        return None
-    dropped_name = f"{RULES_PREFIX}{in_team(clients.context.team, name)}"
-    status = read_document(clients, status_object(dropped_name), retry_s=retry_s)
-    return None if status is None else str(status.get("rule_id") or dropped_name)
+    return any(isinstance(rule, dict) and rule.get("rule_id") == text for rule in list_at(book, "rules"))
 
 
 def _nearest_ids(text: str, run_ids: Sequence[str]) -> str:

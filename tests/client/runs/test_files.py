@@ -81,20 +81,6 @@ def test_the_id_of_a_rule_is_answered_with_the_command_that_shows_the_rule(serve
     )
 
 
-def test_the_file_of_a_rule_is_answered_like_its_id(served: Served) -> None:
-    write_rules(served)
-    folder = served.folder / "mine"
-    folder.mkdir()
-    (folder / "weekly.yaml").write_text("when: []")
-    for name, rule in {"weekly.yaml": "weekly", "mine/weekly.yaml": "weekly", "bad.yaml": "bad"}.items():
-        done = served.trainmaster("status", name)
-        assert (done.status, done.out) == (3, "")
-        assert done.err == (
-            f"Error: {name!r} is the file of a rule, not a run. "
-            f"Its state and its last run: trainmaster rules show {rule}\n"
-        )
-
-
 def test_the_name_of_a_model_is_answered_with_its_runs(served: Served) -> None:
     for number in (1, 2):
         write_row(served, row(number, model_name="lin"))

@@ -154,7 +154,7 @@ def test_what_was_downloaded_is_not_packed_and_the_rest_of_its_folder_is(tmp_pat
     add_downloaded(tmp_path, ["events.out"])
     packed = pack_script(script)
     assert packed.files == ("model/own.py", "train.py")
-    assert packed.left_out == {Why.DOWNLOADED: ("events.out", "model/")}
+    assert packed.left_out == {Why.DOWNLOADED: ("events.out", "model/saved_model.pb")}
     (tmp_path / "model" / LIST).unlink()
     assert "model/saved_model.pb" in pack_script(script).files
 

@@ -69,20 +69,15 @@ def tuning_of(clients: "Clients", run: Run) -> TuningStudy:
 
 
 def _read(clients: "Clients", job_name: str, run: Run | None) -> TuningStudy:
+    """The best trial's model is where the record says, else below the job's directory."""
     job = clients.jobs_of_region(job_region(job_name)).get_hyperparameter_tuning_job(name=job_name)
-    prefix = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
-    return tuning_with(
-        study_of(job), state=job.state.name, has_ended=bool(job.end_time), prefix_uri=prefix, run=run
-    )
-
-
-def tuning_with(
-    study: Study, *, state: str, has_ended: bool, prefix_uri: str = "", run: Run | None = None
-) -> TuningStudy:
-    """The tuning with this study. The best trial's model is where the record says, else below `prefix_uri`."""
+    prefix_uri = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
+    study = study_of(job)
     best = study.best
     recorded = run.record.tuning.best_trial if run is not None and run.record.tuning is not None else None
     model_uri = f"{prefix_uri}/{best.id}/model/" if best and prefix_uri else None
     if recorded is not None and best is not None and recorded.id == best.id:
         model_uri = recorded.model_uri or model_uri
-    return TuningStudy(study=study, state=state, has_ended=has_ended, model_uri=model_uri, run=run)
+    return TuningStudy(
+        study=study, state=job.state.name, has_ended=bool(job.end_time), model_uri=model_uri, run=run
+    )

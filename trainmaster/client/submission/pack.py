@@ -49,34 +49,6 @@ class Why(StrEnum):
     )
 
 
-class Downloads:
-    """The downloaded files below a folder, by the lists in its folders, as far as `enter` has read them."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._from: dict[Path, Path] = {}
-
-    def enter(self, folder: Path) -> None:
-        """Read the folder's list.
-
-        Raises:
-            OSError: it cannot be read.
-        """
-        for path in read_downloaded(folder):
-            self._from[folder / path] = folder
-
-    def holds(self, path: Path) -> bool:
-        """Whether the file was downloaded."""
-        return path in self._from
-
-    def shown_path(self, path: Path) -> str:
-        """The folder that the file was downloaded to, or the file itself if that is the whole folder."""
-        folder = self._from[path]
-        if folder == self._root:
-            return path.relative_to(self._root).as_posix()
-        return f"{folder.relative_to(self._root).as_posix()}/"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Packed:
     """An archive, .tar.gz, of a script's folder.
@@ -214,10 +186,10 @@ def _in_place_of(script: Path, root: Path | None) -> str:
 
 
 def _walk(folder: Path, ignored: IgnoredPaths, found: _Found) -> Iterator[tuple[Path, int]]:
-    waiting, downloads = [(folder, ignored)], Downloads(folder)
+    waiting, downloaded = [(folder, ignored)], set[Path]()
     while waiting:
         here, ignored = waiting.pop()
-        downloads.enter(here)
+        downloaded |= {here / path for path in read_downloaded(here)}
         for entry in _entries(here, found):
             path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
             if _is_never_packed(entry) or ignored.holds(path, is_folder=is_folder):
@@ -228,8 +200,8 @@ def _walk(folder: Path, ignored: IgnoredPaths, found: _Found) -> Iterator[tuple[
                 waiting.append((path, ignored.within(path)))
             elif not _leads_to(entry.is_file):
                 found.leave_out(path, _why_no_file(entry))
-            elif downloads.holds(path):
-                found.left_out[Why.DOWNLOADED].add(downloads.shown_path(path))
+            elif path in downloaded:
+                found.leave_out(path, Why.DOWNLOADED)
             else:
                 if entry.is_symlink():
                     found.links[path.relative_to(folder).as_posix()] = path.resolve()

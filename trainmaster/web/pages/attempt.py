@@ -35,8 +35,6 @@ from trainmaster.web.subject import (
     QueryParameter,
 )
 
-EXCERPT_CHARS, EXCERPT_LEAD = 100, 30
-"""Characters that are shown of a line, and of them those before a fault that is far to the right."""
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "hello": ("examples/hello.yaml", "A first training, without data"),
     "small": ("examples/small.yaml", "A training on pictures"),
@@ -168,19 +166,7 @@ def _shown_faults(found: Examination) -> Iterator[ShownFault]:
     """In the order of the text, at most MAX_FAULTS of each level."""
     for level, faults in (("error", found.faults), ("warning", found.warnings)):
         for each in sorted(faults[:MAX_FAULTS], key=position):
-            yield ShownFault(fault=each, level=level, excerpt=_excerpt(each))
-
-
-def _excerpt(fault: Fault) -> tuple[str, str] | None:
-    """The line and the mark below it, cut so that the mark's beginning is in sight."""
-    if fault.place is None or fault.place.excerpt is None:
-        return None
-    line, mark = fault.place.excerpt
-    shift = len(mark) - len(mark.lstrip())
-    if shift > EXCERPT_CHARS - EXCERPT_LEAD:
-        line, mark = f"…{line[shift - EXCERPT_LEAD :]}", f" {mark[shift - EXCERPT_LEAD :]}"
-    cut = f"{line[:EXCERPT_CHARS]}…" if len(line) > EXCERPT_CHARS else line
-    return cut, mark[:EXCERPT_CHARS]
+            yield ShownFault(fault=each, level=level, excerpt=each.place.excerpt if each.place else None)
 
 
 def propose(ask: Ask) -> Proposal:

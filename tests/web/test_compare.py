@@ -45,12 +45,6 @@ def test_values_that_differ_are_marked_and_can_be_shown_alone(browser: Browser) 
     assert "trainmaster status &#34;$run&#34; -o yaml" in page
 
 
-def test_one_of_several_runs_can_be_left_out(browser: Browser) -> None:
-    page = browser.get(address(*IDS)).text
-    assert f'href="/runs/compare?run={IDS[0]}&amp;run={IDS[2]}"' in page
-    assert "leave out" not in browser.get(address(*IDS[:2])).text
-
-
 def test_markup_in_a_label_is_shown_as_text(browser: Browser) -> None:
     page = browser.get(address(*IDS)).text
     assert HOSTILE not in page

@@ -147,8 +147,12 @@ def fault_page(fault: ConsoleFault) -> ConsolePage:
     )
 
 
-def _fault_answer(console: WebConsole, request: Request, fault: ConsoleFault) -> Response:
-    """The fault's whole page, which no look changes any more."""
+def _fault_answer(
+    console: WebConsole, request: Request, fault: ConsoleFault, *, is_api: bool = False
+) -> Response:
+    """The fault's whole page, which no look changes any more, or its document."""
+    if is_api:
+        return JSONResponse({"error": {"status": fault.status, "message": fault.message}}, fault.status)
     page = replace(fault_page(fault), is_final=True)
     return HTMLResponse(whole_page(page, console.frame(request.url.path)), fault.status)
 
@@ -158,7 +162,7 @@ def _file(console: WebConsole, route: FileRoute) -> Callable[[Request], Any]:
         try:
             file = await run_in_threadpool(lambda: route.make(_ask(console, request)))
         except Exception as error:
-            return _fault_document(console, error)
+            return _fault_answer(console, request, _known_fault(console, error), is_api=True)
         disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
         return Response(
             file.content, media_type=file.media_type, headers={"content-disposition": disposition}
@@ -178,16 +182,9 @@ def _api(console: WebConsole, route: ApiRoute) -> Callable[[Request], Any]:
             form = await form_of(request) if route.takes_form else {}
             return JSONResponse(await run_in_threadpool(read, form))
         except Exception as error:
-            return _fault_document(console, error)
+            return _fault_answer(console, request, _known_fault(console, error), is_api=True)
 
     return answer
-
-
-def _fault_document(console: WebConsole, error: Exception) -> Response:
-    fault = _known_fault(console, error)
-    return JSONResponse(
-        {"error": {"status": fault.status, "message": fault.message}}, status_code=fault.status
-    )
 
 
 def _proposal(console: WebConsole, action: ConsoleAction) -> Callable[[Request], Any]:
@@ -217,12 +214,10 @@ def _action_route(console: WebConsole, action: ConsoleAction, *, is_api: bool) -
             _refuse_strangers(console, request, form, is_api=is_api)
             outcome = await run_in_threadpool(lambda: action.perform(_ask(console, request, form)))
         except Exception as error:
-            if is_api:
-                return _fault_document(console, error)
             fault = _known_fault(console, error)
             if isinstance(error, OldForm):
                 fault = replace(fault, back=request.url.path)
-            return _fault_answer(console, request, fault)
+            return _fault_answer(console, request, fault, is_api=is_api)
         console.source.forget()
         return _answer_of(outcome, is_api=is_api)
 
@@ -283,12 +278,10 @@ def _answer_failure(console: WebConsole) -> Callable[[Request, Exception], Any]:
     message = "The console could not answer. Its output says why: that of `trainmaster web`, or DIR/logs/console.log."
 
     async def answer(request: Request, _error: Exception) -> Response:
-        if request.url.path.startswith(API):
-            return JSONResponse({"error": {"status": 500, "message": message}}, status_code=500)
         fault = ConsoleFault(
             status=500, title="Internal error", message=message, command="trainmaster --help"
         )
-        return _fault_answer(console, request, fault)
+        return _fault_answer(console, request, fault, is_api=request.url.path.startswith(API))
 
     return answer
 
@@ -301,8 +294,6 @@ def _no_page(console: WebConsole) -> Callable[[Request, Exception], Any]:
             message=f"Nothing is at {request.url.path}.",
             command="trainmaster --help",
         )
-        if request.url.path.startswith(API):
-            return JSONResponse({"error": {"status": 404, "message": fault.message}}, status_code=404)
-        return _fault_answer(console, request, fault)
+        return _fault_answer(console, request, fault, is_api=request.url.path.startswith(API))
 
     return answer

@@ -1,7 +1,6 @@
 """The errors of reading and changing, as pages and statuses."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from trainmaster.client.errors import ClientRefused
 
@@ -41,70 +40,62 @@ class ConsoleFault:
 def fault_of(error: Exception) -> ConsoleFault | None:
     """The fault that an error of `trainmaster.client` or of a client library stands for; None for any other error."""
     names = {f"{each.__module__}.{each.__qualname__}" for each in type(error).__mro__}
-    for kind in _KINDS:
-        if names & kind.names:
+    for fault, of_errors in _FAULTS:
+        if names & of_errors:
             text = NO_ANSWER if _CONNECTION in names else str(getattr(error, "message", "") or error)
-            return ConsoleFault(
-                status=kind.status, title=kind.title, message=text, command=kind.command, is_lost=kind.is_lost
-            )
+            return replace(fault, message=text)
     return None
-
-
-class _Kind(NamedTuple):
-    status: int
-    title: str
-    command: str
-    names: set[str]
-    """Of the errors."""
-    is_lost: bool = False
 
 
 NO_ANSWER = "The stack does not answer, or has stopped. Start it again: trainmaster up"
 _CORE = "google.api_core.exceptions"
 _CONNECTION = "requests.exceptions.RequestException"
-_KINDS = (
-    _Kind(400, "Wrong query", "trainmaster --help", {"trainmaster.web.faults.WrongQuery"}),
-    _Kind(400, "Wrong body", "trainmaster --help", {"trainmaster.web.faults.WrongBody"}),
-    _Kind(403, "Form out of date", "", {"trainmaster.web.app.OldForm", "trainmaster.web.app.NoToken"}),
-    _Kind(403, "Not allowed", "trainmaster web --write", {"trainmaster.web.app.NotAllowed"}),
-    _Kind(403, "Not allowed", "trainmaster doctor", {f"{_CORE}.Forbidden"}),
-    _Kind(404, "Not found", "trainmaster ls", {"trainmaster.client.errors.NotFound", f"{_CORE}.NotFound"}),
-    _Kind(413, "Too large", "", {"trainmaster.web.forms.TooLarge"}),
-    _Kind(
+
+
+def _fault(
+    status: int, title: str, command: str, *errors: str, is_lost: bool = False
+) -> tuple[ConsoleFault, set[str]]:
+    fault = ConsoleFault(status=status, title=title, message="", command=command, is_lost=is_lost)
+    return fault, set(errors)
+
+
+_CLIENT, _WEB = "trainmaster.client", "trainmaster.web"
+_FAULTS = (
+    _fault(400, "Wrong query", "trainmaster --help", f"{_WEB}.faults.WrongQuery"),
+    _fault(400, "Wrong body", "trainmaster --help", f"{_WEB}.faults.WrongBody"),
+    _fault(403, "Form out of date", "", f"{_WEB}.app.OldForm", f"{_WEB}.app.NoToken"),
+    _fault(403, "Not allowed", "trainmaster web --write", f"{_WEB}.app.NotAllowed"),
+    _fault(403, "Not allowed", "trainmaster doctor", f"{_CORE}.Forbidden"),
+    _fault(404, "Not found", "trainmaster ls", f"{_CLIENT}.errors.NotFound", f"{_CORE}.NotFound"),
+    _fault(413, "Too large", "", f"{_WEB}.forms.TooLarge"),
+    _fault(
         422,
         "Refused",
         "trainmaster --help",
-        {
-            "trainmaster.client.errors.ClientRefused",
-            "trainmaster.client.rules.changing.RuleHeld",
-            "trainmaster.client.dead_letters.letter.NoSourceError",
-            "trainmaster.client.dead_letters.mailbox.SourceGoneError",
-            f"{_CORE}.InvalidArgument",
-            f"{_CORE}.BadRequest",
-        },
+        f"{_CLIENT}.errors.ClientRefused",
+        f"{_CLIENT}.rules.changing.RuleHeld",
+        f"{_CLIENT}.dead_letters.letter.NoSourceError",
+        f"{_CLIENT}.dead_letters.mailbox.SourceGoneError",
+        f"{_CORE}.InvalidArgument",
+        f"{_CORE}.BadRequest",
     ),
-    _Kind(409, "Damaged", "trainmaster doctor", {"trainmaster.client.errors.Damaged"}),
-    _Kind(504, "Not done yet", "trainmaster ls", {"trainmaster.client.errors.TimedOut"}),
-    _Kind(
-        503,
-        "The stack is starting",
-        "trainmaster up --detach",
-        {"trainmaster.web.faults.StackStarting"},
-        is_lost=True,
+    _fault(409, "Damaged", "trainmaster doctor", f"{_CLIENT}.errors.Damaged"),
+    _fault(504, "Not done yet", "trainmaster ls", f"{_CLIENT}.errors.TimedOut"),
+    _fault(
+        503, "The stack is starting", "trainmaster up --detach", f"{_WEB}.faults.StackStarting", is_lost=True
     ),
-    _Kind(
+    _fault(
         503,
         "Nothing answers",
         "trainmaster up --detach",
-        {
-            "trainmaster.client.context.NoContext",
-            "trainmaster.client.context.UnknownContext",
-            "trainstack.find.NoStack",
-            f"{_CORE}.GoogleAPICallError",
-            f"{_CORE}.RetryError",
-            "google.auth.exceptions.GoogleAuthError",
-            _CONNECTION,
-        },
+        f"{_CLIENT}.context.NoContext",
+        f"{_CLIENT}.context.UnknownContext",
+        "trainstack.find.NoStack",
+        f"{_CORE}.GoogleAPICallError",
+        f"{_CORE}.RetryError",
+        "google.auth.exceptions.GoogleAuthError",
+        _CONNECTION,
         is_lost=True,
     ),
 )
+"""The first fault whose errors include one of the error's classes is its own."""

@@ -4,7 +4,6 @@ import shlex
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.runs.comparison import RUNS_MAX, RUNS_MIN, Section, compare
@@ -37,18 +36,10 @@ def comparison(ask: Ask) -> ConsolePage:
             "sections": [each for each in map(_differing, sections) if each.rows] if only else sections,
             "only": only,
             "other": ask.address("/runs/compare", only=None if only else "differing"),
-            "without": {name: _address_without(ask, name) for name in names if len(names) > RUNS_MIN},
         },
         command=f'for run in {shlex.join(names)}; do trainmaster status "$run" -o yaml; done',
         is_final=all(run.record.ended for run in found),
     )
-
-
-def _address_without(ask: Ask, run_id: str) -> str:
-    """The address of the same page without one of the runs."""
-    kept = [each for each in ask.query.getlist("run") if each != run_id]
-    more = {"only": "differing"} if ask.query.get("only") == "differing" else {}
-    return f"/runs/compare?{urlencode([*(('run', each) for each in kept), *more.items()])}"
 
 
 def _differing(section: Section) -> Section:

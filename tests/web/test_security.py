@@ -148,7 +148,7 @@ def test_a_change_from_the_own_page_or_a_program_with_the_token_passes_the_check
     own = {"origin": HERE, "sec-fetch-site": "same-origin"}
     for answer in (
         browser().post(path, data={"token": TOKEN}, headers=own),
-        browser().post(path, headers={"x-trainmaster-token": TOKEN}),
+        browser().post(path, headers={"authorization": f"Bearer {TOKEN}"}),
         browser().post(f"/api/v1{path}", headers={"authorization": f"Bearer {TOKEN}"}, json={}),
     ):
         assert answer.status_code in {422, 503}, answer.text
@@ -224,7 +224,7 @@ def test_a_program_reads_a_secret_console_with_the_key_in_a_header() -> None:
 def test_a_body_that_is_too_large_or_no_form_is_refused(
     path: str, content: bytes, kind: str, problem: str
 ) -> None:
-    headers = {"content-type": kind, "x-trainmaster-token": TOKEN}
+    headers = {"content-type": kind, "authorization": f"Bearer {TOKEN}"}
     page = browser().post(path, content=content, headers=headers)
     status = 413 if len(content) > BODY_MAX else 422
     assert (page.status_code, problem in page.text) == (status, True), page.text

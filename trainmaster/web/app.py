@@ -19,12 +19,11 @@ from trainmaster.client.errors import ClientRefused
 from trainmaster.web.console import LOCAL_POLL_S, WebConsole
 from trainmaster.web.faults import ConsoleFault, fault_of
 from trainmaster.web.forms import form_of
-from trainmaster.web.guard import Guard
 from trainmaster.web.live import Streams, wants_stream
 from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
 from trainmaster.web.rendering import main_part, whole_page
-from trainmaster.web.security import has_token
+from trainmaster.web.security import Guard, has_token
 from trainmaster.web.source import ConsoleSource
 from trainmaster.web.subject import (
     ActionOutcome,

@@ -7,10 +7,15 @@ machine. Source of the checks: https://www.w3.org/TR/fetch-metadata/, https://ww
 import hmac
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trainmaster.web.console import WebConsole
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-TOKEN_HEADER = "x-trainmaster-token"  # noqa: S105 - a name
 TOKEN_FIELD = "token"  # noqa: S105 - a name
 COOKIE = "trainmaster_console_"
 """The cookie's name, before the port: browsers send cookies of one port to all others."""
@@ -27,6 +32,51 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_CACHED = "public, max-age=3600"
+
+
+class Guard:
+    """The application behind the checks."""
+
+    def __init__(self, app: ASGIApp, console: WebConsole) -> None:
+        self._app, self._console = app, console
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                more = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in present]
+                if b"cache-control" not in present:
+                    cached = _CACHED if scope["path"].startswith("/static/") else "no-store"
+                    more.append((b"cache-control", cached.encode()))
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        answer = self._answer(Request(scope))
+        await (answer or self._app)(scope, receive, with_headers)
+
+    def _answer(self, request: Request) -> Response | None:
+        """A refusal, or the redirection that takes the token out of the address; None if the request may continue."""
+        console, headers = self._console, request.headers
+        if refusal := refusal_of(request.method, headers):
+            return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
+        given = request.query_params.get("key")
+        if request.method in READING and same(console.token, given):
+            answer = RedirectResponse(_without_key(request), status_code=303)
+            answer.set_cookie(cookie_name(headers), console.token, httponly=True, samesite="strict")
+            return answer
+        if (
+            console.is_secret
+            and not request.url.path.startswith("/static/")
+            and not may_read(console.token, headers)
+        ):
+            message = "This console shows a deployed project. Open the whole address that `trainmaster web` printed."
+            return JSONResponse({"error": {"status": 403, "message": message}}, status_code=403)
+        return None
 
 
 def refusal_of(method: str, headers: Mapping[str, str]) -> str:
@@ -55,9 +105,8 @@ def _hostname(host: str) -> str | None:
 
 
 def has_token(token: str, headers: Mapping[str, str], form: Mapping[str, str]) -> bool:
-    """Whether the header, the `Authorization: Bearer` header or the form has the session's token."""
-    given = headers.get(TOKEN_HEADER) or form.get(TOKEN_FIELD) or _bearer(headers)
-    return same(token, given)
+    """Whether the `Authorization: Bearer` header or the form has the session's token."""
+    return same(token, form.get(TOKEN_FIELD) or _bearer(headers))
 
 
 def may_read(token: str, headers: Mapping[str, str]) -> bool:
@@ -82,3 +131,10 @@ def same(token: str, given: str | None) -> bool:
 def _bearer(headers: Mapping[str, str]) -> str | None:
     kind, _, value = headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" else None
+
+
+def _without_key(request: Request) -> str:
+    """The request's own address without the token. It has one leading slash: with two it would name another host."""
+    rest = urlencode([(name, value) for name, value in request.query_params.multi_items() if name != "key"])
+    path = "/" + quote(request.scope["path"].lstrip("/"))
+    return f"{path}?{rest}" if rest else path

@@ -119,7 +119,7 @@ def test_apply_names_the_verb_for_a_request_and_an_order(served: Served) -> None
     assert (done.status, done.out) == (2, "")
     assert (
         "my request.yaml is a training request. Submit it: trainmaster submit 'my request.yaml'\n"
-        "order.yaml is an order. Give it: trainmaster rules fire weekly\n"
+        "order.yaml is an order. Give it with trainmaster rules fire, champions rollback or cancel\n"
     ) in done.err
     assert "error: $" not in done.err
 

@@ -16,11 +16,11 @@ from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
 from trainmaster.client.runs.queue_listing import Waits
-from trainmaster.client.shown.run_lines import best_lines, job_facts
+from trainmaster.client.shown.run_lines import job_facts
 from trainmaster.client.shown.run_screen import run_facts
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
-from trainmaster.orchestrator.core.runs.job import BestTrial, JobState
+from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -151,28 +151,6 @@ def test_status_and_why_show_the_verdict_on_the_model() -> None:
     assert lines in text_of(explained(record), 100)
     facts = run_facts(replace(run, record=record), NOW, is_local=False)
     assert lines in "".join(f"{click.unstyle(each)}\n" for each in fact_lines(facts, width=100))
-
-
-@pytest.mark.parametrize(
-    ("metrics", "said"),
-    [
-        (
-            {"mae": 0.904978, "val_mae": 0.767115},
-            "The model calls it val_mae. The model's mae is 0.904978; a champion on mae would compare that.",
-        ),
-        ({"mae": 0.9}, "The model's mae is 0.9; a champion on mae would compare that."),
-        ({"mae": 0.7671150001}, None),
-        ({"loss": 1.098, "val_mae": 0.767115}, None),
-    ],
-)
-def test_a_metric_of_the_study_that_means_another_value_in_the_model_is_explained(
-    metrics: dict[str, float], said: str | None
-) -> None:
-    best = BestTrial(id="2", metric="mae", goal="minimize", value=0.767115, parameters={})
-    model = RUNS["tuned"]().record.model
-    assert model is not None
-    assert best_lines(best, replace(model, metrics=metrics))[1:] == ([said] if said else [])
-    assert len(best_lines(best, None)) == 1
 
 
 def test_a_run_that_its_timeout_ended_is_not_shown_as_cancelled_by_a_user() -> None:

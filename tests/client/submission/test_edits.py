@@ -10,13 +10,8 @@ import yaml
 
 from tests.client.submission.test_examination import GCLOUD, IMAGE, REQUEST, examined
 from trainmaster.client.errors import ClientRefused
-from trainmaster.client.submission.edits import differences
 from trainmaster.client.submission.source import NO_FILE
 from trainmaster.orchestrator.core.documents.placing import lines_of_fault
-
-MANY = {"env": {f"V{number}": "1" for number in range(8)}}
-ARCHIVES = [{"script": {"file": "train.py", "archive": f"gs://b/{name}.tar.gz"}} for name in "ab"]
-FOLDER = "The folder of its script differs. To leave a file out of what is sent, name it in a .gitignore."
 
 
 def sent(**edits: Any) -> Any:
@@ -140,22 +135,3 @@ def test_an_edit_that_options_cannot_make_is_refused(edits: dict[str, Any], said
     with pytest.raises(ClientRefused) as refused:
         examined(GCLOUD if "name" in edits else REQUEST, **edits)
     assert said in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        (
-            {"args": ["--token=1", "--b"], "env": {"A": "1"}},
-            {"args": ["--token=2", "--b"], "labels": {"x": "y"}},
-            "It differs in $.args[0], $.labels, $.env.",
-        ),
-        ({"env": {}}, MANY, "It differs in $.env.V0, $.env.V1, $.env.V2, $.env.V3, $.env.V4, … (8 in all)."),
-        (*ARCHIVES, FOLDER),
-        (ARCHIVES[0], {**ARCHIVES[1], "args": ["--a"]}, f"It differs in $.args. {FOLDER}"),
-    ],
-)
-def test_the_places_that_differ_are_named(
-    before: dict[str, object], after: dict[str, object], said: str
-) -> None:
-    assert differences(before, after) == said

@@ -41,11 +41,11 @@ def test_a_file_without_edits_is_sent_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("text", "file", "said"),
     [
-        ("cancel: {run: a}\n", "order.yaml", "order.yaml is an order. Give it: trainmaster cancel a"),
-        ("fire: {rule: drift}\n", "o.yaml", "Give it: trainmaster rules fire drift"),
-        ("rollback: {model_name: m}\n", "o.yaml", "Give it: trainmaster champions rollback m"),
-        ("rollback: {model_name: m, to_run: r}\n", "o.yaml", "trainmaster champions rollback m --to-run r"),
-        ("fire: {}\n", "o.yaml", "Give it: trainmaster rules fire, champions rollback or cancel"),
+        (
+            "cancel: {run: a}\n",
+            "o.yaml",
+            "o.yaml is an order. Give it with trainmaster rules fire, champions",
+        ),
         ("when: []\n", "my rule.yaml", "trainmaster rules apply 'my rule.yaml'"),
         (REQUEST, "request.txt", "request.txt: $: the file's name must end in .yaml, .yml, .json"),
         (REQUEST, ".request.yaml", "the service ignores hidden and temporary files"),

@@ -51,9 +51,7 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
     elif output != TABLE:
         print_data(document, output)
     elif isinstance(found, Drop):
-        from trainmaster.client.rules.outcome import outcome_of
-
-        print_facts(drop_facts(found.status, run, outcome_of(clients, found.status)))
+        print_facts(drop_facts(found.status, run))
     else:
         print_facts(run_facts(found, datetime.now(UTC), is_local=clients.context.state is not None))
     return 0

@@ -12,7 +12,7 @@ from trainmaster.client.shown.champion_lines import champion_file_facts, data_li
 from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_lines import (
-    best_lines,
+    best_text,
     failed_trial_facts,
     failure_facts,
     fault_facts,
@@ -140,7 +140,7 @@ def _times(record: "RunRecord") -> Iterator[Fact]:
 def _model_facts(run: "RunExplanation") -> Iterator[Fact]:
     """The best trial, the model with its metrics and hashes, and the verdict on it."""
     if run.best_trial is not None:
-        yield "best trial", best_lines(run.best_trial, run.model)
+        yield "best trial", [best_text(run.best_trial)]
     model = run.model
     if model is not None:
         yield from metric_facts(model.metrics)

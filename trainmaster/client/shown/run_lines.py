@@ -1,6 +1,5 @@
 """Lines about a run that several screens and pages have."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -89,7 +88,7 @@ def result_facts(record: RunRecord) -> Iterator[Fact]:
         ended = trials_text(record)
         yield "trials", [f"{ended}: {counts}" if ended else counts]
     if best is not None:
-        yield "best trial", best_lines(best, record.model)
+        yield "best trial", [best_text(best)]
     yield from failed_trial_facts(record)
     yield from metric_facts(metrics_of(record))
     if record.model is not None:
@@ -128,27 +127,8 @@ def verdict_facts(verdict: ChampionVerdict | None) -> Iterator[Fact]:
         yield "champion", [f"{decision}: {verdict.reason}", *against]
 
 
-def best_lines(best: BestTrial, model: Model | None) -> list[str]:
-    """The best trial, and below it what the study's metric is in the model's metrics, where that name has another value.
-
-    Of the model's metrics, the names that end in `_METRIC` are compared: Keras puts `val_` before those of an evaluation.
-    """
-    text = best_text(best)
-    own = model.metrics.get(best.metric) if model else None
-    if model is None or own is None or _is_same(own, best.value):
-        return [text]
-    named = [name for name, value in model.metrics.items() if name.endswith(f"_{best.metric}")]
-    same = [name for name in named if _is_same(model.metrics[name], best.value)]
-    is_called = f"The model calls it {same[0]}. " if same else ""
-    would = f"The model's {best.metric} is {own:g}; a champion on {best.metric} would compare that."
-    return [text, f"{is_called}{would}"]
-
-
-def _is_same(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=1e-6)
-
-
 def best_text(best: BestTrial) -> str:
+    """The trial with its value and its parameters."""
     parameters = ", ".join(f"{name}={_number(value)}" for name, value in best.parameters.items())
     return f"{best.id}: {best.metric} {best.value:g} ({best.goal}) with {parameters}"
 

@@ -23,7 +23,6 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.find import Run
-    from trainmaster.client.rules.outcome import OrderOutcome
 
 
 def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
@@ -91,8 +90,8 @@ def _next_lines(record: RunRecord) -> list[str]:
     return ["correct the request, then: trainmaster check FILE"]
 
 
-def drop_facts(status: Mapping[str, Any], text: str, outcome: "OrderOutcome | None" = None) -> Iterator[Fact]:
-    """The screen of a file or message without a run; `outcome` is that of an order."""
+def drop_facts(status: Mapping[str, Any], text: str) -> Iterator[Fact]:
+    """The screen of a file or message without a run."""
     state = str(status.get("state"))
     yield ("file" if "dropped_name" in status else "message"), [str(status.get("dropped_name") or text)]
     yield STATE, [f"{state} at {_time_text(status.get('updated_at'))}"]
@@ -107,9 +106,7 @@ def drop_facts(status: Mapping[str, Any], text: str, outcome: "OrderOutcome | No
         yield "report", [str(status["report_uri"])]
     if status.get("previous_run_id"):
         yield "last run", [str(status["previous_run_id"])]
-    if outcome is not None and outcome.run_id is not None:
-        yield "run", [outcome.run_id]
-    yield "next", [_next_for(state, status) if outcome is None else outcome.command]
+    yield "next", [_next_for(state, status)]
 
 
 def _time_text(recorded: object) -> str:

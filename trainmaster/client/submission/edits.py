@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.client.submission.settings import RequestSetting, with_settings
-from trainmaster.orchestrator.core.documents.faults import is_within, json_path, listed
+from trainmaster.orchestrator.core.documents.faults import is_within, json_path
 from trainmaster.orchestrator.core.documents.values import Document
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.draft import ROLES
 
 SMALL_MACHINE = "n1-standard-4"
 """For a script without a request: the smallest machine of the policy that a GPU can be added to."""
-PATHS_SHOWN = 5
-ARCHIVE_PATH = "$.script.archive"
 _OF_MACHINE = ("machine", "gpu", "accelerator", "tpu_topology")
 
 
@@ -99,18 +97,6 @@ def changed_paths(before: object, after: object, path: tuple[str | int, ...] = (
             yield from changed_paths(old, new, (*path, index))
     elif before != after:
         yield json_path(path)
-
-
-def differences(before: object, after: object) -> str:
-    """Where two canonical requests differ, in a sentence, without the values."""
-    paths = list(dict.fromkeys([*changed_paths(before, after), *changed_paths(after, before)]))
-    named = [path for path in paths if path != ARCHIVE_PATH]
-    parts = [f"It differs in {listed(named, PATHS_SHOWN)}."] if named else []
-    if len(named) < len(paths):
-        parts.append(
-            "The folder of its script differs. To leave a file out of what is sent, name it in a .gitignore."
-        )
-    return " ".join(parts)
 
 
 def option_of(path: str, edits: Edits) -> str:

@@ -123,7 +123,7 @@ class Examination:
     def refusal(self) -> str:
         """Why the verb cannot send it, in lines for people; empty if it can."""
         if self.kind is not self.expected:
-            return f"{self.faulty} is {use_of(self.kind, self.faulty, self.value)}"
+            return f"{self.faulty} is {use_of(self.kind, self.faulty)}"
         if self.faults:
             return "\n".join(line for fault in self.faults for line in lines_of_fault(fault, self.faulty))
         if self.has_local_script and self.packed is None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.records import read_json
-from trainmaster.client.submission.edits import differences
 from trainmaster.client.submission.examination import Examination
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.terminal import one_line
@@ -253,11 +252,8 @@ def check_same_request(clients: "Clients", sent: Sent, examination: Examination)
         run = None
     if run is not None and _is_same_request(clients, run, examination):
         return
-    before = None if run is None or run.record.request is None else encoded(run.record.request.document)
-    after = None if examination.request is None else encoded(examination.request.document)
-    where = f" {differences(before, after)}" if before and after else ""
     raise ClientRefused(
-        f"The key of {examination.title} has already started {sent.run_id}, and the request differs.{where} See that "
+        f"The key of {examination.title} has already started {sent.run_id}, and the request differs. See that "
         f"run: trainmaster status {sent.run_id}\nTo start a run of this request, choose another --key."
     )
 

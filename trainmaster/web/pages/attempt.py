@@ -148,9 +148,7 @@ def _page(
             "plan": plan,
             "facts": list(plan_facts(plan)) if plan else [],
             "runs": named_runs(plan) if plan else [],
-            "elsewhere": f"This is {use_of(kind, name, found.value)}"
-            if found and kind is not FileKind.REQUEST
-            else "",
+            "elsewhere": f"This is {use_of(kind, name)}" if found and kind is not FileKind.REQUEST else "",
             "has_script": found is not None and found.has_local_script,
             "may_submit": found is not None and not found.refusal and not is_capped,
             "loads_more": loads_more and plan is not None,

@@ -1,6 +1,5 @@
 """Parts of a long log: a tail in bounded memory, pages before it, and a selection."""
 
-import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.client.logged import Logged
 from tests.client.served import served_context
-from tests.client.test_lanes import event, line
+from tests.client.test_lanes import line
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, read_run
@@ -16,8 +15,6 @@ from trainmaster.client.logs.pages import parse_cursor, read_page
 from trainmaster.client.logs.read import Selection
 from trainmaster.client.logs.tail import LINE_MAX_CHARS, Tail
 from trainmaster.client.terminal import visible
-from trainmaster.client.watch.curves import Curves
-from trainmaster.client.watch.lanes import ReplicaLanes
 from trainstack import logging
 
 LINES = 25
@@ -36,28 +33,6 @@ def test_a_tail_of_long_lines_is_bounded_by_characters() -> None:
     tail.add(line(number, "x" * 10 * LINE_MAX_CHARS) for number in range(50))
     assert len(tail.last(1000)) == 10
     assert {len(each.text) for each in tail.last(1000)} == {LINE_MAX_CHARS}
-
-
-@pytest.mark.slow
-def test_what_a_page_keeps_of_a_log_takes_no_more_memory_the_longer_it_grows() -> None:
-    kept = (ReplicaLanes(), Curves(), Tail())
-    tracemalloc.start()
-    try:
-        short, long = (_memory_after(kept, range(start, stop)) for start, stop in ((0, 3000), (3000, 9000)))
-    finally:
-        tracemalloc.stop()
-    assert long < 1.2 * short
-
-
-def _memory_after(kept: tuple[ReplicaLanes, Curves, Tail], steps: range) -> int:
-    """Bytes in use after lines of these steps."""
-    for number in steps:
-        progress = event(
-            "train_progress", epoch=1, epochs=2, step=number, steps_per_epoch=10**6, loss=1 / (number + 1)
-        )
-        for each in kept:
-            each.add([line(number, progress)])
-    return tracemalloc.get_traced_memory()[0]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from tests.ready_stack import announce
 from tests.web.consoles import console_over
 from trainmaster.client.context import Context, NoContext
 from trainmaster.web.live import STREAMS_MAX
-from trainmaster.web.server import REQUEST_S
 
 DEADLINE_S = 60
 STRANGE_PATHS = (
@@ -134,20 +133,6 @@ def test_a_request_that_does_not_arrive_in_time_is_closed(console: tuple[str, in
     with socket.create_connection(console, timeout=DEADLINE_S) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\n")
         assert slow.recv(1) == b""
-
-
-@pytest.mark.slow(7)
-def test_a_pipelined_request_is_answered_for_as_long_as_it_takes(console: tuple[str, int]) -> None:
-    head = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-    with socket.create_connection(console, timeout=REQUEST_S + 1) as pipelined:
-        pipelined.sendall(head + b"\r\n" + head + b"Accept: text/event-stream\r\n\r\n")
-        received = b""
-        while b"retry: 1000" not in received:
-            received += pipelined.recv(65_536)
-        with contextlib.suppress(TimeoutError):  # nothing more comes, and it is still open
-            while received := pipelined.recv(65_536):
-                pass
-        assert received
 
 
 def test_a_head_without_end_is_refused(console: tuple[str, int]) -> None:

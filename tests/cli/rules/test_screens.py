@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,7 @@ from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import find_rule, list_rules
 from trainmaster.client.shown.rule_lines import rule_facts
-from trainmaster.client.submission.terms import SHIPPED_POLICY, schema
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import after_rollback
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
@@ -96,34 +95,6 @@ def test_a_damaged_document_is_reported(served: Served, name: str, status: int) 
     assert "damaged" in done.err
 
 
-def test_files_that_the_service_would_ignore_or_mix_up_are_refused(served: Served) -> None:
-    for folder in ("a", "b"):
-        (served.folder / folder).mkdir()
-        for name in ("same.yaml", "rule.txt", ".hidden.yaml"):
-            shutil.copy(ROOT / "examples/rules/schedule.yaml", served.folder / folder / name)
-    done = served.trainmaster("rules", "apply", "a/same.yaml", "b/same.yaml")
-    assert (done.status, done.out) == (2, "")
-    assert "a/same.yaml, b/same.yaml have the same name in the inbox." in done.err
-    done = served.trainmaster("rules", "apply", "a/rule.txt", "a/.hidden.yaml")
-    assert (done.status, done.out) == (2, "")
-    assert "a/rule.txt: error: $: the file's name must end in .yaml, .yml, .json" in done.err
-    assert "a/.hidden.yaml: error: $: the service ignores hidden and temporary files" in done.err
-
-
-def test_apply_names_the_verb_for_a_request_and_an_order(served: Served) -> None:
-    (served.folder / "my request.yaml").write_text(
-        "model_name: m\ncluster: {chief: {machine: n1-standard-4}}\n"
-    )
-    (served.folder / "order.yaml").write_text("fire: {rule: weekly}\n")
-    done = served.trainmaster("rules", "apply", "my request.yaml", "order.yaml")
-    assert (done.status, done.out) == (2, "")
-    assert (
-        "my request.yaml is a training request. Submit it: trainmaster submit 'my request.yaml'\n"
-        "order.yaml is an order. Give it with trainmaster rules fire, champions rollback or cancel\n"
-    ) in done.err
-    assert "error: $" not in done.err
-
-
 def test_the_repair_of_an_empty_file_speaks_of_a_rule(served: Served) -> None:
     (served.folder / "empty.yaml").touch()
     done = served.trainmaster("rules", "apply", "empty.yaml")
@@ -131,28 +102,6 @@ def test_the_repair_of_an_empty_file_speaks_of_a_rule(served: Served) -> None:
     assert "the document is empty" in done.err
     assert "write the conditions of the rule under `when`" in done.err
     assert "request" not in done.err
-
-
-def test_apply_reports_a_missing_script_beside_all_other_faults_with_their_lines(served: Served) -> None:
-    text = """when:
-  - schedule: {cron: "0 3 * *"}
-request:
-  model_name: m
-  script: {file: trian.py}
-  cluster: {chief: {machine: n1-standrd-4}}
-cooldwn_s: 3
-"""
-    (served.folder / "train.py").touch()
-    (served.folder / "faulty.yaml").write_text(text)
-    done = served.trainmaster("rules", "apply", "--policy", str(SHIPPED_POLICY), "faulty.yaml")
-    assert (done.status, done.out) == (2, "")
-    assert [line for line in done.err.splitlines() if ": error: " in line] == [
-        "faulty.yaml:2:22: error: $.when[0].schedule.cron: a cron expression has five fields",
-        "faulty.yaml:5:18: error: $.request.script.file: There is no file 'trian.py'. Did you mean 'train.py'?",
-        "faulty.yaml:6:30: error: $.request.cluster.chief.machine: the policy does not allow it",
-        "faulty.yaml:7:1: error: $.cooldwn_s: unknown key 'cooldwn_s'",
-    ]
-    assert "Nothing was changed." in done.err
 
 
 @pytest.mark.parametrize(("state", "shown"), [("accepted", "accepted"), ("disabled", "paused")])

@@ -43,11 +43,6 @@ class ScriptedRequest:
     warning: Fault | None = None
 
 
-def has_local_script(request: Mapping[str, object]) -> bool:
-    """Whether a request names a script of a machine, which is still to be uploaded."""
-    return _is_local(request, SCRIPT)
-
-
 def _is_local(request: Mapping[str, object], key: str) -> bool:
     return text_at(request, key, "file") is not None and at(request, key, "archive") is None
 

@@ -237,7 +237,7 @@ def _running(directory: Path, settings: Path) -> list[Path]:
     if is_between(stopped):
         raise NoContext(between_text(stopped), stopped)
     start = start_command(DEFAULT_STATE if stopped.parent == directory else stopped)
-    others = "".join(f"\n  --context {LOCAL}:{each}" for each in stacks)
+    others = "".join(f"\n  --context {LOCAL}:{stack}" for stack in stacks)
     raise NoContext(
         f"The stack of this folder, {str(stopped)!r}, is not running. Start it: {start}\nTo use another:{others}",
         stopped,
@@ -257,7 +257,7 @@ def _only_context(stacks: list[Path], directory: Path) -> Context:
         case [only]:
             return _context_on(only, "the only local stack that is running")
         case _:
-            names = "\n".join(f"  --context {LOCAL}:{each}" for each in stacks)
+            names = "\n".join(f"  --context {LOCAL}:{stack}" for stack in stacks)
             raise NoContext(f"{len(stacks)} local stacks are running. Choose one:\n{names}")
 
 

@@ -186,12 +186,12 @@ def _of_content(clients: "Clients", file: LocalFile, found: Run, *, is_to_change
         return found
     name = PurePosixPath(file.path).name
     others = _others_of_name(clients, found)
-    if (own := next((run for run in others if is_from(clients, file, run)), None)) is not None:
+    if (matching := next((run for run in others if is_from(clients, file, run)), None)) is not None:
         clients.note(
-            f"{own.record.run_id} is the run of {file.path}. "
+            f"{matching.record.run_id} is the run of {file.path}. "
             f"Another {name}, or another version of it, started {found.record.run_id} later."
         )
-        return own
+        return matching
     runs = [found, *others]
     listed = "".join(f"\n  {each.record.run_id} ({each.record.model_name or 'rejected'})" for each in runs)
     if is_to_change:
@@ -199,18 +199,18 @@ def _of_content(clients: "Clients", file: LocalFile, found: Run, *, is_to_change
             f"{file.path} differs from each request that a file of this name has started: it was edited since, or it is "
             f"another file. Name the run by its id:{listed}"
         )
-    own = next((run for run in runs if file.may_be_of_model(_model_of(clients, run))), None)
-    if own is None:
+    matching = next((run for run in runs if file.may_be_of_model(_model_of(clients, run))), None)
+    if matching is None:
         raise NotFound(
             f"{file.path} has started no known run. It has the model {file.model_name!r}, and the runs of files named "
             f"{name!r} have others:{listed}\nName one of them by its id, or submit the file: "
             f"{shlex.join(['trainmaster', 'submit', file.path])}"
         )
     clients.note(
-        f"{file.path} differs from the request of {own.record.run_id}: it was edited since, or another {name} "
+        f"{file.path} differs from the request of {matching.record.run_id}: it was edited since, or another {name} "
         "started that run."
     )
-    return own
+    return matching
 
 
 def _model_of(clients: "Clients", run: Run) -> str | None:
@@ -270,8 +270,8 @@ def _in_inbox(clients: "Clients", path: PurePosixPath) -> str:
 
 def _status_names(clients: "Clients", text: str) -> list[str]:
     name = text.removeprefix(object_uri(clients.context.inbox_bucket, ""))
-    own = in_team(clients.context.team, Path(name).name)
-    of_file = status_object(name if _is_object(clients, text) else f"{REQUESTS_PREFIX}{own}")
+    uploaded = in_team(clients.context.team, Path(name).name)
+    of_file = status_object(name if _is_object(clients, text) else f"{REQUESTS_PREFIX}{uploaded}")
     is_elsewhere = name.startswith("gs://") or (_is_path(text) and not _exists(text))
     return [
         *([] if is_elsewhere else [of_file]),

@@ -19,7 +19,7 @@ def nearest_of(name: str, known: Mapping[str, str]) -> str:
     Keys that begin with the name come first: a cut one is copied more often than a misspelt one is typed.
     """
     keys = list(known)[:COMPARED_MAX]
-    begun = [each for each in keys if name and each.startswith(name)]
+    begun = [key for key in keys if name and key.startswith(name)]
     near = [*begun[:SUGGESTIONS_MAX], *difflib.get_close_matches(name[:100], keys, n=SUGGESTIONS_MAX)]
     meant = list(dict.fromkeys(known[each] for each in near))[:SUGGESTIONS_MAX]
     return f"Did you mean {' or '.join(map(repr, meant))}?" if meant else ""

@@ -59,11 +59,11 @@ def make_app(
             routes.append(
                 Route(f"{API}{action.path}", _action_route(console, action, is_api=True), methods=["POST"])
             )
-        routes += [Route(each.path, _page(console, each), methods=_methods(each)) for each in subject.pages]
+        routes += [Route(page.path, _page(console, page), methods=_methods(page)) for page in subject.pages]
         routes += [
             Route(f"{API}{each.path}", _api(console, each), methods=_methods(each)) for each in subject.api
         ]
-        routes += [Route(each.path, _file(console, each), methods=["GET"]) for each in subject.files]
+        routes += [Route(file.path, _file(console, file), methods=["GET"]) for file in subject.files]
     starlette = Starlette(
         routes=routes, exception_handlers={404: _no_page(console), 500: _answer_failure(console)}
     )
@@ -174,7 +174,7 @@ def _api(console: WebConsole, route: ApiRoute) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         def read(form: Mapping[str, str]) -> Mapping[str, Any] | Sequence[Any]:
             ask = _ask(console, request, form)
-            ask.refuse_unknown([] if route.takes_form else [each.name for each in route.parameters])
+            ask.refuse_unknown([] if route.takes_form else [parameter.name for parameter in route.parameters])
             return route.read(ask)
 
         try:

@@ -33,7 +33,7 @@ async def form_of(request: Request) -> dict[str, str]:
         except (ValueError, RecursionError) as error:
             raise ClientRefused(f"The body is not JSON: {error}") from error
         if not isinstance(found, dict) or not all(
-            isinstance(each, str | bool | int) for each in found.values()
+            isinstance(value, str | bool | int) for value in found.values()
         ):
             raise ClientRefused("Expected a JSON object of texts, whole numbers, true and false.")
         return {

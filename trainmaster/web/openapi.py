@@ -50,7 +50,7 @@ def _path(path: str) -> str:
 def _reading(route: ApiRoute) -> dict[str, Any]:
     reference = f"#/components/schemas/{route.schema}"
     schema = {"$ref": reference} if route.schema else {"type": ["object", "array"]}
-    fields = {each.name: {"type": "string", "description": each.description} for each in route.parameters}
+    fields = {param.name: {"type": "string", "description": param.description} for param in route.parameters}
     body = {"content": {"application/json": {"schema": {"type": "object", "properties": fields}}}}
     query = [] if route.takes_form else map(_in_query, route.parameters)
     return {

@@ -85,7 +85,8 @@ class _Impatient(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._wait_for_request()
-        waiting = [each for each in self.connections if isinstance(each, _Impatient) and each.waits_since]
+        others = self.connections
+        waiting = [other for other in others if isinstance(other, _Impatient) and other.waits_since]
         if len(waiting) > WAITING_MAX:
             min(waiting, key=lambda each: each.waits_since).give_up()
 

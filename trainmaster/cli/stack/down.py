@@ -52,7 +52,7 @@ def unfinished_runs(state: Path, ledger: str) -> int:
     """How many runs have a marker in the ledger's folder: a stack that hangs must not keep `down` from stopping it."""
     try:
         markers = (state / "storage" / "buckets" / ledger / ACTIVE_PREFIX).iterdir()
-        return sum(is_run_id(each.name) for each in markers)
+        return sum(is_run_id(marker.name) for marker in markers)
     except OSError:  # its storage runs elsewhere
         return 0
 

@@ -228,4 +228,4 @@ def _options(given: dict[str, Any]) -> "StackOptions":
         "injections": injections_of(given["injections"]) if given["injections"] else InjectionPlan(),
         "quota": quota_of(given["quota"]) if given["quota"] else None,
     }
-    return StackOptions(**{each.name: chosen[each.name] for each in fields(StackOptions)})
+    return StackOptions(**{field.name: chosen[field.name] for field in fields(StackOptions)})

@@ -166,12 +166,12 @@ def _send(
     says_where(clients, f"Submitting {', '.join(each.title for each in requests)}")
     sent: list[Sent] = []
     noted: set[Path] = set()
-    for each in requests:
-        warn(each, is_one=len(requests) == 1)
-        earlier = started_with(clients, each, key) if key is not None else None
-        if each.packed is not None and earlier is None:
-            upload_script(clients, each.packed, each.terms.team, noted)
-        sent.append(earlier or (upload(clients, each) if key is None else publish(clients, each, key)))
+    for request in requests:
+        warn(request, is_one=len(requests) == 1)
+        earlier = started_with(clients, request, key) if key is not None else None
+        if request.packed is not None and earlier is None:
+            upload_script(clients, request.packed, request.terms.team, noted)
+        sent.append(earlier or (upload(clients, request) if key is None else publish(clients, request, key)))
         if output == NAME:
             print_names([sent[-1].run_id])
         talk(_outcome(sent[-1]))

@@ -72,7 +72,7 @@ def unknown_command(name: str, known: Collection[str], command: str) -> str:
 
 def _exists(suggested: str, command: click.Command) -> bool:
     option, _, value = suggested.partition(" ")
-    for each in command.params:
-        if option in each.opts:
-            return not (isinstance(each.type, click.Choice) and value) or value in each.type.choices
+    for param in command.params:
+        if option in param.opts:
+            return not (isinstance(param.type, click.Choice) and value) or value in param.type.choices
     return False

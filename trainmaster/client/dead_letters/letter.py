@@ -86,8 +86,8 @@ class Letter:
     @property
     def published_at(self) -> datetime:
         """When the event was first published, even if it was replayed since; if unknown, when it was dead-lettered."""
-        own = time_or(self.attributes.get(f"{_FORWARDED}SourceTopicPublishTime"), self.given_up_at)
-        return first_published(time_or(self.attributes.get(REPLAYED_PUBLISH_TIME), own), own)
+        published = time_or(self.attributes.get(f"{_FORWARDED}SourceTopicPublishTime"), self.given_up_at)
+        return first_published(time_or(self.attributes.get(REPLAYED_PUBLISH_TIME), published), published)
 
     @property
     def failed_since(self) -> datetime:

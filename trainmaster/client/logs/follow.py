@@ -51,7 +51,7 @@ class RunLog:
     def job_ids(self) -> list[str]:
         """Of the run's jobs, oldest first: those that found no capacity, and the last. Empty while it has none."""
         record = self.run.record
-        names = [each.job for each in record.submission.abandoned_jobs]
+        names = [job.job for job in record.submission.abandoned_jobs]
         names += [record.job.name] if record.job else []
         return [job_id(name) for name in names]
 

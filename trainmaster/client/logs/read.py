@@ -43,7 +43,7 @@ class Selection:
         Without a time in it, the official client would read the last day alone.
         Source: https://cloud.google.com/logging/docs/view/logging-query-language
         """
-        jobs = " OR ".join(f"resource.labels.job_id={_quoted_text(each)}" for each in job_ids)
+        jobs = " OR ".join(f"resource.labels.job_id={_quoted_text(job_id)}" for job_id in job_ids)
         begin = since if self.since is None else max(since, self.since)
         terms = ['resource.type="ml_job"', f"({jobs})", f"timestamp>={_quoted_text(begin.isoformat())}"]
         if self.replica is not None:

@@ -72,10 +72,10 @@ def outlook(request: Request, policy: Policy | None, listings: AdmissionObjects,
         return Outlook(verdict="refused", reason=str(reached.fault))
     candidates = parse_candidates(request.document)
     limits = limits_now(request, policy, listings.slots)
-    own = _place(request, candidates, limits, now)
+    place = _place(request, candidates, limits, now)
     queue = QueuePass(places=listings.places, began_at=now)
-    waits = [_outlook_with_candidate(each, own, queue, limits) for each in candidates]
-    return next((each for each in waits if each.verdict == "starts"), waits[0])
+    waits = [_outlook_with_candidate(candidate, place, queue, limits) for candidate in candidates]
+    return next((wait for wait in waits if wait.verdict == "starts"), waits[0])
 
 
 def _cap(
@@ -85,8 +85,8 @@ def _cap(
         return None
     latest = max((now, *(mark.created_at for mark in starts)))
     cost = request.estimate.at_most if request.estimate else None
-    own = CountedStart(run_id=NEW_RUN, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
-    return over_cap(policy.admission.caps, starts, own)
+    start = CountedStart(run_id=NEW_RUN, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
+    return over_cap(policy.admission.caps, starts, start)
 
 
 def _place(
@@ -99,12 +99,12 @@ def _place(
         arrived_at=now,
         classes=tuple(dict.fromkeys(map(quota_class, candidates))),
         not_before=now,
-        limits=tuple(each.name for each in limits),
+        limits=tuple(limit.name for limit in limits),
     )
 
 
 def _outlook_with_candidate(
-    candidate: Candidate, own: Place, queue: QueuePass, limits: Sequence[LimitNow]
+    candidate: Candidate, place: Place, queue: QueuePass, limits: Sequence[LimitNow]
 ) -> Outlook:
     """What would come of this candidate, in the order of the service's checks."""
     number, wanted = candidate.number, quota_class(candidate)
@@ -112,15 +112,15 @@ def _outlook_with_candidate(
         until = queue.paused_until[candidate.region]
         reason = f"Vertex AI asked for fewer requests to {candidate.region}, until {until:%H:%M:%S} UTC"
         return Outlook(verdict="waits", candidate=number, reason=reason)
-    if queue.ahead_at_limit(own) is not None:
-        behind = tuple(each.run_id for each in queue.places if each.blocked_on_limit in own.limits)
+    if queue.ahead_at_limit(place) is not None:
+        behind = tuple(other.run_id for other in queue.places if other.blocked_on_limit in place.limits)
         reason = f"{_earlier_runs_text(behind)} under the same limit"
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=behind)
-    ahead = tuple(_runs_ahead(queue, own, wanted))
+    ahead = tuple(_runs_ahead(queue, place, wanted))
     if ahead:
         reason = f"{_earlier_runs_text(ahead)} for the same machines ({wanted})"
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=ahead)
-    full = next((each for each in limits if each.is_full), None)
+    full = next((limit for limit in limits if limit.is_full), None)
     if full is not None:
         reason = f"the limit of {plural(full.jobs, 'job')} {full.text} is reached"
         return Outlook(verdict="waits", candidate=number, reason=reason, behind=full.holders)
@@ -131,8 +131,8 @@ def _earlier_runs_text(runs: Sequence[str]) -> str:
     return "an earlier run waits" if len(runs) == 1 else f"{len(runs)} earlier runs wait"
 
 
-def _runs_ahead(queue: QueuePass, own: Place, wanted: str) -> Iterator[str]:
+def _runs_ahead(queue: QueuePass, place: Place, wanted: str) -> Iterator[str]:
     """Every run that goes before this one and waits for room of that class."""
     for other in queue.places:
-        if other.order < own.order and other.blocked_on_limit is None and other.quota_class == wanted:
+        if other.order < place.order and other.blocked_on_limit is None and other.quota_class == wanted:
             yield other.run_id

@@ -41,8 +41,8 @@ def own_job(request: Request, context: Context) -> Submission:
     prefix = spec.output_prefix_uri or f"gs://{target.models_bucket}/{spec.model_name}"
     job_spec = {**job_spec, "baseOutputDirectory": {"outputUriPrefix": prefix.rstrip("/")}}
     labels: Any = submission.body["labels"]
-    own = {name: value for name, value in labels.items() if name not in (RUN_LABEL, MODEL_LABEL)}
-    body = {**submission.body, key: job_spec, "labels": own}
+    kept = {name: value for name, value in labels.items() if name not in (RUN_LABEL, MODEL_LABEL)}
+    body = {**submission.body, key: job_spec, "labels": kept}
     return Submission(
         run_id=submission.run_id,
         parent=submission.parent,

@@ -91,7 +91,7 @@ def plan_of(examination: Examination) -> Plan | None:
         dialect=request.dialect,
         request=request.document,
         warnings=tuple(map(str, request.warnings)),
-        jobs=tuple(_job(each, target, terms.prices) for each in parse_candidates(request.document)),
+        jobs=tuple(_job(candidate, target, terms.prices) for candidate in parse_candidates(request.document)),
         not_checked=(
             "the queue, limits and caps of a deployment",
             "whether the file was submitted before",

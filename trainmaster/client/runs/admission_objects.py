@@ -72,7 +72,7 @@ def read_places(clients: "Clients") -> list[Place]:
 # Any: the library's blobs carry no types.
 def parse_places(blobs: "Iterator[Any] | list[Any]") -> list[Place]:
     """The places among the objects; others are left out."""
-    return [place for each in blobs if (place := parse_place(each.name, each.metadata or {})) is not None]
+    return [place for blob in blobs if (place := parse_place(blob.name, blob.metadata or {})) is not None]
 
 
 def active_runs(clients: "Clients") -> list[str]:
@@ -92,7 +92,7 @@ def ledger_objects(clients: "Clients", prefix: str) -> Iterator[Any]:
 
 def _parsed_objects(parse: Callable[..., Any], blobs: list[Any]) -> list[Any]:
     made = (
-        parse(each.name, each.metadata or {}, generation=each.generation, created_at=each.time_created)
-        for each in blobs
+        parse(blob.name, blob.metadata or {}, generation=blob.generation, created_at=blob.time_created)
+        for blob in blobs
     )
     return [each for each in made if each is not None]

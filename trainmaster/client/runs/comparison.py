@@ -46,7 +46,7 @@ def compare(records: Sequence[RunRecord]) -> list[Section]:
     facts = [_facts(record) for record in records]
     found = []
     for title in SECTIONS:
-        names = list(dict.fromkeys(name for each in facts for name in each[title]))
+        names = list(dict.fromkeys(name for fact in facts for name in fact[title]))
         rows = (
             Compared(name=name, values=tuple(each[title].get(name, "") for each in facts))
             for name in names[:ROWS_MAX]

@@ -63,7 +63,7 @@ class Filters:
     def _has_text(self, row: IndexRow) -> bool:
         searched = (self.text or "")[:TEXT_MAX_CHARS].casefold()
         texts = (row.run_id, row.model_name, row.source, row.reason)
-        return not searched or any(searched in each.casefold() for each in texts if each is not None)
+        return not searched or any(searched in text.casefold() for text in texts if text is not None)
 
     def labels_match(self, row: IndexRow) -> bool | None:
         """Whether the run has the labels; None if the row leaves out labels that may be among them."""

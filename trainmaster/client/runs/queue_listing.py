@@ -134,7 +134,7 @@ def read_queue(
     """
     objects = read_admission_objects(clients, now, starts)
     caps = list(ledger_objects(clients, _CAPS_PREFIX))
-    held = tuple(map(_held_slot, objects.slots))
+    slots = tuple(map(_held_slot, objects.slots))
     waiting, complete = waiting_runs(objects.places, now), objects.complete
     if team is not None:
         owned = list_runs(clients, Filters(states=_WAITING, team=team), limit=OBJECTS_MAX)
@@ -144,11 +144,11 @@ def read_queue(
     return QueueListing(
         at=now,
         waiting=waiting,
-        slots=held,
-        limits=tuple(_limits(held, objects.places, admission)),
+        slots=slots,
+        limits=tuple(_limits(slots, objects.places, admission)),
         caps=None if admission is None else _caps(admission.caps),
         started=_started_runs(objects.starts, now),
-        caps_reached=tuple(_reached_caps([each.name for each in caps], now)),
+        caps_reached=tuple(_reached_caps([cap.name for cap in caps], now)),
         complete=complete,
     )
 
@@ -168,7 +168,8 @@ def submitted_runs(clients: "Clients", team: str | None = None) -> tuple[str, ..
 
 def waiting_place(clients: "Clients", run_id: str, now: datetime) -> Waits | None:
     """The run's place among all that wait; None if it is not among the first OBJECTS_MAX. Costs one listing."""
-    return next((each for each in waiting_runs(read_places(clients), now) if each.run_id == run_id), None)
+    waiting = waiting_runs(read_places(clients), now)
+    return next((run for run in waiting if run.run_id == run_id), None)
 
 
 def waiting_runs(places: Sequence[Place], now: datetime) -> tuple[Waits, ...]:
@@ -214,7 +215,7 @@ def _caps(caps: Caps) -> CapsNow:
 def _started_runs(counted: Sequence[CountedStart], now: datetime) -> Started:
     runs: Mapping[str, CountedStart] = {each.run_id: each for each in counted}
     hour = now.astimezone(UTC).hour
-    costs = [each.cost for each in runs.values() if each.cost is not None]
+    costs = [start.cost for start in runs.values() if start.cost is not None]
     return Started(
         this_hour=sum(each.counts_at.hour == hour for each in runs.values()),
         today=len(runs),

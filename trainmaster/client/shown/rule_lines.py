@@ -73,6 +73,6 @@ def next_text(rule: FoundRule, now: datetime) -> str:
         return rule.status.reason or ""
     if not rule.decides:
         return ""
-    due, held = rule.next_at(now), rule.held_reason()
-    times, reasons = [f"{minute(due)} UTC"] if due else [], [f"held: {held}"] if held else []
+    due, reason = rule.next_at(now), rule.held_reason()
+    times, reasons = [f"{minute(due)} UTC"] if due else [], [f"held: {reason}"] if reason else []
     return ", ".join([*times, *rule.counts(), *reasons])

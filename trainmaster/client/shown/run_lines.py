@@ -100,7 +100,7 @@ def result_facts(record: RunRecord) -> Iterator[Fact]:
 def failed_trial_facts(record: RunRecord) -> Iterator[Fact]:
     """Why the first trials of an ended tuning are infeasible, how many more are, and the command for the first one's log."""
     trials = record.tuning.trials if record.tuning else ()
-    failed = [each for each in trials if each.state is TrialState.INFEASIBLE]
+    failed = [trial for trial in trials if trial.state is TrialState.INFEASIBLE]
     if failed:
         more = len(failed) - FAILED_SHOWN
         yield (

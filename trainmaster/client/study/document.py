@@ -29,12 +29,12 @@ def study_document(tuning: TuningStudy) -> dict[str, Any]:
         "metric": study.metric,
         "goal": study.goal.value,
         "max_trials": study.max_trials,
-        "parameters": [_parameter(each) for each in study.parameters],
-        "trials": [_trial(study, each) for each in study.trials],
+        "parameters": [_parameter(parameter) for parameter in study.parameters],
+        "trials": [_trial(study, trial) for trial in study.trials],
         **({} if best is None else {"best_trial": _best(best, tuning.model_uri)}),
         "importances": [
-            {key: value for key, value in vars(each).items() if value not in (None, "")}
-            for each in importances(study)
+            {key: value for key, value in vars(importance).items() if value not in (None, "")}
+            for importance in importances(study)
         ],
     }
 

@@ -79,7 +79,9 @@ def _parameter(spec: Any) -> Parameter:
 
 
 def _trial(trial: Any, metric: str) -> StudyTrial:  # Any: generated messages are untyped
-    values = [(_metric(each, metric), int(each.step_count)) for each in trial.measurements]
+    values = [
+        (_metric(measurement, metric), int(measurement.step_count)) for measurement in trial.measurements
+    ]
     # A trainer may report without steps, which are then 0: its measurements are counted from 1. But where later ones
     # have steps, a first one at 0 was made before training.
     first = 0 if any(step for _, step in values) else 1
@@ -89,7 +91,7 @@ def _trial(trial: Any, metric: str) -> StudyTrial:  # Any: generated messages ar
         state=TrialState(
             trial.DESCRIPTOR.fields_by_name["state"].enum_type.values_by_number[trial.state].name
         ),
-        parameters={each.parameter_id: _value(each) for each in trial.parameters},
+        parameters={parameter.parameter_id: _value(parameter) for parameter in trial.parameters},
         measurements=tuple(
             StudyMeasurement(value=value, step=step or number)
             for number, (value, step) in numbered

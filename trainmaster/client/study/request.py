@@ -41,7 +41,7 @@ def best_request(tuning: TuningStudy) -> _Request:
 def _programs(request: _Request) -> Iterator[_Request]:
     """Wherever a program's arguments are, also those that fallbacks replace."""
     yield request
-    yield from (each for each in _roles(request) if "args" in each or names_program(each))
+    yield from (role for role in _roles(request) if "args" in role or names_program(role))
     for fallback in request.get("fallbacks", []):
         yield from (each for each in (fallback, *_roles(fallback)) if "args" in each)
 

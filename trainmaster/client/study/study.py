@@ -107,7 +107,7 @@ class Study:
 
     def best_measured(self, trial: StudyTrial) -> float | None:
         """The best value that the trial has reported so far."""
-        return min((each.value for each in trial.measurements), key=self.loss, default=None)
+        return min((measurement.value for measurement in trial.measurements), key=self.loss, default=None)
 
 
 def counts(trials: Sequence[StudyTrial]) -> str:

@@ -94,7 +94,7 @@ class RunMonitor:
 
     def _end_lanes(self, seen: Sighting) -> None:
         if seen.study is not None:
-            ended = [each for each in seen.study.trials if each.end_time is not None]
+            ended = [trial for trial in seen.study.trials if trial.end_time is not None]
             self._lanes.end_trials(
                 {each.id: (_end_of(each.state), each.end_time) for each in ended if each.end_time}
             )

@@ -163,8 +163,8 @@ def _page(
 def _shown_faults(found: Examination) -> Iterator[ShownFault]:
     """In the order of the text, at most MAX_FAULTS of each level."""
     for level, faults in (("error", found.faults), ("warning", found.warnings)):
-        for each in sorted(faults[:MAX_FAULTS], key=position):
-            yield ShownFault(fault=each, level=level, excerpt=each.place.excerpt if each.place else None)
+        for fault in sorted(faults[:MAX_FAULTS], key=position):
+            yield ShownFault(fault=fault, level=level, excerpt=fault.place.excerpt if fault.place else None)
 
 
 def propose(ask: Ask) -> Proposal:

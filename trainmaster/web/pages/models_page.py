@@ -160,7 +160,7 @@ def _copy(ask: Ask, reign: Reign) -> FileTable:
 
 def documents(ask: Ask) -> list[dict[str, Any]]:
     """Of each champion that can be read, schemas/champion.v1.schema.json."""
-    return [each.document for each in _read_champions(ask)[0]]
+    return [champion.document for champion in _read_champions(ask)[0]]
 
 
 def document(ask: Ask) -> dict[str, Any]:

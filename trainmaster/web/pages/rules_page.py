@@ -109,8 +109,8 @@ def _changes(rule: FoundRule) -> Iterator[tuple[str, str]]:
 def _reasons(rule: FoundRule) -> Iterator[str]:
     """Why the rule does not fire."""
     yield from standing_reasons(rule)
-    if held := rule.held_reason():
-        yield f"held back: {held}"
+    if reason := rule.held_reason():
+        yield f"held back: {reason}"
 
 
 def rule(ask: Ask) -> ConsolePage:
@@ -130,7 +130,7 @@ def rule(ask: Ask) -> ConsolePage:
         template="rule.html",
         values={
             "row": _row(found, ask),
-            "reasons": [each for each in _reasons(found) if not faults or each not in problems],
+            "reasons": [reason for reason in _reasons(found) if not faults or reason not in problems],
             "facts": list(version_facts(found)),
             "file": file,
             "lines": lines,

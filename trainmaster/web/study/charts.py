@@ -30,7 +30,7 @@ def curves_chart(study: Study) -> _Chart:
     """The metric after each step, a line for each trial that has measured it; the best and the running ones come first."""
     measured = [trial for trial in by_interest(study) if trial.measurements][:CURVES_MAX]
     most = max(2, min(CURVE_POINTS_MAX, POINTS_MAX // max(1, len(measured))))
-    values = [each.value for trial in measured for each in trial.measurements]
+    values = [measurement.value for trial in measured for measurement in trial.measurements]
     strokes = _strokes(study)
     series = [
         {
@@ -52,7 +52,7 @@ def parallel_chart(study: Study) -> _Chart:
         {
             "name": trial_name(trial),
             "values": [
-                *(_value_on_axis(each, trial.parameters.get(each.name)) for each in parameters),
+                *(_value_on_axis(axis, trial.parameters.get(axis.name)) for axis in parameters),
                 trial.result,
             ],
             **strokes[trial.id],
@@ -81,7 +81,7 @@ def by_interest(study: Study) -> list[StudyTrial]:
 
 def thinned_measurements(measurements: Sequence[StudyMeasurement], most: int) -> list[tuple[int, float]]:
     """At most `most` points in the order of their steps, at least two, among them the first and the last."""
-    points = sorted((each.step, each.value) for each in measurements)
+    points = sorted((measurement.step, measurement.value) for measurement in measurements)
     if len(points) <= most:
         return points
     return [points[place * (len(points) - 1) // (most - 1)] for place in range(most)]

@@ -88,7 +88,7 @@ def study_values(tuning: TuningStudy, *, sort: str, descending: bool, most: int)
         ],
         "columns": columns(study),
         "rows": [
-            _row(study, each, reasons) for each in sorted_trials(study, sort, descending=descending)[:most]
+            _row(study, trial, reasons) for trial in sorted_trials(study, sort, descending=descending)[:most]
         ],
         "sort": sort,
         "descending": descending,
@@ -116,8 +116,8 @@ def columns(study: Study) -> list[Column]:
         Column(key="trial", heading="Trial"),
         Column(key="state", heading="State"),
         *(
-            Column(key=f"{_PARAMETER}{each.name}", heading=one_line(each.name, NAME_CHARS), is_number=True)
-            for each in study.parameters[:AXES_MAX]
+            Column(key=f"{_PARAMETER}{axis.name}", heading=one_line(axis.name, NAME_CHARS), is_number=True)
+            for axis in study.parameters[:AXES_MAX]
         ),
         Column(key="result", heading=one_line(study.metric, NAME_CHARS), is_number=True),
         Column(key="best", heading="Best measured", is_number=True),
@@ -166,7 +166,7 @@ def _key(study: Study, trial: StudyTrial, sort: str) -> tuple[int, float, str] |
 def _recorded_reasons(tuning: TuningStudy) -> Mapping[str, str]:
     """By trial id, the words of `trainmaster study`: errors of programs, which only the run's record has."""
     recorded = tuning.run.record.tuning if tuning.run else None
-    return {each.id: trial_reason(each) for each in recorded.trials if each.failure} if recorded else {}
+    return {trial.id: trial_reason(trial) for trial in recorded.trials if trial.failure} if recorded else {}
 
 
 def _row(study: Study, trial: StudyTrial, reasons: Mapping[str, str]) -> TrialRow:
@@ -177,8 +177,8 @@ def _row(study: Study, trial: StudyTrial, reasons: Mapping[str, str]) -> TrialRo
         state=trial.word,
         is_best=trial is study.best,
         cells=[
-            one_line(shown(trial.parameters.get(each.name)), CELL_CHARS)
-            for each in study.parameters[:AXES_MAX]
+            one_line(shown(trial.parameters.get(parameter.name)), CELL_CHARS)
+            for parameter in study.parameters[:AXES_MAX]
         ],
         result="" if trial.result is None else number(trial.result),
         best_measured="" if measured is None else number(measured),

@@ -89,8 +89,8 @@ def ignored_above(folder: Path) -> IgnoredPaths:
     """
     root = _git_root(folder)
     found = IgnoredPaths()
-    for each in _folders_downwards(root, folder):
-        found = found.within(each)
+    for parent in _folders_downwards(root, folder):
+        found = found.within(parent)
     return found
 
 

@@ -178,7 +178,7 @@ def _view(number: int, chart: Chart) -> ChartView:
         title=name,
         x=chart.x,
         data={"x": chart.x, "y": name, "series": series},
-        last=[(visible(each.name), f"{each.last[0]:g}", f"{each.last[1]:.4g}") for each in chart.series],
+        last=[(visible(line.name), f"{line.last[0]:g}", f"{line.last[1]:.4g}") for line in chart.series],
     )
 
 

@@ -18,8 +18,8 @@ from tests.ready_stack import stop
 from trainmaster.cli.runs.following import say_change, say_end
 from trainmaster.client import wait
 from trainmaster.client.clients import Clients
-from trainmaster.client.errors import NotFound, TimedOut
-from trainmaster.client.find import Run, find_run
+from trainmaster.client.errors import TimedOut
+from trainmaster.client.find import Run
 from trainmaster.client.logs import survive
 from trainmaster.client.times import parse_duration
 from trainmaster.client.wait import wait_for_end
@@ -197,23 +197,6 @@ def test_an_invalid_timeout_is_wrong_usage(served: Served, text: str) -> None:
     done = served.trainmaster("wait", "slow", f"--timeout={text}")
     assert done.status == 2
     assert "for example 90s, 15m, 2h or 1d" in done.err
-
-
-@pytest.mark.parametrize(
-    ("path", "named"),
-    [
-        ("again/fit.yaml", "requests/again/fit.yaml, or .*: requests/fit.yaml"),
-        ("./drafts/fit.yaml", "requests/drafts/fit.yaml, or .*: requests/fit.yaml"),
-        ("./fit.yaml", "requests/fit.yaml"),
-        ("/else/fit.yaml", "requests/fit.yaml"),
-        ("../fit.yaml", "requests/fit.yaml"),
-    ],
-)
-def test_the_name_in_the_inbox_of_a_path_to_no_file_keeps_its_folder(
-    served: Served, path: str, named: str
-) -> None:
-    with pytest.raises(NotFound, match=rf"To name a request in the inbox: {named}$"):
-        find_run(served.clients, path)
 
 
 def test_a_duration_is_in_seconds_or_has_a_unit() -> None:

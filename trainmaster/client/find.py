@@ -116,7 +116,8 @@ def find_run_or_drop(
                 return latest
             return _of_content(clients, file, latest, is_to_change=is_to_change)
     if _is_path(text) and not _exists(text):
-        raise NotFound(f"There is no file {text!r}. {_in_inbox(clients, PurePosixPath(text))}")
+        in_inbox = f"{REQUESTS_PREFIX}{in_team(clients.context.team, PurePosixPath(text).name)}"
+        raise NotFound(f"There is no file {text!r}. To name a request in the inbox: {in_inbox}")
     if _is_rule(clients, text, retry_s=retry_s):
         raise NotFound(
             f"{text!r} is a rule, not a run. "
@@ -255,17 +256,6 @@ def uploaded_object(record: RunRecord) -> str:
 def _file_name(record: RunRecord) -> str:
     suffix = ".yaml" if record.source.rule_id is None else ".json"  # a rule's filled request is JSON
     return PurePosixPath(record.source.object_name or f"{record.model_name}{suffix}").name
-
-
-def _in_inbox(clients: "Clients", path: PurePosixPath) -> str:
-    """How to name the request of this path in the inbox; `submit` uploads a file under its name alone."""
-    alone = f"{REQUESTS_PREFIX}{in_team(clients.context.team, path.name)}"
-    if path.is_absolute() or ".." in path.parts or len(path.parts) == 1:
-        return f"To name a request in the inbox: {alone}"
-    inside = f"{REQUESTS_PREFIX}{in_team(clients.context.team, str(path))}"
-    return (
-        f"To name a request in the inbox: {inside}, or of a file that was submitted from this folder: {alone}"
-    )
 
 
 def _status_names(clients: "Clients", text: str) -> list[str]:

@@ -15,3 +15,12 @@ class ClientRefused(Exception):
 
 class Damaged(Exception):
     """A document or an object differs from what a record says; the message says how it differs."""
+
+
+def service_errors() -> tuple[type[Exception], ...]:
+    """What the official clients raise where a service refuses, fails or does not answer. Imports them when it is called."""
+    from google.api_core.exceptions import GoogleAPICallError, RetryError
+    from google.auth.exceptions import GoogleAuthError
+    from requests.exceptions import RequestException
+
+    return (GoogleAPICallError, RetryError, GoogleAuthError, RequestException)

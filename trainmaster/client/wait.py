@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.survive import survive_restarts
-from trainmaster.client.runs.facts import trials_text
+from trainmaster.client.runs.facts import is_active_tuning, trials_text
 from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, is_over
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainstack.find import NoStack
@@ -20,6 +21,8 @@ PAUSE_GROWTH = 1.5
 SETTLED_WITHIN_S = 15.0
 """The service looks for late lines of the log for longer, and a large model takes longer to copy; a caller that waits for
 a run need not."""
+TRIALS_EVERY_S, TRIALS_EVERY_LOCAL_S = 15.0, 2.0
+"""How often the job of a tuning is read."""
 READ_RETRY_S = 1.0
 """For one read by the client; `survive_restarts` repeats it for longer."""
 T = TypeVar("T")
@@ -38,8 +41,8 @@ def wait_for_end(
         clients: of the context that has the run.
         text: a run's id, a file or a message.
         timeout_s: in seconds; None waits as long as it takes.
-        on_change: gets the run as it is first, and after each change of its state, or of a tuning's trials, that was seen
-            in its record. No job and no log is read.
+        on_change: gets the run as it is first, and after each change of its state that was seen. A tuning is as in
+            `tuning_now`, and the end of a trial is a change, too. No log is read.
 
     Raises:
         NotFound: no run, file or message has this name.
@@ -51,19 +54,21 @@ def wait_for_end(
     run = survive_restarts(
         clients.context, lambda: find_run(clients, text, retry_s=READ_RETRY_S), deadline=deadline
     )
-    is_silent = False
-    on_change(run)
+    is_silent, is_local = False, clients.context.state is not None
+    trials = _TrialsWatch(clients, TRIALS_EVERY_LOCAL_S if is_local else TRIALS_EVERY_S)
+    said = trials.latest_of(run)
+    on_change(said)
 
     def read_end() -> Run | None:
-        nonlocal run, is_silent
+        nonlocal run, is_silent, said
         if not run.record.ended:
-            before = run
             try:
                 run = _read_again(clients, run, deadline)
             except TimedOut:
                 is_silent = True
-            if _news(run) != _news(before):
-                on_change(run)
+            before, said = said, trials.latest_of(run)
+            if _news(said) != _news(before):
+                on_change(said)
         return run if run.record.ended else None
 
     def late() -> str:
@@ -72,7 +77,7 @@ def wait_for_end(
             return f"{run_id} was {state} when the service last answered. Keep waiting: trainmaster wait {run_id}"
         return f"{run_id} is still {state} after {timeout_s:g} s. Keep waiting: trainmaster wait {run_id}"
 
-    poll(read_end, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+    poll(read_end, is_local=is_local, timeout_s=timeout_s, late=late)
     return run
 
 
@@ -142,3 +147,23 @@ def poll(
         time.sleep(min(pause, left))
         pause = min(pause * PAUSE_GROWTH, longest)
     return found
+
+
+class _TrialsWatch:
+    """A tuning as its job is, read at most once in `every_s`; any other run as it is on record."""
+
+    def __init__(self, clients: "Clients", every_s: float) -> None:
+        self._clients, self._every_s = clients, every_s
+        self._next_at = 0.0
+        self._last: Run | None = None
+
+    def latest_of(self, run: Run) -> Run:
+        if not is_active_tuning(run.record):
+            return run
+        from trainmaster.client.study.now import tuning_now
+
+        now = time.monotonic()
+        if now >= self._next_at:
+            self._next_at = now + self._every_s
+            self._last = tuning_now(self._clients, run, datetime.now(UTC)) or self._last
+        return self._last or run

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -11,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import NOW, RUNS
 from tests.cli.screens import assert_screen
+from tests.client.logged import Logged, point_to
 from tests.client.served import ROOT, Served, run_record, served_context
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
@@ -23,6 +26,7 @@ from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainstack import logging
 
 SCHEMA = Draft202012Validator(schema("explanation.v1"))
 EXAMPLES = ROOT / "schemas/examples/valid"
@@ -135,6 +139,32 @@ def test_a_run_on_record_costs_one_read(served: Served) -> None:
     assert "ValueError: no data in gs://data/cassava" in done.out
     assert "repair       check that the path or object that the error names exists" in done.out
     assert "Storage operations: 1." in done.err
+
+
+def failed_without_lines(run_id: str) -> dict[str, Any]:
+    record = run_record("failed", run_id=run_id)
+    del record["failure"]["last_lines"]
+    return record
+
+
+def test_a_failure_without_lines_on_record_shows_the_end_of_the_log(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
+        point_to(served, url)
+        served.write("ledger", "runs/broken.json", failed_without_lines("broken"))
+        logged = Logged(served, url)
+        logged.write("1000", 1, "workerpool0-0", textPayload="from another replica")
+        logged.write("1000", 2, "workerpool1-0", textPayload="MemoryError: 12 GB")
+        done = served.trainmaster("why", "broken")
+    assert done.status == 0
+    assert "last lines   of workerpool1-0:\n             MemoryError: 12 GB\n" in done.out
+    assert "from another replica" not in done.out
+
+
+def test_a_log_that_cannot_be_read_is_a_problem_and_no_failure_of_the_command(served: Served) -> None:
+    served.write("ledger", "runs/broken.json", failed_without_lines("broken"))
+    done = served.trainmaster("why", "broken")
+    assert done.status == 0
+    assert "problem      the log of the job cannot be read: " in done.out
 
 
 def test_an_unknown_subject_names_the_lists_of_runs_and_of_champions(served: Served) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.study.studies import RATE, study, trial
 from trainmaster.client.study.importance import MIN_TRIALS, Importance, eta_squared, importances
-from trainmaster.client.study.study import Choices, Parameter, Value
+from trainmaster.client.study.study import Choices, Interval, Parameter, Value
 from trainmaster.orchestrator.core.runs.job import TrialState
 
 WORD = Choices(name="word", values=("a", "b", "c"))
@@ -47,6 +47,28 @@ def test_a_dependence_that_rises_and_falls_is_seen_and_chance_is_near_zero() -> 
     assert chance.value < 0.1
 
 
+def test_words_are_compared_as_groups_and_one_terrible_trial_changes_little() -> None:
+    values: list[Value] = ["abc"[place % 3] for place in range(30)]
+    results = [("abc".index(str(value))) + place / 1000 for place, value in enumerate(values)]
+    before = importance(WORD, values, results).value
+    after = importance(WORD, values, [*results[:-1], 1e300]).value
+    assert before is not None
+    assert after is not None
+    assert before > 0.85
+    assert after == pytest.approx(before, abs=0.05)
+
+
+def test_the_scale_of_the_parameter_and_of_the_results_does_not_matter() -> None:
+    draw = random.Random(2)
+    values = [draw.uniform(-4, -1) for _ in range(40)]
+    results = [value + draw.gauss(0, 0.5) for value in values]
+    line = Interval(name="x", low=-4, high=-1)
+    assert (
+        importance(line, [*values], results).value
+        == importance(RATE, [10**value for value in values], [math.exp(result) for result in results]).value
+    )
+
+
 @pytest.mark.parametrize(
     ("values", "results", "reason"),
     [
@@ -61,6 +83,15 @@ def test_there_is_no_value_without_enough_to_compare(
 ) -> None:
     found = importance(RATE, values, results)
     assert (found.value, found.reason) == (None, reason)
+
+
+def test_many_choices_need_more_trials() -> None:
+    many = Choices(name="word", values=tuple(map(str, range(8))))
+    values: list[Value] = [str(place % 8) for place in range(39)]
+    assert (
+        importance(many, values, [float(n) for n in range(39)]).reason
+        == "needs 40 trials with a result, has 39"
+    )
 
 
 def test_only_trials_with_the_parameter_and_a_result_count_and_the_most_important_is_first() -> None:

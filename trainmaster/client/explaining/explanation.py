@@ -1,18 +1,22 @@
 """The explanation of a run or a model: every step from the event to the champion."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import NotFound
+from trainmaster.client.errors import NotFound, service_errors
 from trainmaster.client.find import Run, find_run
+from trainmaster.client.logs.read import JobLogReader, Selection
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue_listing import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
+from trainmaster.client.study.now import tuning_now
 from trainmaster.orchestrator.core.admission.candidates import pools_of
 from trainmaster.orchestrator.core.champions.champion import Reign
+from trainmaster.orchestrator.core.completion.explanation import cut_lines
 from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, Failure, RecordedJob
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 EXPLANATION_SCHEMA = "explanation.v1"
+LAST_LINES = 12
 _DIGEST = "@sha256:"
 
 
@@ -76,7 +81,7 @@ class RunExplanation:
     place: Waits | None = None
     """The place of a waiting run in the queue."""
     failure: Failure | None = None
-    """With the last lines of the replica that failed first."""
+    """With the last lines of the replica that failed first; from the job's log, if the record has none."""
     repair: str | None = None
     """The likely repair of the failure."""
     model: Model | None = None
@@ -97,7 +102,7 @@ class Explanation:
     run: RunExplanation | None = None
     """None if the champion's run has no record any more."""
     record: RunRecord | None = None
-    """The run's record; not part of the document."""
+    """The run's record, with what was read beside it; not part of the document."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -108,7 +113,8 @@ class Explanation:
 def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     """The explanation of a run, by its id, file or message; or of the champion under that name.
 
-    Costs one read for most runs. A waiting run costs a listing more, and a model the read of its champion.
+    Costs one read for most runs. A waiting run costs a listing more, a failed one at most a read of its job's log, an
+    active tuning one of its job, and a model the read of its champion.
 
     Raises:
         NotFound: there is neither a run nor a champion of that name.
@@ -118,10 +124,15 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
             return explain_model(clients, text, now)
         except NotFound as no_champion:
             try:
-                return explain_run(clients, find_run(clients, text), now)
+                return explain_run(clients, _find_run_now(clients, text, now), now)
             except NotFound as no_run:
                 raise NotFound(f"{no_run}\n{no_champion}") from no_run
-    return explain_run(clients, find_run(clients, text), now)
+    return explain_run(clients, _find_run_now(clients, text, now), now)
+
+
+def _find_run_now(clients: "Clients", text: str, now: datetime) -> Run:
+    run = find_run(clients, text)
+    return tuning_now(clients, run, now) or run
 
 
 def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explanation:
@@ -143,10 +154,12 @@ def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explana
 
 
 def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
-    """The explanation of a run that was read already."""
+    """The explanation of a run that was read already; a waiting or failed one costs as much as with `explain`."""
     record = run.record
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
-    return Explanation(run=explained_run(record, place=place), record=record)
+    failure, problems = _failure(clients, record)
+    shown = replace(record, failure=failure, problems=(*record.problems, *problems))
+    return Explanation(run=explained_run(shown, place=place), record=shown)
 
 
 def explained_run(record: RunRecord, *, place: Waits | None = None) -> RunExplanation:
@@ -201,3 +214,18 @@ def _replicas(record: RunRecord) -> tuple[Replicas, ...]:
         Replicas(role=role, count=pool.replicas, machine=pool.machine)
         for role, pool in pools_of(candidate.spec.cluster)
     )
+
+
+def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tuple[str, ...]]:
+    """The failure of a failed run, with the last lines of its job's log if the record has none; and problems."""
+    failure = record.failure
+    if failure is None or failure.last_lines or record.job is None:
+        return failure, ()
+    selection = Selection(replica=failure.replica)
+    try:
+        read = JobLogReader(clients.logs, record.history[0].at, selection)
+        lines, _ = read.last([job_id(record.job.name)], LAST_LINES)
+    except service_errors() as error:
+        return failure, (f"the log of the job cannot be read: {error}",)
+    texts = [text for line in lines for text in line.text.splitlines()][-LAST_LINES:]
+    return replace(failure, last_lines=cut_lines(texts) or None), ()

@@ -55,6 +55,11 @@ def is_tuning(record: RunRecord) -> bool:
     return record.job is not None and job_kind(record.job.name) is JobKind.TUNING
 
 
+def is_active_tuning(record: RunRecord) -> bool:
+    """Whether the run has a tuning job and has not ended."""
+    return not record.ended and is_tuning(record)
+
+
 def trials_text(record: RunRecord) -> str:
     """How far an active tuning is: `3 of 6 trials ended`; empty before its first trial, and for any other run."""
     trials = record.progress.trials if record.progress and not record.ended else None

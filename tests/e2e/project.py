@@ -79,6 +79,13 @@ class Project:
         blob.upload_from_string(content)
         return int(blob.generation)
 
+    def provide_data(self, folder: Path) -> str:
+        """The URI at which jobs find the folder's files, uploaded to the data bucket."""
+        bucket = self.storage.bucket(self.env["TRAINMASTER_DATA_BUCKET"])
+        for path in (path for path in folder.rglob("*") if path.is_file()):
+            bucket.blob(f"{folder.name}/{path.relative_to(folder)}").upload_from_filename(path)
+        return f"gs://{bucket.name}/{folder.name}"
+
     def drop(self, name: str, content: bytes | str) -> None:
         """A file that any program writes into the bucket's folder."""
         path = self.folder(self.inbox) / name

@@ -13,7 +13,7 @@ from tests.contract.boundaries import At, dies_after
 from tests.contract.rooms import Answering
 from tests.contract.schemas import RECORD, STATUS, SUBMITTED
 from tests.contract.world import LEASE, LEDGER, REGION, REQUEST, Boundary, Killed, World
-from tests.core.legacy_jobs import custom
+from tests.core.ai_platform_jobs import custom
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (

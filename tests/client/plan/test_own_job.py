@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.core.legacy_cases import CASES
-from tests.core.legacy_jobs import IMAGE, Case, custom
+from tests.core.ai_platform_cases import CASES
+from tests.core.ai_platform_jobs import IMAGE, Case, custom
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES, ROOT
 from tests.judges.jobs import job_faults

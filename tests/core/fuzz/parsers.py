@@ -46,7 +46,7 @@ from trainmaster.orchestrator.core.requests.incoming import (
     parse_message,
     parse_upload,
 )
-from trainmaster.orchestrator.core.requests.reading import LEGACY, OWN, dialect_of
+from trainmaster.orchestrator.core.requests.reading import AI_PLATFORM, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.request import Request, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.retraining.arrivals import (
@@ -121,7 +121,7 @@ def feed_request(content: bytes) -> Verdict:
 def _in_the_users_words(document: dict[str, object], faults: Iterable[Fault]) -> None:
     """Every fault is at a place of the text or at what is missing there, and a Vertex job's at no word of ours."""
     there = {json_path(path) for path in places(document)}
-    ours = frozenset[str]() if dialect_of(document) is LEGACY else OURS
+    ours = frozenset[str]() if dialect_of(document) is AI_PLATFORM else OURS
     for fault in faults:
         beyond = any(_LAST_PARTS.fullmatch(fault.path.removeprefix(place)) for place in there)
         promised(holds=fault.path in there or beyond, promise="a place of the text", found=fault)

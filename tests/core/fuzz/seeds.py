@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from tests.core.ai_platform_job_cases import JOB_CASES
 from tests.core.fuzz.mutation import places
-from tests.core.legacy_job_cases import JOB_CASES
 from tests.core.requests.test_tuning import API
 from tests.core.retraining.test_signal import INCIDENT, PUSH
 from tests.core.shipped import ROOT, schema

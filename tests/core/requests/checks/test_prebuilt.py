@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.core.legacy_jobs import package, pool, with_packages
+from tests.core.ai_platform_jobs import package, pool, with_packages
 from tests.core.parsed import answer_to
 from tests.core.shipped import REQUEST_RULES
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
+from trainmaster.orchestrator.core.requests.ai_platform.programs import EXECUTOR
 from trainmaster.orchestrator.core.requests.checks.programs import CONTAINERS, READ_ON, container_of
-from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR
 from trainmaster.orchestrator.core.requests.request import Request
 
 END = date(2026, 7, 11)

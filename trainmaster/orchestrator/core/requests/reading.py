@@ -49,17 +49,17 @@ def _own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: 
     return Translated(document=document, region=region if isinstance(region, str) else None)
 
 
-def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
+def _ai_platform_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
     # Imported late: few requests are of this kind, and a function's start must be short.
-    from trainmaster.orchestrator.core.requests.legacy.dialect import ai_platform_job as legacy_translated
+    from trainmaster.orchestrator.core.requests.ai_platform.dialect import ai_platform_job
 
-    return legacy_translated(document, name)
+    return ai_platform_job(document, name)
 
 
-LEGACY = Dialect(
+AI_PLATFORM = Dialect(
     name="ai-platform",
     marks=frozenset({"trainingInput", "training_input", "jobId", "job_id"}),
-    in_own=_legacy_in_own,
+    in_own=_ai_platform_in_own,
 )
 VERTEX_TUNING = Dialect(
     name="hp-tuning-jobs",
@@ -72,7 +72,7 @@ VERTEX_CUSTOM = Dialect(
     in_own=custom_job,
 )
 OWN = Dialect(name="trainmaster", marks=frozenset(), in_own=_own)
-DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
+DIALECTS = (AI_PLATFORM, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 """Tried in this order; the project's dialect comes last and takes every other document."""
 
 

@@ -1,6 +1,6 @@
 """Settings of a legacy job besides its cluster: access, scheduling, environment, a study."""
 
-from tests.core.legacy_jobs import IMAGE, ONE, Case, container, custom, pool, spec, tuning_of
+from tests.core.ai_platform_jobs import IMAGE, ONE, Case, container, custom, pool, spec, tuning_of
 
 JOB_CASES = (
     Case(

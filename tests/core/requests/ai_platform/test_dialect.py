@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from tests.core.legacy_cases import CASES
-from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
+from tests.core.ai_platform_cases import CASES
+from tests.core.ai_platform_jobs import IMAGE, Case, custom, with_image, with_packages
 from tests.core.parsed import answer_to, faults_of, sound_request
 from tests.core.shipped import REQUEST_RULES, ROOT
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
-from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACCELERATORS
-from trainmaster.orchestrator.core.requests.checks.programs import container_of
-from trainmaster.orchestrator.core.requests.legacy.job import MASTER
-from trainmaster.orchestrator.core.requests.legacy.machines import (
+from trainmaster.orchestrator.core.requests.ai_platform.job import MASTER
+from trainmaster.orchestrator.core.requests.ai_platform.machines import (
     ACCELERATORS,
     MACHINES,
     RETIRED_ACCELERATORS,
     TIERS,
     LegacyMachine,
 )
-from trainmaster.orchestrator.core.requests.legacy.programs import EXECUTOR, RUNTIMES
-from trainmaster.orchestrator.core.requests.reading import LEGACY, OWN, dialect_of
+from trainmaster.orchestrator.core.requests.ai_platform.programs import EXECUTOR, RUNTIMES
+from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACCELERATORS
+from trainmaster.orchestrator.core.requests.checks.programs import container_of
+from trainmaster.orchestrator.core.requests.reading import AI_PLATFORM, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
@@ -59,7 +59,7 @@ def ends_after_a_day(job_spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_a_legacy_job_is_known_by_its_training_input_or_its_id() -> None:
     for key in ("trainingInput", "training_input", "jobId", "job_id"):
-        assert dialect_of({key: 1}) is LEGACY
+        assert dialect_of({key: 1}) is AI_PLATFORM
     assert dialect_of({"model_name": "census"}) is OWN
 
 
@@ -175,7 +175,7 @@ def test_a_role_with_gpus_beside_one_without_has_a_container_of_its_own() -> Non
 
 
 def test_a_missing_label_is_reported_beside_the_training_input() -> None:
-    assert LEGACY.in_own(with_image(), "census").written_path("$.labels.team") == "$.labels.team"
+    assert AI_PLATFORM.in_own(with_image(), "census").written_path("$.labels.team") == "$.labels.team"
 
 
 def test_a_policy_that_allows_no_job_dir_leaves_the_record_where_it_is() -> None:

@@ -12,8 +12,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
 
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
+from trainmaster.orchestrator.core.requests.ai_platform.job import (
+    MASTER,
+    OTHERS,
+    ROLES,
+    LegacyJob,
+    LegacyRole,
+)
 from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys
-from trainmaster.orchestrator.core.requests.legacy.job import MASTER, OTHERS, ROLES, LegacyJob, LegacyRole
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.vertex.pools import write_disk
 

@@ -1,7 +1,7 @@
 """Jobs of AI Platform Training and the bodies of Vertex AI that they become, field by field."""
 
-from tests.core.legacy_job_cases import JOB_CASES
-from tests.core.legacy_jobs import (
+from tests.core.ai_platform_job_cases import JOB_CASES
+from tests.core.ai_platform_jobs import (
     GPU,
     ONE,
     Case,

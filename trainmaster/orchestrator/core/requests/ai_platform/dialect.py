@@ -14,17 +14,17 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACCELERATORS
-from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse
-from trainmaster.orchestrator.core.requests.legacy.job import (
+from trainmaster.orchestrator.core.requests.ai_platform.job import (
     ROLES,
     LegacyJob,
     Meaning,
     meanings_from,
     write_meaning,
 )
-from trainmaster.orchestrator.core.requests.legacy.machines import write_cluster
-from trainmaster.orchestrator.core.requests.legacy.programs import write_programs
+from trainmaster.orchestrator.core.requests.ai_platform.machines import write_cluster
+from trainmaster.orchestrator.core.requests.ai_platform.programs import write_programs
+from trainmaster.orchestrator.core.requests.checks.cluster import FLEX_START_ACCELERATORS
+from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Translated, Translation
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, SCALES

@@ -6,8 +6,7 @@ Source: https://cloud.google.com/vertex-ai/docs/training/pre-built-containers (r
 from collections.abc import Mapping
 
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.requests.fields import copy_keys
-from trainmaster.orchestrator.core.requests.legacy.job import (
+from trainmaster.orchestrator.core.requests.ai_platform.job import (
     MASTER,
     OTHERS,
     ROLES,
@@ -16,6 +15,7 @@ from trainmaster.orchestrator.core.requests.legacy.job import (
     Meaning,
     write_meaning,
 )
+from trainmaster.orchestrator.core.requests.fields import copy_keys
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.placeholders import literal
 

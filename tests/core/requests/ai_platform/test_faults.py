@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.core.legacy_jobs import IMAGE, custom, with_image, with_packages
+from tests.core.ai_platform_jobs import IMAGE, custom, with_image, with_packages
 from tests.core.parsed import faults_of, sound_request
-from trainmaster.orchestrator.core.requests.legacy.job import MASTER
-from trainmaster.orchestrator.core.requests.legacy.machines import MACHINES, RETIRED_ACCELERATORS, TIERS
-from trainmaster.orchestrator.core.requests.legacy.programs import PYTHONS, RUNTIMES
+from trainmaster.orchestrator.core.requests.ai_platform.job import MASTER
+from trainmaster.orchestrator.core.requests.ai_platform.machines import MACHINES, RETIRED_ACCELERATORS, TIERS
+from trainmaster.orchestrator.core.requests.ai_platform.programs import PYTHONS, RUNTIMES
 
 HERE = "$.trainingInput"
 

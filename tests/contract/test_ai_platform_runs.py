@@ -8,7 +8,7 @@ import yaml
 
 from tests.contract.boundaries import dies_after, dies_before
 from tests.contract.world import LEASE, REQUEST_RULES, Killed, World
-from tests.core.legacy_jobs import custom
+from tests.core.ai_platform_jobs import custom
 from tests.narrowing import present
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take

@@ -4,15 +4,14 @@ import copy
 from typing import Any
 
 import pytest
-from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
+from google.cloud.aiplatform_v1.types import Scheduling
 
 from tests.core.vertex_files import job, job_spec, package_pool, plain, snake, sound, spec_of, told
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM
-from trainmaster.orchestrator.core.requests.spec import Accelerator, Container, PythonPackage
+from trainmaster.orchestrator.core.requests.spec import Container, PythonPackage
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
-from trainmaster.orchestrator.core.requests.vertex.dialect import DEPRECATED, STRATEGY_NUMBERS
-from trainmaster.orchestrator.core.requests.vertex.pools import ACCELERATOR_NUMBERS
+from trainmaster.orchestrator.core.requests.vertex.dialect import DEPRECATED
 
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 REDUCER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
@@ -83,38 +82,30 @@ def test_a_reduction_server_is_a_role_like_another() -> None:
     assert (pools[2].replicas, pools[2].program) == (4, Container(image=REDUCER))
 
 
-def test_numbers_of_accelerators_are_the_clients() -> None:
-    assert {member.value: name for name, member in AcceleratorType.__members__.items()} == ACCELERATOR_NUMBERS
-
-
-@pytest.mark.parametrize(("number", "name"), ACCELERATOR_NUMBERS.items())
-def test_an_accelerator_is_named_or_numbered(number: int, name: str) -> None:
+def test_an_unspecified_accelerator_is_none() -> None:
     (small,) = plain()["workerPoolSpecs"]
-    for written in (number, str(number), name):
-        machine = {
-            "machineType": "n1-standard-4",
-            "acceleratorType": written,
-            "acceleratorCount": min(number, 2),
-        }
-        chief = spec_of(plain(workerPoolSpecs=[{**small, "machineSpec": machine}]))
-        expected = Accelerator(type=name, count=min(number, 2)) if number else None
-        assert chief.cluster.chief.accelerator == expected
+    machine = {"machineType": "n1-standard-4", "acceleratorType": "ACCELERATOR_TYPE_UNSPECIFIED"}
+    chief = spec_of(plain(workerPoolSpecs=[{**small, "machineSpec": machine}])).cluster.chief
+    assert chief.accelerator is None
 
 
-def test_strategies_are_the_clients() -> None:
-    members = Scheduling.Strategy.__members__.items()
-    assert {member.value: name for name, member in members} == STRATEGY_NUMBERS
-
-
-@pytest.mark.parametrize(("number", "name"), STRATEGY_NUMBERS.items())
-def test_a_strategy_is_named_or_numbered(number: int, name: str) -> None:
+@pytest.mark.parametrize("name", Scheduling.Strategy.__members__)
+def test_every_strategy_of_the_client_is_known(name: str) -> None:
     today = DEPRECATED.get(name, name)
     expected = {} if today in ("STANDARD", "STRATEGY_UNSPECIFIED") else {"strategy": today}
-    for written in (number, name):
-        document = plain(scheduling={"strategy": written})
-        assert meant(document)["jobSpec"].get("scheduling", {}) == expected
-        warnings = [str(each) for each in VERTEX_CUSTOM.in_own(document, None).warnings]
-        assert [f"write {today}" in each for each in warnings] == [True] * (name in DEPRECATED)
+    document = plain(scheduling={"strategy": name})
+    assert meant(document)["jobSpec"].get("scheduling", {}) == expected
+    warnings = [str(each) for each in VERTEX_CUSTOM.in_own(document, None).warnings]
+    assert [f"write {today}" in each for each in warnings] == [True] * (name in DEPRECATED)
+
+
+def test_the_number_of_an_enum_is_refused_with_the_way_to_its_name() -> None:
+    (small,) = plain()["workerPoolSpecs"]
+    machine = {"machineType": "n1-standard-4", "acceleratorType": 5, "acceleratorCount": 1}
+    document = plain(workerPoolSpecs=[{**small, "machineSpec": machine}], scheduling={"strategy": 4})
+    faults = VERTEX_CUSTOM.in_own(document, None).faults
+    assert [fault.path.rpartition(".")[2] for fault in faults] == ["strategy", "acceleratorType"]
+    assert all("use_integers_for_enums=False" in fault.repair for fault in faults)
 
 
 def test_a_deprecated_strategy_is_taken_with_a_warning() -> None:

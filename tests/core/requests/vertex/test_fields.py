@@ -5,17 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from google.cloud.aiplatform_v1.types import StudySpec
 
 from tests.judges.discovery import api
 from trainmaster.orchestrator.core.requests.reading import dialect_of
-from trainmaster.orchestrator.core.requests.vertex.study import (
-    ALGORITHM_NUMBERS,
-    GOAL_NUMBERS,
-    MEASUREMENT_NUMBERS,
-    NOISE_NUMBERS,
-    SCALE_NUMBERS,
-)
 
 Path = tuple[str | int, ...]
 FOREIGN = "this key is not allowed in a request"
@@ -101,17 +93,3 @@ def test_the_mappings_are_all_those_inside_a_job() -> None:
         "StudyTimeConstraint",
     } <= messages
     assert {name for _, _, names in MAPPINGS.values() for name in names} >= REFUSED
-
-
-@pytest.mark.parametrize(
-    ("numbers", "enum"),
-    [
-        (GOAL_NUMBERS, StudySpec.MetricSpec.GoalType),
-        (SCALE_NUMBERS, StudySpec.ParameterSpec.ScaleType),
-        (ALGORITHM_NUMBERS, StudySpec.Algorithm),
-        (MEASUREMENT_NUMBERS, StudySpec.MeasurementSelectionType),
-        (NOISE_NUMBERS, StudySpec.ObservationNoise),
-    ],
-)
-def test_numbers_of_a_study_are_the_clients(numbers: dict[int, str], enum: Any) -> None:
-    assert {member.value: name for name, member in enum.__members__.items()} == numbers

@@ -8,8 +8,7 @@ from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault,
 from trainmaster.orchestrator.core.documents.values import whole
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Path, Translation
 
-Numbers = Mapping[int, str]
-"""The names of an enum by number; 0 is the unspecified one."""
+_NAMED_ENUMS = "write the name; the clients print names with use_integers_for_enums=False"
 _SECONDS = re.compile(r"([0-9]+)(\.0+)?s")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _HUMP = re.compile(r"([A-Z])")
@@ -101,17 +100,13 @@ class Fields:
             self.refuse(name, "expected a list")
         return []
 
-    def word(self, name: str, words: Mapping[str, str], numbers: Numbers | None = None) -> str | None:
-        """Our word for the API's, which may be written as its number; None if it is absent or unspecified."""
-        if not self.has(name):
-            return None
-        numbers = numbers or {}
-        value = by_number(self.get(name), numbers)
-        if value == numbers.get(0) and value not in words:
-            return None
+    def word(self, name: str, words: Mapping[str, str | None]) -> str | None:
+        """Our word for the API's; None if it is absent, or if `words` have none for it."""
+        value = self.get(name)
         if isinstance(value, str) and value in words:
             return words[value]
-        self.refuse_choice(name, (*words, *sorted(numbers)))
+        if value is not None:
+            self.refuse_choice(name, words)
         return None
 
     # Any: the other arguments of `Fault`, of different types.
@@ -119,11 +114,13 @@ class Fields:
         """Add a fault of the key. It quotes the key's value unless `found` or `value` is given."""
         self.translation.refuse(self.at(name), problem, **self._said(name, said))
 
-    def refuse_choice(self, name: str, among: Collection[str | int]) -> None:
+    def refuse_choice(self, name: str, among: Collection[str]) -> None:
         """Add a fault of a value that is not allowed, with the nearest allowed one as its repair."""
-        value = self.get(name)
-        words = [word for word in among if isinstance(word, str)]
-        repair = nearest(value, words, self.translation.suggestions) if isinstance(value, str) else ""
+        value, repair = self.get(name), ""
+        if isinstance(value, str):
+            repair = nearest(value, list(among), self.translation.suggestions)
+        elif isinstance(value, int):
+            repair = _NAMED_ENUMS
         self.refuse(name, "not an allowed value", value=value, among=among, repair=repair)
 
     def warn(self, name: str, problem: str, **said: Any) -> None:
@@ -191,12 +188,6 @@ def copy_keys(written: Fields, own: OwnDocument, keys: Mapping[str, str], read: 
 def inverse(names: Mapping[str, str]) -> dict[str, str]:
     """The table with names and values swapped."""
     return {theirs: ours for ours, theirs in names.items()}
-
-
-def by_number(value: object, numbers: Numbers) -> object:
-    """An enum's name for its number, quoted or not; any other value unchanged."""
-    found = number(value)
-    return numbers.get(found, value) if isinstance(found, int) and not isinstance(found, bool) else value
 
 
 def _camel(name: str) -> str:

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.requests.ai_platform.job import (
 )
 from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
-from trainmaster.orchestrator.core.requests.vertex.pools import write_disk
+from trainmaster.orchestrator.core.requests.vertex.pools import NO_ACCELERATOR, write_disk
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,6 @@ MACHINES: Mapping[str, LegacyMachine] = {
 }
 """Legacy machine names. Names of Compute Engine (n1-highcpu-16, …) are the same on Vertex AI."""
 
-NO_ACCELERATOR = "ACCELERATOR_TYPE_UNSPECIFIED"
 ACCELERATORS = ("NVIDIA_TESLA_P4", _T4, _P100, _V100, "NVIDIA_TESLA_A100")
 """Those that Vertex AI has too, by the same names."""
 _V5E = "TPU v5e: in a request of our own, machine: ct5lp-hightpu-4t and tpu_topology: 2x2"

@@ -17,8 +17,6 @@ from typing import Any
 from trainmaster.orchestrator.core.names import MODEL_LABEL, PRIORITY_LABEL, RUN_LABEL, model_name_from
 from trainmaster.orchestrator.core.requests.fields import (
     Fields,
-    Numbers,
-    by_number,
     copy_keys,
     inverse,
     number,
@@ -53,17 +51,8 @@ UNSUPPORTED: Mapping[str, str] = {
 }
 """Keys of the API that requests do not support, each with the reason that the fault gives; so in every module here."""
 
-STRATEGY_NUMBERS: Numbers = {
-    0: "STRATEGY_UNSPECIFIED",
-    1: "ON_DEMAND",
-    2: "LOW_COST",
-    3: "STANDARD",
-    4: "SPOT",
-    6: "FLEX_START",
-}
-"""Source: google/cloud/aiplatform_v1/types/custom_job.py, read 2026-11; a test holds it to the client's."""
 DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
-_STRATEGIES = {"STANDARD": "", **inverse(STRATEGIES)}
+_STRATEGIES = {"STRATEGY_UNSPECIFIED": None, "STANDARD": None, **inverse(STRATEGIES)}
 
 
 def tuning_job(document: Mapping[str, Any], name: str | None) -> Translated:
@@ -184,13 +173,13 @@ def _write_scheduling(spec: Fields, own: OwnDocument) -> None:
 def _write_strategy(written: Fields, scheduling: OwnDocument) -> None:
     for ours in STRATEGIES:
         scheduling.translation.place((*scheduling.path, ours), written.at("strategy"))
-    found = by_number(written.get("strategy"), STRATEGY_NUMBERS)
+    found = written.get("strategy")
     today = DEPRECATED.get(found) if isinstance(found, str) else None
     if today is not None:
         problem = f"Vertex AI deprecated this strategy; the job is submitted as {today}"
         written.warn("strategy", problem, repair=f"write {today}")
     words = _STRATEGIES | {old: _STRATEGIES[new] for old, new in DEPRECATED.items()}
-    word = written.word("strategy", words, STRATEGY_NUMBERS)
+    word = written.word("strategy", words)
     if word:
         scheduling.content[word] = True
 

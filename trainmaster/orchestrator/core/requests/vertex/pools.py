@@ -6,38 +6,16 @@ from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.fields import (
     Fields,
-    Numbers,
-    by_number,
     copy_keys,
     inverse,
     number,
 )
+from trainmaster.orchestrator.core.requests.gpus import NAMES
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Path
 from trainmaster.orchestrator.core.requests.placeholders import literal
 from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
 
-ACCELERATOR_NUMBERS: Numbers = {
-    0: "ACCELERATOR_TYPE_UNSPECIFIED",
-    1: "NVIDIA_TESLA_K80",
-    2: "NVIDIA_TESLA_P100",
-    3: "NVIDIA_TESLA_V100",
-    4: "NVIDIA_TESLA_P4",
-    5: "NVIDIA_TESLA_T4",
-    6: "TPU_V2",
-    7: "TPU_V3",
-    8: "NVIDIA_TESLA_A100",
-    9: "NVIDIA_A100_80GB",
-    10: "TPU_V4_POD",
-    11: "NVIDIA_L4",
-    12: "TPU_V5_LITEPOD",
-    13: "NVIDIA_H100_80GB",
-    14: "NVIDIA_H100_MEGA_80GB",
-    15: "NVIDIA_H200_141GB",
-    16: "NVIDIA_B200",
-    17: "NVIDIA_GB200",
-    18: "NVIDIA_RTX_PRO_6000",
-}
-"""Source: google/cloud/aiplatform_v1/types/accelerator_type.py, read 2026-11; a test holds it to the client's."""
+NO_ACCELERATOR = "ACCELERATOR_TYPE_UNSPECIFIED"
 ONLY_V1BETA1 = "only the API's v1beta1 has it, and jobs are submitted through v1"
 _UNSUPPORTED_OF_MACHINE: Mapping[str, str] = {
     "gpuPartitionSize": "prices and limits count whole GPUs",
@@ -117,11 +95,10 @@ def _write_count(pool: Fields, role: OwnDocument) -> None:
 def _write_machine(machine: Fields, role: OwnDocument) -> None:
     copy_keys(machine, role, {"machineType": "machine"})
     accelerator = role.inner("accelerator", machine.at("acceleratorType"), there=False)
-    kind = by_number(machine.get("acceleratorType"), ACCELERATOR_NUMBERS)
+    kind = machine.get("acceleratorType")
     if isinstance(kind, int):
-        machine.refuse_choice("acceleratorType", tuple(ACCELERATOR_NUMBERS.values()))
-    none = kind == ACCELERATOR_NUMBERS[0]
-    accelerator.put("type", None if none else kind, machine.at("acceleratorType"))
+        machine.refuse_choice("acceleratorType", tuple(NAMES.values()))
+    accelerator.put("type", None if kind == NO_ACCELERATOR else kind, machine.at("acceleratorType"))
     count = machine.number("acceleratorCount")
     unsaid = count == 0 and "type" not in accelerator.content  # the API's way to say that there are none
     accelerator.put("count", None if unsaid else count, machine.at("acceleratorCount"))

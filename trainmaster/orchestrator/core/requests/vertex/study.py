@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.requests.fields import Fields, Numbers, copy_keys, inverse, number
+from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse, number
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import (
@@ -27,28 +27,15 @@ _UNSUPPORTED: Mapping[str, str] = {
 }
 _TYPES = {f"{kind}ValueSpec": str(kind) for kind in ParameterType}
 GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
-
-# The numbers of the enums: google/cloud/aiplatform_v1/types/study.py, read 2026-11; a test holds them to it.
-GOAL_NUMBERS: Numbers = {0: "GOAL_TYPE_UNSPECIFIED", 1: "MAXIMIZE", 2: "MINIMIZE"}
-SCALE_NUMBERS: Numbers = {
-    0: "SCALE_TYPE_UNSPECIFIED",
-    1: "UNIT_LINEAR_SCALE",
-    2: "UNIT_LOG_SCALE",
-    3: "UNIT_REVERSE_LOG_SCALE",
-}
-ALGORITHM_NUMBERS: Numbers = {0: "ALGORITHM_UNSPECIFIED", 2: "GRID_SEARCH", 3: "RANDOM_SEARCH"}
-MEASUREMENT_NUMBERS: Numbers = {
-    0: "MEASUREMENT_SELECTION_TYPE_UNSPECIFIED",
-    1: "LAST_MEASUREMENT",
-    2: "BEST_MEASUREMENT",
-}
-NOISE_NUMBERS: Numbers = {0: "OBSERVATION_NOISE_UNSPECIFIED", 1: "LOW", 2: "HIGH"}
-
-
-_CHOICES: tuple[tuple[str, str, dict[str, str], Numbers], ...] = (
-    ("algorithm", "algorithm", inverse(ALGORITHMS), ALGORITHM_NUMBERS),
-    ("measurement", "measurementSelectionType", inverse(MEASUREMENTS), MEASUREMENT_NUMBERS),
-    ("observation_noise", "observationNoise", inverse(NOISES), NOISE_NUMBERS),
+_SCALES = {"SCALE_TYPE_UNSPECIFIED": None, **inverse(SCALES)}
+_CHOICES: tuple[tuple[str, str, Mapping[str, str | None]], ...] = (
+    ("algorithm", "algorithm", inverse(ALGORITHMS)),
+    (
+        "measurement",
+        "measurementSelectionType",
+        {"MEASUREMENT_SELECTION_TYPE_UNSPECIFIED": None, **inverse(MEASUREMENTS)},
+    ),
+    ("observation_noise", "observationNoise", {"OBSERVATION_NOISE_UNSPECIFIED": None, **inverse(NOISES)}),
 )
 
 
@@ -66,8 +53,8 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
     parameters = tuning.inner("parameters", study.at("parameters"))
     for parameter in study.items("parameters"):
         _write_parameter(parameter, parameters)
-    for ours, theirs, words, numbers in _CHOICES:
-        tuning.put(ours, study.word(theirs, words, numbers), study.at(theirs))
+    for ours, theirs, words in _CHOICES:
+        tuning.put(ours, study.word(theirs, words), study.at(theirs))
     _write_early_stopping(study, tuning)
     _write_stop_study(study, tuning)
     study.refuse_unplaced(_UNSUPPORTED)
@@ -78,7 +65,7 @@ def _metric(metric: Fields, tuning: OwnDocument) -> dict[str, Any]:
     own.translation.place(own.path, metric.path)
     copy_keys(metric, own, {"metricId": "id"})
     # Unspecified means maximize, says the service.
-    goal = metric.word("goal", GOALS, GOAL_NUMBERS) if metric.has("goal") else "maximize"
+    goal = metric.word("goal", GOALS) if metric.has("goal") else "maximize"
     own.put("goal", goal, metric.at("goal"))
     if metric.has("safetyConfig"):
         safety = OwnDocument(own.translation, (*own.path, "safety"))
@@ -112,7 +99,7 @@ def _write_parameter(spec: Fields, parameters: OwnDocument) -> None:
     for kind in kinds[:1]:
         own.put("type", _TYPES[kind], spec.at(kind))
         _write_values(spec.fields(kind), own)
-    own.put("scale", spec.word("scaleType", inverse(SCALES), SCALE_NUMBERS), spec.at("scaleType"))
+    own.put("scale", spec.word("scaleType", _SCALES), spec.at("scaleType"))
     conditions = [_condition(condition, own) for condition in spec.items("conditionalParameterSpecs")]
     if conditions:
         own.content["conditional"] = conditions

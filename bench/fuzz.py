@@ -2,7 +2,6 @@
 
 python bench/fuzz.py [--inputs 100000] [--seed 1] [--parser NAME] [--processes 2]
 python bench/fuzz.py --surfaces [--inputs 10000] [--seed 1] [--surface NAME]
-python bench/fuzz.py --slow [--tries 300] [--seed 1] [--parser NAME] [--processes 2]
 
 The second sends requests of any form to the emulators and the functions, each started for it: none may bring
 a server down, lead out of its folder, be taken from another site, or be answered 5xx by accident.
@@ -11,8 +10,6 @@ Inputs are the examples with values replaced, removed, renamed and moved, bytes 
 drawn from the seed, the parser and its number alone: `--parser NAME --number N` runs one again and shows it, and
 `--surface NAME --number N` sends one again.
 100,000 of each take about a quarter of an hour of one processor's time.
-The third grows documents of up to 1 MiB towards the slowest of each parser, and prints it as a short recipe:
-tests/core/fuzz/test_slow.py and tests/stack/fuzz/test_slow_texts.py keep those that were too slow once.
 Exits with 1 when any input broke a promise: an unnamed exception, a refusal without a reason, a run outside its
 prefix, a text that would leave its line, or more than 0.5 s of processor time.
 """
@@ -34,15 +31,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
 from tests.core.fuzz.parsers import PARSERS  # noqa: E402  # needs the line above
-from tests.core.fuzz.slow import SLOW_PARSERS, SLOW_S, Slowest, search  # noqa: E402  # as above
 from tests.core.fuzz.verdicts import Finding, Verdict, fed, random_of  # noqa: E402  # as above
-from tests.stack.fuzz.slow_texts import TEXT_PARSERS  # noqa: E402  # as above
 from tests.stack.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above
 
 gc.freeze()  # as functions/main.py does
 
 BLOCK = 500
-GROWN = (*SLOW_PARSERS, *TEXT_PARSERS)
+SLOW_S = 0.5
+"""Processor time that no parser may take for one input."""
 
 
 @dataclass(kw_only=True)
@@ -124,45 +120,18 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms"
 
 
-def climbed(index: int, tries: int, seed: int) -> Slowest:
-    return search(GROWN[index], tries, seed)
-
-
-def hunt(names: str | None, tries: int, seed: int, processes: int) -> int:
-    """Print the slowest input that the search finds for each parser; 1 if any takes more than SLOW_S."""
-    indexes = [index for index, parser in enumerate(GROWN) if names in (None, parser.name)]
-    print(f"{tries} tries each, seed {seed}\n{'parser':<28}{'slowest':>9}  {'bytes':>9}  recipe")
-    worst = 0.0
-    with ProcessPoolExecutor(processes) as pool:
-        asked = [pool.submit(climbed, index, tries, seed) for index in indexes]
-        for index, each in zip(indexes, asked, strict=True):
-            found = each.result()
-            worst = max(worst, found.seconds)
-            line = f"{GROWN[index].name:<28}{_milliseconds(found.seconds):>9}  {found.size_bytes:>9,}"
-            print(f"{line}  {found.recipe}", flush=True)
-    print(f"slowest: {_milliseconds(worst)}, limit {_milliseconds(SLOW_S)}")
-    return 1 if worst > SLOW_S else 0
-
-
 def main() -> int:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--inputs", type=int, help="of each; default 100000 to parsers, 10000 to surfaces")
     options.add_argument("--seed", type=int, default=1)
-    parsers = dict.fromkeys(parser.name for parser in (*PARSERS, *GROWN))
-    options.add_argument("--parser", choices=list(parsers), help="only this one")
+    options.add_argument("--parser", choices=[parser.name for parser in PARSERS], help="only this one")
     options.add_argument("--number", type=int, help="only this input; of a parser, shown")
     options.add_argument("--surfaces", action="store_true", help="requests to servers instead")
     options.add_argument("--surface", choices=[surface.name for surface in SURFACES], help="only this one")
-    options.add_argument(
-        "--slow", action="store_true", help="search for the slowest inputs of parsers instead"
-    )
-    options.add_argument("--tries", type=int, default=300, help="of each parser, with --slow")
     options.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = options.parse_args()
-    if asked.slow:
-        return hunt(asked.parser, asked.tries, asked.seed, asked.processes)
     indexes = [index for index, parser in enumerate(PARSERS) if asked.parser in (None, parser.name)]
     on_the_wire = asked.surfaces or asked.surface is not None
     if asked.number is not None and not on_the_wire:

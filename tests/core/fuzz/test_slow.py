@@ -1,74 +1,83 @@
-"""The slowest inputs that `bench/fuzz.py --slow` found, replayed: each costs a bounded number of function calls.
+"""Inputs that were slow once, replayed: each costs a bounded number of function calls.
 
 Calls are counted, not time: every machine counts the same, whatever its load.
 """
 
 import contextlib
+import json
 import sys
-from random import Random
+from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 
-from tests.core.fuzz.recipes import MOST_BYTES, Growth, Recipe, changed_recipe, drawn
-from tests.core.fuzz.slow import DECLARED, SLOW_PARSERS, SlowParser
+from tests.core.fuzz import seeds
+from tests.core.fuzz.parsers import BUCKETS, PARSERS, REQUEST_RULES, RuleFile
+from tests.core.parsed import parse_request
 
 MOST_CALLS = 3_500_000
 """The most expensive input takes 2 million."""
-BY_NAME = {parser.name: parser for parser in SLOW_PARSERS}
-FOUND: tuple[tuple[str, Recipe], ...] = (
-    ("request", Recipe(example=3, growths=(Growth(how="keys", fragment={}, count=2400, path=("env",)),))),
-    ("request", Recipe(example=0, growths=(Growth(how="raw", fragment="- 1_0:0\n", count=9900),))),
-    ("request", Recipe(example=0, growths=(Growth(how="raw", fragment="{n}: 1\n", count=4900),))),
-    ("request", Recipe(example=0, growths=(Growth(how="text", fragment="${a}", count=60_000, path=("args", 0)),))),
-    ("request of custom-jobs", Recipe(example=1, growths=(Growth(how="keys", fragment=10**30, count=4900),))),
+
+
+def keys(count: int, value: object) -> dict[str, object]:
+    return {f"k{number}": value for number in range(count)}
+
+
+def written(document: object) -> bytes:
+    return json.dumps(document).encode()
+
+
+RULE = {
+    "when": [{"new_data": {"objects": f"gs://data/{number}/**"}} for number in range(10)],
+    "request_uri": f"gs://{BUCKETS.inbox}/templates/a.json",
+}
+"""The rule that repeats the check of its template most often."""
+TEMPLATE = written({**seeds.OWN[0], "args": ["${rule.id}"] * 4900})
+TUNING = seeds.TUNING[1]
+FOUND: tuple[tuple[str, Any], ...] = (
+    ("request", written({**seeds.OWN[3], "env": keys(2400, {})})),
+    ("request", b"- 1_0:0\n" * 9900),
+    ("request", b"".join(b"%d: 1\n" % number for number in range(4900))),
+    ("request", written({**seeds.OWN[0], "cluster": {**seeds.OWN[0]["cluster"], **keys(4400, 1)}})),
+    ("request of custom-jobs", written({**seeds.CUSTOM[1], **keys(4900, 10**30)})),
     (
         "request of hp-tuning-jobs",
-        Recipe(example=1, growths=(Growth(how="keys", fragment=10**30, count=4900, path=("trialJobSpec",)),)),
+        written({**TUNING, "trialJobSpec": {**TUNING["trialJobSpec"], **keys(4900, 10**30)}}),
     ),
-    ("request of ai-platform", Recipe(example=3, growths=(Growth(how="keys", fragment="a", count=4900),))),
-    ("request", Recipe(example=0, growths=(Growth(how="keys", fragment=1, count=4400, path=("cluster",)),))),
-    ("rule", Recipe(example=0, growths=(Growth(how="items", fragment=1, count=4900, path=("when",)),))),
-    ("template", Recipe(example=0, growths=(Growth(how="items", fragment="${rule.id}", count=4900, path=("args",)),))),
-    ("model manifest", Recipe(example=0, growths=(Growth(how="keys", fragment=None, count=30_000),))),
-    ("rule state", Recipe(example=0, growths=(Growth(how="items", fragment=[[[[1]]]], count=60_000, path=("seen",)),))),
-    ("Pub/Sub event", Recipe(example=1, growths=(Growth(how="keys", fragment=[[1]], count=60_000, path=("message",)),))),
-    ("policy", Recipe(example=0, growths=(Growth(how="keys", fragment={}, count=4900),))),
-)  # fmt: skip
+    ("request of ai-platform", written({**seeds.LEGACY[3], **keys(4900, "a")})),
+    ("rule", RuleFile(name="rules/a.json", content=written({**RULE, "when": [1] * 4900}), template=None)),
+    ("rule", RuleFile(name="rules/a.json", content=written(RULE), template=TEMPLATE)),
+    ("model manifest", written({**seeds.MANIFESTS[0], **keys(30_000, None)})),
+)
 
 
-def calls_of(parser: SlowParser, content: bytes) -> int:
-    """How many functions the parser calls, of Python's and of C."""
+def calls_of(feed: Callable[[], object]) -> int:
+    """How many functions the parser calls, of Python's and of C; a refusal costs calls too."""
     calls = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    with contextlib.suppress(*DECLARED):
-        parser.feed(b"{}")  # its imports are not the input's work
     sys.setprofile(count)
     try:
-        with contextlib.suppress(*DECLARED):
-            parser.feed(content)
+        with contextlib.suppress(ValueError, RecursionError):
+            feed()
     finally:
         sys.setprofile(None)
     return calls
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "recipe"), FOUND)
-def test_an_input_that_was_slow_costs_a_bounded_number_of_calls(name: str, recipe: Recipe) -> None:
-    parser = BY_NAME[name]
-    assert calls_of(parser, recipe.content(parser.examples)) < MOST_CALLS
+@pytest.mark.parametrize(
+    ("name", "given"), [pytest.param(*row, id=f"{number}-{row[0]}") for number, row in enumerate(FOUND)]
+)
+def test_an_input_that_was_slow_costs_a_bounded_number_of_calls(name: str, given: Any) -> None:
+    (parser,) = (parser for parser in PARSERS if parser.name == name)
+    feed = read_request if name.startswith("request") else parser.feed
+    assert calls_of(lambda: feed(given)) < MOST_CALLS
 
 
-@pytest.mark.parametrize("parser", SLOW_PARSERS, ids=lambda parser: parser.name)
-def test_a_recipe_grows_to_at_most_a_mebibyte_and_is_drawn_again_from_its_seed(parser: SlowParser) -> None:
-    random, again = Random("a"), Random("a")
-    recipe = drawn(random, parser.examples)
-    assert drawn(again, parser.examples) == recipe
-    for _ in range(10):
-        recipe = changed_recipe(recipe, random, parser.examples)
-        assert recipe.growths
-    assert len(recipe.content(parser.examples)) <= MOST_BYTES
+def read_request(content: bytes) -> object:
+    return parse_request(content, as_json=False, request_rules=REQUEST_RULES, name="named")

@@ -121,13 +121,6 @@ def test_the_dearest_candidate_counts_and_one_unknown_leaves_that_of_the_others(
     assert (none.per_hour, none.at_most) == (None, None)
 
 
-def test_every_estimate_has_the_date_of_the_tables_oldest_row() -> None:
-    known, unknown = candidates(fallbacks=[{"region": "europe-west4"}])
-    for candidate in (known, unknown):
-        assert estimate(candidate.spec, candidate.region, PRICES).as_of == "2025-01-01"
-    assert estimate_of((unknown, known), PRICES).as_of == "2025-01-01"
-
-
 def test_of_two_rows_that_price_the_same_the_later_holds() -> None:
     again = {**TABLE, "rows": [*TABLE["rows"], {**ROW, "machines": {"n1-standard-4": 7}}]}
     (candidate,) = candidates(scheduling=HOUR)
@@ -245,29 +238,12 @@ def test_a_run_that_may_cost_more_than_the_cap_is_refused_where_it_can_be_mended
     assert sound(document(scheduling=HOUR), under=under).warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("timeout_s", "said"), [(604800, "7 days"), (3600 * 30, "30 hours"), (86399, "86399 seconds")]
-)
-def test_the_refusal_says_how_long_a_run_without_a_timeout_may_run(timeout_s: int, said: str) -> None:
-    under = policy(CAPPED, default_timeout_s=timeout_s)
-    assert f"it the job may run for {said}" in faults(document(), under=under)["$.scheduling.timeout_s"]
-
-
-def test_a_run_that_fits_into_no_day_is_refused() -> None:
-    under = policy({"caps": {"currency": "USD", "cost_per_day": 1}})
-    assert "by the policy's cost_per_day" in faults(document(scheduling=HOUR), under=under)["$.cluster.chief"]
-
-
 def test_a_fallback_that_costs_too_much_is_refused_at_its_place() -> None:
     dear = {"cluster": {"chief": {"disk": {"size_gb": 10_000}}}}
     found = faults(
         document(scheduling=HOUR, fallbacks=[{"scheduling": {"spot": True}}, dear]), under=policy(CAPPED)
     )
     assert list(found) == ["$.fallbacks[1].cluster.chief"]
-
-
-def test_the_fault_of_another_dialect_has_the_place_of_its_text() -> None:
-    assert list(faults(GCLOUD, under=policy(CAPPED))) == ["$.scheduling.timeout"]
 
 
 def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_fault() -> None:
@@ -294,13 +270,6 @@ def test_caps_in_another_currency_than_the_prices_are_a_problem_that_names_both(
     problem = present(currency_problem(Caps(currency="EUR", cost_per_run=Decimal(1)), PRICES))
     assert "USD" in problem
     assert "EUR" in problem
-
-
-def test_the_example_of_a_price_table_is_read() -> None:
-    text = (ROOT / "schemas" / "examples" / "valid" / "prices.v1.two_regions.yaml").read_text()
-    prices = prices_from(yaml.safe_load(text))
-    assert prices.table("us-east1").machine("n1-standard-4") == Decimal("0.21849885")
-    assert prices.table("us-central1", spot=True).is_whole("a2-highgpu-1g")
 
 
 @pytest.mark.parametrize(

@@ -178,3 +178,9 @@ def test_a_directory_with_too_many_foreign_files_is_not_called_empty() -> None:
     full = ModelDirectory(uri=URI, has_more=True, is_named=True)
     (problem,) = find_first_model([full], EXPORT_SCHEMA).problems
     assert f"{URI} holds more than 20000 files; only the first were examined" in problem
+
+
+def test_a_directory_that_may_not_be_read_says_why() -> None:
+    denied = ModelDirectory(uri=URI, denied="storage.objects.list is not granted; grant it", is_named=True)
+    (problem,) = find_first_model([denied], EXPORT_SCHEMA).problems
+    assert f"{URI} cannot be read: storage.objects.list is not granted; grant it" in problem

@@ -6,7 +6,7 @@ bench/fuzz.py feeds each parser 100,000 inputs; a number of each is enough here.
 import pytest
 
 from tests.core.fuzz.parsers import PARSERS
-from tests.core.fuzz.verdicts import Finding, Parser, Verdict, fed, random_of
+from tests.core.fuzz.verdicts import Finding, Parser, Verdict, fed
 
 INPUTS = 250
 SEED = 6
@@ -19,10 +19,3 @@ def test_every_input_is_accepted_ignored_or_refused_with_a_reason(parser: Parser
     assert [answer for answer in answers if isinstance(answer, Finding)] == []
     # Inputs that are all refused, or all taken, would test nothing.
     assert {Verdict.TAKEN, Verdict.REFUSED} <= set(answers)
-
-
-@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
-def test_an_input_is_drawn_again_from_its_number_alone(parser: Parser) -> None:
-    for number in (0, 7, 93):
-        first, again = (parser.draw(random_of(SEED, parser, number)) for _ in range(2))
-        assert repr(first) == repr(again)  # of values, for a drawn NaN equals nothing

@@ -1,12 +1,9 @@
 """A request's fallbacks: what each makes of it, and what is wrong with them."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.core.admission_cases import (
     CHIEF,
@@ -21,20 +18,13 @@ from tests.core.admission_cases import (
 )
 from tests.core.roles import T4
 from tests.core.shipped import schema
-from tests.core.vertex_files import spec_of
 from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.requests.draft import MAX_FALLBACKS, with_patch
 from trainmaster.orchestrator.core.requests.request import Request
-from trainmaster.orchestrator.core.requests.spec import Accelerator, Scheduling
+from trainmaster.orchestrator.core.requests.spec import Accelerator
 
 WITH_GPU = {"cluster": {"chief": {**CHIEF, "accelerator": V100, "disk": {"size_gb": 300}}}}
-
-
-def test_a_request_without_fallbacks_is_its_only_candidate() -> None:
-    (candidate,) = candidates(scheduling={"timeout_s": 60})
-    assert (candidate.number, candidate.region) == (0, "us-central1")
-    assert candidate.spec == sound(document(scheduling={"timeout_s": 60})).spec
 
 
 def test_each_candidate_is_the_request_with_one_fallback_laid_over_it() -> None:
@@ -76,12 +66,6 @@ def test_candidates_say_for_people_where_and_on_what_they_run() -> None:
     )
     assert found[1].text.startswith("europe-west4, ")
     assert found[1].text.endswith(", flex start")
-
-
-def test_the_request_may_name_its_region() -> None:
-    (candidate,) = candidates(region="europe-west4")
-    assert candidate.region == "europe-west4"
-    sound(document(region="europe-west4"))
 
 
 def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_candidates() -> None:
@@ -225,13 +209,6 @@ def test_a_label_says_the_priority_where_the_dialect_has_no_key_for_it() -> None
     assert list(faults(wrong)) == ["$.labels.trainmaster_priority"]
 
 
-def test_the_candidates_of_every_dialect_is_the_job_that_its_request_is() -> None:
-    found = sound(GCLOUD)
-    (candidate,) = parse_candidates(found.document)
-    assert candidate.spec == found.spec
-    assert replace(found.spec, scheduling=Scheduling()) == spec_of(GCLOUD)
-
-
 RFC_7396 = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),
     ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
@@ -257,16 +234,3 @@ def test_a_patch_is_applied_as_the_standard_says(target: object, patch: object, 
     before = json.dumps(target)
     assert with_patch(target, patch) == result
     assert json.dumps(target) == before
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@given(JSON, JSON)
-def test_laying_a_patch_over_twice_is_as_good_as_once(target: object, patch: object) -> None:
-    once = with_patch(target, patch)
-    assert with_patch(once, patch) == once

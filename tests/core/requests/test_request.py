@@ -20,16 +20,6 @@ def told(text: str) -> dict[str, str]:
     return {path: str(fault) for path, fault in faults_of(text).items()}
 
 
-def job_of(text: str) -> Any:
-    """The spec of the job that the request becomes."""
-    return submission_of("run-1", sound_request(text).spec, TARGET).body["jobSpec"]
-
-
-def with_change(**changes: Any) -> str:
-    document: dict[str, Any] = {**yaml.safe_load(CASSAVA), **changes}
-    return yaml.safe_dump({key: value for key, value in document.items() if value is not None})
-
-
 def test_the_example_becomes_the_job_it_describes() -> None:
     machine = {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
     container = {
@@ -52,35 +42,6 @@ def test_the_example_becomes_the_job_it_describes() -> None:
             "scheduling": {"timeout": "86400s", "restartJobOnWorkerRestart": True},
         },
     }
-
-
-def test_everything_a_request_can_say_reaches_the_job() -> None:
-    text = with_change(
-        command=["python", "-m", "x"],
-        env={"B": "$(A)", "A": "1"},
-        output={"prefix_uri": "gs://models/team/"},
-        scheduling={"spot": True},
-        service_account="trainer@my-project.iam.gserviceaccount.com",
-        network="projects/1/global/networks/n",
-        tensorboard="projects/my-project/locations/us-central1/tensorboards/1",
-        cluster={"chief": {"machine": "n1-standard-4", "disk": {"size_gb": 200}}},
-    )
-    job = job_of(text)
-    (pool,) = job["workerPoolSpecs"]
-    assert pool["diskSpec"] == {"bootDiskSizeGb": 200}
-    assert pool["containerSpec"]["command"] == ["python", "-m", "x"]
-    assert {each["name"]: each["value"] for each in pool["containerSpec"]["env"]} == {"B": "$(A)", "A": "1"}
-    assert job["baseOutputDirectory"] == {"outputUriPrefix": "gs://models/team/cassava-resnet50/run-1"}
-    assert job["scheduling"] == {"strategy": "SPOT", "timeout": "86400s"}
-    assert job["serviceAccount"] == "trainer@my-project.iam.gserviceaccount.com"
-    assert job["network"] == "projects/1/global/networks/n"
-    assert job["tensorboard"] == "projects/my-project/locations/us-central1/tensorboards/1"
-
-
-def test_variables_keep_the_order_of_the_request() -> None:
-    job = job_of(CASSAVA + "env:\n  B: one\n  A: $(B) two\n")
-    env = job["workerPoolSpecs"][0]["containerSpec"]["env"]
-    assert [each["name"] for each in env] == ["B", "A"]
 
 
 def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
@@ -190,13 +151,6 @@ def test_a_request_with_a_condition_is_a_request_with_an_unknown_key() -> None:
 def test_a_request_may_have_the_size_of_the_limit_and_no_more() -> None:
     assert too_large(MAX_REQUEST_BYTES) is None
     assert "too large" in told(" " * (MAX_REQUEST_BYTES + 1))["$"]
-
-
-@pytest.mark.parametrize("count", [1, 2, 31])
-def test_workers_up_to_the_policys_limit_are_taken(count: int) -> None:
-    machine = {"machine": "n1-standard-4"}
-    text = with_change(cluster={"chief": machine, "workers": {**machine, "count": count}})
-    sound_request(text)
 
 
 @pytest.mark.parametrize(

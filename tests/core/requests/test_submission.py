@@ -9,12 +9,9 @@ from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 from google.protobuf import json_format
 
 from tests.core.roles import (
-    EXECUTOR,
     L4,
     MACHINE,
     OTHER,
-    PACKAGE,
-    T4,
     TARGET,
     TUNING,
     accepted,
@@ -26,126 +23,14 @@ from tests.core.roles import (
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.submission import Submission, submission_of
 
-KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"
-NETWORK = "projects/1/global/networks/n"
 OURS = "tm-trainer@my-project.iam.gserviceaccount.com"
 OTHERS = "others-trainer@my-project.iam.gserviceaccount.com"
-EXPERIMENT = "projects/my-project/locations/us-central1/metadataStores/default/contexts/e"
 
 
 def message_of(submission: Submission) -> Any:
     """The service's own message; json_format refuses fields and values that it does not know."""
     kind = CustomJob if submission.kind is JobKind.CUSTOM else HyperparameterTuningJob
     return json_format.ParseDict(submission.body, kind.pb()())
-
-
-@pytest.mark.parametrize(
-    ("changes", "field", "value"),
-    [
-        ({}, "job_spec.worker_pool_specs[0].machine_spec.machine_type", "n1-standard-4"),
-        ({}, "job_spec.worker_pool_specs[0].replica_count", 1),
-        ({}, "job_spec.worker_pool_specs[0].container_spec.image_uri", OTHER),
-        ({}, "job_spec.base_output_directory.output_uri_prefix", "gs://models/m/run-1"),
-        ({"command": ["a"]}, "job_spec.worker_pool_specs[0].container_spec.command[0]", "a"),
-        ({"args": ["--a"]}, "job_spec.worker_pool_specs[0].container_spec.args[0]", "--a"),
-        ({"env": {"A": "1"}}, "job_spec.worker_pool_specs[0].container_spec.env[0].value", "1"),
-        (
-            {"cluster": {"chief": {**MACHINE, "accelerator": T4}}},
-            "job_spec.worker_pool_specs[0].machine_spec.accelerator_type",
-            5,
-        ),
-        (
-            {"cluster": {"chief": {"machine": "ct5lp-hightpu-4t", "tpu_topology": "4x4"}}},
-            "job_spec.worker_pool_specs[0].machine_spec.tpu_topology",
-            "4x4",
-        ),
-        (
-            {"cluster": {"chief": {**MACHINE, "disk": {"type": "pd-standard", "size_gb": 200}}}},
-            "job_spec.worker_pool_specs[0].disk_spec.boot_disk_size_gb",
-            200,
-        ),
-        (
-            {
-                "network": NETWORK,
-                "cluster": {
-                    "chief": {
-                        **MACHINE,
-                        "nfs_mounts": [{"server": "10.0.0.2", "path": "/data", "mount_point": "d"}],
-                    }
-                },
-            },
-            "job_spec.worker_pool_specs[0].nfs_mounts[0].mount_point",
-            "d",
-        ),
-        (
-            {"image": None, "python_package": PACKAGE},
-            "job_spec.worker_pool_specs[0].python_package_spec.executor_image_uri",
-            EXECUTOR,
-        ),
-        (
-            {"image": None, "python_package": PACKAGE},
-            "job_spec.worker_pool_specs[0].python_package_spec.package_uris[0]",
-            "gs://my-project-data/code/trainer-1.0.tar.gz",
-        ),
-        (
-            {"image": None, "python_package": PACKAGE, "args": ["--a"], "env": {"A": "1"}},
-            "job_spec.worker_pool_specs[0].python_package_spec.env[0].name",
-            "A",
-        ),
-        (
-            {"cluster": cluster(replica_environment="ai_platform")},
-            "job_spec.worker_pool_specs[0].container_spec.env[0].name",
-            "TRAINMASTER_REPLICA_ENVIRONMENT",
-        ),
-        ({"scheduling": {"timeout_s": 60}}, "job_spec.scheduling.timeout.seconds", 60),
-        (
-            {"scheduling": {"restart_on_worker_restart": True}},
-            "job_spec.scheduling.restart_job_on_worker_restart",
-            True,
-        ),
-        ({"scheduling": {"disable_retries": True}}, "job_spec.scheduling.disable_retries", True),
-        ({"scheduling": {"spot": True}}, "job_spec.scheduling.strategy", 4),
-        ({"scheduling": {"flex_start": True}, "cluster": {"chief": L4}}, "job_spec.scheduling.strategy", 6),
-        (
-            {"scheduling": {"flex_start": True, "max_wait_s": 7}, "cluster": {"chief": L4}},
-            "job_spec.scheduling.max_wait_duration.seconds",
-            7,
-        ),
-        ({"network": NETWORK}, "job_spec.network", NETWORK),
-        ({"network": NETWORK, "reserved_ip_ranges": ["r"]}, "job_spec.reserved_ip_ranges[0]", "r"),
-        ({"experiment": EXPERIMENT}, "job_spec.experiment", EXPERIMENT),
-        ({"experiment": EXPERIMENT, "experiment_run": "r"}, "job_spec.experiment_run", f"{EXPERIMENT}-r"),
-        ({"encryption_key": KEY}, "encryption_spec.kms_key_name", KEY),
-        ({"labels": {"team": "vision"}}, "labels[team]", "vision"),
-        ({"tuning": TUNING}, "trial_job_spec.worker_pool_specs[0].replica_count", 1),
-        ({"tuning": TUNING, "encryption_key": KEY}, "encryption_spec.kms_key_name", KEY),
-    ],
-)
-def test_each_key_reaches_a_field_of_the_service(
-    changes: Mapping[str, Any], field: str, value: object
-) -> None:
-    found: Any = message_of(submitted(request(**changes)))
-    for part in field.replace("[", ".[").split("."):
-        if not part.startswith("["):
-            found = getattr(found, part)
-        else:
-            found = found[int(part[1:-1]) if part[1:-1].isdecimal() else part[1:-1]]
-    assert found == value
-
-
-@pytest.mark.parametrize(
-    ("changes", "policy", "field"),
-    [
-        ({"web_access": True}, {"web_access": True}, "enable_web_access"),
-        ({"dashboard_access": True}, {"dashboard_access": True}, "enable_dashboard_access"),
-        ({"persistent_resource": "r"}, {"persistent_resources": ("*",)}, "persistent_resource_id"),
-    ],
-)
-def test_what_another_policy_allows_is_sent(
-    changes: Mapping[str, Any], policy: Mapping[str, Any], field: str
-) -> None:
-    (value,) = changes.values()
-    assert getattr(message_of(submitted(request(**changes), **policy)).job_spec, field) == value
 
 
 def test_a_wait_without_end_is_said_and_not_left_out() -> None:

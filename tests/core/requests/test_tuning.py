@@ -9,8 +9,6 @@ import yaml
 from google.cloud.aiplatform_v1.types import StudySpec
 
 from tests.core.parsed import faults_of, sound_request
-from tests.core.vertex_files import snake
-from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, MEASUREMENTS, SCALES
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
@@ -129,27 +127,6 @@ def test_the_apis_own_form_reaches_the_service_as_it_was_written() -> None:
         "maxFailedTrialCount": 1,
     }
     assert body["labels"]["trainmaster_model"] == "horses"
-
-
-def test_snake_case_means_the_same() -> None:
-    written = yaml.safe_dump(snake(API), sort_keys=False)
-    assert submitted(written) == submitted(yaml.safe_dump(API, sort_keys=False))
-
-
-def test_a_label_names_the_model_before_the_display_name_does() -> None:
-    body: Any = submitted(yaml.safe_dump({**API, "labels": {"model_name": "named"}})).body
-    assert body["labels"] == {"trainmaster_run_id": "run-1", "trainmaster_model": "named"}
-
-
-def test_every_field_that_a_study_has_is_reached_by_the_message() -> None:
-    """Both forms parse into the client's own message, which refuses unknown fields."""
-    message: Any = message_of(submitted(yaml.safe_dump(API, sort_keys=False)))
-    study = message.study_spec
-    assert study.algorithm == StudySpec.Algorithm.RANDOM_SEARCH
-    assert study.parameters[1].conditional_parameter_specs[0].parent_int_values.values == [3, 4]
-    assert study.convex_automated_stopping_spec.max_step_count == 100
-    assert study.study_stopping_config.max_num_trials_no_progress == 5
-    assert study.study_stopping_config.maximum_runtime_constraint.max_duration.total_seconds() == 3600
 
 
 def test_every_word_of_the_service_has_one_of_ours() -> None:

@@ -218,3 +218,11 @@ def test_a_damaged_record_names_the_place(change: dict[str, object], words: str)
 def test_a_record_without_a_required_key_is_refused() -> None:
     with pytest.raises(ValueError, match="run_id"):
         decoded(RunRecord, {"state": "failed"})
+
+
+def test_an_integer_of_a_record_may_have_a_point() -> None:
+    document = instance_of(dict, encoded(record()))
+    found = decoded(RunRecord, {**document, "submission": {"candidate": 1.0}}).submission.candidate
+    assert (found, type(found)) == (1, int)
+    with pytest.raises(ValueError, match=r"candidate: int expected, found float"):
+        decoded(RunRecord, {**document, "submission": {"candidate": 1.5}})

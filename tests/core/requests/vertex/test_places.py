@@ -135,14 +135,14 @@ def case_id(value: object) -> str:
     return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)[:12]
 
 
-@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("index", [0, 2])
 @pytest.mark.parametrize(("path", "value"), [*POOL_FAULTS, *CONTAINER_FAULTS], ids=case_id)
 def test_a_fault_of_a_role_with_a_container(index: int, path: Path, value: object) -> None:
     whole: Path = ("jobSpec", "workerPoolSpecs", index, *path)
     assert_told_at(job(), whole, value)
 
 
-@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("index", [0, 2])
 @pytest.mark.parametrize(("path", "value"), PACKAGE_FAULTS, ids=case_id)
 def test_a_fault_of_a_role_with_packages(index: int, path: Path, value: object) -> None:
     spec = {**job_spec(), "workerPoolSpecs": [package_pool(number) for number in range(4)]}

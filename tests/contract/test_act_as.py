@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tests.contract.rooms import Room, ends, launched, places, slots, states
+from tests.contract.rooms import Room, launched, places, states
 from tests.contract.schemas import STATUS
 from tests.contract.world import World, request_rules_with
 from tests.narrowing import present
@@ -46,28 +46,6 @@ def test_in_one_pass_the_run_without_a_grant_lets_those_behind_it_go() -> None:
     world.reconcile_after(timedelta(minutes=11))
     assert states(world, first, second, third) == ["waiting", "waiting", "submitted"]
     assert places(world) == [first, second]
-
-
-def test_a_waiting_run_holds_no_slot_of_a_limit() -> None:
-    world = without_grant(Limit(jobs=1))
-    first, second = denied(world), launched(world)
-    assert states(world, first, second) == ["waiting", "submitted"]
-    assert len(slots(world)) == 1
-
-
-def test_only_the_first_of_an_account_is_tried_again_and_all_go_once_the_grant_is_there() -> None:
-    world = without_grant()
-    room = Room(world)
-    first, second = denied(world), denied(world)
-    room.asked = []
-    world.reconcile_after(timedelta(seconds=31))
-    assert room.asked == [first]
-    world.jobs.denied_accounts.clear()
-    world.reconcile_after(timedelta(seconds=61))
-    assert room.asked == [first, first, second]
-    assert states(world, first, second) == ["submitted", "submitted"]
-    ends(world, first)
-    assert states(world, first) == ["succeeded"]
 
 
 def test_without_a_grant_for_seven_days_the_run_fails_with_the_reason() -> None:

@@ -17,7 +17,7 @@ from tests.contract.rooms import (
     slots,
     states,
 )
-from tests.contract.world import ELSEWHERE, LEASE, LEDGER, REGION, Boundary, World, request_rules_with
+from tests.contract.world import ELSEWHERE, LEASE, LEDGER, REGION, World, request_rules_with
 from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX, WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
@@ -195,29 +195,6 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_anot
         1,
         None,
     )
-
-
-def test_one_refusal_for_the_rate_of_requests_does_not_count_after_a_wait_for_a_limit() -> None:
-    world = limited(Limit(jobs=1))
-    room = Room(world)
-    room.too_fast = 1
-    low, high = launched(world, priority=10), launched(world, priority=90)
-    world.reconcile_after(timedelta(minutes=1))
-    assert states(world, low, high) == ["waiting", "submitted"]
-    world.clock.advance(WAIT_IN_ALL + timedelta(days=1))
-    room.too_fast = 1
-    ends(world, high)
-    assert states(world, low) == ["waiting"]
-    world.reconcile_after(timedelta(minutes=1))
-    assert states(world, low) == ["submitted"]
-
-
-def test_without_limits_and_caps_an_event_costs_one_listing_more() -> None:
-    world = World(request_rules_with(admission=Admission()))
-    boundary = Boundary()
-    world.launch(drop(world), boundary)
-    assert boundary.calls.count("list ledger") == 1
-    assert {"write slots", "write started", "write waiting"}.isdisjoint(boundary.calls)
 
 
 def test_a_run_that_waited_for_a_limit_for_over_a_week_does_not_fail_at_its_first_refusal() -> None:

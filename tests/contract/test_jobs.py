@@ -14,7 +14,6 @@ from tests.narrowing import present
 from trainmaster.orchestrator.adapters.job_messages import job_from
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.errors import (
-    ActAsDenied,
     JobNotFound,
     ServiceFailed,
     SubmissionDeferred,
@@ -106,14 +105,6 @@ def test_a_tuning_is_read_with_its_trials_parameters_and_measurements() -> None:
     assert (first.state, first.final, first.infeasible_reason) == (TrialState.INFEASIBLE, None, "no metric")
 
 
-def test_a_job_is_found_by_its_run_and_by_no_other(jobs: TrainingJobs) -> None:
-    asked = submission()
-    job = jobs.submit(asked)
-    jobs.submit(submission())
-    assert [found.name for found in jobs.of_run(asked.run_id, JobKind.CUSTOM, [REGION])] == [job.name]
-    assert jobs.of_run("another-run", JobKind.CUSTOM, [REGION]) == []
-
-
 def test_two_jobs_of_one_run_are_found_oldest_first(jobs: TrainingJobs) -> None:
     first = submission()
     names = [jobs.submit(first).name, jobs.submit(first).name]
@@ -128,7 +119,6 @@ def test_a_final_refusal_has_the_services_message(vertex: VertexJobs, jobs_proxy
     assert (refusal.value.code, refusal.value.reason) == (status, "machine type is not supported")
 
 
-ACCOUNT = "vision@my-project.iam.gserviceaccount.com"
 PROVISIONING = (
     "Service agents are being provisioned (https://cloud.google.com/vertex-ai/docs/general/access-control#service-agents). "
     "Service agents are needed to read the Cloud Storage file provided. So please try again in a few minutes."
@@ -145,28 +135,6 @@ def test_a_service_without_quota_or_not_ready_defers_the_submission_which_is_not
     with pytest.raises(SubmissionDeferred) as deferral:
         vertex.submit(submission())
     assert (deferral.value.code, deferral.value.reason) == (status, message)
-    assert jobs_proxy.passed == []
-
-
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        (400, f"You do not have permission to act as service_account: {ACCOUNT}. (or it may not exist)."),
-        (
-            403,
-            f"Permission 'iam.serviceAccounts.actAs' denied on service account {ACCOUNT} (or it may not exist).",
-        ),
-    ],
-    ids=["INVALID_ARGUMENT", "PERMISSION_DENIED"],
-)
-def test_a_missing_grant_on_the_jobs_account_defers_the_submission_and_names_the_account(
-    vertex: VertexJobs, jobs_proxy: Proxy, status: int, message: str
-) -> None:
-    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=status, message=message))
-    with pytest.raises(ActAsDenied) as denial:
-        vertex.submit(submission())
-    assert (denial.value.code, denial.value.account) == (status, ACCOUNT)
-    assert denial.value.reason.startswith(message.rstrip(" ."))
     assert jobs_proxy.passed == []
 
 

@@ -174,15 +174,6 @@ def test_slots_taken_before_a_full_limit_are_released_only_by_the_process_that_h
     assert set(there) <= set(slots(world))
 
 
-def test_a_storm_that_the_limit_has_room_for_goes_at_once() -> None:
-    world = limited(Limit(jobs=40))
-    arrivals = [drop(world) for _ in range(40)]
-    with ThreadPoolExecutor(20) as pool:
-        list(pool.map(world.launch, arrivals))
-    assert states(world, *(each.run_id for each in arrivals)) == ["submitted"] * 40
-    assert len(slots(world)) == 40
-
-
 def test_a_run_of_higher_priority_gets_the_slot_first_even_in_another_quota_class() -> None:
     world = limited(Limit(jobs=1))
     first = launched(world)
@@ -227,13 +218,6 @@ def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_a_run_that_arrived_me
     incoming = drop(world)
     list(take_and_admit(world.services(), incoming))
     assert states(world, incoming.run_id, *waits) == ["failed", "submitted"]
-
-
-def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
-    world = limited(Limit(jobs=1, model="cass*"))
-    launched(world)
-    waiting = present(world.record(launched(world)).admission.waiting)
-    assert waiting.reason == "the limit of the models cass* is reached: 1 running"
 
 
 def test_a_lowered_limit_counts_those_who_hold_higher_slots() -> None:

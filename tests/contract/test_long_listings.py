@@ -5,14 +5,12 @@ from datetime import timedelta
 import pytest
 
 from tests.contract.boundaries import CountedObjects
-from tests.contract.rooms import Room, ends, going, launched, places, states
+from tests.contract.rooms import Room, ends, going, launched, places
 from tests.contract.submissions import submission
-from tests.contract.test_caps import capped
 from tests.contract.world import LEDGER, REGION, START, World
 from tests.memory import ManualClock
 from trainmaster.orchestrator.adapters import vertex as vertex_adapter
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.admission import caps
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.events.self_test import Answer
 from trainmaster.orchestrator.core.job_names import JobKind
@@ -72,18 +70,6 @@ def test_a_tick_takes_the_first_active_runs_and_reports_the_rest(
     assert "are active: this tick knows the first" in behind[0].message
     found = services.ledger.active()
     assert (len(found.markers), found.has_more) == (3, True)
-
-
-def test_no_run_starts_where_more_were_started_than_a_cap_can_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caps, "COUNTED_MAX", 2)
-    monkeypatch.setattr(admission, "COUNTED_MAX", 2)
-    world = capped(runs_per_hour=100)
-    runs = [launched(world) for _ in range(4)]
-    assert states(world, *runs) == ["submitted", "submitted", "rejected", "rejected"]
-    assert "that the service counts for a cap" in world.record(runs[3]).problems[0]
-    assert len(list(world.objects.listing(LEDGER, "started/"))) == 2
-    world.clock.advance(timedelta(hours=1))
-    assert states(world, launched(world)) == ["submitted"]
 
 
 def test_an_answer_to_a_self_test_lists_a_bounded_number_of_older_ones() -> None:

@@ -1,24 +1,20 @@
 """The model that the chief leaves is recorded with its files, format and metrics, whichever library wrote it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.contract.schemas import CHAMPION, FILES, RECORD
+from tests.contract.schemas import FILES, RECORD
 from tests.contract.world import LEDGER, Boundary, World, request_rules_with
 from tests.core.roles import TUNING
-from tests.memory import MemoryObjects
 from tests.narrowing import present
-from trainmaster.orchestrator.core.errors import AccessDenied
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.ports.objects import Listed
-from trainmaster.orchestrator.stores.ledger import Ledger
 
 REQUEST: dict[str, Any] = {
     "model_name": "own-model",
@@ -89,24 +85,6 @@ def test_a_failed_runs_files_are_on_record_and_never_champion() -> None:
 def test_a_failed_run_without_files_says_nothing_of_a_model() -> None:
     record = ended(World(), "empty", JobState.FAILED, {})
     assert (record.model, record.problems) == (None, ())
-
-
-def test_a_champion_needs_a_metric_and_nothing_more() -> None:
-    world = World()
-    for name, value in (("first", 0.5), ("worse", 0.4), ("better", 0.9)):
-        ended(world, name, JobState.SUCCEEDED, {"m.joblib": b"x", "metrics.json": {"val_accuracy": value}})
-    ended(world, "silent", JobState.SUCCEEDED, {"m.joblib": b"x"})
-    ended(world, "other", JobState.SUCCEEDED, {"m.joblib": b"x", "metrics.json": {"val_acc": 0.99}})
-    champion = world.document("champions/own-model.json")
-    CHAMPION.validate(champion)
-    assert champion["current"]["value"] == 0.9
-    assert champion["current"]["contest"]["evaluation"] == "held-out 2026-10"
-    reasons = [verdict["reason"] for verdict in champion["considered"]]
-    assert reasons[1] == "val_accuracy 0.4 is not better than the champion's 0.5"
-    assert reasons[3:] == [
-        "the run has no metric 'val_accuracy', nor any other: write it to metrics.json beside the model",
-        "the run has no metric 'val_accuracy', only val_acc: name one of these as champion.metric",
-    ]
 
 
 def test_a_run_whose_metric_is_nan_is_no_champion_because_it_diverged() -> None:
@@ -321,37 +299,3 @@ def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_c
     world.complete(world.hint(world.jobs.become(record.job.name, JobState.SUCCEEDED)))
     model = present(world.record(incoming.run_id).model)
     assert model.format == "onnx"
-
-
-class Unreadable(MemoryObjects):
-    """Has a bucket that the functions may not read."""
-
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        if bucket == "codelab":
-            raise AccessDenied("Cloud Storage", f"list gs://{bucket}/{prefix}", "storage.objects.list")
-        return super().listing(bucket, prefix)
-
-
-class Ungranted(World):
-    def __init__(self) -> None:
-        super().__init__(request_rules_with(**ANYWHERE))
-        self.objects = Unreadable(self.clock)
-        self.ledger = Ledger(self.objects, LEDGER)
-
-
-def test_a_run_whose_place_may_not_be_read_ends_and_says_which_grant_is_missing() -> None:
-    left = {"gs://codelab/m/model.pt": b"x"}
-    record = ended(Ungranted(), "own", JobState.SUCCEEDED, {}, elsewhere("gs://codelab/m"), left)
-    assert (record.state, record.model) == (RunState.SUCCEEDED, None)
-    (problem,) = record.problems
-    assert "gs://codelab/m cannot be read: storage.objects.list is not granted" in problem
-    assert (
-        "grant roles/storage.objectViewer on gs://codelab to the accounts of on-job-log and on-tick"
-        in problem
-    )
-
-
-def test_a_job_dir_that_was_checked_is_not_suggested() -> None:
-    record = ended(World(), "census", JobState.SUCCEEDED, {}, LEGACY)
-    assert "gs://models/jobs/census/ holds nothing" in record.problems[-1]
-    assert "suggest" not in record.problems[-1]

@@ -121,21 +121,39 @@ def test_a_tuning_and_a_job_wait_for_rights_of_their_own() -> None:
     assert found.lacks == f"deployment_{REGION}_hyperparameterTuningJobs"
 
 
+DENIED = f"Permission 'iam.serviceAccounts.actAs' denied on service account {ACCOUNT} (or it may not exist)."
+
+
 @pytest.mark.parametrize(
-    "details",
-    [(), (info("IAM_PERMISSION_DENIED", permission="iam.serviceAccounts.actAs", resource=ACCOUNT),)],
-    ids=["text", "ErrorInfo"],
+    ("status", "message", "details"),
+    [
+        (
+            400,
+            f"You do not have permission to act as service_account: {ACCOUNT}. (or it may not exist).",
+            (),
+        ),
+        (403, DENIED, ()),
+        (
+            403,
+            DENIED,
+            (info("IAM_PERMISSION_DENIED", permission="iam.serviceAccounts.actAs", resource=ACCOUNT),),
+        ),
+    ],
+    ids=["400", "text", "ErrorInfo"],
 )
 def test_no_right_to_act_as_the_jobs_account_is_an_error_of_its_own(
-    vertex: VertexJobs, jobs_proxy: Proxy, details: tuple[Mapping[str, object], ...]
+    vertex: VertexJobs,
+    jobs_proxy: Proxy,
+    status: int,
+    message: str,
+    details: tuple[Mapping[str, object], ...],
 ) -> None:
-    message = (
-        f"Permission 'iam.serviceAccounts.actAs' denied on service account {ACCOUNT} (or it may not exist)."
-    )
-    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=403, message=message, details=details))
+    jobs_proxy.faults.append(ProxyFault(on=CREATE, status=status, message=message, details=details))
     with pytest.raises(ActAsDenied) as refused:
         vertex.submit(submission())
     assert (refused.value.account, refused.value.lacks) == (ACCOUNT, f"act_as_{ACCOUNT}")
+    assert refused.value.reason.startswith(message.rstrip(" ."))
+    assert jobs_proxy.passed == []
 
 
 TENSORBOARD = f"{PLACE}/tensorboards/7"

@@ -1,15 +1,11 @@
 """A faulty request becomes a rejected run with a report, whatever fails meanwhile."""
 
-from typing import TypeVar
-
 import pytest
 
 from tests.contract.schemas import RECORD, REPORT, STATUS
 from tests.contract.world import REQUEST, Boundary, World
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.runs.states import RunState
-
-Answer = TypeVar("Answer")
 
 
 def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing() -> None:
@@ -85,15 +81,6 @@ def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass() -> No
     world.reconcile()
     world.reconcile()
     assert [notice.id for notice in world.notices.published] == [f"{incoming.run_id}/rejected"]
-
-
-def test_a_huge_upload_is_refused_without_being_read() -> None:
-    world = World()
-    boundary = Boundary()
-    incoming = world.drop(bytes(50_000_000), "requests/huge.yaml")
-    world.launch(incoming, boundary)
-    assert "read inbox" not in boundary.calls
-    assert world.document(f"rejected/{incoming.run_id}.json")["faults"][0]["found"] == "50000000 bytes"
 
 
 def test_an_object_gone_before_it_was_read_is_a_rejected_run_that_says_so() -> None:

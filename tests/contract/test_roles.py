@@ -98,22 +98,3 @@ def test_a_warning_outlives_repetition_and_the_end_of_the_run() -> None:
     assert ended.state is RunState.SUCCEEDED
     assert ended.problems == kept
     assert world.document(f"status/{DROP}.json")["problems"] == list(kept)
-
-
-def test_a_process_that_takes_a_run_over_logs_its_warnings_too() -> None:
-    world = World()
-    incoming = world.drop(DOUBTFUL)
-    with pytest.raises(Killed):
-        world.launch(incoming, dies_before("write status"))
-    world.clock.advance(LEASE)
-    result = world.launch(incoming)
-    assert "warning: $.scheduling.spot" in result.message
-    assert len(world.record(incoming.run_id).problems) == 1
-
-
-def test_a_request_without_warnings_has_no_problems_and_an_ordinary_line() -> None:
-    world = World()
-    incoming = world.drop(ROLES)
-    assert world.launch(incoming).severity == "INFO"
-    assert world.record(incoming.run_id).problems == ()
-    assert world.document(f"status/{DROP}.json").get("problems", []) == []

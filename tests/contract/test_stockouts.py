@@ -4,12 +4,11 @@ import json
 from datetime import timedelta
 
 from tests.contract.boundaries import At
-from tests.contract.candidates import Refusing, drop, failed_with, kept, stock_out
+from tests.contract.candidates import Refusing, drop, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, launched
 from tests.contract.schemas import STATUS
 from tests.contract.world import LEASE, World
 from tests.narrowing import present
-from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -79,18 +78,6 @@ def test_the_states_that_users_see_only_move_forward_by_rounds() -> None:
     assert world.document("status/requests/a.json.json")["state"] == "succeeded"
     told = dict.fromkeys(notice.id.removeprefix(f"{incoming.run_id}/") for notice in world.notices.published)
     assert list(told) == ["reserved", "submitted", "waiting", "submitted/2", "running", "succeeded"]
-
-
-def test_a_run_that_found_no_capacity_for_a_week_fails_with_the_services_words() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    world.launch(incoming)
-    world.complete(world.hint(stock_out(world, world.record(incoming.run_id))))
-    assert kept(world, incoming.run_id).state is RunState.SUBMITTED
-    world.clock.advance(WAIT_IN_ALL)
-    job = stock_out(world, world.record(incoming.run_id))
-    world.complete(world.hint(job))
-    failed_with("insufficient", world, incoming.run_id)
 
 
 def told_at_once(world: World) -> None:

@@ -38,7 +38,7 @@ from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialSt
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.intake import take
-from trainmaster.orchestrator.flows.process_memory import EndedAttempts, HintReads
+from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -219,7 +219,6 @@ class World:
         self.notices = MemoryNotices()
         self.ledger = Ledger(self.objects, LEDGER)
         self.hint_reads = HintReads(self.clock)
-        self.ended_attempts = EndedAttempts()
         self._attempts = itertools.count(1)
 
     def services(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> Services:
@@ -241,7 +240,6 @@ class World:
             export_schema=lambda: EXPORT_SCHEMA,
             prices=self.prices,
             hint_reads=self.hint_reads,
-            ended_attempts=self.ended_attempts,
         )
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:

@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
-from trainmaster.orchestrator.flows.process_memory import EndedAttempts, HintReads
+from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
@@ -68,7 +68,6 @@ def services_over(
     export_schema: Callable[[], Mapping[str, Any]],
     prices: ReadPrices | None = None,
     hint_reads: HintReads | None = None,
-    ended_attempts: EndedAttempts | None = None,
     prepare_jobs: Callable[[str], None] = lambda _: None,
     turns_at_once: int = 1,
 ) -> Services:
@@ -83,7 +82,6 @@ def services_over(
         jobs=adapters.jobs,
         job_logs=adapters.job_logs,
         hint_reads=hint_reads or HintReads(adapters.clock),
-        ended_attempts=ended_attempts or EndedAttempts(),
         notices=adapters.notices,
         clock=adapters.clock,
         target=Target(
@@ -145,7 +143,7 @@ class Wiring:
             notices=notices,
             clock=clock,
         )
-        self._hint_reads, self._ended_attempts = HintReads(clock), EndedAttempts()
+        self._hint_reads = HintReads(clock)
         self.arrival_log = ArrivalLog(objects, settings.ledger_bucket, clock)
 
     def services(self) -> Services:
@@ -158,7 +156,6 @@ class Wiring:
             prices=lambda: self._prices,
             export_schema=lambda: self._schema("model_export.v1"),
             hint_reads=self._hint_reads,
-            ended_attempts=self._ended_attempts,
             prepare_jobs=self._jobs.prepare,
             turns_at_once=TURNS_AT_ONCE,
         )

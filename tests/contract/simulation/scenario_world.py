@@ -30,7 +30,6 @@ class ScenarioWorld(RuleWorld):
         other.clock.advance(self.clock.now() - START)
         other._attempts = copy.copy(self._attempts)
         other._dropped = self._dropped
-        other.ended_attempts._ended = self.ended_attempts._ended.copy()
         for mine, theirs in zip(self._parts(), other._parts(), strict=True):
             _copy_state(mine, theirs)
         return other
@@ -38,8 +37,7 @@ class ScenarioWorld(RuleWorld):
     def fingerprint(self) -> bytes:
         """A digest of the whole state: what follows from it is the same for all worlds with the same digest."""
         reads = self.hint_reads
-        ended = self.ended_attempts._ended
-        state = [self.clock.now(), self._attempts, self._dropped, reads._jobs, reads._strangers, ended]
+        state = [self.clock.now(), self._attempts, self._dropped, reads._jobs, reads._strangers]
         return hashlib.sha256(repr([state, *map(_state_of, self._parts())]).encode()).digest()
 
     def _parts(self) -> Sequence[object]:

@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
-from trainmaster.orchestrator.flows.process_memory import EndedAttempts, HintReads
+from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
@@ -40,7 +40,6 @@ class Services:
     jobs: TrainingJobs
     job_logs: JobLogs
     hint_reads: HintReads
-    ended_attempts: EndedAttempts
     notices: Notices
     clock: Clock
     target: Target

@@ -95,9 +95,6 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
         held = services.ledger.create(_reserved_record(services, incoming, request, original))
     except RecordExists:
         return resume(services, services.ledger.present(incoming.run_id))
-    except TrainmasterError:  # the record may exist all the same
-        services.ended_attempts.add(run_id, services.attempt)
-        raise
     with suppress(TrainmasterError):  # the submission must not wait for a status, and writes the next one
         write_status(services, held, is_first=True)
     return with_warnings(submit(services, held), held.record.problems)

@@ -29,7 +29,7 @@ from trainmaster.orchestrator.flows.lifecycle.transitions import (
     record_submission,
 )
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.submit import submit, wait_for_repair
+from trainmaster.orchestrator.flows.submission.submit import give_lease_back, submit, wait_for_repair
 from trainmaster.orchestrator.stores.ledger import Held
 
 
@@ -52,7 +52,7 @@ def resume(services: Services, held: Held) -> FlowResult:
 def _check_lease(services: Services, record: RunRecord) -> None:
     """Raise LeaseHeld if another attempt may still submit a job, or may have submitted one that is not visible yet."""
     lease = live_lease(record, services.clock.now())
-    if lease is not None and not services.ended_attempts.has(record.run_id, lease.attempt):
+    if lease is not None:
         raise LeaseHeld(record.run_id, lease.expires_at)
 
 
@@ -66,13 +66,13 @@ def take_over(
     """
     record = held.record
     over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
+    held = services.ledger.replace(held, over)
     try:
-        held = services.ledger.replace(held, over)
         job = job_of(services, held.record)
     except DeploymentRefused as refusal:
         return wait_for_repair(services, held, queue_pass, refusal)
-    except TrainmasterError:  # the lease may be taken all the same
-        services.ended_attempts.add(record.run_id, services.attempt)
+    except TrainmasterError:
+        give_lease_back(services, held)
         raise
     is_wanted = job is None and record.cancel_requested_at is None
     blocker = _blocker(services, record) if is_wanted else None

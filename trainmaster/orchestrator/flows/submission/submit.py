@@ -88,13 +88,13 @@ def submit(
         return attempt.try_candidates()
     except TrainmasterError:
         if attempt is None or not attempt.may_have_job:
-            _give_lease_back(services, held if attempt is None else attempt.held)
+            give_lease_back(services, held if attempt is None else attempt.held)
         raise
 
 
-def _give_lease_back(services: Services, held: Held) -> None:
-    services.ended_attempts.add(held.record.run_id, services.attempt)
-    with suppress(TrainmasterError):  # without this write, only this process knows
+def give_lease_back(services: Services, held: Held) -> None:
+    """End the lease of an attempt that has submitted nothing; without this write, it lasts until it expires."""
+    with suppress(TrainmasterError):
         services.ledger.replace(held, with_lease_given_back(held.record, services.clock.now()))
 
 

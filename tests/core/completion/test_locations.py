@@ -1,12 +1,10 @@
-"""The places to look for a model, and those that a program's own arguments suggest."""
+"""The places to look for a model."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
-from tests.core.roles import TUNING, accepted, request
-from trainmaster.orchestrator.core.completion.locations import ModelLocation, model_locations, suggested_uri
+from tests.core.roles import accepted, request
+from trainmaster.orchestrator.core.completion.locations import ModelLocation, model_locations
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original
 
@@ -48,34 +46,3 @@ def test_a_place_with_the_runs_id_in_it_is_the_runs_alone() -> None:
 def test_a_job_that_goes_on_has_no_place_and_a_request_without_one_only_the_usual() -> None:
     assert places(replace(JOB, state=JobState.RUNNING), "gs://models/fixed") == ()
     assert places(JOB, None) == (OWN,)
-
-
-@pytest.mark.parametrize(
-    ("args", "uri"),
-    [
-        (["--job-dir", "gs://b/jobs/"], "gs://b/jobs"),
-        (["--epochs", "2", "--model_dir=gs://b/m"], "gs://b/m"),
-        (["--export-path=/gcs/b/m.keras"], "gs://b/m.keras"),
-        (["--output_dir=gs://b/${run_id}"], "gs://b/${run_id}"),
-        (["--output=gs://b/o"], "gs://b/o"),
-        (["--data-dir=gs://b/data"], None),
-        (["--job-dir"], None),
-        (["--job-dir", "/tmp/jobs"], None),
-        (["gs://b/m"], None),
-        ([], None),
-    ],
-)
-def test_arguments_suggest_where_the_model_may_be(args: list[str], uri: str | None) -> None:
-    assert suggested_uri(accepted(request(args=args)).spec) == uri
-
-
-def test_the_place_that_the_request_names_already_is_not_suggested() -> None:
-    spec = accepted(
-        request(args=["--job-dir=gs://models/${run_id}"], model_uri="gs://models/${run_id}/")
-    ).spec
-    assert suggested_uri(spec) is None
-
-
-def test_in_a_tuning_the_suggestion_keeps_trials_apart() -> None:
-    spec = accepted(request(args=["--job-dir=gs://b/jobs"], tuning=TUNING)).spec
-    assert suggested_uri(spec) == "gs://b/jobs/${trial}"

@@ -1,7 +1,5 @@
 """The places where an ended run's model may be: the request's model_uri or `--job-dir`, and AIP_MODEL_DIR."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,12 +18,6 @@ from trainmaster.orchestrator.core.runs.record import AcceptedRequest
 from trainmaster.orchestrator.core.runs.states import END_OF
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
-_FLAGS = re.compile(
-    r"--?(out|output|(job|model|out|output|export|save|saved[-_]model)[-_](dir|directory|path|uri|file))",
-    re.IGNORECASE,
-)
-"""Usual names of the flag for a model's destination; `--job-dir` is AI Platform Training's."""
-_URI = re.compile(r"(gs://|/gcs/)([^\s'\"]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,23 +73,3 @@ def shared_location(job: Job, request: AcceptedRequest) -> ModelLocation | None:
     fixed, has_more, _ = request.model_uri.partition("${")
     uri = fixed[: fixed.rindex("/")] if has_more else fixed
     return ModelLocation(uri=uri, is_named=True, since=job.start_time)
-
-
-def suggested_uri(spec: JobSpec) -> str | None:
-    """The `model_uri` that the chief's arguments suggest; None if they suggest none, or the request's own."""
-    named = (spec.model_uri or "").rstrip("/")
-    for flag, value in parse_flags(spec.cluster.chief.program.args):
-        uri = _URI.fullmatch(value)
-        if _FLAGS.fullmatch(flag) and uri is not None:
-            directory = f"gs://{uri[2]}".rstrip("/")
-            suggested = f"{directory}/${{trial}}" if spec.tuning is not None else directory
-            return suggested if suggested != named else None
-    return None
-
-
-def parse_flags(args: Sequence[str]) -> list[tuple[str, str]]:
-    """Each argument, read as a flag, with its value: `--flag=value`, or `--flag` and the next argument."""
-    pairs = zip(args, (*args, "")[1:], strict=True)
-    return [
-        (word.partition("=")[0], word.partition("=")[2] if "=" in word else after) for word, after in pairs
-    ]

@@ -139,12 +139,8 @@ def find_first_model(
     export_schema: Mapping[str, Any],
     *,
     measured: Mapping[str, float] | None = None,
-    suggested_uri: str | None = None,
 ) -> FoundModel:
-    """The model in the first directory that holds one. If none does, the problem lists what each of them holds.
-
-    `suggested_uri` is a `model_uri` taken from the program's arguments.
-    """
+    """The model in the first directory that holds one. If none does, the problem lists what each of them holds."""
     for number, directory in enumerate(directories):
         if directory.holds_model:
             found = find_model(directory, export_schema, measured)
@@ -155,9 +151,7 @@ def find_first_model(
             )
             return replace(found, problems=(*missed, *found.problems))
     looked = "; ".join(map(_contents, directories))
-    is_new = suggested_uri not in {directory.uri.rstrip("/") for directory in directories}
-    advice = f"; its arguments suggest model_uri: {suggested_uri}" if suggested_uri and is_new else ""
-    return FoundModel(model=None, problems=(f"no model was found: {looked}. {_ADVICE}{advice}",))
+    return FoundModel(model=None, problems=(f"no model was found: {looked}. {_ADVICE}",))
 
 
 def find_model(

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
-from trainmaster.orchestrator.core.completion.locations import suggested_uri
 from trainmaster.orchestrator.core.completion.model import (
     FoundModel,
     ModelDirectory,
@@ -89,8 +88,7 @@ def _model_in(
         return FoundModel(model=None, problems=(NO_REQUEST,))
     best = best_trial(job.trials, spec.tuning) if spec.tuning is not None else None
     measured = best_measurement(job.trials, best, spec.tuning) if spec.tuning is not None and best else None
-    suggested = suggested_uri(spec)
-    return find_first_model(directories, export_schema, measured=measured, suggested_uri=suggested)
+    return find_first_model(directories, export_schema, measured=measured)
 
 
 def _failure(state: RunState, job: Job) -> Failure | None:

@@ -3,6 +3,8 @@
 import json
 from datetime import timedelta
 
+import pytest
+
 from tests.contract.boundaries import At
 from tests.contract.candidates import Refusing, drop, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, launched
@@ -86,7 +88,10 @@ def told_at_once(world: World) -> None:
     world.complete(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
 
 
-def test_a_stockout_reported_before_its_submission_is_recorded_does_not_wait_for_the_lease() -> None:
+@pytest.mark.parametrize("is_lost", [False, True], ids=["answered", "answer lost"])
+def test_a_stockout_reported_before_its_submission_is_recorded_is_tried_elsewhere_after_the_lease(
+    *, is_lost: bool
+) -> None:
     """The job's end arrives while the process that submitted it still holds the lease and has not recorded it."""
     world = World(TWO_REGIONS)
     incoming = drop(world)
@@ -94,30 +99,12 @@ def test_a_stockout_reported_before_its_submission_is_recorded_does_not_wait_for
     def meanwhile() -> None:
         told_at_once(world)
         world.reconcile()
+        if is_lost:
+            raise SubmissionUnknown("the connection broke")
 
-    services = world.services(At("submit", after=meanwhile))
-    result = take(services, incoming)
-    assert (result.run_id, result.is_due) == (incoming.run_id, True)
+    take(world.services(At("submit", after=meanwhile)), incoming)
     record = kept(world, incoming.run_id)
-    assert (record.state, record.round, record.submission.lease) == (RunState.WAITING, 1, None)
-    assert len(world.jobs.all()) == 1
-    list(admit(world.services(), room_freed=False))
-    assert world.record(incoming.run_id).state is RunState.SUBMITTED
-    assert len(world.jobs.all()) == 2
-
-
-def test_a_stockout_reported_while_the_submissions_answer_is_lost_leaves_the_lease() -> None:
-    """The job that was found may not be the one submitted, which may be listed only later."""
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-
-    def meanwhile() -> None:
-        told_at_once(world)
-        raise SubmissionUnknown("the connection broke")
-
-    result = take(world.services(At("submit", after=meanwhile)), incoming)
-    assert not result.is_due
-    assert kept(world, incoming.run_id).submission.lease is not None
+    assert (record.state, record.round) == (RunState.WAITING, 1)
     list(admit(world.services(), room_freed=False))
     assert len(world.jobs.all()) == 1
     world.reconcile_after(LEASE)

@@ -8,7 +8,6 @@ reconciler's second check finds its job, or the job's own log does.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, regions_of
@@ -40,12 +39,8 @@ def job_of(services: Services, record: RunRecord) -> Job | None:
     return next((job for job in jobs_of(services, record) if job_of_run(record, job)), None)
 
 
-def record_submission(
-    services: Services, held: Held, job: Job, what: str, *, is_only: bool = True
-) -> FlowResult:
+def record_submission(services: Services, held: Held, job: Job, what: str) -> FlowResult:
     """Record the job as the run's, unless the record says otherwise by now.
-
-    `is_only`: the attempt that holds the lease requested no other job, which might become visible only later.
 
     Raises:
         RecordMoved: the record names no job.
@@ -55,16 +50,15 @@ def record_submission(
     try:
         held = services.ledger.replace(held, known)
     except RecordMoved:
-        # The job's end may have been recorded before its submission; then that record stands. Or this attempt was
-        # suspended and the run taken over, and this job is the second one.
+        # The job's end may have been recorded before its submission: then that record stands, and if the job found no
+        # capacity, the run waits until its lease expires. Or this attempt was suspended and the run taken over, and
+        # this job is the second one.
         held = services.ledger.present(held.record.run_id)
         record = held.record
         if record.job is None and not record.ended and not gave_up(record, job.name):
             raise
         # The job that was found may be the run's, and the one from this attempt's lost response the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
-        if is_only and _is_given_up(held.record, job):
-            return _release_lease(services, held, job)
     else:
         leave_queue(services, held.record)
         if held.record.submission.second_job_check_at is not None:
@@ -74,30 +68,6 @@ def record_submission(
         problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
         return FlowResult(message=problem, run_id=held.record.run_id, severity="WARNING")
     return FlowResult(message=f"{what}: {job.name}", run_id=held.record.run_id)
-
-
-def _is_given_up(record: RunRecord, job: Job) -> bool:
-    return record.job is None and not record.ended and gave_up(record, job.name)
-
-
-def _release_lease(services: Services, held: Held, job: Job) -> FlowResult:
-    """The job found no capacity before it was recorded: if this attempt still has the lease, it is released."""
-    record, now = held.record, services.clock.now()
-    lease = record.submission.lease
-    if lease is not None and lease.attempt == services.attempt:
-        submission = replace(record.submission, lease=None)
-        free = replace(record, submission=submission, updated_at=now, attempt=services.attempt)
-        with suppress(RecordMoved):
-            held = services.ledger.replace(held, free)
-    show(services, held)
-    message = f"{job.name} found no capacity before it was on record"
-    return FlowResult(
-        message=message,
-        run_id=record.run_id,
-        severity="NOTICE",
-        is_due=True,
-        event=LogEvent.RUN_WAITS,
-    )
 
 
 def fail_run(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> FlowResult:

@@ -266,7 +266,7 @@ class _Attempt:
                 # The service may show it a moment later: until then the lease keeps other attempts away.
                 raise
             what = "the job was created, although the response was lost"
-            return record_submission(services, self.held, found, what, is_only=False)
+            return record_submission(services, self.held, found, what)
         return record_submission(services, self.held, job, "the job was submitted")
 
     def _mark_repaired(self) -> None:

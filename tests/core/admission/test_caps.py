@@ -165,7 +165,7 @@ def test_the_shipped_caps_allow_eight_a100_for_a_day_but_not_four_such_machines(
     assert allowed.warnings == ()
     assert Decimal(800) < (present(allowed.estimate).at_most or 0) < Decimal(1000)
     assert isinstance(refused, Refused)
-    assert [fault.path for fault in refused.faults] == ["$.scheduling.timeout_s"]
+    assert [fault.path for fault in refused.faults] == ["$.cluster.workers"]
 
 
 def test_an_object_among_the_marks_that_is_none_is_passed_over_and_one_of_unreadable_cost_counts() -> None:

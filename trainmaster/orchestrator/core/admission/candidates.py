@@ -148,14 +148,7 @@ def quota_class(candidate: Candidate) -> str:
     kinds = sorted({pool.accelerator.type.lower() for pool in pools if pool.accelerator})
     kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in pools if _has_tpus(pool)})
     kinds = kinds or sorted({f"{_family(pool)}_cpu" for pool in pools})
-    terms = [
-        term
-        for term, is_so in (
-            ("spot", candidate.spec.scheduling.spot),
-            ("flex", candidate.spec.scheduling.flex_start),
-        )
-        if is_so
-    ]
+    terms = [term.removesuffix(" start") for term in _terms(candidate.spec.scheduling)]
     return _short("_".join([candidate.region, *kinds, *terms]))
 
 

@@ -143,7 +143,7 @@ def with_price(
     if isinstance(request, Refused) or policy is None or prices is None or not policy.admission.priced:
         return request
     caps, candidates, table = policy.admission.caps, parse_candidates(request.document), prices()
-    faults = _at_written_places(request, _faults(request, caps, candidates, table))
+    faults = _at_written_places(request, _faults(caps, candidates, table))
     if faults:
         return Refused(faults=faults)
     warnings = {*request.warnings, *_at_written_places(request, _warnings(caps, candidates, table))}
@@ -154,12 +154,12 @@ def _at_written_places(request: Request, faults: Iterable[Fault]) -> tuple[Fault
     return tuple(sorted(fault.moved(request.written_path) for fault in faults))
 
 
-def _faults(request: Request, caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:
+def _faults(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:
     reported: set[str] = set()
     refuses = caps.of_cost and caps.unknown_prices is UnknownPrices.REFUSE
     for candidate in candidates:
         found = estimate(candidate.spec, candidate.region, prices)
-        fault = _too_dear(request, caps, candidate, found, prices)
+        fault = _too_dear(caps, candidate, found, prices)
         if refuses and found.unknown:
             repair = "use something else, or ask for its price to be added to prices.yaml"
             fault = _unknown(candidate, found, repair)
@@ -183,24 +183,13 @@ def _unknown(candidate: Candidate, found: Estimate, repair: str) -> Fault:
     )
 
 
-def _too_dear(
-    request: Request, caps: Caps, candidate: Candidate, found: Estimate, prices: Prices
-) -> Fault | None:
+def _too_dear(caps: Caps, candidate: Candidate, found: Estimate, prices: Prices) -> Fault | None:
     cap = min((cap for cap in (caps.cost_per_run, caps.cost_per_day) if cap is not None), default=None)
     if cap is None or found.at_most is None or found.per_hour is None or found.at_most <= cap:
         return None
     name = "cost_per_run" if cap == caps.cost_per_run else "cost_per_day"
     allowed = f"at most {money(cap, caps.currency)}, by the policy's {name}"
     cost = f"{money(found.at_most, found.currency)}, at {money(found.per_hour, found.currency)} an hour"
-    if request.has_default_timeout and candidate.number == 0:
-        longest = _duration(candidate.spec.scheduling.timeout_s or SERVICE_TIMEOUT_S)
-        return Fault(
-            path="$.scheduling.timeout_s",
-            problem=f"missing: without it the job may run for {longest}, which may cost too much",
-            found=cost,
-            allowed=allowed,
-            repair="set scheduling.timeout_s to the longest time the job may need",
-        )
     role = dearest_role(candidate.spec, candidate.region, prices)
     return Fault(
         at=(*_place(candidate), "cluster", role),
@@ -210,14 +199,6 @@ def _too_dear(
         repair="set a shorter scheduling.timeout_s, use fewer replicas or smaller machines, "
         f"or ask for {name} to be raised in the policy",
     )
-
-
-def _duration(seconds: int) -> str:
-    """`1 day`, `36 hours` or `90 seconds`."""
-    for unit, name in ((24 * 3600, "day"), (3600, "hour")):
-        if seconds % unit == 0:
-            return f"{seconds // unit} {name}{'' if seconds == unit else 's'}"
-    return f"{seconds} seconds"
 
 
 def _place(candidate: Candidate) -> tuple[PathPart, ...]:

@@ -1,4 +1,4 @@
-"""The outcome of a run and its record, from its job's state and its model directory."""
+"""A run's progress, its outcome and its record, from its job's state and its model directory."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,11 @@ from typing import Any
 
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.completion.model import (
+    METRICS_NAME,
     FoundModel,
     ModelDirectory,
-    ModelFile,
     find_first_model,
+    parse_metrics,
 )
 from trainmaster.orchestrator.core.completion.trials import (
     best_measurement,
@@ -19,11 +20,20 @@ from trainmaster.orchestrator.core.completion.trials import (
     recorded_trials,
     why_no_best,
 )
+from trainmaster.orchestrator.core.names import model_uri
+from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, find_names
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, Tuning, spec_from
-from trainmaster.orchestrator.core.runs.end import Completion, EndReport, Model, TuningResult
-from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Progress, RecordedJob
+from trainmaster.orchestrator.core.runs.end import Completion, EndReport, TuningResult
+from trainmaster.orchestrator.core.runs.job import (
+    Failure,
+    Job,
+    JobState,
+    Progress,
+    RecordedJob,
+    trials_by_state,
+)
 from trainmaster.orchestrator.core.runs.moves import with_job, with_state
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 
 ERROR_DELAY = timedelta(seconds=90)
@@ -38,15 +48,12 @@ NO_REQUEST = "no model was looked for: the record has no request, which says whe
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How the run ended: its final state, its model with every file, its error, and problems that a user should know."""
+    """How the run ended: its final state, its model with the problems that a user should know, and its error."""
 
     state: RunState
-    model: Model | None = None
-    files: tuple[ModelFile, ...] = ()
-    documents: tuple[ModelFile, ...] = ()
+    found: FoundModel
     tuning: TuningResult | None = None
     failure: Failure | None = None
-    problems: tuple[str, ...] = ()
 
 
 def error_still_due(job: Job, now: datetime) -> bool:
@@ -69,16 +76,9 @@ def outcome_of(
     found = _model_in(job, directories, export_schema, spec)
     if spec is not None and spec.tuning is not None:
         return _outcome_of_tuning(state, job, found, spec.tuning)
-    # A missing model is expected of a run that did not succeed.
-    problems = found.problems if found.model or state is RunState.SUCCEEDED else ()
-    return Outcome(
-        state=state,
-        model=found.model,
-        files=found.files,
-        documents=found.documents,
-        failure=_failure(state, job),
-        problems=problems,
-    )
+    if found.model is None and state is not RunState.SUCCEEDED:
+        found = replace(found, problems=())  # no model is expected of such a run
+    return Outcome(state=state, found=found, failure=_failure(state, job))
 
 
 def _model_in(
@@ -105,15 +105,8 @@ def _outcome_of_tuning(state: RunState, job: Job, found: FoundModel, tuning: Tun
         found = FoundModel(model=None, problems=(why_no_best(job.trials, tuning),))
     else:
         best = replace(best, model_uri=found.model.uri if found.model else None)
-    return Outcome(
-        state=state,
-        model=found.model,
-        files=found.files,
-        documents=found.documents,
-        tuning=TuningResult(trials=recorded_trials(job.trials, tuning), best_trial=best),
-        failure=_failure(state, job),
-        problems=found.problems,
-    )
+    result = TuningResult(trials=recorded_trials(job.trials, tuning), best_trial=best)
+    return Outcome(state=state, found=found, tuning=result, failure=_failure(state, job))
 
 
 EXHAUSTED, UNAVAILABLE = 8, 14
@@ -179,11 +172,11 @@ def record_of_end(
     ended = with_state(known, outcome.state, entered_at=now, now=now, attempt=attempt)
     return replace(
         ended,
-        progress=None if outcome.tuning or outcome.model else record.progress,
-        model=outcome.model,
+        progress=None if outcome.tuning or outcome.found.model else record.progress,
+        model=outcome.found.model,
         tuning=outcome.tuning,
         failure=_reason(record, job, outcome),
-        problems=(*record.problems, *outcome.problems),
+        problems=(*record.problems, *outcome.found.problems),
         completion=Completion(reported_by=report, durations_s=durations_s(record.source.event_time, job)),
     )
 
@@ -216,6 +209,34 @@ def overrun_timeout_s(record: RunRecord, job: Job | RecordedJob) -> int | None:
     if job.state is not JobState.CANCELLED or timeout_s is None or not (job.start_time and job.end_time):
         return None
     return timeout_s if job.end_time - job.start_time >= timedelta(seconds=timeout_s) else None
+
+
+def metrics_uri(job: Job, request: AcceptedRequest, spec: JobSpec) -> str | None:
+    """Where the running job may have written its metrics; None if there is nothing to read.
+
+    The service reports a tuning's metrics. Directories that runs share are excluded: they may hold an earlier run's
+    metrics.
+    """
+    if spec.tuning is not None or job.start_time is None:
+        return None
+    named = request.model_uri
+    is_own = named is not None and RUN_ID in find_names(str(request.document.get(MODEL_URI, "")))
+    directory = named if named is not None and is_own else model_uri(request.output_uri)
+    parent, _, last = directory.rstrip("/").rpartition("/")
+    is_file = is_own and "." in last
+    return f"{parent}/{METRICS_NAME}" if is_file else f"{parent}/{last}/{METRICS_NAME}"
+
+
+def progress_of(job: Job, spec: JobSpec, written: bytes | None) -> Progress | None:
+    """The job's progress; None if it is not known. `written` is the content of metrics.json.
+
+    An invalid metrics.json is ignored here; if it is still invalid when the run ends, the record names the problem.
+    """
+    if spec.tuning is not None:
+        best = best_trial(job.trials, spec.tuning)
+        return Progress(trials=trials_by_state(job.trials), best_trial=best) if job.trials else None
+    metrics = parse_metrics(written)
+    return Progress(metrics=metrics) if metrics else None
 
 
 def with_progress(

@@ -8,16 +8,21 @@ from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
-from trainmaster.orchestrator.core.completion.model import ModelDirectory, RecordedFiles, overwriting_problem
+from trainmaster.orchestrator.core.completion.model import (
+    FoundModel,
+    ModelDirectory,
+    RecordedFiles,
+    overwriting_problem,
+)
 from trainmaster.orchestrator.core.completion.outcome import (
-    Outcome,
     error_still_due,
+    metrics_uri,
     outcome_of,
+    progress_of,
     record_of_end,
     stockout_of,
     with_progress,
 )
-from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
 from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
@@ -195,7 +200,7 @@ def _write(
         return FlowResult(
             message=f"the job is still active: {job.state}", run_id=record.run_id, severity="DEBUG"
         )
-    outcome = _keep_files(services, record.run_id, outcome)
+    outcome = replace(outcome, found=_keep_files(services, record.run_id, outcome.found))
     ended = record_of_end(record, job, outcome, report=report, now=now, attempt=services.attempt)
     ended = _with_cost(services, ended, job)
     finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
@@ -244,17 +249,15 @@ def _with_overwriting_noted(services: Services, before: RunRecord, known: RunRec
     return known if problem is None else replace(known, problems=(*known.problems, problem))
 
 
-def _keep_files(services: Services, run_id: str, outcome: Outcome) -> Outcome:
-    """The outcome with the list of the model's files stored beside the record, which stays small that way."""
-    model = outcome.model
+def _keep_files(services: Services, run_id: str, found: FoundModel) -> FoundModel:
+    """The model with the list of its files stored beside the record, which stays small that way."""
+    model = found.model
     if model is None or model.files is None:
-        return outcome
-    recorded = RecordedFiles(
-        run_id=run_id, model_uri=model.uri, files=outcome.files, documents=outcome.documents
-    )
+        return found
+    recorded = RecordedFiles(run_id=run_id, model_uri=model.uri, files=found.files, documents=found.documents)
     uri, sha256 = services.ledger.keep_model_files(recorded)
     files = replace(model.files, listing_uri=uri, listing_sha256=sha256)
-    return replace(outcome, model=replace(model, files=files))
+    return replace(found, model=replace(model, files=files))
 
 
 def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> FlowResult:

@@ -5,14 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 from tests.contract.retraining import SMALL
-from tests.contract.rooms import NO_CAPACITY
+from tests.contract.rooms import NO_CAPACITY, Answering
 from tests.contract.schemas import RECORD
 from tests.contract.world import ELSEWHERE, World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
-from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -23,21 +22,12 @@ WITH_FALLBACKS: dict[str, Any] = {
 }
 
 
-class Refusing:
-    """A job service that answers the first submissions with errors, and records all of them."""
+class Refusing(Answering):
+    """Answers every process's submissions."""
 
     def __init__(self, world: World, *answers: TrainmasterError) -> None:
-        self.answers = list(answers)
-        self.sent: list[Submission] = []
-        submit = world.jobs.submit
-
-        def answered(submission: Submission) -> Job:
-            self.sent.append(submission)
-            if self.answers:
-                raise self.answers.pop(0)
-            return submit(submission)
-
-        world.jobs.submit = answered  # type: ignore[method-assign]  # the test's service answers instead
+        super().__init__(world, *answers)
+        world.jobs.submit = self.submit  # type: ignore[method-assign]  # the test's service answers instead
 
     @property
     def machines(self) -> list[str]:

@@ -99,7 +99,7 @@ class Answering:
     """
 
     def __init__(self, world: World, *answers: TrainmasterError, does_it: bool = False) -> None:
-        self._jobs = world.jobs
+        self._jobs, self._submit = world.jobs, world.jobs.submit
         self._answers = list(answers)
         self._does_it = does_it
         self.sent: list[Submission] = []
@@ -107,9 +107,9 @@ class Answering:
     def submit(self, submission: Submission) -> Job:
         self.sent.append(submission)
         if not self._answers:
-            return self._jobs.submit(submission)
+            return self._submit(submission)
         if self._does_it:
-            self._jobs.submit(submission)
+            self._submit(submission)
         raise self._answers.pop(0)
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:

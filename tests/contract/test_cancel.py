@@ -13,7 +13,6 @@ from tests.contract.rooms import (
     Answering,
     Room,
     drop,
-    ends,
     full,
     launched,
     places,
@@ -116,16 +115,6 @@ def test_a_run_that_is_being_submitted_is_ended_by_a_later_delivery() -> None:
     assert job.state is JobState.CANCELLED
     world.complete(world.hint(job))
     assert states(world, run_id) == ["cancelled"]
-
-
-def test_a_cancelled_run_without_a_job_ends_when_its_lease_expires() -> None:
-    world = World()
-    run_id = killed_around_the_submission(world, after=False)
-    world.clock.advance(LEASE + timedelta(seconds=1))
-    carried_out(world, order_to_end(world, run_id))
-    assert states(world, run_id) == ["cancelled"]
-    world.reconcile()
-    assert world.jobs.all() == []
 
 
 def test_a_cancelled_run_whose_submission_left_no_job_gets_none_from_any_process() -> None:
@@ -252,15 +241,6 @@ def test_cancelling_a_tuning_run_cancels_the_study() -> None:
     assert "/hyperparameterTuningJobs/" in study.name
     world.complete(world.hint(study))
     assert states(world, run_id) == ["cancelled"]
-
-
-def test_a_run_that_has_ended_stays_as_it_is() -> None:
-    world = World()
-    run_id = launched(world)
-    ends(world, run_id)
-    before = world.record(run_id)
-    assert carried_out(world, order_to_end(world, run_id)).message == "the run had already ended: succeeded"
-    assert world.record(run_id) == before
 
 
 def test_an_order_for_an_unknown_run_is_refused_with_the_path_of_the_fault() -> None:

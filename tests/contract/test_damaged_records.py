@@ -1,17 +1,19 @@
 """No request or trainer can make a record unreadable; a record that is damaged anyway is reported."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
-from tests.contract.rooms import Room, ends, launched, limited, states
+from tests.contract.rooms import ends, launched, limited, states
 from tests.contract.world import LEDGER, MODELS, World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.completion.model import SHOWN_FILES
 from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import (
     KIB,
@@ -22,34 +24,37 @@ from trainmaster.orchestrator.core.sizes import (
 )
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE
 
-DAMAGE = b"["
+DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
 
 
-def damage(world: World, run_id: str) -> None:
-    world.objects.write(LEDGER, f"runs/{run_id}.json", DAMAGE, if_generation=None)
+def damage(world: World, run_id: str, content: bytes = b"[") -> None:
+    world.objects.write(LEDGER, f"runs/{run_id}.json", content, if_generation=None)
 
 
-def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
+def ended_with_manifest(change: Callable[[bytes], bytes]) -> tuple[World, RunRecord]:
+    """A run whose trainer wrote its manifest with this change."""
     world = World()
-    Room(world)
     run_id = launched(world)
     job = world.train(world.record(run_id))
     (name,) = [each.name for each in world.objects.listing(MODELS, "") if each.name.endswith("export.json")]
-    manifest = json.loads(world.objects.read(MODELS, name, max_bytes=MIB).content)
-    for file in manifest["files"]:
-        file["size_bytes"] = float(file["size_bytes"])
-    world.objects.write(MODELS, name, json.dumps(manifest).encode(), if_generation=None)
+    manifest = world.objects.read(MODELS, name, max_bytes=MIB).content
+    world.objects.write(MODELS, name, change(manifest), if_generation=None)
     world.complete(world.hint(job))
     assert states(world, run_id) == ["succeeded"]
-    model = present(world.record(run_id).model)
-    assert model.files is not None
-    assert (model.files.size_bytes, type(model.files.size_bytes)) == (5, int)
-    assert type(world.document(f"runs/{run_id}.json")["model"]["files"]["size_bytes"]) is int
+    return world, world.record(run_id)
+
+
+def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
+    world, record = ended_with_manifest(
+        lambda manifest: manifest.replace(b'"size_bytes": 5', b'"size_bytes": 5.0')
+    )
+    files = present(present(record.model).files)
+    assert (files.size_bytes, type(files.size_bytes)) == (5, int)
+    assert type(world.document(f"runs/{record.run_id}.json")["model"]["files"]["size_bytes"]) is int
 
 
 def test_every_reconcile_pass_reports_a_damaged_record_with_its_repair() -> None:
     world = World()
-    Room(world)
     run_id, other = launched(world), launched(world)
     damage(world, run_id)
     world.train(world.record(other))
@@ -66,7 +71,6 @@ def test_every_reconcile_pass_reports_a_damaged_record_with_its_repair() -> None
 
 def test_the_slot_of_a_damaged_record_is_kept_only_while_its_job_is_active() -> None:
     world = limited(Limit(jobs=1))
-    Room(world)
     damaged = launched(world)
     (job,) = world.jobs.all()
     damage(world, damaged)
@@ -80,7 +84,6 @@ def test_the_slot_of_a_damaged_record_is_kept_only_while_its_job_is_active() -> 
 
 def test_the_slot_of_a_damaged_record_without_a_job_is_kept_as_long_as_its_event_may_come_again() -> None:
     world = limited(Limit(jobs=1))
-    Room(world)
     damaged = "damaged-20260301t120000-0000000000"
     world.services().slots.take("all", 0, damaged)
     damage(world, damaged)
@@ -91,31 +94,25 @@ def test_the_slot_of_a_damaged_record_without_a_job_is_kept_as_long_as_its_event
     assert states(world, waits) == ["submitted"]
 
 
-DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
-
-
-def test_a_deeply_nested_record_is_damaged_like_any_other() -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (DEEP, "nested deeper than 64 levels"),
+        (bytes(MAX_RECORD_BYTES + 1), f"more than {MAX_RECORD_BYTES} bytes"),
+    ],
+    ids=["deep", "large"],
+)
+def test_a_deep_or_large_record_is_damaged_like_any_other(content: bytes, words: str) -> None:
     world = World()
-    Room(world)
     run_id = launched(world)
-    world.objects.write(LEDGER, f"runs/{run_id}.json", DEEP, if_generation=None)
+    damage(world, run_id, content)
     (told,) = [each for each in world.reconcile() if each.run_id == run_id]
-    assert (told.severity, told.message.count("nested deeper than 64 levels")) == ("ERROR", 1)
-
-
-def test_a_record_that_is_too_large_is_damaged_like_any_other() -> None:
-    world = World()
-    Room(world)
-    run_id = launched(world)
-    world.objects.write(LEDGER, f"runs/{run_id}.json", bytes(MAX_RECORD_BYTES + 1), if_generation=None)
-    (told,) = [each for each in world.reconcile() if each.run_id == run_id]
-    assert (told.severity, told.message.count(f"more than {MAX_RECORD_BYTES} bytes")) == ("ERROR", 1)
+    assert (told.severity, told.message.count(words)) == ("ERROR", 1)
 
 
 @pytest.mark.parametrize("content", [DEEP, bytes(MAX_STATUS_BYTES + 1)], ids=["deep", "large"])
 def test_an_unreadable_status_is_replaced(content: bytes) -> None:
     world = World()
-    Room(world)
     run_id = launched(world)
     (status,) = [each.name for each in world.objects.listing(LEDGER, "status/")]
     world.objects.write(LEDGER, status, content, if_generation=None)
@@ -125,16 +122,9 @@ def test_an_unreadable_status_is_replaced(content: bytes) -> None:
 
 @pytest.mark.parametrize("text", ["x\\ud800", "\\udfff"])
 def test_a_manifest_with_a_lone_surrogate_ends_its_run_with_a_readable_record(text: str) -> None:
-    world = World()
-    Room(world)
-    run_id = launched(world)
-    job = world.train(world.record(run_id))
-    (name,) = [each.name for each in world.objects.listing(MODELS, "") if each.name.endswith("export.json")]
     manifest = f'{{"dataset": {{"name": "{text}"}}, "metrics": {{"{text}": 1}}}}'
-    world.objects.write(MODELS, name, manifest.encode(), if_generation=None)
-    world.complete(world.hint(job))
-    record = world.record(run_id)
-    assert (record.state, world.active()) == (RunState.SUCCEEDED, [])
+    world, record = ended_with_manifest(lambda _: manifest.encode())
+    assert world.active() == []
     assert record.model is not None
     assert present(record.model.dataset).name == next(iter(record.model.metrics))
     str(record).encode()  # every command can print it
@@ -142,16 +132,9 @@ def test_a_manifest_with_a_lone_surrogate_ends_its_run_with_a_readable_record(te
 
 
 def test_a_manifest_with_200_000_unknown_keys_leaves_a_small_record() -> None:
-    world = World()
-    Room(world)
-    run_id = launched(world)
-    job = world.train(world.record(run_id))
-    (name,) = [each.name for each in world.objects.listing(MODELS, "") if each.name.endswith("export.json")]
     manifest = json.dumps({f"key{number}": 1 for number in range(200_000)}).encode()
     assert len(manifest) < MAX_MANIFEST_BYTES
-    world.objects.write(MODELS, name, manifest, if_generation=None)
-    world.complete(world.hint(job))
-    record = world.record(run_id)
-    assert (record.state, record.model is not None) == (RunState.SUCCEEDED, True)
+    _, record = ended_with_manifest(lambda _: manifest)
+    assert record.model is not None
     assert len(record.problems) <= SHOWN_FILES + 1
     assert len(json_bytes(encoded(record))) < 100 * KIB

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import answer_entry
 from trainmaster.orchestrator.flows.process_memory import OF_STRANGERS, PER_JOB, PER_JOB_EVERY
 
-FLOOD = 6_000
+FLOOD = 10 * OF_STRANGERS
 
 
 @pytest.fixture

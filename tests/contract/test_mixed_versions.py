@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contract.retraining import MANUAL, SMALL, RuleWorld, rule
-from tests.contract.rooms import Room, ends, launched, states
+from tests.contract.rooms import ends, launched, states
 from tests.contract.test_champions import run
 from tests.contract.world import LEDGER, World
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -22,7 +22,6 @@ def extend(world: World, name: str, change: Callable[[Any], None]) -> None:
 
 def test_unknown_fields_of_a_record_and_its_status_survive_the_end_of_the_run() -> None:
     world = World()
-    Room(world)
     run_id = launched(world)
     name = f"runs/{run_id}.json"
 
@@ -75,7 +74,6 @@ def test_unknown_fields_of_a_champion_survive_the_next_promotion() -> None:
 @pytest.mark.parametrize("version", ["run_record.v1", "run_record.v3", None])
 def test_a_record_of_another_version_changes_no_run_and_makes_no_noise(version: str | None) -> None:
     world = World()
-    Room(world)
     run_id, other = launched(world), launched(world)
     extend(world, f"runs/{run_id}.json", lambda document: document.update(schema=version))
     before = world.document(f"runs/{run_id}.json")
@@ -91,7 +89,6 @@ def test_a_record_of_another_version_changes_no_run_and_makes_no_noise(version: 
 
 def test_a_record_without_its_request_does_not_succeed_in_silence() -> None:
     world = World()
-    Room(world)
     run_id = launched(world)
     extend(world, f"runs/{run_id}.json", lambda document: document.pop("request"))
     ends(world, run_id)

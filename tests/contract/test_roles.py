@@ -19,29 +19,11 @@ cluster:
   workers: {count: 2, machine: n1-standard-4}
 scheduling: {spot: true}
 """
-TUNING = b"""
-displayName: horses
-maxTrialCount: 2
-parallelTrialCount: 1
-studySpec:
-  metrics: [{metricId: accuracy, goal: MAXIMIZE}]
-  parameters: [{parameterId: lr, doubleValueSpec: {minValue: 0.1, maxValue: 0.2}}]
-trialJobSpec:
-  workerPoolSpecs:
-    - machineSpec: {machineType: n1-standard-4}
-      replicaCount: 1
-      containerSpec: {imageUri: us-central1-docker.pkg.dev/my-project/other/image:v1}
-"""
-NAMELESS = b"""
-workerPoolSpecs:
-  - machineSpec: {machineType: n1-standard-4}
-    replicaCount: 1
-    containerSpec: {imageUri: us-central1-docker.pkg.dev/my-project/other/image:v1}
-"""
+GCLOUD = [path.read_bytes() for path in sorted((ROOT / "examples" / "vertex").glob("*.yaml"))]
 DROP = "requests/cassava.yaml"
 
 
-@pytest.mark.parametrize("content", [ROLES, DOUBTFUL, TUNING, NAMELESS])
+@pytest.mark.parametrize("content", [ROLES, DOUBTFUL, *GCLOUD])
 def test_a_process_that_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
     world = World()
     watched = Answering(world)
@@ -70,7 +52,7 @@ def test_a_run_that_waited_for_quota_submits_the_same_job() -> None:
     assert first == second
 
 
-def test_the_warnings_about_a_request_are_logged_and_kept() -> None:
+def test_the_warnings_about_a_request_are_logged_and_kept_to_its_end() -> None:
     world = World()
     incoming = world.drop(DOUBTFUL)
     result = world.launch(incoming)
@@ -84,17 +66,8 @@ def test_the_warnings_about_a_request_are_logged_and_kept() -> None:
     STATUS.validate(status)
     assert status["problems"] == [problem]
     assert status["state"] == "submitted"
-
-
-def test_a_warning_outlives_repetition_and_the_end_of_the_run() -> None:
-    world = World()
-    incoming = world.drop_and_launch(DOUBTFUL)
     world.launch(incoming)
-    kept = world.record(incoming.run_id).problems
-    assert len(kept) == 1
-    job = world.train(world.record(incoming.run_id))
-    world.complete(world.hint(job))
+    world.complete(world.hint(world.train(record)))
     ended = world.record(incoming.run_id)
-    assert ended.state is RunState.SUCCEEDED
-    assert ended.problems == kept
-    assert world.document(f"status/{DROP}.json")["problems"] == list(kept)
+    assert (ended.state, ended.problems) == (RunState.SUCCEEDED, (problem,))
+    assert world.document(f"status/{DROP}.json")["problems"] == [problem]

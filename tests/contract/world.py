@@ -319,34 +319,33 @@ class World:
     def active(self) -> list[str]:
         return [marker.run_id for marker in self.ledger.active().markers]
 
-    def train(self, record: RunRecord, *, manifest: bool = True) -> Job:
-        return self.train_job(self.jobs.read(present(record.job).name), manifest=manifest)
+    def train(self, record: RunRecord) -> Job:
+        return self.train_job(self.jobs.read(present(record.job).name))
 
     def try_out(self, record: RunRecord, state: JobState, trials: Sequence[Trial]) -> Job:
         """End the tuning in that state, with a model in the directory of each succeeded trial."""
         assert record.job is not None
         for trial in trials:
             if trial.state is TrialState.SUCCEEDED:
-                self._export(f"{record.output_uri}/{trial.id}", manifest=True)
+                self._export(f"{record.output_uri}/{trial.id}")
         self.clock.advance(timedelta(seconds=60))
         self.jobs.become(record.job.name, JobState.RUNNING)
         self.clock.advance(timedelta(seconds=600))
         return self.jobs.become(record.job.name, state, trials=trials)
 
-    def train_job(self, job: Job, *, manifest: bool = True) -> Job:
+    def train_job(self, job: Job) -> Job:
         """Run the job to success, with a model in its directory."""
-        self._export(job.output_uri, manifest=manifest)
+        self._export(job.output_uri)
         self.clock.advance(timedelta(seconds=60))
         self.jobs.become(job.name, JobState.RUNNING)
         self.clock.advance(timedelta(seconds=600))
         return self.jobs.become(job.name, JobState.SUCCEEDED)
 
-    def _export(self, output_uri: str, *, manifest: bool) -> None:
+    def _export(self, output_uri: str) -> None:
         prefix = output_uri.removeprefix(f"gs://{MODELS}/") + "/model/"
         self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
-        if manifest:
-            content = json.dumps(export_manifest(f"gs://{MODELS}/{prefix}")).encode()
-            self.objects.write(MODELS, prefix + "export.json", content, if_generation=None)
+        content = json.dumps(export_manifest(f"gs://{MODELS}/{prefix}")).encode()
+        self.objects.write(MODELS, prefix + "export.json", content, if_generation=None)
 
 
 def labelled(

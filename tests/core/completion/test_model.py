@@ -101,13 +101,6 @@ def test_a_manifest_of_other_files_is_not_believed_and_the_model_stays() -> None
     assert it.problems == ("export.json was ignored: m.pt has 3 bytes, not 4",)
 
 
-def test_a_file_of_one_byte_is_reported_in_the_singular() -> None:
-    files = (ModelFile(path="m.pt", size_bytes=1, generation=1),)
-    manifest = json.dumps({"files": [{"path": "m.pt", "size_bytes": 4}], "metrics": {}}).encode()
-    it = find_model(ModelDirectory(uri=URI, files=files, manifest=manifest), EXPORT_SCHEMA)
-    assert "m.pt has 1 byte, not 4" in it.problems[0]
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

@@ -84,10 +84,6 @@ def test_an_alias_bomb_is_refused_before_it_is_built() -> None:
     assert "YAML aliases (*name) are not supported, line 2" in told("\n".join(lines))
 
 
-def test_a_document_that_contains_itself_is_refused() -> None:
-    assert "YAML aliases" in told("a: &a [*a]")
-
-
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000, "{a: " * 10_000])
 def test_deep_nesting_is_refused(text: str) -> None:
     assert parse_document(text.encode(), as_json=False).faults

@@ -96,7 +96,7 @@ def _property_names(schema: object) -> Iterator[str]:
 
 RUN_ID = "run-20260304t120000-0123456789"
 _LAST_PARTS = re.compile(r"""(?:\.\w+|\[[0-9]+\]|\['.*'\]|\[".*"\]){1,3}""", re.DOTALL)
-_THEIRS = seeds.vocabulary([*seeds.CUSTOM, *seeds.TUNING, *seeds.LEGACY])
+_THEIRS = seeds.vocabulary([*seeds.CUSTOM, *seeds.TUNING, *seeds.AI_PLATFORM])
 OURS = set(_property_names(REQUEST_RULES.schemas["training_request.v1"])) - set(_THEIRS)
 """Words that only our own dialect has: in a fault about another they would mislead."""
 
@@ -320,7 +320,9 @@ PARSERS = (
     Parser(name="request", draw=draw_own_request, feed=feed_request),
     Parser(name="request of custom-jobs", draw=_bytes_of(seeds.CUSTOM, as_json=False), feed=feed_request),
     Parser(name="request of hp-tuning-jobs", draw=_bytes_of(seeds.TUNING, as_json=False), feed=feed_request),
-    Parser(name="request of ai-platform", draw=_bytes_of(seeds.LEGACY, as_json=False), feed=feed_request),
+    Parser(
+        name="request of ai-platform", draw=_bytes_of(seeds.AI_PLATFORM, as_json=False), feed=feed_request
+    ),
     Parser(name="rule", draw=draw_rule, feed=feed_rule),
     Parser(name="order", draw=_bytes_of(seeds.ORDERS, as_json=False), feed=feed_order),
     Parser(name="upload event", draw=draw_envelope(seeds.UPLOADS), feed=feed_upload),

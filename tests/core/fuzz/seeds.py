@@ -54,7 +54,7 @@ OWN = [
 PACKED = {"displayName": "packed", "jobSpec": {"workerPoolSpecs": [package_pool(0), {}, package_pool(2)]}}
 CUSTOM = [*_read("examples/vertex/custom-job.yaml"), job(), {"displayName": "bare", **job_spec()}, PACKED]
 TUNING = [*_read("examples/vertex/hp-tuning-job.yaml"), API]
-LEGACY = [*_read("examples/ai_platform/*.yaml"), *(dict(case.written) for case in JOB_CASES)]
+AI_PLATFORM = [*_read("examples/ai_platform/*.yaml"), *(dict(case.written) for case in JOB_CASES)]
 RULES = [
     *_read("schemas/examples/valid/retraining_rule.v1.*.yaml", "examples/rules/*.yaml"),
     *({"when": [{"manual": {}}], "request": request} for request in TUNING),

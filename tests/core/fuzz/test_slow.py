@@ -45,7 +45,7 @@ FOUND: tuple[tuple[str, Any], ...] = (
         "request of hp-tuning-jobs",
         written({**TUNING, "trialJobSpec": {**TUNING["trialJobSpec"], **keys(4900, 10**30)}}),
     ),
-    ("request of ai-platform", written({**seeds.LEGACY[3], **keys(4900, "a")})),
+    ("request of ai-platform", written({**seeds.AI_PLATFORM[3], **keys(4900, "a")})),
     ("rule", RuleFile(name="rules/a.json", content=written({**RULE, "when": [1] * 4900}), template=None)),
     ("rule", RuleFile(name="rules/a.json", content=written(RULE), template=TEMPLATE)),
     ("model manifest", written({**seeds.MANIFESTS[0], **keys(30_000, None)})),

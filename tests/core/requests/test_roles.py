@@ -47,92 +47,65 @@ def package(*args: str, env: Mapping[str, str] | None = None) -> dict[str, Any]:
     return {"pythonPackageSpec": fields}
 
 
-TOP = {"command": ["run"], "args": ["--top"], "env": {"A": "top", "B": "top"}}
+ENV = {"A": "top", "B": "top"}
+TOP = {"command": ["run"], "args": ["--top"], "env": ENV}
+RUN = ("run",)
+WHOLE = container(OTHER, "--top", command=RUN, env=ENV)
+MERGED = {"A": "top", "B": "mine", "C": "mine"}
+OWN = {"image": OWN_IMAGE, "args": ["--own"], "env": {"C": "own"}}
+OF_OWN = container(OWN_IMAGE, "--own", env={"C": "own"})
+PACKAGED = {"python_package": PACKAGE}
 
 
 @pytest.mark.parametrize(
     ("top", "chief", "worker", "of_chief", "of_worker"),
     [
-        pytest.param(
-            TOP,
-            {},
-            {},
-            container(OTHER, "--top", command=("run",), env={"A": "top", "B": "top"}),
-            container(OTHER, "--top", command=("run",), env={"A": "top", "B": "top"}),
-            id="all run what the request says",
-        ),
-        pytest.param(
-            TOP,
-            {},
-            {"args": ["--mine"]},
-            container(OTHER, "--top", command=("run",), env={"A": "top", "B": "top"}),
-            container(OTHER, "--mine", command=("run",), env={"A": "top", "B": "top"}),
-            id="own args stand instead of the request's",
-        ),
-        pytest.param(
+        (TOP, {}, {}, WHOLE, WHOLE),
+        (TOP, {}, {"args": ["--mine"]}, WHOLE, container(OTHER, "--mine", command=RUN, env=ENV)),
+        (
             TOP,
             {"command": ["lead"]},
             {"args": []},
-            container(OTHER, "--top", command=("lead",), env={"A": "top", "B": "top"}),
-            container(OTHER, command=("run",), env={"A": "top", "B": "top"}),
-            id="empty args are args, and a chief's words are its own",
+            container(OTHER, "--top", command=("lead",), env=ENV),
+            container(OTHER, command=RUN, env=ENV),
         ),
-        pytest.param(
+        (
             TOP,
             {},
             {"env": {"B": "mine", "C": "mine"}},
-            container(OTHER, "--top", command=("run",), env={"A": "top", "B": "top"}),
-            container(OTHER, "--top", command=("run",), env={"A": "top", "B": "mine", "C": "mine"}),
-            id="variables are merged, and the role's own wins",
+            WHOLE,
+            container(OTHER, "--top", command=RUN, env=MERGED),
         ),
-        pytest.param(
-            TOP,
-            {},
-            {"image": OWN_IMAGE},
-            container(OTHER, "--top", command=("run",), env={"A": "top", "B": "top"}),
-            container(OWN_IMAGE),
-            id="its own image inherits nothing",
-        ),
-        pytest.param(
-            TOP,
-            {},
-            {"image": OWN_IMAGE, "args": ["--mine"], "env": {"C": "mine"}},
-            container(OTHER, "--top", command=("run",), env={"A": "top", "B": "top"}),
-            container(OWN_IMAGE, "--mine", env={"C": "mine"}),
-            id="its own image with its own arguments",
-        ),
-        pytest.param(
-            {**TOP, "image": None},
-            {"image": OWN_IMAGE, "args": ["--chief"], "env": {"C": "chief"}},
-            {},
-            container(OWN_IMAGE, "--chief", env={"C": "chief"}),
-            container(OWN_IMAGE, "--top", command=("run",), env={"A": "top", "B": "top"}),
-            id="a role without an image runs the chief's, with the request's words",
-        ),
-        pytest.param(
-            {"image": None, "python_package": PACKAGE, "args": ["--top"], "env": {"A": "top"}},
+        (TOP, {}, {"image": OWN_IMAGE}, WHOLE, container(OWN_IMAGE)),
+        (TOP, {}, OWN, WHOLE, OF_OWN),
+        ({**TOP, "image": None}, OWN, {}, OF_OWN, container(OWN_IMAGE, "--top", command=RUN, env=ENV)),
+        (
+            {"image": None, **PACKAGED, "args": ["--top"], "env": ENV},
             {},
             {"args": ["--mine"]},
-            package("--top", env={"A": "top"}),
-            package("--mine", env={"A": "top"}),
-            id="packages are inherited like images",
+            package("--top", env=ENV),
+            package("--mine", env=ENV),
         ),
-        pytest.param(
+        (
             {"args": ["--top"]},
             {},
-            {"python_package": PACKAGE, "args": ["--mine"]},
+            {**PACKAGED, "args": ["--mine"]},
             container(OTHER, "--top"),
             package("--mine"),
-            id="packages beside an image",
         ),
-        pytest.param(
-            {"image": None, "args": ["--top"]},
-            {"python_package": PACKAGE},
-            {},
-            package(),
-            package("--top"),
-            id="the chief's packages are every role's",
-        ),
+        ({"image": None, "args": ["--top"]}, PACKAGED, {}, package(), package("--top")),
+    ],
+    ids=[
+        "all run what the request says",
+        "own args stand instead of the request's",
+        "empty args are args, and a chief's words are its own",
+        "variables are merged, and the role's own wins",
+        "its own image inherits nothing",
+        "its own image with its own arguments",
+        "a role without an image runs the chief's, with the request's words",
+        "packages are inherited like images",
+        "packages beside an image",
+        "the chief's packages are every role's",
     ],
 )
 @pytest.mark.parametrize("role", ["workers", "parameter_servers", "evaluators"])

@@ -225,7 +225,7 @@ _EVENTS: Mapping[str, tuple[str, list[Any]]] = {
     "on_request_uploaded": (_OBJECT, seeds.UPLOADS),
     "on_request_published": (
         _MESSAGE,
-        shapes.pubsub_data([*seeds.OWN, *seeds.LEGACY, *seeds.TUNING]),
+        shapes.pubsub_data([*seeds.OWN, *seeds.AI_PLATFORM, *seeds.TUNING]),
     ),
     "on_job_log": (_MESSAGE, shapes.pubsub_data(seeds.LOG_ENTRIES)),
     "on_data_arrived": (_OBJECT, [{**seeds.UPLOADS[0], "bucket": "my-project-data"}]),

@@ -9,12 +9,10 @@ from google.cloud.aiplatform_v1.types import Scheduling
 from tests.core.vertex_files import job, job_spec, package_pool, plain, snake, sound, spec_of, told
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM
-from trainmaster.orchestrator.core.requests.spec import Container, PythonPackage
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.requests.vertex.dialect import DEPRECATED
 
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
-REDUCER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
 
 
 def meant(document: dict[str, Any], *, name: str | None = None) -> Any:
@@ -63,25 +61,6 @@ def test_an_empty_pool_keeps_the_places_of_those_after_it(empty: object) -> None
     assert len(after) == 1
 
 
-def test_roles_may_mix_containers_and_packages() -> None:
-    pools = [package_pool(0), {}, package_pool(2), job_spec()["workerPoolSpecs"][3]]
-    cluster = spec_of(plain(workerPoolSpecs=pools)).cluster
-    kinds = [pool and type(pool.program) for pool in cluster.pools]
-    assert kinds == [PythonPackage, None, PythonPackage, Container]
-
-
-def test_a_reduction_server_is_a_role_like_another() -> None:
-    (small,) = plain()["workerPoolSpecs"]
-    reducer = {
-        "machineSpec": {"machineType": "n1-highcpu-16"},
-        "replicaCount": "4",
-        "containerSpec": {"imageUri": REDUCER},
-    }
-    pools = sound(plain(workerPoolSpecs=[small, {**small, "replicaCount": 2}, reducer])).spec.cluster.pools
-    assert pools[2] is not None
-    assert (pools[2].replicas, pools[2].program) == (4, Container(image=REDUCER))
-
-
 def test_an_unspecified_accelerator_is_none() -> None:
     (small,) = plain()["workerPoolSpecs"]
     machine = {"machineType": "n1-standard-4", "acceleratorType": "ACCELERATOR_TYPE_UNSPECIFIED"}
@@ -106,14 +85,6 @@ def test_the_number_of_an_enum_is_refused_with_the_way_to_its_name() -> None:
     faults = VERTEX_CUSTOM.in_own(document, None).faults
     assert [fault.path.rpartition(".")[2] for fault in faults] == ["strategy", "acceleratorType"]
     assert all("use_integers_for_enums=False" in fault.repair for fault in faults)
-
-
-def test_a_deprecated_strategy_is_taken_with_a_warning() -> None:
-    (warning,) = sound(plain(scheduling={"strategy": "LOW_COST", "timeout": "60s"})).warnings
-    assert str(warning) == (
-        "$.scheduling.strategy: Vertex AI deprecated this strategy; the job is submitted as SPOT; "
-        "found 'LOW_COST'; write SPOT"
-    )
 
 
 @pytest.mark.parametrize(

@@ -216,14 +216,6 @@ GCLOUD_CUSTOM = """
 "gcr.io/my-project/img:1"}, "machineSpec": {"acceleratorCount": 1, "acceleratorType": "NVIDIA_TESLA_T4", "machineType":
 "n1-standard-4"}, "replicaCount": "1"}]}, "labels": {"team": "ml"}}
 """
-GCLOUD_WORKERS = """
-{"displayName": "g1", "jobSpec": {"enableWebAccess": true, "workerPoolSpecs": [{"containerSpec": {"args": ["--a=1",
-"--b=2"], "command": ["python", "-m", "x"], "imageUri": "gcr.io/my-project/img:1"}, "machineSpec": {"machineType":
-"n1-standard-4"}, "replicaCount": "1"}, {"containerSpec": {"args": ["--a=1", "--b=2"], "command": ["python", "-m",
-"x"], "imageUri": "gcr.io/my-project/img:1"}, "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "2"}]},
-"labels": {"k": "v"}, "name": "projects/p1/locations/us-central1/customJobs/1234567890123456794", "state":
-"JOB_STATE_PENDING", "createTime": "2026-11-21T02:47:00.519258Z", "updateTime": "2026-11-21T02:47:00.519267Z"}
-"""
 CLIENT_CUSTOM = """
 {"displayName": "d1", "jobSpec": {"workerPoolSpecs": [{"machineSpec": {"machineType": "n1-standard-4",
 "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}, "replicaCount": "1", "diskSpec": {"bootDiskType": "pd-ssd",
@@ -251,7 +243,7 @@ SDK_TUNING = """
 [{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1", "containerSpec": {"imageUri":
 "gcr.io/my-project/img:1", "args": ["--x=1"]}}], "baseOutputDirectory": {"outputUriPrefix": "gs://models/sdk"}}}
 """
-SENT = {"gcloud custom": GCLOUD_CUSTOM, "gcloud workers": GCLOUD_WORKERS, "client custom": CLIENT_CUSTOM,
+SENT = {"gcloud custom": GCLOUD_CUSTOM, "client custom": CLIENT_CUSTOM,
         "gcloud tuning": GCLOUD_TUNING, "sdk tuning": SDK_TUNING}  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Whatever the schema and the checks accept is a job that the service's own types can hold, and that JobService takes."""
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,18 +9,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.core.generated import documents, without
+from tests.core.requests.vertex.test_round_trip import assert_same, read_again
 from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER, TARGET, TRAINER, answer
 from tests.core.shipped import schema
+from tests.core.vertex_files import snake
 from tests.judges.jobs import job_faults
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.faults import Refused
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.draft import ROLES
+from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM, VERTEX_TUNING
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainstack.jobs.resource.validation import faults_of as faults_of_job
 from trainstack.tuning.validation import faults_of as faults_of_tuning_job
 
 TRIES = 12
+NOT_OF_THE_JOB = {"script", "champion", "priority", "model_uri", "fallbacks", "region"}
+"""What a job of the service says nothing of."""
 IMAGES = st.sampled_from([TRAINER, OTHER, REDUCTION_SERVER])
 
 
@@ -112,3 +120,25 @@ def test_what_is_accepted_is_a_job_that_the_service_takes(document: dict[str, An
     for spec, role in zip(job.worker_pool_specs, ROLES, strict=False):
         programs = ("container_spec" in spec, "python_package_spec" in spec)
         assert sum(programs) == (role in cluster)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(requests(), st.sampled_from([copy.deepcopy, snake]))
+def test_what_was_submitted_is_the_same_job_again_as_a_file_for_gcloud(
+    document: dict[str, Any], spelling: Any
+) -> None:
+    own = {key: part for key, part in document.items() if key not in NOT_OF_THE_JOB}
+    spec = accepted(own).spec
+    submission = submission_of("run-1", spec, TARGET)
+    dialect = VERTEX_TUNING if submission.kind is JobKind.TUNING else VERTEX_CUSTOM
+    body = {**submission.body, "name": "n", "state": "JOB_STATE_FAILED"}
+    labels = body.pop("labels")  # its keys are words of the user's
+    output = (spec.output_prefix_uri or "gs://models").removesuffix("/")
+    expected = replace(spec, output_prefix_uri=output)
+    assert_same(read_again({**spelling(body), "labels": labels}, dialect, name=None), expected)
+    if submission.kind is JobKind.CUSTOM:
+        job_spec: Any = submission.body["jobSpec"]
+        bare = {key: part for key, part in job_spec.items() if key != "baseOutputDirectory"}
+        expected = replace(spec, labels={}, output_prefix_uri=None, encryption_key=None)
+        assert_same(read_again(spelling(bare), dialect, name=spec.model_name), expected)

@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, StudySpec
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.core.shipped import REQUEST_RULES
 from tests.core.vertex_files import job, plain, snake, sound, spec_of
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.requests.placeholders import LITERAL
 from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
@@ -25,112 +22,6 @@ from trainmaster.orchestrator.core.requests.submission import Target, submission
 ROOT = Path(__file__).resolve().parents[4]
 SCHEMA = REQUEST_RULES.schemas["training_request.v1"]
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
-
-TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs"), codec="utf-8"), max_size=6)
-WORD = st.text("abcz", min_size=1, max_size=5)
-PATH = WORD.map(lambda word: f"projects/p/{word}")
-ENV = st.dictionaries(WORD.map(str.upper), TEXT, max_size=3)
-IMAGES = st.sampled_from(
-    ["gcr.io/my-project/a:1", "us-docker.pkg.dev/my-project/r/b@sha256:00", "gcr.io/my-project/c"]
-)
-# In our own dialect, `${` alone would begin a placeholder.
-ARGS = st.lists(TEXT.map(lambda text: text.replace("${", LITERAL)), max_size=3)
-ARGUMENTS = {"args": ARGS, "env": ENV}
-IMAGE = st.fixed_dictionaries(
-    {"image": IMAGES}, optional={**ARGUMENTS, "command": st.lists(TEXT, max_size=2)}
-)
-PACKAGES = st.fixed_dictionaries(
-    {
-        "python_package": st.fixed_dictionaries(
-            {
-                "executor_image": IMAGES,
-                "uris": st.lists(WORD.map(lambda word: f"gs://bucket/{word}.whl"), min_size=1, max_size=2),
-                "module": st.sampled_from(["trainer", "trainer.task"]),
-            }
-        )
-    },
-    optional=ARGUMENTS,
-)
-INHERITED = st.fixed_dictionaries({}, optional=ARGUMENTS)
-MACHINE = st.fixed_dictionaries(
-    {"machine": st.sampled_from(["n1-standard-4", "a2-highgpu-1g", "ct5lp-hightpu-4t"])},
-    optional={
-        "accelerator": st.fixed_dictionaries(
-            {"type": st.sampled_from(["NVIDIA_TESLA_T4", "TPU_V3"]), "count": st.integers(1, 8)}
-        ),
-        "tpu_topology": st.sampled_from(["2x2", "4x4x4"]),
-        "disk": st.fixed_dictionaries(
-            {},
-            optional={
-                "type": st.sampled_from(["pd-ssd", "hyperdisk-balanced"]),
-                "size_gb": st.integers(100, 64000),
-            },
-        ),
-        "nfs_mounts": st.lists(
-            st.fixed_dictionaries(
-                {"server": st.just("10.0.0.1"), "path": st.just("/share"), "mount_point": WORD}
-            ),
-            max_size=2,
-        ),
-    },
-)
-
-
-def merged(*parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.tuples(*parts).map(lambda found: {key: value for each in found for key, value in each.items()})
-
-
-ROLE = merged(MACHINE, st.one_of(INHERITED, IMAGE, PACKAGES), st.builds(dict, count=st.integers(1, 4)))
-CLUSTER = st.fixed_dictionaries(
-    {"chief": merged(MACHINE, st.one_of(INHERITED, IMAGE, PACKAGES))},
-    optional={
-        "workers": ROLE,
-        "parameter_servers": ROLE,
-        "evaluators": ROLE,
-        "replica_environment": st.sampled_from(["vertex", "ai_platform"]),
-    },
-)
-SECONDS = st.integers(1, 10**6)
-FLAGS = {"restart_on_worker_restart": st.booleans(), "disable_retries": st.booleans(), "timeout_s": SECONDS}
-SCHEDULING = st.one_of(
-    st.fixed_dictionaries({}, optional={**FLAGS, "spot": st.booleans()}),
-    st.fixed_dictionaries(
-        {"flex_start": st.just(True)}, optional={**FLAGS, "max_wait_s": st.integers(0, 10**6)}
-    ),
-)
-SOUND_SCHEDULING = SCHEDULING.filter(
-    lambda found: not (found.get("restart_on_worker_restart") and found.get("disable_retries"))
-)
-AROUND = st.fixed_dictionaries(
-    {"model_name": WORD},
-    optional={
-        "labels": st.dictionaries(WORD.filter(lambda word: word != "model_name"), WORD, max_size=2),
-        "output": st.just({"prefix_uri": "gs://models/team"}),
-        "scheduling": SOUND_SCHEDULING,
-        "web_access": st.booleans(),
-        "dashboard_access": st.booleans(),
-        "encryption_key": WORD.map(lambda word: f"projects/p/locations/l/keyRings/r/cryptoKeys/{word}"),
-        "persistent_resource": WORD,
-        "reserved_ip_ranges": st.lists(WORD, max_size=2),
-        "network": WORD.map(lambda word: f"projects/1/global/networks/{word}"),
-        "service_account": st.just("t@p.iam.gserviceaccount.com"),
-    },
-)
-EXPERIMENT = st.fixed_dictionaries(
-    {"experiment": WORD.map(lambda word: f"projects/p/locations/l/metadataStores/s/contexts/{word}")},
-    optional={"experiment_run": WORD},
-)
-TENSORBOARD = st.just(
-    {"service_account": "t@p.iam.gserviceaccount.com", "tensorboard": "projects/p/locations/l/tensorboards/1"}
-)
-NOTHING: st.SearchStrategy[dict[str, Any]] = st.just({})
-REQUESTS = merged(
-    AROUND,
-    st.one_of(IMAGE, PACKAGES),
-    st.one_of(NOTHING, EXPERIMENT),
-    st.one_of(NOTHING, TENSORBOARD),
-    st.builds(dict, cluster=CLUSTER),
-).filter(lambda document: not schema_faults(SCHEMA, document))
 
 
 def read_again(document: object, dialect: Dialect, *, name: str | None) -> JobSpec:
@@ -156,26 +47,6 @@ def assert_same(found: JobSpec, expected: JobSpec) -> None:
     assert found == expected
     # Mappings are equal in any order; what is submitted is a list of variables.
     assert submission_of("run-2", found, TARGET) == submission_of("run-2", expected, TARGET)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(REQUESTS, st.sampled_from([copy.deepcopy, snake]))
-def test_the_job_spec_of_a_submission_is_the_same_job_again(document: dict[str, Any], spelling: Any) -> None:
-    spec = spec_from(document)
-    job_spec: Any = submission_of("run-1", spec, TARGET).body["jobSpec"]
-    written = {key: value for key, value in job_spec.items() if key != "baseOutputDirectory"}
-    ours = replace(spec, labels={}, output_prefix_uri=None, encryption_key=None)
-    assert_same(read_again(spelling(written), VERTEX_CUSTOM, name=spec.model_name), ours)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(REQUESTS, st.sampled_from([copy.deepcopy, snake]))
-def test_a_described_submission_is_the_same_job_again(document: dict[str, Any], spelling: Any) -> None:
-    spec = spec_from(document)
-    body = {**submission_of("run-1", spec, TARGET).body, "name": "n", "state": "JOB_STATE_FAILED"}
-    labels = body.pop("labels")  # its keys are words of the user's
-    expected = replace(spec, output_prefix_uri=spec.output_prefix_uri or "gs://models")
-    assert_same(read_again({**spelling(body), "labels": labels}, VERTEX_CUSTOM, name=None), expected)
 
 
 @pytest.mark.parametrize("spelling", [copy.deepcopy, snake], ids=["camelCase", "snake_case"])

@@ -15,6 +15,7 @@ _PART = re.compile(
 _NEEDS = re.compile(r"missing: (?P<key>\w+) needs it")
 Hints = Mapping[str, st.SearchStrategy[Any]]
 
+INTEGERS: st.SearchStrategy[Any] = st.integers()
 _PLACEHOLDER = r"\$\{(project|region|inbox_bucket|models_bucket)\}"
 
 
@@ -82,6 +83,17 @@ def _texts(schema: Mapping[str, Any]) -> st.SearchStrategy[str]:
 def _scalars() -> st.SearchStrategy[Any]:
     return (
         st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+    )
+
+
+def json_values(
+    texts: st.SearchStrategy[str], numbers: st.SearchStrategy[Any] = INTEGERS
+) -> st.SearchStrategy[Any]:
+    """Small JSON values, of these texts and numbers."""
+    return st.recursive(
+        st.none() | st.booleans() | numbers | texts,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+        max_leaves=12,
     )
 
 

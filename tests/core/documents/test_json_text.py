@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.generated import json_values
 from trainmaster.orchestrator.core.documents.codec import (
     MAX_DEPTH_STORED,
     TooDeep,
@@ -19,11 +20,7 @@ from trainmaster.orchestrator.core.documents.codec import (
 )
 
 TEXT = st.text(st.characters(exclude_categories=()))
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
-    max_leaves=10,
-)
+VALUES = json_values(TEXT, st.integers() | st.floats())
 
 
 @given(VALUES)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.generated import json_values
 from trainmaster.orchestrator.core.documents.document import parse_line_numbers
 from trainmaster.orchestrator.core.documents.values import MAX_VALUES
 
@@ -33,11 +34,7 @@ LINES = {
     "$.cluster.chief.machine": 8,
 }
 TEXT = st.text('ab {}[],:"\\\n', max_size=8)
-DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers() | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=12,
-)
+DOCUMENTS = json_values(TEXT)
 
 
 def test_yaml_says_the_line_of_every_key_and_item() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.generated import json_values
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path
@@ -86,11 +87,7 @@ def test_json_is_marked_alike(path: str, is_key: bool, line: int, text: str) -> 
 
 
 TEXT = st.text('ab {}[],:"\\\n\t\u2028é', max_size=6)
-DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers() | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=10,
-)
+DOCUMENTS = json_values(TEXT)
 
 
 def scalars(value: object, path: tuple[str | int, ...] = ()) -> Sequence[tuple[str, object]]:

@@ -10,7 +10,7 @@ from google.cloud.aiplatform_v1.types import AcceleratorType
 from jsonschema import Draft202012Validator
 
 from tests.core.admission_cases import document, faults, policy, sound
-from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, accepted, cluster, request, told
+from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, T4, accepted, cluster, request, told
 from tests.core.shipped import NAMES, policy_document, schema
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.policy import policy_from
@@ -50,6 +50,10 @@ def chief(machine: str, **more: Any) -> Mapping[str, Any]:
     return {"cluster": {"chief": {"machine": machine, **more}}}
 
 
+def workers(**more: Any) -> Mapping[str, Any]:
+    return {"cluster": cluster(workers={**ONE, **more})}
+
+
 def mounted(server: str) -> Mapping[str, Any]:
     mount = {"server": server, "path": "/a", "mount_point": "a"}
     return {
@@ -62,11 +66,7 @@ def mounted(server: str) -> Mapping[str, Any]:
     ("changes", "path", "words"),
     [
         ({"image": "evil.example/x"}, "$.image", "*-docker.pkg.dev/my-project/**"),
-        (
-            {"cluster": cluster(workers={**ONE, "image": "evil.example/x"})},
-            "$.cluster.workers.image",
-            "*-docker.pkg.dev/my-project/**",
-        ),
+        (workers(image="evil.example/x"), "$.cluster.workers.image", "*-docker.pkg.dev/my-project/**"),
         (
             {"cluster": cluster(evaluators={**ONE, "image": "us-docker.pkg.dev/../evil/x"})},
             "$.cluster.evaluators.image",
@@ -85,7 +85,7 @@ def mounted(server: str) -> Mapping[str, Any]:
         (package("gs://my-project-data/../else/b"), "$.python_package.uris[0]", "does not allow"),
         (package("gs://my-project-data-of-others/b"), "$.python_package.uris[0]", "does not allow"),
         (
-            {"cluster": cluster(workers={**ONE, "python_package": {**PACKAGE, "uris": ["gs://models/m/a"]}})},
+            workers(python_package={**PACKAGE, "uris": ["gs://models/m/a"]}),
             "$.cluster.workers.python_package.uris[0]",
             "package_prefixes",
         ),
@@ -105,20 +105,12 @@ def mounted(server: str) -> Mapping[str, Any]:
             "did you mean 'n1-standard-",
         ),
         (
-            {"cluster": cluster(workers={**ONE, "accelerator": {"type": "NVIDIA_L4", "count": 1}})},
+            workers(accelerator={"type": "NVIDIA_L4", "count": 1}),
             "$.cluster.workers.accelerator.type",
             "n1-standard-4 does not support it",
         ),
-        (
-            {"cluster": cluster(workers={**ONE, "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 3}})},
-            "$.cluster.workers.accelerator.count",
-            "allowed: 1, 2, 4",
-        ),
-        (
-            {"cluster": cluster(workers={**ONE, "tpu_topology": "2x2"})},
-            "$.cluster.workers.tpu_topology",
-            "remove it",
-        ),
+        (workers(accelerator={**T4, "count": 3}), "$.cluster.workers.accelerator.count", "allowed: 1, 2, 4"),
+        (workers(tpu_topology="2x2"), "$.cluster.workers.tpu_topology", "remove it"),
         (chief("ct5lp-hightpu-4t"), "$.cluster.chief.tpu_topology", "2x2, 2x4, 4x4"),
         (chief("ct5lp-hightpu-8t", tpu_topology="2x2"), "$.cluster.chief.tpu_topology", "allowed: 2x4"),
         (

@@ -6,42 +6,16 @@ from tests.core.roles import ONE, OTHER, accepted, cluster, request, told
 from tests.core.shipped import NAMES, policy_document
 from trainmaster.orchestrator.core.policy.policy import policy_from
 
+REFUSED = """
+    https_proxy HTTPS_PROXY Https_Proxy no_proxy ALL_PROXY CURL_CA_BUNDLE REQUESTS_CA_BUNDLE SSL_CERT_FILE
+    SSL_CERT_DIR GCE_METADATA_HOST GCE_METADATA_IP GOOGLE_APPLICATION_CREDENTIALS STORAGE_EMULATOR_HOST
+    CLOUDSDK_AUTH_ACCESS_TOKEN_FILE LD_AUDIT LD_LIBRARY_PATH LD_PRELOAD PATH PYTHONHOME PYTHONSTARTUP
+    BASH_ENV NODE_OPTIONS PIP_INDEX_URL PIP_EXTRA_INDEX_URL UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX
+    TF_CONFIG CLUSTER_SPEC AIP_MODEL_DIR
+"""  # Python's urllib reads Https_Proxy
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "https_proxy",
-        "HTTPS_PROXY",
-        "Https_Proxy",  # Python's urllib reads it
-        "no_proxy",
-        "ALL_PROXY",
-        "CURL_CA_BUNDLE",
-        "REQUESTS_CA_BUNDLE",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "GCE_METADATA_HOST",
-        "GCE_METADATA_IP",
-        "GOOGLE_APPLICATION_CREDENTIALS",
-        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
-        "STORAGE_EMULATOR_HOST",
-        "LD_AUDIT",
-        "LD_LIBRARY_PATH",
-        "LD_PRELOAD",
-        "PATH",
-        "PYTHONHOME",
-        "PYTHONSTARTUP",
-        "BASH_ENV",
-        "NODE_OPTIONS",
-        "PIP_INDEX_URL",
-        "PIP_EXTRA_INDEX_URL",
-        "UV_INDEX",
-        "UV_INDEX_URL",
-        "UV_DEFAULT_INDEX",
-        "TF_CONFIG",
-        "CLUSTER_SPEC",
-        "AIP_MODEL_DIR",
-    ],
-)
+
+@pytest.mark.parametrize("name", REFUSED.split())
 def test_code_credentials_and_connections_of_a_program_are_not_for_requests_to_set(name: str) -> None:
     env = {"env": {name: "x"}}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}

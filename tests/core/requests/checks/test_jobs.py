@@ -5,7 +5,30 @@ from typing import Any
 
 import pytest
 
-from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, request, told
+from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, T4, TUNING, cluster, request, told
+
+NFS = [{"server": "10.0.0.1", "path": "/a", "mount_point": "a"}]
+PACKAGED = {**MACHINE, "python_package": PACKAGE}
+IMAGED = {**MACHINE, "image": OTHER}
+TPU = {"machine": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}
+SMALL_TPU = {"machine": "ct5lp-hightpu-1t", "tpu_topology": "1x1"}
+OLD_TPU = {"machine": "cloud-tpu", "accelerator": {"type": "TPU_V2", "count": 8}, "count": 1}
+
+
+def of(chief: object, **roles: object) -> dict[str, Any]:
+    return {"cluster": {"chief": chief, **roles}}
+
+
+def flex(**scheduling: object) -> dict[str, Any]:
+    return {"scheduling": {"flex_start": True, **scheduling}}
+
+
+def stop(**when: object) -> dict[str, Any]:
+    return {"tuning": {**TUNING, "stop_study": when}}
+
+
+def env(prefix: str, count: int) -> dict[str, Any]:
+    return {"env": {f"{prefix}{number}": "" for number in range(count)}}
 
 
 @pytest.mark.parametrize(
@@ -16,51 +39,22 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
             "$.scheduling.restart_on_worker_restart",
             "remove one of the two",
         ),
-        (
-            {"scheduling": {"flex_start": True, "spot": True}, "cluster": {"chief": L4}},
-            "$.scheduling.spot",
-            "remove one of the two",
-        ),
+        ({**flex(spot=True), **of(L4)}, "$.scheduling.spot", "remove one of the two"),
         ({"scheduling": {"max_wait_s": 60}}, "$.scheduling.max_wait_s", "flex_start: true"),
+        (flex(flex_start=False, max_wait_s=60), "$.scheduling.max_wait_s", "flex_start: true"),
+        (flex(), "$.cluster.chief.machine", "NVIDIA_L4, NVIDIA_TESLA_A100"),
         (
-            {"scheduling": {"flex_start": False, "max_wait_s": 60}},
-            "$.scheduling.max_wait_s",
-            "flex_start: true",
-        ),
-        ({"scheduling": {"flex_start": True}}, "$.cluster.chief.machine", "NVIDIA_L4, NVIDIA_TESLA_A100"),
-        (
-            {
-                "scheduling": {"flex_start": True},
-                "cluster": {"chief": {**MACHINE, "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}},
-            },
+            {**flex(), **of({**MACHINE, "accelerator": T4})},
             "$.cluster.chief.accelerator.type",
             "works only with these GPUs",
         ),
         (
-            {
-                "scheduling": {"flex_start": True},
-                "cluster": {"chief": L4, "workers": {**L4, "machine": "g2-standard-8", "count": 1}},
-            },
+            {**flex(), **of(L4, workers={**L4, "machine": "g2-standard-8", "count": 1})},
             "$.cluster.workers.machine",
             "the chief's, 'g2-standard-4'",
         ),
-        (
-            {"scheduling": {"flex_start": True, "timeout_s": 604801}, "cluster": {"chief": L4}},
-            "$.scheduling.timeout_s",
-            "at most 7 days",
-        ),
-        (
-            {
-                "cluster": {
-                    "chief": {
-                        **MACHINE,
-                        "nfs_mounts": [{"server": "10.0.0.1", "path": "/a", "mount_point": "a"}],
-                    }
-                }
-            },
-            "$.cluster.chief.nfs_mounts",
-            "write network",
-        ),
+        ({**flex(timeout_s=604801), **of(L4)}, "$.scheduling.timeout_s", "at most 7 days"),
+        (of({**MACHINE, "nfs_mounts": NFS}), "$.cluster.chief.nfs_mounts", "write network"),
         ({"reserved_ip_ranges": ["r"]}, "$.reserved_ip_ranges", "write network"),
         (
             {"image": None, "python_package": PACKAGE, "cluster": cluster(workers={**ONE, "command": ["a"]})},
@@ -68,80 +62,38 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
             "cluster.workers.image",
         ),
         (
-            {
-                "image": None,
-                "command": ["a"],
-                "cluster": {"chief": {**MACHINE, "python_package": PACKAGE}, "workers": ONE},
-            },
+            {"image": None, "command": ["a"], **of(PACKAGED, workers=ONE)},
             "$.command",
             "started by its module",
         ),
-        ({"cluster": {"chief": {**MACHINE, "image": OTHER}}}, "$.image", "remove it"),
-        (
-            {"image": None, "args": ["--a"], "cluster": {"chief": {**MACHINE, "image": OTHER}}},
-            "$.args",
-            "cluster.chief.args",
-        ),
+        (of(IMAGED), "$.image", "remove it"),
+        ({"image": None, "args": ["--a"], **of(IMAGED)}, "$.args", "cluster.chief.args"),
         ({"args": ["x" * 60_000, "y" * 60_000]}, "$.args", "at most 100000 characters"),
         (
-            {
-                "env": {f"A{number}": "" for number in range(60)},
-                "cluster": cluster(workers={**ONE, "env": {f"B{number}": "" for number in range(41)}}),
-            },
+            {**env("A", 60), "cluster": cluster(workers={**ONE, **env("B", 41)})},
             "$.cluster.workers.env",
             "at most 100",
         ),
         (
-            {
-                "env": {f"A{number}": "" for number in range(100)},
-                "cluster": cluster(replica_environment="ai_platform"),
-            },
+            {**env("A", 100), "cluster": cluster(replica_environment="ai_platform")},
             "$.env",
             "one of them for replica_environment",
         ),
+        (of(TPU, workers=ONE), "$.cluster.chief.machine", "beside workers"),
+        (of(MACHINE, workers=OLD_TPU), "$.cluster.workers.machine", "remove the other roles"),
+        ({"tuning": TUNING, **of(SMALL_TPU)}, "$.cluster.chief.machine", "cannot use TPUs"),
         (
-            {"cluster": {"chief": {"machine": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}, "workers": ONE}},
-            "$.cluster.chief.machine",
-            "beside workers",
-        ),
-        (
-            {
-                "cluster": cluster(
-                    workers={
-                        "machine": "cloud-tpu",
-                        "accelerator": {"type": "TPU_V2", "count": 8},
-                        "count": 1,
-                    }
-                )
-            },
-            "$.cluster.workers.machine",
-            "remove the other roles",
-        ),
-        (
-            {"tuning": TUNING, "cluster": {"chief": {"machine": "ct5lp-hightpu-1t", "tpu_topology": "1x1"}}},
-            "$.cluster.chief.machine",
-            "cannot use TPUs",
-        ),
-        (
-            {"tuning": TUNING, "cluster": {"chief": {**MACHINE, "args": ["--learning_rate=1"]}}},
+            {"tuning": TUNING, **of({**MACHINE, "args": ["--learning_rate=1"]})},
             "$.tuning.parameters.learning_rate",
             "remove --learning_rate from $.cluster.chief.args",
         ),
         (
-            {"tuning": {**TUNING, "stop_study": {"max_end_time": "2026-02-30T00:00:00Z"}}},
+            stop(max_end_time="2026-02-30T00:00:00Z"),
             "$.tuning.stop_study.max_end_time",
             "the month does not have this day",
         ),
-        (
-            {"tuning": {**TUNING, "stop_study": {"min_end_time": "2026-13-01T00:00:00Z"}}},
-            "$.tuning.stop_study.min_end_time",
-            "a time in UTC",
-        ),
-        (
-            {"tuning": {**TUNING, "stop_study": {"max_runtime_s": 315576000001}}},
-            "$.tuning.stop_study.max_runtime_s",
-            "too large",
-        ),
+        (stop(min_end_time="2026-13-01T00:00:00Z"), "$.tuning.stop_study.min_end_time", "a time in UTC"),
+        (stop(max_runtime_s=315576000001), "$.tuning.stop_study.max_runtime_s", "too large"),
     ],
 )
 def test_each_fault_names_its_place_and_its_repair(changes: Mapping[str, Any], path: str, words: str) -> None:

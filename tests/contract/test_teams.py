@@ -127,13 +127,6 @@ def test_an_empty_output_is_the_teams_folder_too() -> None:
     assert record.output_uri == f"gs://{MODELS}/vision/cassava/{record.run_id}"
 
 
-def test_a_team_with_images_of_its_own_may_use_no_others() -> None:
-    own = Team(images=("us-docker.pkg.dev/my-project/vision/*",))
-    world = world_of_teams(teams={**TEAMS, VISION: own})
-    assert drop(world, VISION).state is RunState.REJECTED
-    assert drop(world, SPEECH).state is RunState.SUBMITTED
-
-
 def test_a_label_says_nothing_about_the_team() -> None:
     record = drop(world_of_teams(), VISION, {**SMALL, "labels": {"team": SPEECH}})
     assert (record.source.team, record.output_uri) == (

@@ -5,8 +5,7 @@ import json
 import re
 from typing import Any
 
-from tests.core.parsed import parse_request
-from tests.core.shipped import REQUEST_RULES
+from tests.core.parsed import answer_to, sound_request
 from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.faults import PathPart, Refused, json_path
 from trainmaster.orchestrator.core.requests.reading import dialect_of
@@ -121,20 +120,13 @@ def snake_path(path: Path) -> str:
     return json_path(tuple(snake_key(part) if isinstance(part, str) else part for part in path))
 
 
-def answered(document: object, *, name: str | None = None) -> Request | Refused:
-    text = json.dumps(document)  # which is YAML too, and repeats what YAML would write as an alias
-    return parse_request(text.encode(), as_json=False, request_rules=REQUEST_RULES, name=name)
-
-
 def sound(document: object, *, name: str | None = None) -> Request:
-    answer = answered(document, name=name)
-    assert isinstance(answer, Request), "\n".join(map(str, answer.faults))
-    return answer
+    return sound_request(json.dumps(document), name=name)  # which is YAML too
 
 
 def told(document: object, *, name: str | None = None) -> dict[str, str]:
     """Each fault by its path."""
-    answer = instance_of(Refused, answered(document, name=name))
+    answer = instance_of(Refused, answer_to(json.dumps(document), name=name))
     return {fault.path: str(fault) for fault in answer.faults}
 
 

@@ -62,7 +62,7 @@ def test_a_literal_text_comes_out_as_it_was(text: str) -> None:
 
 
 def test_a_file_of_googles_tools_has_no_placeholders() -> None:
-    words = ["${run_id}", "${HOME}", "$${HOME}"]
+    words = ["${run_id}", "${HOME}", "$${HOME}", "${project}"]
     container = {"imageUri": OTHER, "args": words}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
     assert args_of({"displayName": "m", "workerPoolSpecs": [pool]}) == words
@@ -136,12 +136,6 @@ def test_the_deployments_placeholders_are_filled_wherever_a_string_may_stand() -
     assert spec["env"] == {"FROM": "gs://inbox/x", "SHELL": "${project} ${HOME}"}
     assert spec["labels"] == {"at": "us-central1"}
     assert spec["model_uri"] == "gs://models/m/${run_id}"
-
-
-def test_a_file_of_googles_tools_keeps_the_text_of_a_deployments_placeholder() -> None:
-    container = {"imageUri": OTHER, "args": ["${project}"]}
-    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
-    assert args_of({"displayName": "m", "workerPoolSpecs": [pool]}) == ["${project}"]
 
 
 @given(text=st.text(st.sampled_from("${}ab"), max_size=4).map(lambda text: text.replace("a", "${project}")))

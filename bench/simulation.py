@@ -22,8 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
+from tests.contract.simulation.guarantees import simulate  # noqa: E402
 from tests.contract.simulation.odds import Odds  # noqa: E402  # needs the line above
-from tests.contract.simulation.run import simulate  # noqa: E402
 from tests.contract.simulation.tally import Tally  # noqa: E402
 
 LIMIT_S = 600

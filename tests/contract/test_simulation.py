@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.contract.simulation.disruptions import Disruption
+from tests.contract.simulation.guarantees import run_and_check, simulate
 from tests.contract.simulation.odds import Odds
-from tests.contract.simulation.run import run_and_check, simulate
 from tests.contract.simulation.service import DEFERRALS, UnreliableJobs
 from tests.contract.simulation.simulation import Simulation
 from trainmaster.orchestrator.core.job_names import JobKind

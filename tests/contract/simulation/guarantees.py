@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from tests.contract.index import index_violations
 from tests.contract.simulation.checks import RUNS_PER_HOUR
+from tests.contract.simulation.odds import Odds
 from tests.contract.simulation.requests import CHAMPION, MODELS_WITH_CHAMPION
 from tests.contract.simulation.simulation import Simulation
 from tests.contract.simulation.tally import Tally
@@ -27,6 +28,17 @@ from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, RunState
 from trainmaster.orchestrator.core.sizes import MIB
 
 RUNS, SUFFIX = "runs/", ".json"
+
+
+def simulate(*, seed: str, events: int, odds: Odds | None = None) -> Tally:
+    return run_and_check(Simulation(seed=seed, odds=odds), events)
+
+
+def run_and_check(simulation: Simulation, events: int) -> Tally:
+    """Send requests until `events` deliveries were made, run until idle, then check every guarantee."""
+    users, training_jobs = Users(simulation, events), TrainingJobs(simulation)
+    simulation.run()
+    return check_guarantees(simulation, users, training_jobs)
 
 
 def check_guarantees(simulation: Simulation, users: Users, training_jobs: TrainingJobs) -> Tally:

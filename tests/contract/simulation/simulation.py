@@ -7,6 +7,7 @@ Real threads and a real clock could not repeat a failure, and coroutines would h
 
 import heapq
 import itertools
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from tests.contract.retraining import RuleWorld
 from tests.contract.simulation.checks import CAPPED, LIMITED, SubmissionChecker
 from tests.contract.simulation.disruptions import PAUSES, DisruptedBoundary, Disruption
 from tests.contract.simulation.odds import CALLS_PER_DELIVERY, CALLS_PER_TICK, Odds
-from tests.contract.simulation.pausable import Pausable
 from tests.contract.simulation.service import RecordedNotices, UnreliableJobs
 from tests.contract.simulation.tally import Tally
 from tests.contract.world import LEASE, Killed
@@ -181,6 +181,56 @@ class Simulation:
         for each in results if isinstance(results, list) else ():
             if isinstance(each, FlowResult) and each.severity == "CRITICAL":
                 self.tally.bugs.append(f"{event.kind}: {each.message}")
+
+
+class Pausable:
+    """A function in its own thread, which blocks where it calls `pause` and continues when it is resumed.
+
+    Only one thread runs at a time, so that a simulation has one order of steps and can be replayed.
+    """
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._may_continue = threading.Semaphore(0)
+        self._paused = threading.Semaphore(0)
+        self._thread: threading.Thread | None = None
+        self._crash: BaseException | None = None
+        self._raised: BaseException | None = None
+        self.ended = False
+        self.result: object = None
+
+    def resume(self, crash: BaseException | None = None) -> bool:
+        """Continue until the next pause or the end; returns whether it has ended.
+
+        With `crash`, that is raised where the function paused. What the function raises is raised here.
+        """
+        self._crash = crash
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        else:
+            self._may_continue.release()
+        self._paused.acquire()
+        if self.ended:
+            self._thread.join()
+            if self._raised is not None:
+                raise self._raised
+        return self.ended
+
+    def pause(self) -> None:
+        """Called by the function itself: hand control back to the caller of `resume`."""
+        self._paused.release()
+        self._may_continue.acquire()
+        if self._crash is not None:
+            raise self._crash
+
+    def _run(self) -> None:
+        try:
+            self.result = self._work()
+        except BaseException as error:  # raised again by `resume`
+            self._raised = error
+        self.ended = True
+        self._paused.release()
 
 
 class Delivery:

@@ -12,8 +12,10 @@ import yaml
 
 from tests.core.parsed import sound_request
 from tests.core.retraining_cases import RULE_REQUIREMENTS
+from tests.judges.jobs import job_faults
 from tests.narrowing import instance_of
 from trainer.task import command_from
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.retraining.book import Book
@@ -21,6 +23,7 @@ from trainmaster.orchestrator.core.retraining.reading import parse_rule
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+VERTEX = [EXAMPLES / "vertex" / name for name in ("custom-job.yaml", "hp-tuning-job.yaml")]
 DEMO = {"project": "my-project", "region": "us-central1", "data_dir": "gs://my-project-datasets/tfds"}
 BUCKETS = Buckets(
     inbox="my-project-inbox",
@@ -79,13 +82,25 @@ def arguments_of(text: str) -> Sequence[str]:
         )
         arguments: list[str] = document["request"]["args"]
         return arguments
-    request = sound_request(text)
+    request = sound_request(text, name="example")
     return [*request.spec.cluster.chief.program.args, *tuned(request)]
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*sorted(EXAMPLES.glob("*.yaml")), *VERTEX], ids=lambda path: path.stem)
 def test_the_example_is_sound_and_has_flags_that_the_trainer_takes(path: Path) -> None:
     command_from(arguments_of(Template(path.read_text()).safe_substitute(DEMO)))
+
+
+@pytest.mark.parametrize(("path", "kind"), [*zip(VERTEX, JobKind, strict=True)])
+def test_the_api_takes_the_example_for_gcloud(path: Path, kind: JobKind) -> None:
+    assert job_faults(kind, yaml.safe_load(path.read_text()), spec_alone=kind is JobKind.CUSTOM) == []
+
+
+def test_the_tuning_for_gcloud_is_that_of_our_own_example() -> None:
+    ours, theirs = (
+        sound_request((EXAMPLES / name).read_text()) for name in ("tuning.yaml", "vertex/hp-tuning-job.yaml")
+    )
+    assert theirs.spec == ours.spec
 
 
 def flags_of(program: Path) -> dict[str, object]:

@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.services import FlowResult
 
-EVENTS = 1500
+EVENTS = 1000
 HARD = Odds(
     disruption=0.4, pause=0.3, duplicate=0.3, dropped=0.3, delayed=0.3, forged_job=0.1, forged_entry=0.3
 )

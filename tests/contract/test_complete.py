@@ -1,5 +1,6 @@
 """The end of a job ends its run, whichever event reports it, in any order and any number of times."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -151,6 +152,15 @@ def test_a_manifest_that_does_not_fit_the_files_is_not_believed() -> None:
     record = world.record(incoming.run_id)
     assert present(record.model).metrics == {}
     assert record.problems == ("export.json was ignored: saved_model.pb has 13 bytes, not 5",)
+
+
+def test_the_model_path_never_comes_from_the_log() -> None:
+    world, incoming, job = launched()
+    world.train(world.record(incoming.run_id))
+    forged = json.dumps({"event": "model_exported", "model_path": "gs://evil/model/"})
+    world.complete(replace(world.hint(job), insert_id=forged))
+    record = world.record(incoming.run_id)
+    assert present(record.model).uri.startswith("gs://models/")
 
 
 def test_an_entry_about_no_job_of_ours_changes_nothing() -> None:

@@ -1,6 +1,7 @@
 """The limits that a run falls under, and the subject of a quota refusal."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.core.roles import T4
 from trainmaster.orchestrator.core.admission.candidates import CLASS_MAX_CHARS, quota_class
 from trainmaster.orchestrator.core.admission.queue import SlotSet, limits_of
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
+from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 
 
 def names(
@@ -59,15 +61,20 @@ def test_limits_come_sorted_and_without_a_policy_or_limits_there_are_none() -> N
     assert limits_of(None, "m", {}) == limits_of(policy(), "m", {}) == ()
 
 
+UNLIMITED = policy()
 LABELS = st.dictionaries(
     st.text("ab.-_X", min_size=1, max_size=3), st.text("ab.-_X/", max_size=3), min_size=1, max_size=2
 )
 
 
-@pytest.mark.slow
 @given(LABELS, LABELS)
 def test_names_are_one_path_component_and_unique(one: dict[str, str], other: dict[str, str]) -> None:
-    (first,), (second,) = ([*names([{"jobs": 1, "label": labels}], labels=labels)] for labels in (one, other))
+    def name(labels: dict[str, str]) -> str:
+        admission = Admission(limits=(Limit(jobs=1, labels=labels),))
+        (only,) = limits_of(replace(UNLIMITED, admission=admission), "cassava", labels)
+        return only.name
+
+    first, second = name(one), name(other)
     assert re.fullmatch(r"[A-Za-z0-9._-]+", first)
     assert first not in (".", "..")
     assert (first == second) == (one == other)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.core.parsed import faults_of
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN
 
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:1"
@@ -126,6 +127,89 @@ def test_a_second_spelling_of_a_key_that_is_there_hides_nothing() -> None:
         "$.cluster.chief.machine",
         "$.cluster.chief.machne",
     ]
+
+
+FAULTY = {"machine": "n1-standrd-4", "disk": {"size_gb": "x"}, "env": {"TOKEN": "hunter2"}, "args": "--x"}
+
+
+@pytest.mark.parametrize(
+    ("document", "cluster", "role"),
+    [
+        (own(cluster={"cheif": FAULTY}), "cluster", "cheif"),
+        (own(clutser={"cheif": FAULTY}), "clutser", "cheif"),
+        (own(cluster={"chief": MACHINE, "worker": {**FAULTY, "count": 2}}), "cluster", "worker"),
+    ],
+)
+def test_below_a_misspelt_role_is_still_checked(document: dict[str, object], cluster: str, role: str) -> None:
+    if cluster != "cluster":
+        document.pop("cluster")
+    here = f"$.{cluster}.{role}"
+    assert [fault.partition(":")[0] for fault in faults(document)] == [
+        *([f"$.{cluster}"] if cluster != "cluster" else []),
+        here,
+        f"{here}.args",
+        f"{here}.disk.size_gb",
+        f"{here}.env.TOKEN",
+        f"{here}.machine",
+    ]
+
+
+@pytest.mark.parametrize("gpu", ["L44", "L4:3"])
+def test_the_gpu_below_a_misspelt_role_is_checked_at_its_own_place(gpu: str) -> None:
+    unknown, machine = faults(own(cluster={"cheif": {"gpu": gpu}}))
+    assert "did you mean 'chief'?" in unknown
+    assert machine.startswith("$.cluster.cheif.gpu: no machine type has")
+
+
+def test_a_fault_below_a_misspelt_role_has_its_line() -> None:
+    text = f"model_name: m\nimage: {IMAGE}\ncluster:\n  cheif:\n    machine: n1-standrd-4\n"
+    found = [present(fault.place) for fault in faults_of(text).values()]
+    assert [(place.line, place.column) for place in found] == [(4, 3), (5, 14)]
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        {"chief": MACHINE, "cheif": FAULTY},  # there is a chief
+        {"chef": FAULTY, "cheif": FAULTY},  # either may be meant
+        {"xyzzy": FAULTY},
+    ],
+)
+def test_a_key_that_may_mean_several_things_or_nothing_is_not_guessed(cluster: dict[str, object]) -> None:
+    found = [fault.partition(":")[0] for fault in faults(own(cluster=cluster))]
+    assert not [path for path in found if path.endswith("size_gb")]
+    assert {f"$.cluster.{key}" for key in cluster if key != "chief"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("cluster:\nchief:\n  machine: n1-standrd-4\n", ["chief", "chief.machine"]),
+        ("cluster:\n  chief:\n  machine: n1-standard-4\n", ["cluster.machine"]),
+        (
+            "cluster: {chief: {machine: n1-standard-4}}\ntuning:\nmax_trials: 2\nmetrics: [{id: a, goal: maximize}]\nparameters: {epochs: {type: double, min: 3, max: 1}}\n",
+            ["max_trials", "metrics", "parameters", "parameters.epochs.min"],
+        ),
+    ],
+)
+def test_keys_to_indent_below_an_empty_mapping_are_checked_as_if_they_were(
+    text: str, places: list[str]
+) -> None:
+    content = f"model_name: m\nimage: {IMAGE}\n{text}"
+    found = faults_of(content)
+    assert list(found) == [f"$.{place}" for place in places]
+    assert next(iter(found.values())).repair.startswith("indent it: it belongs below ")
+
+
+def test_a_key_that_no_empty_mapping_may_have_is_only_unknown() -> None:
+    found = faults({"model_name": "small", "image": IMAGE, "cluster": None, "size_gb": 5})
+    assert [fault.partition(":")[0] for fault in found] == ["$.cluster", "$.size_gb"]
+    assert not any("indent" in fault for fault in found)
+
+
+def test_a_misspelt_script_is_not_reported_as_a_missing_image_too() -> None:
+    (fault,) = faults({"model_name": "m", "scripts": "train.py", "cluster": {"chief": MACHINE}})
+    assert "did you mean 'script'?" in fault
 
 
 def test_a_study_reports_what_a_misspelt_type_or_zero_trials_would_hide() -> None:

@@ -1,7 +1,11 @@
-"""The translation of a document into our own dialect, with its paths, faults and warnings."""
+"""The translation of a document into our own dialect, with its paths, faults and warnings.
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+Misspelt keys of a document in our own dialect are read as those that were meant, so that what is below them is checked too.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -11,6 +15,8 @@ from trainmaster.orchestrator.core.documents.faults import (
     PathPart,
     Suggestions,
     json_path,
+    shown,
+    unknown_key,
 )
 
 Path = tuple[PathPart, ...]
@@ -113,3 +119,114 @@ class OwnDocument:
         inner = type(self)(self.translation, (*self.path, key))
         self.put(key, inner.content if there else None, written)
         return inner
+
+
+UNKNOWN_MOST = 10
+"""Unknown keys of one mapping; one with more is something else than a misspelt request."""
+_CLUSTER, _SCRIPT = "cluster", "script"
+
+
+def with_meant_keys(own: Translated, schema: Mapping[str, Any]) -> Translated:
+    """The request with each misspelt key, of a part of the request or of a role, as the key that was meant.
+
+    Keys that are not indented below their own, empty mapping are in it. The misspelt keys are among the result's faults; all other faults have the places of the text. A key is read as
+    another one only if its value is a mapping, or of a script a text, and the other key is absent and the only one that is similar; the
+    schema reports the rest.
+    """
+    notes, known = Translation(), schema["properties"]
+    document = _with_indentation(own.document, schema, schema, notes, here=())
+    document = _with_names_meant(
+        document, known, notes, here=(), written=(), misplaced=schema.get("misplaced", ())
+    )
+    if isinstance(cluster := document.get(_CLUSTER), Mapping):
+        written = next((key for key in own.document if own.document[key] is cluster), _CLUSTER)
+        roles = known[_CLUSTER]["properties"]
+        cluster = _with_indentation(
+            cluster, known[_CLUSTER], schema, notes, here=(_CLUSTER,), written=(written,)
+        )
+        document = {
+            **document,
+            _CLUSTER: _with_names_meant(cluster, roles, notes, here=(_CLUSTER,), written=(written,)),
+        }
+    if not notes.faults:
+        return own
+    return replace(own, document=document, places=notes.places, faults=(*own.faults, *notes.faults))
+
+
+# Any: values of a document that no schema has validated.
+def _with_indentation(
+    mapping: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    whole: Mapping[str, Any],
+    notes: Translation,
+    *,
+    here: Path,
+    written: Path = (),
+) -> Mapping[str, Any]:
+    """The mapping with unknown keys below the empty key before them that may have them: they lack their indentation."""
+    known = schema["properties"]
+    if not 0 < sum(key not in known for key in mapping) <= UNKNOWN_MOST:
+        return mapping
+    found: dict[str, Any] = {}
+    above = ""
+    for key, value in mapping.items():
+        if key in known:
+            above = key if value is None else above
+        elif above and key in _allowed_below(known[above], whole):
+            found[above] = {**(found[above] or {}), key: value}
+            notes.place((*here, above, key), (*written, key))
+            repair = f"indent it: it belongs below {above}"
+            notes.refuse((*written, key), f"unknown key {shown(key)}", repair=repair, is_key=True)
+            continue
+        found[key] = value
+    return found
+
+
+# Any: JSON Schemas.
+def _allowed_below(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Collection[str]:
+    """The keys that a mapping of the schema may have."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    properties: Mapping[str, Any] = (whole["$defs"][name] if name else schema).get("properties", {})
+    return properties.keys()
+
+
+# Any: values of a document that no schema has validated.
+def _with_names_meant(
+    mapping: Mapping[str, Any],
+    known: Collection[str],
+    notes: Translation,
+    *,
+    here: Path,
+    written: Path,
+    misplaced: Collection[str] = (),
+) -> Mapping[str, Any]:
+    """The mapping at `here`, which the text has at `written`, with the keys that were meant."""
+    unknown = [key for key in mapping if key not in known]
+    if not 0 < len(unknown) <= UNKNOWN_MOST:
+        return mapping
+    found = {
+        key: _key_meant(key, written, known, mapping, notes.suggestions)
+        for key in unknown
+        if isinstance(mapping[key], Mapping | str) and key not in misplaced
+    }
+    found = {
+        key: each for key, each in found.items() if isinstance(mapping[key], Mapping) or each[0] == _SCRIPT
+    }
+    meant = Counter(near for near, _ in found.values())
+    names: dict[str, str] = {}
+    for key, (near, fault) in found.items():
+        if near and meant[near] == 1:
+            names[key] = near
+            notes.place((*here, near), (*written, key))
+            notes.faults.append(fault)
+    return {names.get(key, key): value for key, value in mapping.items()}
+
+
+def _key_meant(
+    key: str, written: Path, known: Collection[str], present: Mapping[str, Any], suggestions: Suggestions
+) -> tuple[str, Fault]:
+    """The only absent key that is similar, or an empty string; and the fault of the key."""
+    fault = unknown_key(key, parents=written, known=known, present=present, suggestions=suggestions)
+    absent = [name for name in known if name not in present]
+    near = suggestions.find(key, absent)
+    return "" if suggestions.find(key, [name for name in absent if name != near]) else near, fault

@@ -14,9 +14,14 @@ from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, iter_fallbacks, placeable
 from trainmaster.orchestrator.core.requests.gpus import with_machines
-from trainmaster.orchestrator.core.requests.own_document import Translated
+from trainmaster.orchestrator.core.requests.own_document import Translated, with_meant_keys
 from trainmaster.orchestrator.core.requests.placeholders import request_with_deployment
-from trainmaster.orchestrator.core.requests.request import Request, RequestRules, check_document
+from trainmaster.orchestrator.core.requests.request import (
+    REQUEST_SCHEMA,
+    Request,
+    RequestRules,
+    check_document,
+)
 from trainmaster.orchestrator.core.requests.vertex.dialect import custom_job, tuning_job
 
 MARK_MAX_CHARS, KEYS_MAX = 40, 40
@@ -156,6 +161,8 @@ def _request_from(
     dialect = dialect_of(value)
     value = with_deployment_values(value, request_rules.names)
     in_own = dialect.in_own(value, name)
+    if dialect is OWN:
+        in_own = with_meant_keys(in_own, request_rules.schemas[REQUEST_SCHEMA])
     in_own = _with_script_image(in_own, request_rules)
     meant = _without_refused_keys(with_machines(in_own, request_rules.machines), request_rules)
     request = check_document(

@@ -61,7 +61,7 @@ class Collection(ABC, Generic[AnyJob]):
 
     async def _forget(self, job: AnyJob) -> None:
         """Remove everything kept for an ended job."""
-        self._jobs.remove(job.job_id)
+        self._jobs.pop(job.job_id)
         self._unsaved.discard(job.job_id)
         self._store.delete(job)
 

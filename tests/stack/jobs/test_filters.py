@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainstack.jobs.listing.catalogue import Catalogue
 from trainstack.jobs.listing.filters import ListFilterError, parse_filter
 from trainstack.jobs.resource.job import VertexJob
 
@@ -19,7 +20,7 @@ def job() -> VertexJob:
     return labelled({"team": "vision", "tier-1": ""})
 
 
-def labelled(labels: Mapping[str, str]) -> VertexJob:
+def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> VertexJob:
     body = {
         "displayName": "my_job_1",
         "labels": labels,
@@ -29,7 +30,7 @@ def labelled(labels: Mapping[str, str]) -> VertexJob:
             ]
         },
     }
-    return VertexJob.parse(body, project="1", location="l", job_id="2", at=AT)
+    return VertexJob.parse(body, project="1", location="l", job_id=job_id, at=AT)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def labelled(labels: Mapping[str, str]) -> VertexJob:
     ],
 )
 def test_a_filter_keeps_what_it_describes(job: VertexJob, text: str, kept: bool) -> None:
-    assert parse_filter(text)(job) is kept
+    assert parse_filter(text).matches(job) is kept
 
 
 @pytest.mark.parametrize(
@@ -109,17 +110,36 @@ def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
 def test_stars_stand_for_any_text(name: str, pattern: str) -> None:
     whole = "(?s:.*)".join(map(re.escape, pattern.split("*")))
     found = re.fullmatch if "*" in pattern else re.search
-    kept = parse_filter(f'labels.a:"{pattern}"')(labelled({"a": name}))
+    kept = parse_filter(f'labels.a:"{pattern}"').matches(labelled({"a": name}))
     assert kept is (found(whole, name) is not None)
 
 
 def test_a_filter_of_many_stars_costs_no_more_than_its_length() -> None:
     """Backtracking over the places of each star would take practically forever."""
     job = labelled({"a": "a" * 60})
-    assert not parse_filter(f'labels.a:"{"*a" * 30}b"')(job)
-    assert parse_filter(f'labels.a:"{"*a" * 30}*"')(job)
+    assert not parse_filter(f'labels.a:"{"*a" * 30}b"').matches(job)
+    assert parse_filter(f'labels.a:"{"*a" * 30}*"').matches(job)
 
 
 def test_a_filter_that_is_too_long_is_refused() -> None:
     with pytest.raises(ListFilterError, match="2007 characters; at most 2000"):
         parse_filter("labels." + "a" * 2000)
+
+
+WORDS = st.lists(
+    st.sampled_from(["labels.a=x", "labels.a=y", "labels.b=x", "labels.a!=x", "labels.a:*", "labels.a:x"]),
+    max_size=4,
+).flatmap(lambda parts: st.sampled_from([" AND ", " "]).map(lambda joint: joint.join(parts)))
+LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"))
+
+
+@given(WORDS, st.lists(LABELS, max_size=6), st.integers(min_value=0, max_value=5))
+def test_the_label_that_a_filter_asks_for_leaves_no_matching_job_out(
+    text: str, labels: list[dict[str, str]], gone: int
+) -> None:
+    jobs = [labelled(each, job_id=str(number)) for number, each in enumerate(labels)]
+    catalogue = Catalogue(jobs)
+    catalogue.pop(str(gone))
+    wanted = parse_filter(text)
+    looked_at = [job for job in catalogue.having(wanted.label) if wanted.matches(job)]
+    assert looked_at == [job for job in jobs if job.job_id != str(gone) and wanted.matches(job)]

@@ -8,6 +8,7 @@ Source: the comments of google.cloud.aiplatform.v1.ListCustomJobsRequest and htt
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from google.cloud.aiplatform_v1.types.job_state import JobState
@@ -39,8 +40,15 @@ class ListFilterError(ApiError):
         super().__init__(Status.INVALID_ARGUMENT, message)
 
 
-def parse_filter(text: str) -> Matches:
-    """Whether the filter keeps a job. An empty one keeps every job.
+@dataclass(frozen=True, kw_only=True)
+class ListFilter:
+    matches: Matches
+    label: tuple[str, str] | None = None
+    """A label (key and value) that every matching job has; None if the filter requires none."""
+
+
+def parse_filter(text: str) -> ListFilter:
+    """The filter. An empty one matches every job.
 
     Raises:
         ListFilterError: with what was found and what is allowed.
@@ -50,10 +58,13 @@ def parse_filter(text: str) -> Matches:
             f"Invalid filter: it has {len(text)} characters; at most {MAX_CHARS} are allowed."
         )
     parts = list(_restrictions(text))
-    return lambda job: all(matches(job) for matches in parts)
+    return ListFilter(
+        matches=lambda job: all(part.matches(job) for part in parts),
+        label=next((part.label for part in parts if part.label), None),
+    )
 
 
-def _restrictions(text: str) -> Iterator[Matches]:
+def _restrictions(text: str) -> Iterator[ListFilter]:
     rest = whole = text.strip()
     while rest:
         match = _RESTRICTION.match(rest)
@@ -79,7 +90,7 @@ def _text_of(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
 
-def _restriction(path: str, sign: str, value: str) -> Matches:
+def _restriction(path: str, sign: str, value: str) -> ListFilter:
     field, _, key = path.partition(".")
     field = _ALIASES.get(field, field)
     if field not in _SIGNS or bool(key) is not (field == "labels"):
@@ -90,16 +101,19 @@ def _restriction(path: str, sign: str, value: str) -> Matches:
         raise ListFilterError(f"Invalid filter operator {sign!r} for {path}.")
     match field:
         case "labels":
-            return lambda job: _holds(job.message.labels.get(key), sign, value)
+            label = (key, value) if sign == "=" else None
+            return ListFilter(
+                matches=lambda job: _holds(job.message.labels.get(key), sign, value), label=label
+            )
         case "create_time":
             compare, instant = _ORDER[sign], _instant(value)
-            return lambda job: compare(job.create_time, instant)
+            return ListFilter(matches=lambda job: compare(job.create_time, instant))
         case "state":
             if value not in JobState.__members__:
                 known = ", ".join(sorted(JobState.__members__))
                 raise ListFilterError(f"Invalid filter value {value!r} for state; expected one of {known}.")
-            return lambda job: _holds(job.state.api_name, sign, value)
-    return lambda job: _holds(job.message.display_name, sign, value)
+            return ListFilter(matches=lambda job: _holds(job.state.api_name, sign, value))
+    return ListFilter(matches=lambda job: _holds(job.message.display_name, sign, value))
 
 
 def _holds(text: str | None, sign: str, value: str) -> bool:

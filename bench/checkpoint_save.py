@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
 from trainer.checkpoints.files import CHIEFS_FOLDER  # noqa: E402  # needs the line above
 from trainer.checkpoints.upload import Uploads  # noqa: E402
-from trainer.replicas.cluster import Cluster  # noqa: E402
+from trainer.replicas.cluster import ClusterSpec  # noqa: E402
 from trainer.replicas.preemption import Preemption  # noqa: E402
 
 CHUNK_BYTES = 1 << 20
@@ -55,7 +55,7 @@ def saver_of(root: Path, uploads: Uploads, megabytes: int) -> Any:
     return Saver(
         model=model,
         checkpoints=root / "checkpoints",
-        cluster=Cluster(),
+        cluster=ClusterSpec(),
         scratch=root / "scratch",
         uploads=uploads,
         global_batch_size=1,

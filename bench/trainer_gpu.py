@@ -37,9 +37,9 @@ import tensorflow as tf, tensorflow_datasets as tfds
 asked = json.loads(sys.argv[1])
 side, batch, steps = asked["image_size"], asked["batch_size"], asked["steps"]
 if asked["mixed"]:  # in the floats that our trainer chooses for this device
-    from trainer.replicas.cluster import Cluster
+    from trainer.replicas.cluster import ClusterSpec
     from trainer.devices.strategy import sixteen_bits
-    tf.keras.mixed_precision.set_global_policy("mixed_" + sixteen_bits(tf.distribute.get_strategy(), Cluster()))
+    tf.keras.mixed_precision.set_global_policy("mixed_" + sixteen_bits(tf.distribute.get_strategy(), ClusterSpec()))
 images = tfds.load("cassava", data_dir=asked["data_dir"], split="train", as_supervised=True)
 small = images.map(lambda image, label: (tf.cast(tf.image.resize(image, [side, side]), tf.uint8), label))
 scaled = lambda image, label: (tf.cast(image, tf.float32) / 255.0, label)

@@ -27,13 +27,13 @@ from trainer.export.manifest import (
 from trainer.replicas.cluster import ReplicaRole
 from trainer.replicas.ending import on_sigterm
 from trainer.training.metric_file import MetricFile, evaluated_metrics, trial_from
-from trainer.workload import Run
+from trainer.workload import TrainingRun
 
 if TYPE_CHECKING:
     from trainer.training.attempt import Trained, Training
 
 
-def finished_metrics(run: Run) -> dict[str, float] | None:
+def finished_metrics(run: TrainingRun) -> dict[str, float] | None:
     """The metrics of an earlier attempt of this job, if it exported its model: nothing is left to do here. Else None.
 
     Each replica decides from the export alone, without TensorFlow, data or other replicas. The chief also does what may
@@ -60,7 +60,7 @@ def finished_metrics(run: Run) -> dict[str, float] | None:
     return metrics_of(manifest)
 
 
-def _report_trial(run: Run, manifest: Mapping[str, Any]) -> None:
+def _report_trial(run: TrainingRun, manifest: Mapping[str, Any]) -> None:
     """Report a trial's last metrics if its metric file lacks them: a restarted container may have a new one."""
     if (trial := trial_from(run.environment)) is None:
         return
@@ -117,7 +117,7 @@ def _weights_sha256(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _signatures_of(run: Run, model: Any) -> Mapping[str, Any]:
+def _signatures_of(run: TrainingRun, model: Any) -> Mapping[str, Any]:
     from trainer.data.examples import batch_spec
     from trainer.export.saved_model import plain_serving
     from trainer.training.keras_models import inputs_of

@@ -13,7 +13,7 @@ A whole program:
     def training():
         return tf.data.Dataset.from_tensor_slices((features, labels))
 
-    survive.run(build_model, survive.Examples(training), settings=survive.Settings(epochs=5, batch_size=32))
+    survive.run(build_model, survive.Examples(training), settings=survive.TrainingSettings(epochs=5, batch_size=32))
 """
 
 import gc
@@ -38,21 +38,31 @@ from trainer.devices.choices import (
 from trainer.events import name_replica, report_event
 from trainer.faults import Unusable, collect_faults
 from trainer.finishing import export_model, finished_metrics
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.cluster_variable import VARIABLES, cluster_from
 from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, is_loss_of_peer, on_sigterm
 from trainer.replicas.liveness import gather_replicas
 from trainer.settings.setting import read_flags, with_defaults
-from trainer.settings.settings import SETTINGS, Settings
+from trainer.settings.settings import SETTINGS, TrainingSettings
 from trainer.storage import outputs_from
 from trainer.training.metric_file import trial_from
-from trainer.workload import Data, Run, StartingWeights, Workload
+from trainer.workload import Data, StartingWeights, TrainingRun, Workload
 
 EXPECTED_CALLBACKS = (
     "callbacks: expected a list of Keras callbacks, or a function without arguments that returns one"
 )
 
-__all__ = ["Data", "Examples", "Run", "Settings", "Unusable", "Workload", "attempt", "ended", "settings_from"]
+__all__ = [
+    "Data",
+    "Examples",
+    "TrainingRun",
+    "TrainingSettings",
+    "Unusable",
+    "Workload",
+    "attempt",
+    "end_on_error",
+    "settings_from",
+]
 
 
 def run(
@@ -60,7 +70,7 @@ def run(
     training: Examples,
     evaluation: Examples | None = None,
     *,
-    settings: Settings | None = None,
+    settings: TrainingSettings | None = None,
     name: str = "data",
     callbacks: Sequence[Any] | Callable[[], Sequence[Any]] = (),
     serving: Callable[[Any], Mapping[str, Any]] | None = None,
@@ -97,7 +107,7 @@ def run(
     """
     data = Data(training=training, evaluation=evaluation, name=name, unchanged={"name": name})
     variables = os.environ if environment is None else environment
-    with ended(at_once=any(map(variables.get, VARIABLES))):
+    with end_on_error(at_once=any(map(variables.get, VARIABLES))):
         called = callbacks_from(callbacks)
         workload = Workload(
             build=lambda _: build_model(),
@@ -105,7 +115,7 @@ def run(
             callbacks=lambda _: called(),
             serving=None if serving is None else lambda _, model: serving(model),
         )
-        metrics = attempt(workload, settings or Settings(), variables)
+        metrics = attempt(workload, settings or TrainingSettings(), variables)
     if metrics is None:
         end_with(0)
     return metrics
@@ -140,15 +150,17 @@ def _checked_callbacks(given: Any) -> Sequence[Any]:
     return callbacks
 
 
-def settings_from(arguments: Sequence[str], *, prog: str, defaults: Settings | None = None) -> Settings:
+def settings_from(
+    arguments: Sequence[str], *, prog: str, defaults: TrainingSettings | None = None
+) -> TrainingSettings:
     """The settings that `arguments` give; those of `defaults` for the rest.
 
     Ends the process as argparse does: with 0 after `--help`, and with 2 after unknown flags and invalid values, of which
     standard error has every one.
     """
-    flags = with_defaults(SETTINGS, vars(defaults or Settings()))
+    flags = with_defaults(SETTINGS, vars(defaults or TrainingSettings()))
     try:
-        return Settings(**read_flags(arguments, {"flags": flags}, prog=prog))
+        return TrainingSettings(**read_flags(arguments, {"flags": flags}, prog=prog))
     except Unusable as unusable:
         print(f"usage: {prog} [--name=value …]", file=sys.stderr)  # noqa: T201 - the job's log
         for fault in unusable.faults:
@@ -157,7 +169,7 @@ def settings_from(arguments: Sequence[str], *, prog: str, defaults: Settings | N
 
 
 @contextmanager
-def ended(*, at_once: bool = True) -> Iterator[None]:
+def end_on_error(*, at_once: bool = True) -> Iterator[None]:
     """A context that ends the process after an error, with the status that says why.
 
     `at_once`: without a clean shutdown, which would wait for the peers that are gone; else errors get out.
@@ -180,7 +192,7 @@ def ended(*, at_once: bool = True) -> Iterator[None]:
 
 def attempt(
     workload: Workload,
-    settings: Settings,
+    settings: TrainingSettings,
     environment: Mapping[str, str],
     *,
     name: str = "",
@@ -198,7 +210,7 @@ def attempt(
     if faults:
         raise Unusable(*faults)
     name_replica(cluster.replica)
-    run = Run(
+    run = TrainingRun(
         workload=workload,
         settings=settings,
         cluster=cluster,
@@ -227,7 +239,7 @@ def attempt(
     return _train_replica(run)
 
 
-def _contradictions_of(run: Run) -> list[str]:
+def _contradictions_of(run: TrainingRun) -> list[str]:
     """Every fault of settings that do not fit the cluster or the workload."""
     settings, cluster, environment = run.settings, run.cluster, run.environment
     has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
@@ -252,7 +264,7 @@ def _load_tensorflow() -> None:
         gc.enable()
 
 
-def _train_replica(run: Run) -> dict[str, float]:
+def _train_replica(run: TrainingRun) -> dict[str, float]:
     import tensorflow as tf
 
     from trainer.checkpoints.files import latest
@@ -281,20 +293,20 @@ def _train_replica(run: Run) -> dict[str, float]:
     tf.keras.utils.set_random_seed(settings.seed)
     if settings.mixed_precision:
         set_mixed_precision(sixteen_bits(strategy, run.cluster))
-    run = replace(run, loaded=run.data.counted(), weights=_agreed_weights(weights, strategy, run.cluster))
+    run = replace(run, loaded=run.data.with_counts(), weights=_agreed_weights(weights, strategy, run.cluster))
     kind, joined = Training, run.cluster
     if run.cluster.has_parameter_servers:
         from trainer.parameter_server.roles import CoordinatedTraining
 
         # A coordinator and its workers share no collective operation, so the workers are not its peers.
-        kind, joined = CoordinatedTraining, Cluster()
+        kind, joined = CoordinatedTraining, ClusterSpec()
     training = kind(run=run, strategy=strategy, peers=Peers(joined), trial=trial)
     trained = training.train()
     export_model(training, trained, started)
     return trained.metrics
 
 
-def _built_strategy(run: Run) -> Any:
+def _built_strategy(run: TrainingRun) -> Any:
     """The run's strategy, built once all the replicas that it needs have started."""
     from trainer.devices.strategy import strategy_for
 
@@ -302,7 +314,7 @@ def _built_strategy(run: Run) -> Any:
     return strategy_for(run.cluster, asked=run.settings.strategy, mirrored=run.workload.mirrored)
 
 
-def _agreed_weights(weights: StartingWeights, strategy: Any, cluster: Cluster) -> StartingWeights:
+def _agreed_weights(weights: StartingWeights, strategy: Any, cluster: ClusterSpec) -> StartingWeights:
     """The weights that all replicas start from: with different ones, they would silently train different models."""
     from trainer.devices.strategy import all_replicas_agree
 

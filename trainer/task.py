@@ -19,7 +19,7 @@ from trainer.faults import Unusable, collect_faults
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.replicas.ending import end_with
 from trainer.settings.setting import DESCRIPTION, Setting, read_flags, read_one, with_defaults, word
-from trainer.settings.settings import SETTINGS, Settings
+from trainer.settings.settings import SETTINGS, TrainingSettings
 from trainer.workload import Workload
 from trainer.workloads import all_flags, workload_named
 
@@ -36,7 +36,7 @@ class Command:
 
     name: str
     workload: Workload
-    settings: Settings
+    settings: TrainingSettings
     flags: Mapping[str, Any]
 
 
@@ -61,7 +61,7 @@ def command_from(arguments: Sequence[str]) -> Command:
         )
     if workload is None or faults:
         raise Unusable(*faults)
-    settings = Settings(**{setting: values[setting] for setting in SETTINGS})
+    settings = TrainingSettings(**{setting: values[setting] for setting in SETTINGS})
     if faults := settings.faults():
         raise Unusable(*faults)
     return Command(
@@ -88,6 +88,6 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, 
 
 
 if __name__ == "__main__":
-    with survive.ended():
+    with survive.end_on_error():
         main(sys.argv[1:], os.environ)
         end_with(0)  # at once: TensorFlow's shutdown would wait for peers

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from trainer.data.examples import Examples, counted_examples
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 from trainer.settings.setting import Setting
-from trainer.settings.settings import Settings
+from trainer.settings.settings import TrainingSettings
 from trainer.storage import Outputs
 
 
@@ -43,7 +43,7 @@ class Data:
     unchanged: Mapping[str, str] = field(default_factory=dict)
     weights: Callable[[Callable[[], bool]], StartingWeights] = lambda _: AS_BUILT
 
-    def counted(self) -> "Data":
+    def with_counts(self) -> "Data":
         """With the numbers of examples. Called once the strategy exists; raises Unusable for a split that cannot be used."""
         training = counted_examples(self.training, "training")
         evaluation = self.evaluation and counted_examples(self.evaluation, "evaluation")
@@ -51,12 +51,12 @@ class Data:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class TrainingRun:
     """One attempt of a run on this replica. `data` and `weights` are set before the workload's `build` is called."""
 
     workload: "Workload"
-    settings: Settings
-    cluster: Cluster
+    settings: TrainingSettings
+    cluster: ClusterSpec
     outputs: Outputs
     environment: Mapping[str, str]
     name: str = ""  # of the workload; empty where a program has none
@@ -75,7 +75,7 @@ class Run:
         name = {"--workload": self.name} if self.name else {}
         return {**name, **self.data.unchanged}
 
-    def with_data(self) -> "Run":
+    def with_data(self) -> "TrainingRun":
         """With what the workload's `data` returns, not counted yet. Raises Unusable as that does."""
         return replace(self, loaded=self.workload.data(self))
 
@@ -97,10 +97,10 @@ class Workload:
         mirrored: on a single machine it trains with MirroredStrategy, whatever the number of devices.
     """
 
-    build: Callable[[Run], Any]
-    data: Callable[[Run], Data]
+    build: Callable[[TrainingRun], Any]
+    data: Callable[[TrainingRun], Data]
     flags: Mapping[str, Setting] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    callbacks: Callable[[Run], Sequence[Any]] = lambda _: ()
-    serving: Callable[[Run, Any], Mapping[str, Any]] | None = None
+    callbacks: Callable[[TrainingRun], Sequence[Any]] = lambda _: ()
+    serving: Callable[[TrainingRun, Any], Mapping[str, Any]] | None = None
     mirrored: bool = False

@@ -22,13 +22,13 @@ NO_GPU = ("env", "CUDA_VISIBLE_DEVICES=")  # nor the GPU of the machine that run
 STRATEGIES = """
 import trainer
 import tensorflow as tf
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 from trainer.devices.strategy import strategy_for
 from trainer.devices.choices import Strategy
 processor = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
 for name in ("one_device", "mirrored", "multi_worker_mirrored"):
-    print(strategy_for(Cluster(), asked=Strategy(name), mirrored=False).num_replicas_in_sync)
+    print(strategy_for(ClusterSpec(), asked=Strategy(name), mirrored=False).num_replicas_in_sync)
 """
 OTHER = "localhost/trainmaster/tests/other:latest"
 

@@ -14,7 +14,7 @@ from trainmaster.resources import ROOT
 SURVIVES = """
 import os, pathlib
 from trainer import survive
-print(survive.Settings(epochs=1).epochs)
+print(survive.TrainingSettings(epochs=1).epochs)
 model = os.environ["AIP_" + "MODEL_DIR"].replace("gs://", os.environ["TRAINMASTER_GCS_ROOT"] + "/")
 pathlib.Path(model, "saved_model.pb").touch()
 """

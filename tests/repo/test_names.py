@@ -22,6 +22,7 @@ BARE_MOST_PERCENT: Mapping[str, float] = {
     "trainmaster/web": 2,
     "trainmaster/deploy": 2,
     "trainmaster/inspect": 2,
+    "trainer": 0,
 }
 """How many of the functions in a room may have a bare name."""
 IRREGULAR = (

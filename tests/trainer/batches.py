@@ -22,10 +22,10 @@ from trainer.data.pipeline import Pipeline, distributed_batches
 from trainer.export.saved_model import save_model
 from trainer.faults import Unusable
 from trainer.images.pixels import decoded_pixels, serving_signatures
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 from trainer.storage import outputs_from
 from trainer.task import command_from
-from trainer.workload import Run
+from trainer.workload import TrainingRun
 
 REPLICAS, BATCH_SIZE, STEPS = 4, 2, 4
 THREADS = 2  # of each pipeline
@@ -58,14 +58,14 @@ def main() -> None:
     )
 
 
-def run_of(data_dir: str, *options: str) -> Run:
+def run_of(data_dir: str, *options: str) -> TrainingRun:
     command = command_from(
         [f"--data_dir={data_dir}", f"--image_size={SIDE}", f"--batch_size={BATCH_SIZE}", *options]
     )
-    run = Run(
+    run = TrainingRun(
         workload=command.workload,
         settings=command.settings,
-        cluster=Cluster(),
+        cluster=ClusterSpec(),
         outputs=outputs_from({}, None),
         environment={},
         flags=command.flags,
@@ -73,7 +73,7 @@ def run_of(data_dir: str, *options: str) -> Run:
     return run.with_data()
 
 
-def pipeline_of(run: Run, replicas: int, **changes: Any) -> Pipeline:
+def pipeline_of(run: TrainingRun, replicas: int, **changes: Any) -> Pipeline:
     """With `changes` to the examples."""
     training, evaluated = run.data.training, run.data.evaluation
     assert evaluated is not None
@@ -109,7 +109,7 @@ def names_of(batch: Any) -> list[str]:
 
 
 def pipelines(
-    of: Run, workers: int, **options: Any
+    of: TrainingRun, workers: int, **options: Any
 ) -> Iterator[tuple[tf.distribute.InputContext, Pipeline, Counting]]:
     for worker in range(workers):
         context = tf.distribute.InputContext(
@@ -123,7 +123,7 @@ def pipelines(
         )
 
 
-def orders(of: Run, workers: int, **options: Any) -> dict[str, Any]:
+def orders(of: TrainingRun, workers: int, **options: Any) -> dict[str, Any]:
     """Of each worker: the images of its first steps, and what it decoded for them and ahead of them.
 
     Where there are several, `due` are more steps than one can be ahead, and `continued` the last ones, from step 3
@@ -152,7 +152,7 @@ def flat(lists: Iterable[list[str]]) -> list[str]:
     return [each for some in lists for each in some]
 
 
-def evaluations(of: Run, workers: int, *, times: int = 1) -> dict[str, Any]:
+def evaluations(of: TrainingRun, workers: int, *, times: int = 1) -> dict[str, Any]:
     """Each worker's batches, of the last time, and what it decoded in all times."""
     found: dict[str, Any] = {"batches": [], "decoded": []}
     for context, pipeline, decode in pipelines(of, workers):
@@ -163,7 +163,7 @@ def evaluations(of: Run, workers: int, *, times: int = 1) -> dict[str, Any]:
     return found
 
 
-def served_as_trained(*of: Run) -> bool:
+def served_as_trained(*of: TrainingRun) -> bool:
     """Whether an export gives its model exactly the numbers that training gave it, with --cache and without."""
     trained_on = [first_batch(each) for each in of]
     encoded = {name_of(decoded_pixels(image, (SIDE, SIDE)).numpy()): image for image in encoded_images(of[0])}
@@ -198,13 +198,13 @@ class Repeating(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         return tf.reshape(images, [-1, SIDE * SIDE * 3])
 
 
-def first_batch(of: Run) -> Any:
+def first_batch(of: TrainingRun) -> Any:
     pipeline = pipeline_of(of, 1)
     data = pipeline.training(tf.distribute.InputContext(), first_epoch=0, first_step=0, steps_per_epoch=1)
     return next(data.as_numpy_iterator())[0]
 
 
-def encoded_images(of: Run) -> Iterator[Any]:
+def encoded_images(of: TrainingRun) -> Iterator[Any]:
     for image, _ in of.data.training.load():
         yield image
 
@@ -213,14 +213,14 @@ def batches_of(pipeline: Pipeline) -> Callable[[Any], Any]:
     return lambda worker: pipeline.training(worker, first_epoch=0, first_step=0, steps_per_epoch=STEPS)
 
 
-def device_of_batches(of: Run) -> str:
+def device_of_batches(of: TrainingRun) -> str:
     """Where the batches of a run without a strategy are, if its steps run on the second device."""
     pipeline = pipeline_of(of, 1)
     data = distributed_batches(tf.distribute.get_strategy(), batches_of(pipeline), device="/device:CPU:1")
     return str(next(iter(data))[0].device)
 
 
-def mirrored(of: Run) -> dict[str, Any]:
+def mirrored(of: TrainingRun) -> dict[str, Any]:
     """On two devices of this machine: three steps' images, and the sizes of every evaluation batch."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     pipeline = pipeline_of(of, 2)

@@ -33,14 +33,14 @@ from trainer.devices.strategy import (
 from trainer.images.classification import ModelSpec, spec_of
 from trainer.parameter_server.roles import for_worker
 from trainer.parameter_server.steps import evaluate_in_shards
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.ending import end_with
 from trainer.replicas.peers import Peers
 from trainer.storage import outputs_from
 from trainer.task import command_from
 from trainer.training.attempt import Training
 from trainer.training.keras_models import set_mixed_precision
-from trainer.workload import Run
+from trainer.workload import TrainingRun
 from trainstack.ports import free_ports
 
 BATCH_SIZE = 4
@@ -49,14 +49,14 @@ LOSS_WEIGHT = 1e-9
 """So small that a gradient in float16 is 0 unless the loss is scaled."""
 
 
-def run_of(data_dir: str, job_dir: str | None = None) -> Run:
+def run_of(data_dir: str, job_dir: str | None = None) -> TrainingRun:
     arguments = (
         f"--data_dir={data_dir}", "--workload=horses_or_humans", "--image_size=32", f"--batch_size={BATCH_SIZE}",
         "--epochs=1", "--steps_per_epoch=2", "--weights=random",
     )  # fmt: skip
     command = command_from(arguments)
-    run = Run(
-        workload=command.workload, settings=command.settings, flags=command.flags, cluster=Cluster(),
+    run = TrainingRun(
+        workload=command.workload, settings=command.settings, flags=command.flags, cluster=ClusterSpec(),
         outputs=outputs_from({}, job_dir), environment={},
     )  # fmt: skip
     return run.with_data()
@@ -65,9 +65,9 @@ def run_of(data_dir: str, job_dir: str | None = None) -> Run:
 def strategies(*_: str) -> dict[str, Any]:
     """Name and number of devices of each strategy that one process can build."""
     asked = (Strategy.AUTO, Strategy.ONE_DEVICE, Strategy.MULTI_WORKER_MIRRORED, Strategy.MIRRORED)
-    built = {each: strategy_for(Cluster(), asked=each, mirrored=False) for each in asked}
+    built = {each: strategy_for(ClusterSpec(), asked=each, mirrored=False) for each in asked}
     return {
-        each: [name_of(found), found.num_replicas_in_sync, sixteen_bits(found, Cluster())]
+        each: [name_of(found), found.num_replicas_in_sync, sixteen_bits(found, ClusterSpec())]
         for each, found in built.items()
     }
 
@@ -76,7 +76,7 @@ def multi_worker(*_: str) -> list[dict[str, Any]]:
     """Devices and collectives of a replica without GPUs, with two, and with one that another replica uses."""
     found = []
     for own in (OwnGpus(), OwnGpus(indices=(0, 1)), OwnGpus(indices=(0,), is_shared=True)):
-        extended = multi_worker_mirrored(Cluster(), own).extended
+        extended = multi_worker_mirrored(ClusterSpec(), own).extended
         options = extended._communication_options  # the only way to read them
         devices = [device.rpartition("device:")[2] for device in extended.worker_devices]
         found.append({"devices": devices, "by": options.implementation.name, "pack": options.bytes_per_pack})
@@ -91,7 +91,7 @@ def parameter_server(*_: str) -> dict[str, Any]:
         ReplicaRole.WORKER: (worker,),
         ReplicaRole.PARAMETER_SERVER: (server,),
     }
-    cluster = Cluster(members=members)
+    cluster = ClusterSpec(members=members)
     running = [
         tf.distribute.Server(cluster_resolver(cluster).cluster_spec(), job_name=str(role))
         for role in (ReplicaRole.WORKER, ReplicaRole.PARAMETER_SERVER)
@@ -169,13 +169,13 @@ def loss_scaling_of_keras_3(data_dir: str, job_dir: str) -> dict[str, Any]:
 
 def moved_in_float16(data_dir: str, job_dir: str, keras: Any) -> dict[str, Any]:
     run = run_of(data_dir, job_dir)
-    strategy = strategy_for(Cluster(), mirrored=True)
+    strategy = strategy_for(ClusterSpec(), mirrored=True)
     set_mixed_precision("float16")
     workload = replace(run.workload, build=lambda run: with_tiny_gradients(spec_of(run), keras=keras))
     trained = Training(
         run=replace(run, workload=workload),
         strategy=strategy,
-        peers=Peers(Cluster()),
+        peers=Peers(ClusterSpec()),
         trial=None,
     ).train()
     hidden = trained.model.layers[1]

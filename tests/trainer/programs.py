@@ -51,7 +51,7 @@ class Stop(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has
         self.model.stop_training = epoch == 1
 
 
-def tabular(_: Path, settings: survive.Settings) -> None:
+def tabular(_: Path, settings: survive.TrainingSettings) -> None:
     examples = survive.Examples(sold)
     metrics = survive.run(houses, examples, examples, settings=settings, callbacks=[Stop()])
     Path(settings.job_dir or "", f"{os.environ.get('NAME', 'chief')}.returned").write_text(
@@ -59,11 +59,11 @@ def tabular(_: Path, settings: survive.Settings) -> None:
     )
 
 
-def tabular_of_keras_3(_: Path, settings: survive.Settings) -> None:
+def tabular_of_keras_3(_: Path, settings: survive.TrainingSettings) -> None:
     survive.run(lambda: houses(keras_3), survive.Examples(sold), settings=settings)
 
 
-def write_records(folder: Path, _: survive.Settings) -> None:
+def write_records(folder: Path, _: survive.TrainingSettings) -> None:
     path = folder / "pictures.tfrecord"
     with tf.io.TFRecordWriter(str(path)) as writer:
         for number in range(COUNT):
@@ -109,7 +109,7 @@ class Crash(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
             os._exit(9)
 
 
-def records(folder: Path, settings: survive.Settings) -> None:
+def records(folder: Path, settings: survive.TrainingSettings) -> None:
     examples = survive.Examples(
         lambda: tf.data.TFRecordDataset(str(folder / "pictures.tfrecord")),
         decode=parsed,
@@ -120,7 +120,7 @@ def records(folder: Path, settings: survive.Settings) -> None:
     survive.run(pictures, examples, settings=settings, callbacks=lambda: [Crash(), stop], name="pictures")
 
 
-def lines(folder: Path, settings: survive.Settings) -> None:
+def lines(folder: Path, settings: survive.TrainingSettings) -> None:
     """Text, one example a line, through a layer that looks words up."""
 
     def build() -> Any:
@@ -143,7 +143,7 @@ def lines(folder: Path, settings: survive.Settings) -> None:
     survive.run(build, examples, examples, settings=settings)
 
 
-def refused(folder: Path, settings: survive.Settings) -> None:
+def refused(folder: Path, settings: survive.TrainingSettings) -> None:
     """Print why each of these cannot be trained, one sentence a line."""
     slices = tf.data.Dataset.from_tensor_slices
     good = survive.Examples(lambda: slices((ROOMS, PRICES)))
@@ -204,7 +204,7 @@ def refused(folder: Path, settings: survive.Settings) -> None:
             print("TRAINED")  # noqa: T201
 
 
-def trial(_: Path, settings: survive.Settings) -> None:
+def trial(_: Path, settings: survive.TrainingSettings) -> None:
     """A model with the metric `mae`, of the Keras that the environment names."""
     keras: Any = keras_3 if os.environ["KERAS"] == "3" else tf.keras
 

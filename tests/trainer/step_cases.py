@@ -20,16 +20,16 @@ from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import Examples
 from trainer.faults import Unusable
 from trainer.parameter_server.steps import CoordinatedSteps, require_one_output
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
-from trainer.settings.settings import Settings
+from trainer.settings.settings import TrainingSettings
 from trainer.storage import outputs_from
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.training.loop import Batches, Loop
 from trainer.training.model import built_model
 from trainer.training.steps import Steps
-from trainer.workload import Data, Run, Workload
+from trainer.workload import Data, TrainingRun, Workload
 
 keras_2: Any = tf.keras  # TensorFlow has no types
 tf.config.set_logical_device_configuration(
@@ -41,8 +41,8 @@ RANDOM_NUMBERS = np.random.default_rng(3)
 IMAGES = RANDOM_NUMBERS.random((BATCH * STEPS + 6, 8, 8, 3), dtype=np.float32)  # the last batch is smaller
 LABELS = RANDOM_NUMBERS.integers(0, 3, len(IMAGES))
 
-ONE_AT_A_TIME = Settings()
-COMPILED = Settings(jit=True, steps_per_execution=3)
+ONE_AT_A_TIME = TrainingSettings()
+COMPILED = TrainingSettings(jit=True, steps_per_execution=3)
 SPEC = (tf.TensorSpec([None, 8, 8, 3]), tf.TensorSpec([None], tf.int64))
 
 
@@ -100,7 +100,7 @@ def contents(model: Any, logs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def trained(keras: Any, settings: Settings = ONE_AT_A_TIME, **how: Any) -> dict[str, Any]:
+def trained(keras: Any, settings: TrainingSettings = ONE_AT_A_TIME, **how: Any) -> dict[str, Any]:
     """A model after STEPS steps, `steps_per_execution` at a time."""
     with STRATEGY.scope():
         model = small_model(keras, **how)
@@ -126,7 +126,7 @@ def evaluated(keras: Any, per_execution: int = 1) -> dict[str, Any]:
     with STRATEGY.scope():
         model = small_model(keras)
         build_variables(model, SPEC)
-        steps = Steps(model, Settings(steps_per_execution=per_execution))
+        steps = Steps(model, TrainingSettings(steps_per_execution=per_execution))
         by_steps = steps.evaluate(data(endless=False), STEPS + 1, keras_2.callbacks.CallbackList())
     predicted = np.asarray(model(IMAGES, training=False))
     loss = -np.log(predicted[np.arange(len(LABELS)), LABELS]).mean() + sum(map(float, model.losses))
@@ -197,7 +197,7 @@ class RecordingSaver(Saver):
 @cache
 def steps_of_five_epochs(per_execution: int, every_steps: int | None) -> Steps:
     """Traced once for all runs that use it."""
-    settings = Settings(epochs=5, steps_per_execution=per_execution, checkpoint_steps=every_steps)
+    settings = TrainingSettings(epochs=5, steps_per_execution=per_execution, checkpoint_steps=every_steps)
     with STRATEGY.scope():
         model = small_model(keras_2)
         build_variables(model, SPEC)
@@ -214,7 +214,7 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
             model=model,
             metrics=model.metrics,
             checkpoints=checkpoints,
-            cluster=Cluster(),
+            cluster=ClusterSpec(),
             scratch=Path(name),
             uploads=uploads,
             global_batch_size=BATCH,
@@ -231,7 +231,7 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
             callbacks=keras_2.callbacks.CallbackList([callback], model=model),
             kept=Kept([callback]),
             saver=saver,
-            preemption=Preemption(Cluster(), Peers(Cluster()), done=0, finish_upload=uploads.finish),
+            preemption=Preemption(ClusterSpec(), Peers(ClusterSpec()), done=0, finish_upload=uploads.finish),
         )
         metrics = loop.run(TrainingPosition(), {})
         found = latest(checkpoints)
@@ -247,12 +247,12 @@ def nested_momentum() -> list[float]:
 
 def built_with(momentum: float) -> Any:
     examples = Examples(lambda: tf.data.Dataset.from_tensor_slices((IMAGES, LABELS)))
-    run = Run(
+    run = TrainingRun(
         workload=Workload(
             build=lambda _: small_model(keras_2, momentum=momentum), data=lambda _: Data(training=examples)
         ),
-        settings=Settings(),
-        cluster=Cluster(),
+        settings=TrainingSettings(),
+        cluster=ClusterSpec(),
         outputs=outputs_from({}, None),
         environment={},
     )
@@ -266,10 +266,10 @@ def momenta(model: Any) -> list[float]:
 
 CASES: Mapping[str, Callable[[], Any]] = {
     "by fit": fitted,
-    "three at once": lambda: trained(keras_2, Settings(steps_per_execution=3)),
+    "three at once": lambda: trained(keras_2, TrainingSettings(steps_per_execution=3)),
     "own step": lambda: trained(keras_2, kind=OwnStep),
     "own step, compiled": lambda: refused(
-        lambda: Steps(small_model(keras_2, kind=OwnStep), Settings(jit=True))
+        lambda: Steps(small_model(keras_2, kind=OwnStep), TrainingSettings(jit=True))
     ),
     "Keras 3 with parameter servers": lambda: refused(
         lambda: CoordinatedSteps(small_model(keras_3), ONE_AT_A_TIME, None)

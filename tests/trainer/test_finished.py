@@ -28,7 +28,7 @@ class Stop:
 sys.meta_path.insert(0, Stop())
 from trainer import survive
 from trainer.task import main
-with survive.ended():
+with survive.end_on_error():
     main(sys.argv[1:], os.environ)
 """
 """A replica that ends with the status GOES_ON once it needs TensorFlow, which takes seconds to load."""

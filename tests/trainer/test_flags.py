@@ -9,7 +9,7 @@ import pytest
 from trainer.devices.choices import Strategy
 from trainer.faults import Unusable
 from trainer.settings.setting import number, one_of, text_of, whole_number
-from trainer.settings.settings import Settings
+from trainer.settings.settings import TrainingSettings
 from trainer.survive import settings_from
 from trainer.task import Command, command_from
 from trainer.workloads import workload_named, workload_names
@@ -27,9 +27,9 @@ def test_without_flags_the_workloads_defaults_count() -> None:
 def test_a_program_reads_the_common_settings_over_its_own_defaults(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    defaults = Settings(epochs=5, batch_size=8)
+    defaults = TrainingSettings(epochs=5, batch_size=8)
     found = settings_from(["--batch-size=16", "--cache"], prog="mine", defaults=defaults)
-    assert found == Settings(epochs=5, batch_size=16, cache=True)
+    assert found == TrainingSettings(epochs=5, batch_size=16, cache=True)
     with pytest.raises(SystemExit):
         settings_from(["--help"], prog="mine", defaults=defaults)
     assert "passes over the training examples (default: 5)" in capsys.readouterr().out
@@ -60,7 +60,7 @@ def test_a_program_reads_the_common_settings_over_its_own_defaults(
 )
 def test_settings_given_in_python_are_what_the_same_flags_give(name: str, given: Any, value: object) -> None:
     values: dict[str, Any] = {name: given}
-    settings = Settings(**values)
+    settings = TrainingSettings(**values)
     found = getattr(settings, name)
     assert (found, type(found)) == (value, type(value))
     assert settings.faults() == []
@@ -68,11 +68,11 @@ def test_settings_given_in_python_are_what_the_same_flags_give(name: str, given:
 
 def test_settings_given_in_python_are_checked_like_flags() -> None:
     sound: dict[str, Any] = {"strategy": "one-device", "seed": 0, "reported_metrics": ("mae", "loss")}
-    assert Settings(**sound).faults() == []
+    assert TrainingSettings(**sound).faults() == []
     wrong: dict[str, Any] = {
         "epochs": None, "strategy": "fastest", "batch_size": 2.5, "cache": "maybe", "reported_metrics": [],
     }  # fmt: skip
-    faults = Settings(**wrong).faults()
+    faults = TrainingSettings(**wrong).faults()
     assert [fault.partition(":")[0] for fault in faults] == [
         "--epochs=None", "--strategy=fastest", "--batch_size=2.5", "--cache=maybe", "--reported_metrics=",
     ]  # fmt: skip
@@ -238,4 +238,4 @@ def test_the_defaults_of_every_workload_are_values_it_takes(name: str) -> None:
     for parameter in workload.flags.values():
         if parameter.default is not None:
             assert parameter.reads(text_of(parameter.default)) == parameter.default
-    assert Settings(**workload.defaults).faults() == []
+    assert TrainingSettings(**workload.defaults).faults() == []

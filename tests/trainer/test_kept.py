@@ -37,7 +37,7 @@ def after(losses: list[float], *callbacks: Any, saved: Any = ()) -> list[dict[st
     for loss in losses:
         for each in callbacks:
             each.on_epoch_end(loss)
-    found: list[dict[str, Any]] = json.loads(json.dumps(kept.changed()))
+    found: list[dict[str, Any]] = json.loads(json.dumps(kept.changed_numbers()))
     return found
 
 
@@ -73,5 +73,5 @@ def test_a_run_may_continue_with_other_callbacks(before: list[Any]) -> None:
     kept = Kept(before)
     kept.begin()
     again = Patient()
-    after([0.5], again, saved=kept.changed())
+    after([0.5], again, saved=kept.changed_numbers())
     assert again.wait == 1

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_package_chooses_keras_2_and_a_wrong_flag_is_refused_before_tensorflow_loads() -> None:
     program = (
         "import os, sys; import trainer.task\n"
-        "with trainer.survive.ended():\n"
+        "with trainer.survive.end_on_error():\n"
         "    try: trainer.task.main(['--epoch=1'], {})\n"
         "    finally: print(os.environ['TF_USE_LEGACY_KERAS'], 'tensorflow' in sys.modules)"
     )

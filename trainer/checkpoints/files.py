@@ -270,7 +270,7 @@ class Kept:
     """
 
     def __init__(self, callbacks: Sequence[Any], saved: Sequence[Mapping[str, Any]] = ()) -> None:
-        """`saved` is what `changed` returned in an earlier attempt; that of another class of callback is left out."""
+        """`saved` is what `changed_numbers` returned in an earlier attempt; that of another class of callback is left out."""
         self._callbacks = [kept for kept in callbacks if not getattr(kept, "restore_best_weights", False)]
         self._saved = saved
         self._before: list[dict[str, Any]] = []
@@ -282,7 +282,7 @@ class Kept:
             if state["of"] == type(callback).__name__:
                 vars(callback).update(state["numbers"])
 
-    def changed(self) -> list[dict[str, Any]]:
+    def changed_numbers(self) -> list[dict[str, Any]]:
         """For each callback its class and these numbers by name, to be written as JSON."""
         return [
             {"of": type(callback).__name__, "numbers": dict(_numbers_of(callback).items() - before.items())}

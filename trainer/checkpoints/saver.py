@@ -16,7 +16,7 @@ from trainer.checkpoints.files import Checkpoint, checkpoint_numbered, latest, p
 from trainer.checkpoints.upload import Uploads
 from trainer.events import report_event
 from trainer.faults import Unusable, reason_of
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 from trainer.replicas.ending import is_loss_of_peer
 from trainer.replicas.peers import NoteBoard
 from trainer.replicas.preemption import Preemption
@@ -25,7 +25,9 @@ APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder fo
 POLL_S = 1.0
 
 
-def checkpoint_to_continue(checkpoints: Path, cluster: Cluster, board: NoteBoard | None) -> Checkpoint | None:
+def checkpoint_to_continue(
+    checkpoints: Path, cluster: ClusterSpec, board: NoteBoard | None
+) -> Checkpoint | None:
     """The checkpoint that every replica continues from: the newest complete one that the chief sees.
 
     Raises:
@@ -75,7 +77,7 @@ class Saver:
 
     model: Any  # tf.keras.Model
     checkpoints: Path
-    cluster: Cluster
+    cluster: ClusterSpec
     scratch: Path
     uploads: Uploads
     global_batch_size: int

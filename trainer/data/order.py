@@ -44,7 +44,7 @@ class Order:
     length: int
     first: int
 
-    def picked(self, source: Any) -> Any:
+    def ordered_elements(self, source: Any) -> Any:
         """The elements of `source` in this order: each pass has another permutation.
 
         `source` is read once, when the first element is needed, and kept. After that, only elements of the share
@@ -59,7 +59,7 @@ class Order:
 
         return mapped_data(source, _packed_tensors).batch(self.count).flat_map(in_order)
 
-    def buffered(self, source: Any) -> Any:
+    def buffered_elements(self, source: Any) -> Any:
         """The elements of `source` as they leave a buffer of BUFFERED_EXAMPLES, which each pass fills again.
 
         Every pass reads all of `source`, and the first one also what is before `first`.

@@ -13,7 +13,7 @@ import tensorflow as tf
 from trainer.data.examples import Examples, evaluation_parts, mapped_data, size_of
 from trainer.data.order import Order, OrderShare, batches_of
 from trainer.faults import Unusable
-from trainer.settings.settings import Settings
+from trainer.settings.settings import TrainingSettings
 
 KEPT_LIMIT_BYTES = CACHE_LIMIT_BYTES = 2 << 30  # of loaded and of decoded examples
 
@@ -27,7 +27,7 @@ class Pipeline:
 
     examples: Examples
     evaluated: Examples | None
-    settings: Settings
+    settings: TrainingSettings
     replicas: int
 
     @property
@@ -42,7 +42,7 @@ class Pipeline:
         batch are left out of that epoch only.
         """
         batch = self.global_batch_size
-        return self.shuffled(
+        return self.shuffled_batches(
             self._share_of(worker),
             length=batch * steps_per_epoch,
             first=batch * (first_epoch * steps_per_epoch + first_step),
@@ -99,17 +99,17 @@ class Pipeline:
     def _evaluation_parts(self) -> list[range]:
         return evaluation_parts(self._evaluated.count or 0, self.settings.batch_size, self.replicas)
 
-    def shuffled(self, share: OrderShare, *, length: int, first: int) -> Any:
+    def shuffled_batches(self, share: OrderShare, *, length: int, first: int) -> Any:
         """Endless full batches of training examples: a share of their order, from place `first` on."""
         of, seed = self.examples, self.settings.seed
         order = Order(share=share, seed=seed, count=of.count or 0, length=length, first=first)
         decode, augment = of.decode, of.augment
         if self.settings.cache:
             _check_cache(of)
-            pairs, decode = order.picked(mapped_data(of.load(), decode)), None
+            pairs, decode = order.ordered_elements(mapped_data(of.load(), decode)), None
         else:
             is_kept = of.size_bytes is not None and of.size_bytes <= KEPT_LIMIT_BYTES
-            pairs = (order.picked if is_kept else order.buffered)(of.load())
+            pairs = (order.ordered_elements if is_kept else order.buffered_elements)(of.load())
 
         def usable_example(pair: tuple[Any, Any]) -> Any:
             place, example = pair

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, ReplicaRole, is_tpu
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole, is_tpu
 
 GPU, TPU = "GPU", "TPU"
 TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
@@ -74,7 +74,7 @@ def read_strategy(text: str) -> Strategy:
 
 
 def chosen_strategy(
-    asked: Strategy, cluster: Cluster, *, gpus: int = 0, has_tpu: bool = False, mirrored: bool = False
+    asked: Strategy, cluster: ClusterSpec, *, gpus: int = 0, has_tpu: bool = False, mirrored: bool = False
 ) -> Strategy:
     """The strategy to build, never AUTO. `gpus` are this process's; `mirrored` is the workload's."""
     if asked is not Strategy.AUTO:
@@ -89,7 +89,7 @@ def chosen_strategy(
 
 
 def strategy_contradictions(
-    asked: Strategy, cluster: Cluster, *, has_checkpoint_directory: bool
+    asked: Strategy, cluster: ClusterSpec, *, has_checkpoint_directory: bool
 ) -> list[str]:
     """Why the strategy cannot run on this cluster: each fault has what the cluster has and the likely repair.
 
@@ -117,7 +117,7 @@ def strategy_contradictions(
     return faults
 
 
-def _missing_for_parameter_servers(asked: Strategy, cluster: Cluster) -> list[str]:
+def _missing_for_parameter_servers(asked: Strategy, cluster: ClusterSpec) -> list[str]:
     needed = {
         ReplicaRole.PARAMETER_SERVER: "parameter server, to hold the variables: add worker pool 2",
         ReplicaRole.WORKER: "worker, to compute gradients, which the chief does not do: add worker pool 1",
@@ -143,7 +143,7 @@ class OwnGpus:
     is_shared: bool = False
 
 
-def own_gpus(cluster: Cluster, count: int) -> OwnGpus:
+def own_gpus(cluster: ClusterSpec, count: int) -> OwnGpus:
     """Which of its host's `count` GPUs this replica uses.
 
     Replicas that compute on one host get equal parts, because a synchronous strategy needs the same number in each;
@@ -193,7 +193,7 @@ def no_mixed_precision(accelerator_type: str) -> str | None:
     )
 
 
-def require_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> None:
+def require_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -> None:
     """Return at once where the job has no accelerators for this replica, without importing TensorFlow.
 
     Raises:
@@ -211,7 +211,7 @@ def require_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> No
 
 
 def expected_accelerator(
-    cluster: Cluster, environment: Mapping[str, str], device_files: Iterable[str]
+    cluster: ClusterSpec, environment: Mapping[str, str], device_files: Iterable[str]
 ) -> tuple[str, str] | None:
     """The kind, GPU or TPU, and in words what the job has for this replica; None where nothing can be expected.
 
@@ -230,7 +230,7 @@ def expected_accelerator(
     return (GPU, f"/dev/{files[0]}") if files and environment.get("CLOUD_ML_JOB_ID") else None
 
 
-def unequal_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> str | None:
+def unequal_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -> str | None:
     """The fault of chief and workers that are to train in step on different numbers of GPUs; None if there is none.
 
     TensorFlow takes each replica's own number for that of all (collective_all_reduce_strategy.py, 2.21).
@@ -258,19 +258,19 @@ def missing_accelerator(replica: str, expected: tuple[str, str], types: Collecti
     )
 
 
-def accelerator_of(cluster: Cluster, role: ReplicaRole) -> str:
+def accelerator_of(cluster: ClusterSpec, role: ReplicaRole) -> str:
     """The accelerator type in the worker pool of this role, such as NVIDIA_L4; empty where the job names none."""
     kind = str(_machine_of(cluster, role).get("accelerator_type") or "")
     return "" if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind
 
 
-def _accelerator_count(cluster: Cluster, role: ReplicaRole) -> int:
+def _accelerator_count(cluster: ClusterSpec, role: ReplicaRole) -> int:
     """The accelerators of each replica in the worker pool of this role; 0 where the job names none."""
     count = str(_machine_of(cluster, role).get("accelerator_count"))
     return int(count) if count.isdecimal() and accelerator_of(cluster, role) else 0
 
 
-def _machine_of(cluster: Cluster, role: ReplicaRole) -> Mapping[str, Any]:
+def _machine_of(cluster: ClusterSpec, role: ReplicaRole) -> Mapping[str, Any]:
     """The machine of this role's worker pool; empty where the job does not say it."""
     machines = cluster.of_pools("machine_spec")
     number = _POOLS.index(role)

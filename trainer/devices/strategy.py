@@ -12,13 +12,13 @@ import tensorflow as tf
 from trainer.devices import choices
 from trainer.devices.choices import TPU_VARIABLES, OwnGpus, Strategy, accelerator_of
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 
 # Of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner.
 MIN_SHARD_BYTES = 256 << 10
 
 
-def limit_threads(cluster: Cluster) -> None:
+def limit_threads(cluster: ClusterSpec) -> None:
     """Size TensorFlow's thread pools by this replica's share of its machine's processors.
 
     By default, each replica on a machine would start a thread for every processor. Must be called before TensorFlow's
@@ -29,7 +29,7 @@ def limit_threads(cluster: Cluster) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
 
 
-def claim_gpus(cluster: Cluster) -> OwnGpus:
+def claim_gpus(cluster: ClusterSpec) -> OwnGpus:
     """Let TensorFlow see only this replica's GPUs, and take their memory as it needs it; by default, it takes all.
 
     Must be called before TensorFlow's first operation.
@@ -43,7 +43,7 @@ def claim_gpus(cluster: Cluster) -> OwnGpus:
     return gpus
 
 
-def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored: bool) -> Any:
+def strategy_for(cluster: ClusterSpec, *, asked: Strategy = Strategy.AUTO, mirrored: bool) -> Any:
     """The requested strategy, or the one that fits the cluster, this machine's devices and the workload.
 
     Must be called before any operation or data set: GPUs and collective operations are configured at start-up.
@@ -69,7 +69,7 @@ def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored:
             return tf.distribute.get_strategy()
 
 
-def multi_worker_mirrored(cluster: Cluster, gpus: OwnGpus) -> Any:
+def multi_worker_mirrored(cluster: ClusterSpec, gpus: OwnGpus) -> Any:
     return tf.distribute.MultiWorkerMirroredStrategy(
         cluster_resolver=cluster_resolver(cluster, gpus=len(gpus.indices)),
         communication_options=tf.distribute.experimental.CommunicationOptions(
@@ -82,7 +82,7 @@ def _tpu_address() -> str | None:
     return next(filter(None, map(os.environ.get, TPU_VARIABLES)), None)
 
 
-def cluster_resolver(cluster: Cluster, *, gpus: int = 0) -> Any:
+def cluster_resolver(cluster: ClusterSpec, *, gpus: int = 0) -> Any:
     """TensorFlow's description of the cluster and of this process, which computes on its CPU without a number of `gpus`."""
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({str(role): list(addresses) for role, addresses in cluster.members.items()}),
@@ -93,7 +93,7 @@ def cluster_resolver(cluster: Cluster, *, gpus: int = 0) -> Any:
     )
 
 
-def _parameter_server(cluster: Cluster) -> Any:
+def _parameter_server(cluster: ClusterSpec) -> Any:
     """On the chief, which coordinates; large variables are spread over all parameter servers."""
     partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
         min_shard_bytes=MIN_SHARD_BYTES, max_shards=len(cluster.members[ReplicaRole.PARAMETER_SERVER])
@@ -144,7 +144,7 @@ def all_replicas_agree(strategy: Any, claim: bool) -> bool:
     return bool(votes.numpy() >= strategy.num_replicas_in_sync)
 
 
-def sixteen_bits(strategy: Any, cluster: Cluster) -> str:
+def sixteen_bits(strategy: Any, cluster: ClusterSpec) -> str:
     """The floats of mixed precision, the same on every replica: `bfloat16` if all devices compute it, else `float16`.
 
     All replicas must call this; it returns after all of them have. Keras adds loss scaling for float16.

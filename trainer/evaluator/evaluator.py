@@ -20,12 +20,12 @@ from trainer.replicas.liveness import await_peers, watch_replicas
 from trainer.training.keras_models import keras_of, set_mixed_precision
 from trainer.training.model import built_model, fitting
 from trainer.training.steps import Steps
-from trainer.workload import Run
+from trainer.workload import TrainingRun
 
 POLL_S = 0.5
 
 
-def evaluate(run: Run) -> None:
+def evaluate(run: TrainingRun) -> None:
     """Run an evaluator from start to end.
 
     Raises:
@@ -60,7 +60,7 @@ def evaluate(run: Run) -> None:
 class _Evaluator:
     """Evaluates `model` at each of the chief's checkpoints; `evaluate` returns its metrics."""
 
-    run: Run
+    run: TrainingRun
     model: Any  # tf.keras.Model
     evaluate: Callable[[], dict[str, float]]
 
@@ -102,7 +102,9 @@ class _Evaluator:
         chief = cluster.replicas_of(ReplicaRole.CHIEF) if listens else {}
         if not self._is_exported():
             await_peers(cluster, chief, within_s=self.run.settings.peers_within_s)
-        watch_replicas(cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone(now))
+        watch_replicas(
+            cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone_addresses(now)
+        )
 
     def _is_exported(self) -> bool:
         return is_exported(self.run.outputs.model.path, job_of(self.run.cluster.service_variables))

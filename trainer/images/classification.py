@@ -8,7 +8,7 @@ from typing import Any
 from trainer.data.examples import Examples
 from trainer.images.weights import Pretrained, starting_weights
 from trainer.settings.setting import Setting, positive, text_of, whole_number, word
-from trainer.workload import Data, Run, Workload
+from trainer.workload import Data, TrainingRun, Workload
 
 MIN_SIDE_PX, MAX_SIDE_PX = 8, 4096
 
@@ -36,9 +36,9 @@ def image_classification(
     mirrored: bool = False,
     pretrained: Pretrained | None = None,
     augment: Callable[[Any, Any], Any] | None = None,
-    callbacks: Callable[[Run], Sequence[Any]] = lambda _: (),
+    callbacks: Callable[[TrainingRun], Sequence[Any]] = lambda _: (),
 ) -> Workload:
-    """A classifier, with the defaults of its flags. Arguments are those of Workload and Settings, and:
+    """A classifier, with the defaults of its flags. Arguments are those of Workload and TrainingSettings, and:
 
     build: returns a compiled Keras model: float32 [batch, height, width, 3] from 0 to 1 in, probabilities float32
         [batch, classes] out. Two classes may have one sigmoid unit, [batch, 1], the probability of the second.
@@ -103,7 +103,7 @@ def read_size(text: str) -> tuple[int, int]:
     return height, width
 
 
-def spec_of(run: Run) -> ModelSpec:
+def spec_of(run: TrainingRun) -> ModelSpec:
     """What a classifier's `build` gets in this run."""
     return ModelSpec(
         image_size=run.flags["image_size"],
@@ -114,7 +114,9 @@ def spec_of(run: Run) -> ModelSpec:
     )
 
 
-def _data_from(run: Run, *, pretrained: Pretrained | None, augment: Callable[[Any, Any], Any] | None) -> Data:
+def _data_from(
+    run: TrainingRun, *, pretrained: Pretrained | None, augment: Callable[[Any, Any], Any] | None
+) -> Data:
     import tensorflow_datasets as tfds
 
     from trainer.images.tfds_data import chosen_splits, image_and_label, prepared_builder, split_examples
@@ -160,7 +162,7 @@ def _pictures(
     )
 
 
-def _image_signatures(run: Run, model: Any) -> dict[str, Any]:
+def _image_signatures(run: TrainingRun, model: Any) -> dict[str, Any]:
     from trainer.images.pixels import serving_signatures
 
     return serving_signatures(model, run.flags["image_size"], run.data.description["class_names"])

@@ -17,7 +17,7 @@ from trainer.data.examples import Examples
 from trainer.faults import Unusable, suggestion_for
 from trainer.images.weights import why_unreachable
 from trainer.storage import OutputLocation, location_of
-from trainer.workload import Run
+from trainer.workload import TrainingRun
 
 EVALUATION_SPLITS = ("validation", "test")  # the first one that the data set has
 NO_SPLIT = "none"
@@ -45,7 +45,7 @@ def split_examples(builder: Any, split: str) -> Examples:
     return Examples(load, count=int(split_info.num_examples), size_bytes=size_bytes)
 
 
-def prepared_builder(run: Run) -> Any:
+def prepared_builder(run: TrainingRun) -> Any:
     """TFDS's builder of the data set that the flags name. Prepares it if necessary.
 
     Of replicas that share a data directory, only the chief prepares; the others wait for it.

@@ -16,7 +16,7 @@ from typing import NoReturn
 import trainer
 from trainer.faults import Unusable, collect_faults
 from trainer.launch.frameworks import FRAMEWORKS, FrameworkVariables, gpus_from, settings_of
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.settings.setting import Setting, one_of, read_flags
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _parse_arguments(
     arguments: Sequence[str], environment: Mapping[str, str]
-) -> tuple[str, Sequence[str], Cluster]:
+) -> tuple[str, Sequence[str], ClusterSpec]:
     """The framework's name, the command and the cluster. `--help` before the command prints the usage and exits with 0.
 
     Raises:

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, ReplicaRole, host_of, is_tpu
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole, host_of, is_tpu
 
 MXNET_NAMES = {
     ReplicaRole.CHIEF: "scheduler",
@@ -50,7 +50,7 @@ class Framework(FrameworkVariables):
 
     roles: Collection[ReplicaRole] = (ReplicaRole.CHIEF, ReplicaRole.WORKER)
     needs_each: bool = False
-    applies: Callable[[Cluster], bool] = lambda _: True
+    applies: Callable[[ClusterSpec], bool] = lambda _: True
 
 
 FRAMEWORKS: Mapping[str, Framework] = {
@@ -166,7 +166,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
 }
 
 
-def settings_of(name: str, cluster: Cluster, *, gpus: int = 0) -> FrameworkVariables:
+def settings_of(name: str, cluster: ClusterSpec, *, gpus: int = 0) -> FrameworkVariables:
     """What the framework of that name needs in this replica, which has this number of GPUs.
 
     Raises:
@@ -185,7 +185,7 @@ def settings_of(name: str, cluster: Cluster, *, gpus: int = 0) -> FrameworkVaria
     return FrameworkVariables(variables=variables, defaults=defaults)
 
 
-def _role_faults(name: str, row: Framework, cluster: Cluster) -> list[str]:
+def _role_faults(name: str, row: Framework, cluster: ClusterSpec) -> list[str]:
     counts = {role: len(addresses) for role, addresses in cluster.members.items()}
     if cluster.has_reduction_servers and cluster.trains:
         counts.pop(ReplicaRole.PARAMETER_SERVER, None)
@@ -204,7 +204,7 @@ def _role_faults(name: str, row: Framework, cluster: Cluster) -> list[str]:
     ]
 
 
-def _facts_of(cluster: Cluster, gpus: int) -> dict[str, object]:
+def _facts_of(cluster: ClusterSpec, gpus: int) -> dict[str, object]:
     """What the texts of the table name in braces; empty where it does not hold.
 
     Nothing else listens at the chief's port, 2222, which Vertex AI reserves for the cluster.
@@ -246,7 +246,7 @@ def _facts_of(cluster: Cluster, gpus: int) -> dict[str, object]:
 
 
 def _document_of(
-    names: Mapping[ReplicaRole, str], cluster: Cluster, ids: Mapping[str, str]
+    names: Mapping[ReplicaRole, str], cluster: ClusterSpec, ids: Mapping[str, str]
 ) -> dict[str, Any]:
     """What TF_CONFIG holds, with these names of roles and ids of the task."""
     return {

@@ -22,7 +22,7 @@ from trainer.replicas.liveness import Attendance, PeerAnswer, await_peers, judge
 from trainer.training.attempt import Trained, Training
 from trainer.training.loop import Batches
 from trainer.training.steps import Steps
-from trainer.workload import AS_BUILT, Run
+from trainer.workload import AS_BUILT, TrainingRun
 
 EVALUATION_SHARDS_PER_WORKER = 2  # more even out workers of different speed, and read the split more often
 
@@ -40,7 +40,7 @@ def for_worker(pipeline: Pipeline, *, workers: int, first_pass: int) -> Any:
     worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
     share = OrderShare(block=workers, start=worker, stop=worker + 1)
     count = pipeline.examples.count or 0
-    return pipeline.shuffled(share, length=count, first=count * first_pass)
+    return pipeline.shuffled_batches(share, length=count, first=count * first_pass)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class CoordinatedTraining(Training):
         """The strategy's only one: TensorFlow returns the same each time."""
         return tf.distribute.coordinator.ClusterCoordinator(self.strategy)
 
-    def _built_model(self, run: Run, strategy: Any) -> Any:
+    def _built_model(self, run: TrainingRun, strategy: Any) -> Any:
         model = super()._built_model(run, strategy)
         if strategy is self.strategy:
             evaluate_in_shards(model, self._coordinator, self._evaluation_shards)
@@ -116,7 +116,7 @@ class CoordinatedTraining(Training):
         return local
 
 
-def serve_chief(run: Run) -> None:
+def serve_chief(run: TrainingRun) -> None:
     """Serve the chief that coordinates the training, as a worker or parameter server, and exit.
 
     The exit status is 0 after the chief's export, else PEER_LOST. A restarted chief reconnects to running servers, and
@@ -142,7 +142,7 @@ def serve_chief(run: Run) -> None:
         if PeerAnswer.ABSENT in peers.last.values() and _export_time_ns(model) not in {None, exported_before}:
             report_event("serving_finished", f"{cluster.replica} finished: the model is exported")
             end_with(0)
-        return peers.gone(now)
+        return peers.gone_addresses(now)
 
     watch_replicas(cluster, chief, lost_chief)
     server.join()

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.faults import Unusable
-from trainer.settings.settings import Settings
+from trainer.settings.settings import TrainingSettings
 from trainer.training.keras_models import is_keras_2
 from trainer.training.reporting import plain_numbers
 from trainer.training.steps import Steps
@@ -33,7 +33,7 @@ def require_one_output(batch: Any) -> None:
 class CoordinatedSteps(Steps):
     """Steps of any workers, AHEAD_PER_WORKER of each at most unfinished; the evaluation is Keras' exact one."""
 
-    def __init__(self, model: Any, settings: Settings, coordinator: Any, *, workers: int = 1) -> None:
+    def __init__(self, model: Any, settings: TrainingSettings, coordinator: Any, *, workers: int = 1) -> None:
         """`coordinator` hands out the steps.
 
         Raises:

@@ -26,7 +26,7 @@ class ReplicaRole(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11; prebui
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class ClusterSpec:
     """This replica and the replicas that it trains with.
 
     `members` holds `host:port` of every chief, worker and parameter server by role. An evaluator
@@ -106,7 +106,7 @@ class Cluster:
         ]
         return [value if isinstance(value, dict) else {} for value in values]
 
-    def without_reduction_servers(self) -> "Cluster":
+    def without_reduction_servers(self) -> "ClusterSpec":
         """The cluster for TensorFlow's strategies, which would take reduction servers for parameter servers."""
         if not (self.trains and self.has_reduction_servers):
             return self

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainer.faults import Unusable, collect_faults
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 
 VARIABLES = ("TF_CONFIG", "CLUSTER_SPEC")
 SERVICE_PREFIXES = ("AIP_", "CLOUD_ML_")
@@ -35,14 +35,14 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _LAST_PORT = 65535
 
 
-def cluster_from(environment: Mapping[str, str]) -> Cluster:
+def cluster_from(environment: Mapping[str, str]) -> ClusterSpec:
     """The cluster from TF_CONFIG and CLUSTER_SPEC; without either, this process alone.
 
     Raises:
         Unusable: a variable is not a JSON object or contradicts itself, or the two contradict each other; every
             fault.
     """
-    clusters: dict[str, Cluster] = {}
+    clusters: dict[str, ClusterSpec] = {}
     faults: list[str] = []
     for name in VARIABLES:
         with collect_faults(faults):
@@ -59,7 +59,7 @@ def cluster_from(environment: Mapping[str, str]) -> Cluster:
     service = {
         name: value for name, value in sorted(environment.items()) if name.startswith(SERVICE_PREFIXES)
     }
-    last = next(reversed(clusters.values()), Cluster())
+    last = next(reversed(clusters.values()), ClusterSpec())
     first = next(iter(clusters.values()), last)
     return replace(
         last,
@@ -72,14 +72,14 @@ def cluster_from(environment: Mapping[str, str]) -> Cluster:
     )
 
 
-def _shared_facts(cluster: Cluster) -> str:
+def _shared_facts(cluster: ClusterSpec) -> str:
     """What both variables say, as text; TF_CONFIG lists no evaluators."""
     members = sorted(cluster.replicas_of(*cluster.members).items())
     places = ", ".join(f"{name} at {address}" for address, name in members)
     return f"{cluster.replica} among {places or 'no members'}"
 
 
-def _cluster_in(name: str, text: str) -> Cluster | None:
+def _cluster_in(name: str, text: str) -> ClusterSpec | None:
     """The cluster in `text`, the value of the variable `name`; None if it names no cluster.
 
     Raises:
@@ -108,7 +108,7 @@ def _cluster_in(name: str, text: str) -> Cluster | None:
     if faults or role is None:
         raise Unusable(*(_fault_of(name, fault) for fault in faults))
     job = _job_in(document.get("job"))
-    return Cluster(
+    return ClusterSpec(
         role=role,
         index=number,
         members={name: group for name, group in members.items() if name is not ReplicaRole.EVALUATOR},

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from trainer.events import report_event
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 
 PEER_LOST = 134  # 128 + SIGABRT: Vertex AI treats it as possibly transient and restarts the job
 PREEMPTED = 143  # 128 + SIGTERM, a shell's status of a process that SIGTERM ended
@@ -44,7 +44,7 @@ def end_without_peer(event: str, message: str, **fields: object) -> NoReturn:
         end_with(PEER_LOST)
 
 
-def end_for_loss(cluster: Cluster, peer: str, why: str) -> NoReturn:
+def end_for_loss(cluster: ClusterSpec, peer: str, why: str) -> NoReturn:
     """Report that this replica lost `peer`, and exit with PEER_LOST; only once, even if several threads notice."""
     _ending.acquire()  # never released: other threads wait here for the exit
     end_without_peer(

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.ending import end_for_loss, end_without_peer
 
 SETTINGS_FRAME = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # an empty one
@@ -89,12 +89,12 @@ class Attendance:
             address: now for address, answer in answers.items() if answer is PeerAnswer.ANSWERS
         }
 
-    def gone(self, now: float, *, after_s: float = LOST_AFTER_S) -> tuple[str, ...]:
+    def gone_addresses(self, now: float, *, after_s: float = LOST_AFTER_S) -> tuple[str, ...]:
         """Those that have not answered for `after_s` seconds."""
         return tuple(address for address, then in self.answered_at.items() if now - then >= after_s)
 
 
-def await_peers(cluster: Cluster, names: Mapping[str, str], *, within_s: float) -> None:
+def await_peers(cluster: ClusterSpec, names: Mapping[str, str], *, within_s: float) -> None:
     """Return once all of these replicas answer at the same time; exit with PEER_LOST after `within_s` seconds.
 
     `names` has the replicas' names by address.
@@ -113,7 +113,7 @@ def await_peers(cluster: Cluster, names: Mapping[str, str], *, within_s: float) 
 
 
 def watch_replicas(
-    cluster: Cluster,
+    cluster: ClusterSpec,
     names: Mapping[str, str],
     lost: Callable[[Attendance, float], Sequence[str]],
     *,
@@ -147,9 +147,11 @@ def watch_replicas(
 def lost_in_step(peers: Attendance, now: float) -> Sequence[str]:
     """The addresses of replicas whose loss ends a training in step: every one that does not come back by itself."""
     absent = [
-        name for name in peers.gone(now, after_s=ABSENT_AFTER_S) if peers.last[name] is PeerAnswer.ABSENT
+        name
+        for name in peers.gone_addresses(now, after_s=ABSENT_AFTER_S)
+        if peers.last[name] is PeerAnswer.ABSENT
     ]
-    return absent or peers.gone(now, after_s=SILENT_AFTER_S)
+    return absent or peers.gone_addresses(now, after_s=SILENT_AFTER_S)
 
 
 def lost_by_coordinator(
@@ -161,7 +163,7 @@ def lost_by_coordinator(
     TensorFlow waits for the step that it has. So is one that is away while no step is finished:
     TensorFlow takes workers back only when all are available.
     """
-    gone = peers.gone(now)
+    gone = peers.gone_addresses(now)
     needed = [name for name in gone if name not in workers or peers.last[name] is PeerAnswer.SILENT]
     is_stuck = idle_s >= LOST_AFTER_S or len(gone) == len(workers)
     return needed or (gone if is_stuck else ())
@@ -172,7 +174,7 @@ def judge_by(idle_s: Callable[[], float]) -> None:
     _idle_s[:] = [idle_s]
 
 
-def gather_replicas(cluster: Cluster, *, within_s: float) -> None:
+def gather_replicas(cluster: ClusterSpec, *, within_s: float) -> None:
     """Return when all replicas that train are up at the same time; exit with PEER_LOST after `within_s` seconds.
 
     Must be called before the strategy is built. Of a cluster that trains in step it frees this replica's address for
@@ -260,7 +262,7 @@ def _open_listener(host: str, port: int) -> socket.socket:
         return socket.create_server(("", port))
 
 
-def _bound_registration(cluster: Cluster, within_s: float) -> None:
+def _bound_registration(cluster: ClusterSpec, within_s: float) -> None:
     """Configure the coordination service as MultiWorkerMirroredStrategy would, except for its timeout.
 
     The strategy keeps a configuration that already exists.

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.ending import on_sigterm
 from trainer.replicas.liveness import ANSWER_WITHIN_S, lost_in_step, watch_replicas
 
@@ -55,7 +55,7 @@ class NoteBoard:
 class Peers:
     """The replicas that this one trains with; for a single replica every method is a no-op."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterSpec) -> None:
         """Must be called after the strategy is built: by then all members have started."""
         self.board = NoteBoard() if cluster.is_multi_worker else None
         self._cluster = cluster

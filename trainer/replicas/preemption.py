@@ -30,7 +30,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from trainer.events import report_event
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 from trainer.replicas.ending import PREEMPTED, end_with, on_sigterm
 from trainer.replicas.peers import DAY_S, NoteBoard, Peers
 
@@ -49,7 +49,7 @@ class Preemption:
     """One replica's part in the agreements; its main thread trains, other threads listen."""
 
     def __init__(
-        self, cluster: Cluster, peers: Peers, *, done: int, finish_upload: Callable[[], bool]
+        self, cluster: ClusterSpec, peers: Peers, *, done: int, finish_upload: Callable[[], bool]
     ) -> None:
         """`done` steps are in the checkpoint that the run continues from. Reacts to SIGTERM from now on.
 

@@ -27,7 +27,7 @@ def _setting_field(reads: Callable[[str], Any], text: str, default: Any = None) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class TrainingSettings:
     """How a run trains. All replicas must have the same; `None` leaves the choice to the run.
 
     A value may also be the text of its flag: `epochs="2"` is `epochs=2`. What cannot be read stays for `faults`.
@@ -107,7 +107,7 @@ class Settings:
         return faults
 
 
-SETTINGS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(Settings)}
+SETTINGS: dict[str, Setting] = {field.name: field.metadata["setting"] for field in fields(TrainingSettings)}
 
 
 def batch_norm_momentum(total_steps: int) -> float:

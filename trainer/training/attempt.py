@@ -14,10 +14,10 @@ from trainer.data.examples import batch_spec, steps_per_epoch
 from trainer.data.pipeline import Pipeline, distributed_batches
 from trainer.devices.strategy import name_of
 from trainer.events import report_event
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
-from trainer.settings.settings import Settings
+from trainer.settings.settings import TrainingSettings
 from trainer.training.keras_models import keras_of, metrics_known
 from trainer.training.loop import Batches, Loop
 from trainer.training.metric_file import (
@@ -30,7 +30,7 @@ from trainer.training.metric_file import (
 from trainer.training.model import built_model
 from trainer.training.reporting import ProgressReport, plain_numbers
 from trainer.training.steps import Steps
-from trainer.workload import Run
+from trainer.workload import TrainingRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +53,17 @@ class Training:
     IO_DEVICE: ClassVar[str | None] = None
     """The device that reads and writes checkpoint files; None leaves it to TensorFlow."""
 
-    run: Run  # its data counted
+    run: TrainingRun  # its data counted
     strategy: Any  # tf.distribute.Strategy
     peers: Peers
     trial: ReportedTrial | None
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> TrainingSettings:
         return self.run.settings
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterSpec:
         return self.run.cluster
 
     @property
@@ -163,7 +163,7 @@ class Training:
         how = {"epochs": self.settings.epochs, "steps": self.steps_per_epoch}
         return kinds.CallbackList(callbacks, model=model, **how)
 
-    def _built_model(self, run: Run, strategy: Any) -> Any:
+    def _built_model(self, run: TrainingRun, strategy: Any) -> Any:
         return built_model(run, strategy=strategy, total_steps=self.settings.epochs * self.steps_per_epoch)
 
     def _built_steps(self, model: Any) -> Steps:

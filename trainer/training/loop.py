@@ -77,7 +77,7 @@ class Loop:
             self.callbacks.on_epoch_end(epoch, dict(reached))
             if model.stop_training and not is_saved:
                 self._save_checkpoint(epoch, self.steps_per_epoch)
-            self.saver.note_evaluated(reached, self.kept.changed())
+            self.saver.note_evaluated(reached, self.kept.changed_numbers())
             if model.stop_training:
                 break
         self.callbacks.on_train_end(dict(reached))
@@ -126,4 +126,6 @@ class Loop:
         done = epoch * self.steps_per_epoch + step
         if step == self.steps_per_epoch:
             epoch, step = self.steps.settings.epochs if self.steps.model.stop_training else epoch + 1, 0
-        self.saver.save(self.preemption, done=done, epoch=epoch, step=step, callbacks=self.kept.changed())
+        self.saver.save(
+            self.preemption, done=done, epoch=epoch, step=step, callbacks=self.kept.changed_numbers()
+        )

@@ -11,12 +11,12 @@ from trainer.data.examples import REPAIR_OF_DATA, batch_spec
 from trainer.faults import Unusable, is_of_data, reason_of
 from trainer.settings.settings import KERAS_BATCH_NORM_MOMENTUM, batch_norm_momentum
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
-from trainer.workload import Run
+from trainer.workload import TrainingRun
 
 _TOO_FEW = re.compile(r"expected to contain (\d+) elements but contained only (\d+)")  # of assert_cardinality
 
 
-def built_model(run: Run, *, strategy: Any, total_steps: int) -> Any:
+def built_model(run: TrainingRun, *, strategy: Any, total_steps: int) -> Any:
     """The workload's compiled model in the strategy's scope, with every variable that training needs.
 
     `total_steps` is how many steps the whole run has: batch normalization's averages follow it.

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.faults import Unusable
-from trainer.settings.settings import Settings
+from trainer.settings.settings import TrainingSettings
 from trainer.training import keras_models as keras
 
 
@@ -21,7 +21,7 @@ class Steps:
     `test_step` or `compute_metrics` computes with these.
     """
 
-    def __init__(self, model: Any, settings: Settings) -> None:
+    def __init__(self, model: Any, settings: TrainingSettings) -> None:
         """Nothing is traced before the first step.
 
         Raises:

@@ -12,7 +12,7 @@ from tests.trainer.survival import hold_upload
 from trainer.checkpoints.files import CHIEFS_FOLDER, Checkpoint, latest
 from trainer.checkpoints.upload import Uploads
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
@@ -25,7 +25,7 @@ class Unasked:
         yield
 
 
-def saver_of(root: Path, uploads: Uploads, cluster: Cluster | None = None, *, part: Any = None) -> Any:
+def saver_of(root: Path, uploads: Uploads, cluster: ClusterSpec | None = None, *, part: Any = None) -> Any:
     import tensorflow as tf  # not at every worker's collection
 
     from trainer.checkpoints.saver import Saver
@@ -36,7 +36,7 @@ def saver_of(root: Path, uploads: Uploads, cluster: Cluster | None = None, *, pa
     return Saver(
         model=model,
         checkpoints=root / "checkpoints",
-        cluster=cluster or Cluster(),
+        cluster=cluster or ClusterSpec(),
         scratch=root / "scratch",
         uploads=uploads,
         global_batch_size=8,
@@ -104,7 +104,7 @@ def test_an_epoch_whose_checkpoint_is_refused_leaves_the_one_before_as_it_was(
 
 def test_a_worker_keeps_no_copy(tmp_path: Path) -> None:
     with Uploads() as uploads:
-        save(saver_of(tmp_path, uploads, Cluster(role=ReplicaRole.WORKER)), 1)
+        save(saver_of(tmp_path, uploads, ClusterSpec(role=ReplicaRole.WORKER)), 1)
     assert list((tmp_path / "scratch").iterdir()) == []
     assert not (tmp_path / "checkpoints").exists()
 

@@ -14,7 +14,7 @@ from trainer.devices.choices import (
     no_mixed_precision,
     own_gpus,
 )
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 
 CHIEF, WORKER, PS, EVALUATOR = (
     ReplicaRole.CHIEF,
@@ -22,14 +22,14 @@ CHIEF, WORKER, PS, EVALUATOR = (
     ReplicaRole.PARAMETER_SERVER,
     ReplicaRole.EVALUATOR,
 )
-ALONE = Cluster()
+ALONE = ClusterSpec()
 HOSTS = {CHIEF: ("a:1",), WORKER: ("a:2", "b:1", "a:3"), PS: ("a:9",)}
 
 
-def place(role: ReplicaRole, index: int = 0, *, servers: bool = False) -> Cluster:
+def place(role: ReplicaRole, index: int = 0, *, servers: bool = False) -> ClusterSpec:
     """Three replicas on host a and one on b; with `servers`, also a parameter server on a."""
     members = {each: found for each, found in HOSTS.items() if each is not PS or servers}
-    return Cluster(role=role, index=index, members=members)
+    return ClusterSpec(role=role, index=index, members=members)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def place(role: ReplicaRole, index: int = 0, *, servers: bool = False) -> Cluste
     ],
 )  # fmt: skip
 def test_replicas_of_one_host_get_equal_parts_of_its_gpus_or_share_all(
-    cluster: Cluster, count: int, indices: tuple[int, ...], is_shared: bool
+    cluster: ClusterSpec, count: int, indices: tuple[int, ...], is_shared: bool
 ) -> None:
     found = own_gpus(cluster, count)
     assert found == OwnGpus(indices=indices, is_shared=is_shared)

@@ -10,17 +10,17 @@ from tests.trainer.conftest import Runner
 from tests.trainer.roles import TINY
 from trainer.devices.choices import CHOICES, Strategy, chosen_strategy, read_strategy, strategy_contradictions
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.task import main
 
 CHIEF, WORKER, PS = ReplicaRole.CHIEF, ReplicaRole.WORKER, ReplicaRole.PARAMETER_SERVER
 
 
-def cluster(*, role: ReplicaRole = CHIEF, **counts: int) -> Cluster:
+def cluster(*, role: ReplicaRole = CHIEF, **counts: int) -> ClusterSpec:
     members = {
         ReplicaRole(name): tuple(f"{name}-{i}:2222" for i in range(count)) for name, count in counts.items()
     }
-    return Cluster(role=role, members=members)
+    return ClusterSpec(role=role, members=members)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def cluster(*, role: ReplicaRole = CHIEF, **counts: int) -> Cluster:
     ],
 )
 def test_auto_chooses_by_cluster_and_machine(
-    found: Cluster, machine: dict[str, Any], strategy: Strategy
+    found: ClusterSpec, machine: dict[str, Any], strategy: Strategy
 ) -> None:
     assert chosen_strategy(Strategy.AUTO, found, **machine) is strategy
 
@@ -66,7 +66,7 @@ def test_unknown_strategies_are_refused_with_the_valid_names() -> None:
         (Strategy.TPU, cluster()),
     ],
 )
-def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: Cluster) -> None:
+def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: ClusterSpec) -> None:
     assert strategy_contradictions(asked, found, has_checkpoint_directory=False) == []
 
 
@@ -83,7 +83,7 @@ def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: Cluster) -> No
     ],
 )  # fmt: skip
 def test_every_contradiction_of_strategy_and_cluster_is_reported(
-    asked: Strategy, found: Cluster, expected: list[str]
+    asked: Strategy, found: ClusterSpec, expected: list[str]
 ) -> None:
     faults = strategy_contradictions(asked, found, has_checkpoint_directory=False)
     assert len(faults) == len(expected)

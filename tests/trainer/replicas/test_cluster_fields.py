@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.cluster_variable import ROLE_OF_TASK_TYPE, cluster_from
 
 POOLS = {"workerpool0": ["c:2222"], "workerpool1": ["w-0:2222", "w-1:2222"], "workerpool2": ["p:2222"],
@@ -181,7 +181,7 @@ DOCUMENTS = st.fixed_dictionaries(
 VALUES = st.text(max_size=20) | (DOCUMENTS | ANYTHING).map(json.dumps)
 
 
-def cluster_or_faults(environment: dict[str, str]) -> Cluster | tuple[str, ...]:
+def cluster_or_faults(environment: dict[str, str]) -> ClusterSpec | tuple[str, ...]:
     try:
         return cluster_from(environment)
     except Unusable as unusable:
@@ -192,7 +192,7 @@ def cluster_or_faults(environment: dict[str, str]) -> Cluster | tuple[str, ...]:
 @given(tf=VALUES, spec=VALUES)
 def test_whatever_the_variables_hold_there_is_a_cluster_or_faults(tf: str, spec: str) -> None:
     cluster = cluster_or_faults({"TF_CONFIG": tf, "CLUSTER_SPEC": spec})
-    if not isinstance(cluster, Cluster):
+    if not isinstance(cluster, ClusterSpec):
         assert cluster
         assert all(cluster)
         return
@@ -210,4 +210,4 @@ def test_a_true_variable_with_anything_in_place_of_its_fields_is_read_or_faulted
     environment = vertex(pool, 0, trial=trial)
     environment["CLUSTER_SPEC"] = json.dumps(json.loads(environment["CLUSTER_SPEC"]) | change)
     cluster = cluster_or_faults(environment)
-    assert cluster.index == 0 if isinstance(cluster, Cluster) else all(cluster)
+    assert cluster.index == 0 if isinstance(cluster, ClusterSpec) else all(cluster)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.trainer.conftest import ROOT
 from trainer.faults import Unusable
-from trainer.replicas.cluster import Cluster, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.liveness import (
     ABSENT_AFTER_S,
     LOST_AFTER_S,
@@ -79,12 +79,12 @@ def test_an_unused_port_and_an_unknown_name_count_as_absent() -> None:
 
 GATHERS = """
 import sys
-from trainer.replicas.cluster import Cluster
+from trainer.replicas.cluster import ClusterSpec
 from trainer.replicas.liveness import await_peers
 
 here, away = sys.argv[1:]
-await_peers(Cluster(), {here: "worker-0"}, within_s=60)
-await_peers(Cluster(), {here: "worker-0", away: "worker-1"}, within_s=0.1)
+await_peers(ClusterSpec(), {here: "worker-0"}, within_s=60)
+await_peers(ClusterSpec(), {here: "worker-0", away: "worker-1"}, within_s=0.1)
 """
 
 
@@ -143,11 +143,11 @@ def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:
     attendance.note(
         {"a": PeerAnswer.ABSENT, "b": PeerAnswer.SILENT, "c": PeerAnswer.ANSWERS}, LOST_AFTER_S - 1
     )
-    assert attendance.gone(LOST_AFTER_S - 1) == ()
-    assert attendance.gone(LOST_AFTER_S) == ("a", "b")
+    assert attendance.gone_addresses(LOST_AFTER_S - 1) == ()
+    assert attendance.gone_addresses(LOST_AFTER_S) == ("a", "b")
     assert attendance.last["b"] is PeerAnswer.SILENT
     attendance.note({"a": PeerAnswer.ANSWERS}, LOST_AFTER_S + 1)
-    assert attendance.gone(LOST_AFTER_S + 1) == ("b",)
+    assert attendance.gone_addresses(LOST_AFTER_S + 1) == ("b",)
 
 
 def test_a_replica_that_trains_in_step_is_lost_once_no_process_is_there_and_later_if_it_is_silent() -> None:
@@ -197,11 +197,11 @@ def test_a_coordinator_tolerates_an_absent_worker_but_no_lost_parameter_server(
 
 
 def test_a_cluster_without_a_chief_is_refused_and_a_single_replica_does_not_wait() -> None:
-    workers = Cluster(
+    workers = ClusterSpec(
         role=ReplicaRole.WORKER,
         members={ReplicaRole.WORKER: ("127.0.0.1:1", "127.0.0.1:2")},
         source="TF_CONFIG",
     )
     with pytest.raises(Unusable, match="lists 2 workers and no chief"):
         gather_replicas(workers, within_s=0.0)
-    gather_replicas(Cluster(), within_s=0.0)
+    gather_replicas(ClusterSpec(), within_s=0.0)

@@ -3,16 +3,14 @@
 With which tf.distribute strategy, on which of its host's GPUs, how gradients travel, and in which 16 bits; and
 whether TensorFlow sees the accelerators that the job pays for: an image without CUDA would train on the processor.
 
-`CLUSTER_SPEC` repeats the job's worker pools with their machines, and the service attaches a GPU as /dev/nvidia0, …,
-whatever the image holds. The local stack attaches none; in its replicas nothing is expected.
+`CLUSTER_SPEC` repeats the job's worker pools with their machines. The local stack attaches no accelerators; in its
+replicas none is expected.
 Source of CLUSTER_SPEC: https://cloud.google.com/vertex-ai/docs/training/distributed-training (read 2026-11)
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from trainer.faults import Unusable
@@ -21,17 +19,11 @@ from trainer.replicas.cluster import ClusterSpec, ReplicaRole, is_tpu
 GPU, TPU = "GPU", "TPU"
 TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
 LOCAL_STACK = "TRAINMASTER_STACK"
-_POOLS = (
-    ReplicaRole.CHIEF,
-    ReplicaRole.WORKER,
-    ReplicaRole.PARAMETER_SERVER,
-    ReplicaRole.EVALUATOR,
-)  # by the number of the worker pool
+_POOLS = tuple(ReplicaRole)  # by the number of the worker pool
 _REPAIRS = {
     GPU: "Build the image with _VARIANT=cuda (docs/decisions/029-trainer-image-base.md)",
     TPU: "Use an image whose TensorFlow supports TPUs",
 }
-_GPU_FILE = re.compile(r"nvidia\d+")
 
 # Gradients travel in packs of about this size. In one pack they would be copied whole several times
 # at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).
@@ -199,8 +191,7 @@ def require_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -
     Raises:
         Unusable: TensorFlow sees none of the kind that the job has.
     """
-    files = [path.name for path in Path("/dev").glob("nvidia*")]
-    expected = expected_accelerator(cluster, environment, files)
+    expected = expected_accelerator(cluster, environment)
     if expected is None:
         return
     import tensorflow as tf
@@ -210,13 +201,10 @@ def require_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -
         raise Unusable(fault)
 
 
-def expected_accelerator(
-    cluster: ClusterSpec, environment: Mapping[str, str], device_files: Iterable[str]
-) -> tuple[str, str] | None:
+def expected_accelerator(cluster: ClusterSpec, environment: Mapping[str, str]) -> tuple[str, str] | None:
     """The kind, GPU or TPU, and in words what the job has for this replica; None where nothing can be expected.
 
-    `device_files`, names in /dev, count only in a job of the service: other programs may leave a GPU unused. A TPU at
-    an address of the network needs no device.
+    A TPU at an address of the network needs no device.
     """
     if LOCAL_STACK in environment or cluster.role is ReplicaRole.PARAMETER_SERVER:
         return None
@@ -226,8 +214,7 @@ def expected_accelerator(
         return None if has_address else (TPU, f"a TPU ({machine.get('machine_type', 'its machine')})")
     if count := _accelerator_count(cluster, cluster.role):
         return GPU, f"{count} {accelerator_of(cluster, cluster.role)}"
-    files = sorted(name for name in device_files if _GPU_FILE.fullmatch(name))
-    return (GPU, f"/dev/{files[0]}") if files and environment.get("CLOUD_ML_JOB_ID") else None
+    return None
 
 
 def unequal_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -> str | None:

@@ -25,13 +25,13 @@ class Unasked:
         yield
 
 
-def saver_of(root: Path, uploads: Uploads, cluster: ClusterSpec | None = None, *, part: Any = None) -> Any:
+def saver_of(root: Path, uploads: Uploads, cluster: ClusterSpec | None = None) -> Any:
     import tensorflow as tf  # not at every worker's collection
 
     from trainer.checkpoints.saver import Saver
 
     model = tf.Module()
-    model.weights, model.part = tf.Variable(tf.random.uniform([1000])), part
+    model.weights = tf.Variable(tf.random.uniform([1000]))
     (root / "scratch").mkdir()
     return Saver(
         model=model,
@@ -107,24 +107,6 @@ def test_a_worker_keeps_no_copy(tmp_path: Path) -> None:
         save(saver_of(tmp_path, uploads, ClusterSpec(role=ReplicaRole.WORKER)), 1)
     assert list((tmp_path / "scratch").iterdir()) == []
     assert not (tmp_path / "checkpoints").exists()
-
-
-def test_a_save_asks_no_replicated_variable_for_a_name(tmp_path: Path) -> None:
-    """It would pass the question on to its value, which replicas that train in step compute together."""
-    import tensorflow as tf
-
-    asked = []
-
-    class Replicated(tf.Module, tf.distribute.DistributedValues):  # type: ignore[misc]  # TensorFlow has no types
-        def __getattr__(self, name: str) -> Any:
-            asked.append(name)
-            raise AttributeError(name)
-
-    with Uploads() as uploads:
-        saver = saver_of(tmp_path, uploads, part=Replicated())
-        asked.clear()
-        save(saver, 1)
-    assert [name for name in asked if "SAVEABLE" in name] == []
 
 
 def test_files_that_tensorflow_cannot_read_are_refused_with_the_repair(tmp_path: Path) -> None:

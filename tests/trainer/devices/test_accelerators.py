@@ -32,34 +32,32 @@ def variables(*machines: dict[str, Any], pool: int = 0, **more: str) -> dict[str
 
 
 @pytest.mark.parametrize(
-    ("environment", "files", "expected"),
+    ("environment", "expected"),
     [
-        (variables(T4), (), ("GPU", "2 NVIDIA_TESLA_T4")),
-        (variables({"acceleratorType": "NVIDIA_L4", "acceleratorCount": "1"}), (), ("GPU", "1 NVIDIA_L4")),
-        (variables(CPU, T4, pool=1), (), ("GPU", "2 NVIDIA_TESLA_T4")),
-        (variables(CPU, CPU, {}, T4, pool=3), (), ("GPU", "2 NVIDIA_TESLA_T4")),
-        (variables(CPU), ("nvidia-uvm", "nvidia1", "nvidia0", "nvidiactl"), ("GPU", "/dev/nvidia0")),
-        (variables(V5E), (), ("TPU", "a TPU (ct5lp-hightpu-4t)")),
-        (variables(CPU), (), None),
-        (variables(CPU, T4), (), None),
-        (variables(CPU), ("nvidiactl",), None),
-        (variables({**T4, "accelerator_count": 0}), (), None),
-        (variables({"accelerator_type": "ACCELERATOR_TYPE_UNSPECIFIED", "accelerator_count": 1}), (), None),
-        (variables(CPU, CPU, T4, pool=2), (), None),
-        (variables(V5E, TPU_NAME="tpu-1"), (), None),
-        (variables(T4, TRAINMASTER_STACK="token:1"), ("nvidia0",), None),
-        ({}, ("nvidia0",), None),
+        (variables(T4), ("GPU", "2 NVIDIA_TESLA_T4")),
+        (variables({"acceleratorType": "NVIDIA_L4", "acceleratorCount": "1"}), ("GPU", "1 NVIDIA_L4")),
+        (variables(CPU, T4, pool=1), ("GPU", "2 NVIDIA_TESLA_T4")),
+        (variables(CPU, CPU, {}, T4, pool=3), ("GPU", "2 NVIDIA_TESLA_T4")),
+        (variables(V5E), ("TPU", "a TPU (ct5lp-hightpu-4t)")),
+        (variables(CPU), None),
+        (variables(CPU, T4), None),
+        (variables({**T4, "accelerator_count": 0}), None),
+        (variables({"accelerator_type": "ACCELERATOR_TYPE_UNSPECIFIED", "accelerator_count": 1}), None),
+        (variables(CPU, CPU, T4, pool=2), None),
+        (variables(V5E, TPU_NAME="tpu-1"), None),
+        (variables(T4, TRAINMASTER_STACK="token:1"), None),
+        ({}, None),
     ],
     ids=[
-        "GPUs", "the API's spelling", "the worker's", "the evaluator's", "a device", "a TPU", "no accelerator",
-        "another pool's", "no device of a GPU", "a count of 0", "none by name", "a parameter server",
+        "GPUs", "the API's spelling", "the worker's", "the evaluator's", "a TPU", "no accelerator",
+        "another pool's", "a count of 0", "none by name", "a parameter server",
         "a TPU of the network", "the local stack", "the user's own machine",
     ],
 )  # fmt: skip
-def test_what_a_replica_expects_follows_from_its_own_worker_pool_or_from_its_devices(
-    environment: dict[str, str], files: tuple[str, ...], expected: tuple[str, str] | None
+def test_what_a_replica_expects_follows_from_its_own_worker_pool(
+    environment: dict[str, str], expected: tuple[str, str] | None
 ) -> None:
-    assert expected_accelerator(cluster_from(environment), environment, files) == expected
+    assert expected_accelerator(cluster_from(environment), environment) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """Checks on a machine whose processor counts as two devices; each prints what it found as JSON.
 
-python -m tests.trainer.logical_devices CHECK DATA_DIR JOB_DIR
+python -m tests.trainer.logical_devices CHECK DATA_DIR OUT
 """
 
-import importlib
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,26 +28,19 @@ from trainer.devices.strategy import (
     sixteen_bits,
     strategy_for,
 )
-from trainer.images.classification import ModelSpec, spec_of
 from trainer.parameter_server.roles import for_worker
 from trainer.parameter_server.steps import evaluate_in_shards
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.ending import end_with
-from trainer.replicas.peers import Peers
 from trainer.storage import outputs_from
 from trainer.task import command_from
-from trainer.training.attempt import Training
-from trainer.training.keras_models import set_mixed_precision
 from trainer.workload import TrainingRun
 from trainstack.ports import free_ports
 
 BATCH_SIZE = 4
-START = 1e-3
-LOSS_WEIGHT = 1e-9
-"""So small that a gradient in float16 is 0 unless the loss is scaled."""
 
 
-def run_of(data_dir: str, job_dir: str | None = None) -> TrainingRun:
+def run_of(data_dir: str) -> TrainingRun:
     arguments = (
         f"--data_dir={data_dir}", "--workload=horses_or_humans", "--image_size=32", f"--batch_size={BATCH_SIZE}",
         "--epochs=1", "--steps_per_epoch=2", "--weights=random",
@@ -57,7 +48,7 @@ def run_of(data_dir: str, job_dir: str | None = None) -> TrainingRun:
     command = command_from(arguments)
     run = TrainingRun(
         workload=command.workload, settings=command.settings, flags=command.flags, cluster=ClusterSpec(),
-        outputs=outputs_from({}, job_dir), environment={},
+        outputs=outputs_from({}, None), environment={},
     )  # fmt: skip
     return run.with_data()
 
@@ -107,7 +98,7 @@ def parameter_server(*_: str) -> dict[str, Any]:
     }
 
 
-def batches(data_dir: str, _: str) -> dict[str, Any]:
+def batches(data_dir: str) -> dict[str, Any]:
     """The examples of a worker's two devices in a step, to train on and to evaluate on, and those that Keras evaluates.
 
     On two GPUs, a worker of ParameterServerStrategy takes its data from the same class as MirroredStrategy here.
@@ -137,50 +128,6 @@ def batches(data_dir: str, _: str) -> dict[str, Any]:
         "evaluation": sizes(evaluation),
         "evaluated": evaluated.shape.as_list(),
     }
-
-
-def with_tiny_gradients(spec: ModelSpec, *, keras: Any) -> Any:
-    layers = keras.layers
-    model = keras.Sequential(
-        [
-            keras.Input((*spec.image_size, 3)),
-            layers.Flatten(),
-            layers.Dense(4, kernel_initializer=keras.initializers.Constant(START)),
-            layers.Dense(1, activation="sigmoid", dtype="float32", kernel_initializer="ones"),
-        ]
-    )
-    model.compile(
-        optimizer=keras.optimizers.SGD(1e-3 / LOSS_WEIGHT),
-        loss="binary_crossentropy",
-        loss_weights=[LOSS_WEIGHT],
-        metrics=["accuracy"],
-    )
-    return model
-
-
-def loss_scaling(data_dir: str, job_dir: str) -> dict[str, Any]:
-    """The floats of a run in mixed_float16, and the largest change that it makes to weights that were all START."""
-    return moved_in_float16(data_dir, job_dir, tf.keras)
-
-
-def loss_scaling_of_keras_3(data_dir: str, job_dir: str) -> dict[str, Any]:
-    return moved_in_float16(data_dir, job_dir, importlib.import_module("keras"))
-
-
-def moved_in_float16(data_dir: str, job_dir: str, keras: Any) -> dict[str, Any]:
-    run = run_of(data_dir, job_dir)
-    strategy = strategy_for(ClusterSpec(), mirrored=True)
-    set_mixed_precision("float16")
-    workload = replace(run.workload, build=lambda run: with_tiny_gradients(spec_of(run), keras=keras))
-    trained = Training(
-        run=replace(run, workload=workload),
-        strategy=strategy,
-        peers=Peers(ClusterSpec()),
-        trial=None,
-    ).train()
-    hidden = trained.model.layers[1]
-    moved = tf.abs(tf.convert_to_tensor(hidden.kernel) - START)
-    return {"computed_in": hidden.compute_dtype, "moved": float(tf.reduce_max(moved))}
 
 
 if __name__ == "__main__":

@@ -193,11 +193,13 @@ def refused(folder: Path, settings: survive.TrainingSettings) -> None:
         (lambda: dense(3, keras=keras_3), survive.Examples(lambda: slices(ROOMS))),
         (lambda: dense(3), good, survive.Examples(uncounted, count=90)),
     )
-    for build, *splits in cases:
+    trial = {"CLOUD_ML_TRIAL_ID": "5", "CLOUD_ML_HP_METRIC_FILE": str(folder / "metrics")}
+    tries = [*((case, {}) for case in cases), ((lambda: dense(3), good), trial)]
+    for (build, *splits), variables in tries:
         data = survive.Data(training=splits[0], evaluation=splits[1] if splits[1:] else None)
         workload = survive.Workload(build=lambda _, build=build: build(), data=lambda _, data=data: data)  # type: ignore[misc]  # mypy infers no type
         try:
-            survive.attempt(workload, settings, {})
+            survive.attempt(workload, settings, variables)
         except survive.Unusable as unusable:
             print("REFUSED", unusable)  # noqa: T201
         else:

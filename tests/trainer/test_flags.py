@@ -8,11 +8,13 @@ import pytest
 
 from trainer.devices.choices import Strategy
 from trainer.faults import Unusable
+from trainer.images.classification import ModelSpec
 from trainer.settings.setting import number, one_of, text_of, whole_number
 from trainer.settings.settings import TrainingSettings
 from trainer.survive import settings_from
 from trainer.task import Command, command_from
 from trainer.workloads import workload_named, workload_names
+from trainer.workloads.horses_or_humans import build
 
 
 def test_without_flags_the_workloads_defaults_count() -> None:
@@ -184,6 +186,15 @@ def test_help_shows_the_flags_of_the_chosen_workload(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         command_from(["--help"])
     assert "--num_units" not in capsys.readouterr().out
+
+
+def test_the_workload_to_tune_refuses_other_classes_and_small_images() -> None:
+    spec = ModelSpec(image_size=(32, 16), classes=5, learning_rate=0.1)
+    with pytest.raises(Unusable) as caught:
+        build(spec)
+    classes, size = caught.value.faults
+    assert classes.startswith("--dataset: the data set has 5 classes")
+    assert size == "--image_size=32x16: --workload=horses_or_humans needs at least 22 pixels a side."
 
 
 UNITS = whole_number(1, 512)

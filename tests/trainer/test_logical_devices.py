@@ -1,4 +1,4 @@
-"""Strategies, batches and mixed precision on a machine whose processor counts as two devices."""
+"""Strategies and batches on a machine whose processor counts as two devices."""
 
 import json
 from pathlib import Path
@@ -15,10 +15,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 @pytest.fixture
 def found(request: pytest.FixtureRequest, horses_dir: Path, tmp_path: Path) -> Any:
     """What this check of logical_devices.py finds."""
-    job_dir, result = str(tmp_path / "job"), tmp_path / "found.json"
-    run_to_end(
-        "tests.trainer.logical_devices", request.param, str(horses_dir), job_dir, str(result), folder=tmp_path
-    )
+    result = tmp_path / "found.json"
+    run_to_end("tests.trainer.logical_devices", request.param, str(horses_dir), str(result), folder=tmp_path)
     return json.loads(result.read_text())
 
 
@@ -61,11 +59,3 @@ def test_each_device_of_a_worker_gets_one_batch_of_the_flags_size_and_all_are_ev
 ) -> None:
     """Of the 6 examples to evaluate on, the second device gets what is left."""
     assert found == {"training": [4, 4], "evaluation": [4, 2], "evaluated": [6, 1]}
-
-
-@pytest.mark.parametrize("found", ["loss_scaling", "loss_scaling_of_keras_3"], indirect=True)
-def test_a_run_in_float16_learns_from_gradients_that_only_a_scaled_loss_keeps_above_0(
-    found: dict[str, Any],
-) -> None:
-    assert found["computed_in"] == "float16"
-    assert found["moved"] > 0

@@ -68,12 +68,14 @@ survive.run(lambda: Sequential([layers.Input((1,)), layers.Dense(1)]), examples)
 def test_two_replicas_train_a_model_of_several_inputs_and_outputs_until_a_callback_stops_them(
     tmp_path: Path,
 ) -> None:
+    """As a trial of a study, which the chief alone reports to."""
     replicas = [
         started(
-            "tabular", tmp_path, "--epochs=5", name=config["task"]["type"],
-            NAME=config["task"]["type"], TF_CONFIG=json.dumps(config),
+            "tabular", tmp_path, "--epochs=5", "--reported_metrics=loss,price_loss", name=role, NAME=role,
+            TF_CONFIG=json.dumps(config), CLOUD_ML_TRIAL_ID="1", CLOUD_ML_HP_METRIC_TAG="val_loss",
+            CLOUD_ML_HP_METRIC_FILE=f"{tmp_path}/{role}.metrics",
         )
-        for config in two_replicas()
+        for role, config in zip(("chief", "worker"), two_replicas(), strict=True)
     ]  # fmt: skip
     try:
         chief, worker = (ended(replica) for replica in replicas)
@@ -89,6 +91,15 @@ def test_two_replicas_train_a_model_of_several_inputs_and_outputs_until_a_callba
     assert manifest["training"]["weights"] == "as built"
     returned = [path.read_text() for path in (tmp_path / "job").glob("*.returned")]
     assert returned == [str(manifest["metrics"]["val_loss"])] * 2
+    reports = [json.loads(line) for line in (tmp_path / "chief.metrics").read_text().splitlines()]
+    assert [(line["global_step"], line["loss"]) for line in reports if "loss" in line] == [
+        (str(2 * (number + 1)), str(epoch["val_loss"])) for number, epoch in enumerate(epochs)
+    ]
+    assert sum("price_loss" in line for line in reports) == 2
+    assert not (tmp_path / "worker.metrics").exists()
+    (said,) = chief.events("trial_reports")
+    assert said["severity"] == "WARNING"
+    assert "its study optimizes 'val_loss'" in said["message"]
     found = served(tmp_path, {"rooms": [[1.0, 2.0, 3.0]] * 2, "town": [1, 2]})
     assert found == {
         "inputs": {"rooms": ["float32", [None, 3]], "town": ["int64", [None]]},
@@ -152,6 +163,7 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence_with_the_repair(tmp_pat
         "The examples have no labels, and the model cannot be trained on them: Argument `target`",
         "The examples have no labels, and the model cannot be trained on them: None values not supported. A batch is",
         "The examples: count=90, but load() has only 40. Correct or remove it.",
+        "Trial 5 has no metric to report: data has no evaluation split",
     ]
     assert len(found) == len(expected), found
     for line, words in zip(found, expected, strict=True):

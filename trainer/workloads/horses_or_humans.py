@@ -17,8 +17,6 @@ def build(spec: ModelSpec) -> Any:
     Raises:
         Unusable: the data set does not have two classes, or the images are smaller than 22 pixels.
     """
-    import tensorflow as tf
-
     faults, (height, width) = [], spec.image_size
     if spec.classes != CLASSES:
         faults.append(
@@ -31,6 +29,7 @@ def build(spec: ModelSpec) -> Any:
         )
     if faults:
         raise Unusable(*faults)
+    import tensorflow as tf
 
     layers = tf.keras.layers
     model = tf.keras.Sequential([layers.Input((height, width, 3))], name="horses_or_humans_classifier")

@@ -33,8 +33,7 @@ _MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
 )
 """Lists of platforms first, whose digest pins the image of each of them."""
-_MANIFEST_MAX_BYTES = 4 * 1024 * 1024  # what registries take at most
-_TOKEN_MAX_BYTES = 1024 * 1024
+_MAX_BYTES = 4 * 1024 * 1024  # what registries take as a manifest at most
 _TIMEOUT_S = 30
 
 
@@ -127,7 +126,7 @@ def _manifest_of(image: RegistryImage) -> tuple[bytes, str | None]:
     if answer.status_code == requests.codes.unauthorized:
         answer = _fetch_answer(url, headers=headers | {"Authorization": f"Bearer {_token_of(image, answer)}"})
     answer.raise_for_status()
-    return _content_of(answer, _MANIFEST_MAX_BYTES), answer.headers.get("Docker-Content-Digest")
+    return _content_of(answer), answer.headers.get("Docker-Content-Digest")
 
 
 def _token_of(image: RegistryImage, refusal: requests.Response) -> str:
@@ -136,11 +135,10 @@ def _token_of(image: RegistryImage, refusal: requests.Response) -> str:
     words = parse_keqv_list(parse_http_list(challenge))
     if kind.lower() != "bearer" or not words.get("realm"):
         raise ValueError("it asks for a password, and offers no token for everyone")
-    scope = {"scope": f"repository:{image.repository}:pull"}
-    service = {"service": words["service"]} if words.get("service") else {}
-    answer = _fetch_answer(words["realm"], params=scope | service)
+    named = {"scope": f"repository:{image.repository}:pull", "service": words.get("service", "")}
+    answer = _fetch_answer(words["realm"], params={name: text for name, text in named.items() if text})
     answer.raise_for_status()
-    given = json.loads(_content_of(answer, _TOKEN_MAX_BYTES))
+    given = json.loads(_content_of(answer))
     token = given.get("token") or given.get("access_token") if isinstance(given, dict) else None
     if not isinstance(token, str):
         raise ValueError(f"{words['realm']} gave no token")  # noqa: TRY004  an answer, not an argument
@@ -153,10 +151,10 @@ def _fetch_answer(
     return requests.get(url, headers=headers, params=params, timeout=_TIMEOUT_S, stream=True)
 
 
-def _content_of(answer: requests.Response, max_bytes: int) -> bytes:
+def _content_of(answer: requests.Response) -> bytes:
     content = b""
     for part in answer.iter_content(64 * 1024):
         content += part
-        if len(content) > max_bytes:
-            raise ValueError(f"its answer has more than {max_bytes} bytes")
+        if len(content) > _MAX_BYTES:
+            raise ValueError(f"its answer has more than {_MAX_BYTES} bytes")
     return content

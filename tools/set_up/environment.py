@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tools.set_up import machine, pip_failures, refusals
 from tools.set_up.pip_run import packages_folder, run_pip
-from tools.set_up.progress import InstallationProgress
 from trainmaster.resources import ROOT
 
 LOCK = ROOT / "requirements.lock"
@@ -130,10 +129,9 @@ def install_lock(pins: dict[str, str]) -> None:
         builder.flush()
         # With -vv pip says why it cannot read the index. The first package shows it, and has few files.
         run_pip(ENVIRONMENT, [*INSTALL, "-vv", "--requirement", builder.name])
-    packages = packages_folder(ENVIRONMENT)
-    progress = InstallationProgress(packages, total=len(pins))
-    run_pip(ENVIRONMENT, [*INSTALL, *BUILT, "--requirement", str(LOCK)], progress)
-    installed = {_normal_name(package.name) for package in distributions(path=[str(packages)])}
+    run_pip(ENVIRONMENT, [*INSTALL, *BUILT, "--requirement", str(LOCK)], shown_packages=len(pins))
+    packages = distributions(path=[str(packages_folder(ENVIRONMENT))])
+    installed = {_normal_name(package.name) for package in packages}
     if others := sorted(installed - {*pins.values(), "pip"}):
         print(f"Removing what {LOCK.name} does not name: {', '.join(others)}", flush=True)
         run_pip(ENVIRONMENT, ["uninstall", "--yes", *others])

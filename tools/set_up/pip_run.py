@@ -3,33 +3,28 @@
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 from tools.set_up import pip_failures
-from tools.set_up.progress import InstallationProgress
 
-POLL_S = 0.2
 LOG = "set-up.log"
+_TAKEN = ("Collecting ", "Processing ", "Requirement already satisfied: ", "Ignoring ")
 
 
 def packages_folder(environment: Path) -> Path:
     return environment / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
 
 
-def run_pip(
-    environment: Path, arguments: Sequence[str], progress: InstallationProgress | None = None
-) -> None:
-    """Run pip with its configured package index, and show its progress in place of its output.
+def run_pip(environment: Path, arguments: Sequence[str], *, shown_packages: int = 0) -> None:
+    """Run pip with its configured package index. On a terminal, count what it has downloaded of `shown_packages`.
 
     Raises:
         SystemExit: pip failed; the exit's sentences say why, and that `LOG` in the environment has pip's whole output,
             or why it cannot be written.
     """
     lines: list[str] = []
+    is_shown = shown_packages and sys.stdout.isatty()
     with subprocess.Popen(
         [environment / "bin" / "python", "-m", "pip", *arguments],
         env=_pip_variables(),
@@ -39,16 +34,14 @@ def run_pip(
         text=True,
         errors="replace",
     ) as process:
-        reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
-        reader.start()
-        while process.poll() is None:
-            time.sleep(POLL_S)
-            if progress:
-                progress.show("".join(lines))
-        reader.join()
+        for line in process.stdout or ():
+            lines.append(line)
+            if is_shown:
+                done = sum(line.startswith(_TAKEN) for line in lines)
+                print(f"\r\x1b[K  downloaded {done} of {shown_packages}", end="", flush=True)
+    if is_shown:
+        print()
     output = "".join(lines)
-    if progress:
-        progress.show(output, last=True)
     if process.returncode != 0:
         sys.exit(
             f"{pip_failures.sentence_for(output, environment)}\n{_keep_output(output, environment / LOG)}"
@@ -62,11 +55,6 @@ def _keep_output(output: str, log: Path) -> str:
     except OSError as error:
         return f"pip's output could not be kept in {log}: {error.strerror}."
     return f"pip's output is in {log}."
-
-
-def _read_lines(printed: IO[str] | None, lines: list[str]) -> None:
-    for line in printed or ():
-        lines.append(line)  # noqa: PERF402 - the other thread reads the list meanwhile
 
 
 def _pip_variables() -> dict[str, str]:

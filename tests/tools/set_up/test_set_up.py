@@ -43,10 +43,9 @@ def test_it_needs_no_uv_and_uses_none(tmp_path: Path) -> None:
     assert not (tmp_path / "used").exists()
 
 
-def test_it_says_what_it_does_and_how_far_it_is(checkout: Checkout) -> None:
+def test_it_says_what_it_does(checkout: Checkout) -> None:
     said = checkout.make_setup().stdout.splitlines()
     assert said[0].startswith("Installing requirements.lock: 3 packages")
-    assert "  installed 2 of 2" in said  # setuptools was installed before, to build with
     assert said[-1].startswith("Set up in ")
     assert len(said) < 6
 

@@ -60,11 +60,6 @@ def test_every_variable_of_the_file_is_declared_and_used(build: dict[str, Any]) 
     assert all(re.fullmatch(r"_[A-Z0-9_]+", name) for name in build["substitutions"])
 
 
-def test_a_variable_of_the_shell_stays_one(build: dict[str, Any]) -> None:
-    assert '"$IMAGE:latest"' in command(build, "pull-cache")
-    assert "$BUILDER_OUTPUT/output" in command(build, "record-digest")
-
-
 def test_nothing_is_pushed_or_deployed_before_the_tests_have_passed(build: dict[str, Any]) -> None:
     def before(name: str) -> set[str]:
         each = step(build, name)
@@ -118,11 +113,6 @@ def test_the_images_event_goes_to_the_topic_that_rules_watch(
     assert build["substitutions"]["_IMAGES_TOPIC"] == topology["topics"]["images"]
 
 
-def test_the_last_image_is_the_cache_where_there_is_one(build: dict[str, Any]) -> None:
-    assert command(build, "pull-cache").endswith("|| true")
-    assert '--cache-from "$IMAGE"' in command(build, "build")
-
-
 def test_the_base_is_that_of_the_recipe(build: dict[str, Any]) -> None:
     first = next(line for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("ARG "))
     assert first == f"ARG BASE_IMAGE={build['substitutions']['_BASE_IMAGE']}"
@@ -154,23 +144,9 @@ def test_a_build_whose_image_has_no_digest_ends_without_announcing_an_image(
     assert (tmp_path / "trainer-image.txt").read_text().endswith("/trainer@sha256:0a\n")
 
 
-def test_the_revision_is_a_label_and_no_argument_that_a_cache_could_keep(build: dict[str, Any]) -> None:
-    assert '--label org.opencontainers.image.revision="$REVISION"' in command(build, "build")
-    assert "REVISION=$COMMIT_SHA" in build["options"]["env"]
-
-
 def test_no_step_is_given_a_secret_or_prints_its_surroundings(build: dict[str, Any]) -> None:
     assert "availableSecrets" not in build
     assert "secretEnv" not in build["options"]
     for each in build["steps"]:
         assert "secretEnv" not in each
         assert not any(SHELL_TRACE.search(word) for word in each["args"]), each["id"]
-
-
-def test_no_project_but_the_builders_own_is_named(build: dict[str, Any]) -> None:
-    public = {"python", "gcr.io", "us-docker.pkg.dev"}  # images that Google and Python publish for everyone
-    text = "\n".join(word for each in build["steps"] for word in each["args"])
-    assert "my-project" not in text
-    for name, value in build["substitutions"].items():
-        if name.endswith("_IMAGE"):
-            assert re.split(r"[/:]", value)[0] in public, name

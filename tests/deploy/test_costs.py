@@ -15,7 +15,6 @@ from cronsim import CronSim
 from tests.contract.data_stream import MeteredObjects
 from tests.contract.world import World
 from tests.deploy.hcl import TERRAFORM, block, loaded
-from tests.deploy.plan import TERRAFORM_BINARY, plan
 from trainmaster.orchestrator.flows.scheduled import take_tick
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,36 +123,6 @@ def test_every_amount_follows_from_the_configuration() -> None:
     assert {item: rows[item].amount for item in amounts()} == {
         item: round(amount, 2 if amount < 1 else 1) for item, amount in amounts().items()
     }
-
-
-def test_every_other_amount_is_said_to_be_assumed() -> None:
-    rest = table().keys() - amounts().keys() - {"time series that these return"}
-    assert all("(assumed)" in item for item in rest)
-
-
-@pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
-def test_the_series_that_alerts_return_follow_from_their_queries() -> None:
-    series = sum(map(series_of, (alert["query"] for alert in plan()["alerts"].values())))
-    (condition,) = conditions()
-    interval = condition["condition_prometheus_query_language"][0]["evaluation_interval"]
-    times = MONTH / timedelta(seconds=int(str(interval).strip('"').removesuffix("s")))
-    assert table()["time series that these return"].amount == series * times
-
-
-def series_of(query: str) -> int:
-    """At most, without runs: one for each clause, or for each name that a clause groups by.
-
-    Counters have no lines then, so those that group by a line's fields return nothing.
-    """
-    return sum(_series_of_clause(clause) for clause in query.split(" unless "))
-
-
-def _series_of_clause(clause: str) -> int:
-    grouped = re.search(r"by \((\w+)[^)]*\)", clause)
-    if not grouped:
-        return 1
-    names = re.search(rf'{grouped[1]}=~"([^"]*)"', clause)
-    return len(names[1].split("|")) if names else 0
 
 
 def test_every_cost_is_its_amount_at_its_price() -> None:

@@ -91,12 +91,6 @@ def test_each_functions_subscription_has_the_same_policy(local: Topology) -> Non
         assert (f"projects/{PROJECT}/topics/{dead_topic}" if dead_topic else "") == dead.dead_letter_topic
 
 
-def test_every_function_that_is_retried_has_its_dead_letter_topic() -> None:
-    for function in plan()["functions"].values():
-        policy = function["subscription"]
-        assert (policy["dead_letter_topic"] in plan()["topics"].values()) == function["retry"]
-
-
 def test_the_environment_is_the_same_and_is_one_that_the_functions_take(
     local: Topology, tmp_path: Path
 ) -> None:
@@ -165,11 +159,6 @@ def test_account_ids_are_valid() -> None:
         assert 6 <= len(each) <= 30, each
         assert each.replace("-", "").isalnum()
         assert each.islower()
-
-
-def test_every_function_has_an_account_of_its_own() -> None:
-    for name in plan()["functions"]:
-        assert plan()["accounts"][name]["id"] == f"tm-{name}"
 
 
 def test_jobs_without_an_account_run_as_the_trainers_and_their_submitters_may_act_as_it() -> None:

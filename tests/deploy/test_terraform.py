@@ -31,12 +31,6 @@ def test_the_provider_accepts_every_argument_and_misses_none() -> None:
         assert faults_of(each) == [], str(each)
 
 
-def test_resources_of_the_beta_provider_alone_use_it() -> None:
-    for each in google("resource"):
-        beta = each.type == "google_project_service_identity"
-        assert ("google-beta" in str(each.body.get("provider", ""))) == beta, str(each)
-
-
 def test_nothing_is_named_in_the_configuration_that_the_topology_names() -> None:
     """Names come through the plan alone, so that a changed topology changes the cloud and the local stack alike."""
     topology = yaml.safe_load((ROOT / "trainmaster/deploy/topology.yaml").read_text())
@@ -127,57 +121,6 @@ def test_an_agent_that_comes_late_stops_nothing_else() -> None:
     )
 
 
-def test_nothing_that_was_overwritten_or_deleted_is_billed_for_a_week() -> None:
-    (policy,) = block("google_storage_bucket", "bucket")["soft_delete_policy"]
-    assert policy["retention_duration_seconds"] == "${var.soft_delete_s}"
-    (variable,) = (each for each in loaded()["variables.tf"]["variable"] if '"soft_delete_s"' in each)
-    assert variable['"soft_delete_s"']["default"] == 0
-
-
-def test_old_marks_leave_the_ledger_and_it_alone() -> None:
-    rules = [
-        body
-        for each in block("google_storage_bucket", "bucket")["dynamic"]
-        for name, body in each.items()
-        if bare(name) == "lifecycle_rule"
-    ]
-    (body,) = [each for each in rules if "local.days" in each["for_each"]]
-    assert body["for_each"] == "${lookup(local.days, each.key, {})}"
-    ((condition,),) = [content["condition"] for content in body["content"]]
-    assert condition["age"] == "${lifecycle_rule.value}"
-    assert condition["matches_prefix"] == ["${lifecycle_rule.key}"]
-    (days,) = [each["days"] for each in loaded()["buckets.tf"]["locals"] if "days" in each]
-    assert days["ledger"] == "${module.plan.ledger_days}"
-
-
-def test_a_function_runs_with_its_own_account_and_the_plans_numbers() -> None:
-    (service,) = block("google_cloudfunctions2_function", "function")["service_config"]
-    assert service["service_account_email"] == "${google_service_account.account[each.key].email}"
-    assert service["environment_variables"] == "${each.value.environment}"
-    assert service["timeout_seconds"] == "${each.value.timeout_s}"
-    assert service["max_instance_request_concurrency"] == "${each.value.concurrency}"
-    assert service["ingress_settings"] == '"ALLOW_INTERNAL_ONLY"'
-
-
-def test_functions_are_built_in_the_pool_that_the_settings_name() -> None:
-    (build,) = block("google_cloudfunctions2_function", "function")["build_config"]
-    assert build["worker_pool"] == "${var.build_worker_pool}"
-
-
-def test_functions_reach_a_vpc_through_a_connector_or_directly() -> None:
-    function = block("google_cloudfunctions2_function", "function")
-    (service,) = function["service_config"]
-    ((interface,),) = [list(each.values()) for each in service["dynamic"]]
-    (content,) = interface["content"]
-    assert "var.vpc_subnetwork" in interface["for_each"]
-    assert content["subnetwork"] == "${direct_vpc_network_interface.value}"
-    assert {"VPC_EGRESS_ALL_TRAFFIC", "VPC_EGRESS_PRIVATE_RANGES_ONLY"} <= set(
-        re.findall(r"VPC_EGRESS_\w+", service["direct_vpc_egress"])
-    )
-    conditions = [each["condition"] for each in function["lifecycle"][0]["precondition"]]
-    assert "${var.vpc_connector == null || var.vpc_subnetwork == null}" in conditions
-
-
 def providers() -> dict[str, dict[str, Any]]:
     """The blocks `provider` of the root module, by name."""
     return {
@@ -202,15 +145,6 @@ def test_providers_have_the_exact_version_whose_schema_is_the_judge() -> None:
     versions = {name: bare(each["version"]) for name, each in required.items() if isinstance(each, dict)}
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values()), versions
     assert versions["google"] == versions["google-beta"] == DATA["provider"]
-
-
-def test_every_variable_says_what_it_is_for() -> None:
-    for content in [*loaded().values(), *loaded(TERRAFORM / "plan").values()]:
-        for kind in ("variable", "output"):
-            for each in content.get(kind, []):
-                for name, body in each.items():
-                    if isinstance(body, dict):
-                        assert body.get("description"), name
 
 
 def test_the_builds_bucket_is_the_one_that_cloud_build_writes_to() -> None:

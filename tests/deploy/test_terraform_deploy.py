@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cloud import NUMBER, PROGRAMS, PROJECT, REGION, ROOT, Cloud, Ran, managed, terraform_said
-from tests.deploy.hcl import bare, block, blocks, loaded
+from tests.deploy.hcl import bare, block, loaded
 from trainmaster.deploy.names import ACCOUNT_TITLE, account_email, names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
@@ -64,14 +64,6 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
     )
     assert published["buckets"].items() <= names_of(PROJECT, REGION).buckets.items()
     assert "ya29" not in ran.out + ran.err, "a token was shown"
-
-
-def test_terraform_puts_the_deployments_document_into_the_ledger() -> None:
-    (document,) = (
-        each for each in blocks() if (each.type, each.name) == ("google_storage_bucket_object", "deployment")
-    )
-    assert 'google_storage_bucket.bucket["ledger"]' in str(document.body["bucket"])
-    assert bare(document.body["source"]) == "${local.deployment_file}"
 
 
 def test_settings_are_read_from_where_the_command_runs_and_hide_no_variable_of_its_own(cloud: Cloud) -> None:
@@ -183,10 +175,6 @@ def test_terraform_imports_everything_that_undeploy_leaves_and_deploy_takes_over
 
 def test_an_account_is_recognised_by_the_title_that_terraform_gives_it() -> None:
     assert bare(block("google_service_account", "account")["display_name"]).startswith(ACCOUNT_TITLE)
-
-
-def test_the_account_of_a_team_that_the_policy_no_longer_names_stays() -> None:
-    assert bare(block("google_service_account", "account")["deletion_policy"]) == "ABANDON"
 
 
 def test_a_topic_for_image_pushes_that_others_made_is_used_as_it_is(cloud: Cloud) -> None:

@@ -4,8 +4,7 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from graphlib import TopologicalSorter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -80,42 +79,3 @@ def test_every_resource_that_is_referred_to_exists() -> None:
         for text in texts(content):
             for data, type_, name in _RESOURCE.findall(text):
                 assert ("data" if data else "resource", type_, name) in existing, f"{file}: {type_}.{name}"
-
-
-def test_nothing_waits_for_itself() -> None:
-    graph = {f"{each.kind}.{each.type}.{each.name}": set(waits_for(each.body)) for each in blocks()}
-    assert len(list(TopologicalSorter(graph).static_order())) >= len(graph)
-
-
-def waits_for(body: Mapping[str, Any]) -> Iterator[str]:
-    """Resources that a body refers to, through locals too."""
-    seen: set[str] = set()
-    waiting = list(texts(body))
-    while waiting:
-        text = waiting.pop()
-        for data, type_, name in _RESOURCE.findall(text):
-            yield f"{'data' if data else 'resource'}.{type_}.{name}"
-        for kind, name in _NAMED.findall(text):
-            if kind == "local" and name not in seen:
-                seen.add(name)
-                waiting += texts(locals_of(TERRAFORM)[name])
-
-
-def test_each_is_named_only_where_there_is_more_than_one() -> None:
-    for block in blocks():
-        if any(_EACH.search(text) for text in texts(block.body)):
-            assert "for_each" in block.body, str(block)
-
-
-def test_an_instance_of_many_is_named_by_its_key() -> None:
-    """A resource with `for_each` is a map: an attribute of it without a key would be refused."""
-    many = {(each.kind, each.type, each.name) for each in blocks() if "for_each" in each.body}
-    for file, content in loaded().items():
-        for text in texts(content):
-            for found in _RESOURCE.finditer(text):
-                data, type_, name = found.groups()
-                after = text[found.end() :]
-                if ("data" if data else "resource", type_, name) in many:
-                    assert not after.startswith("."), f"{file}: {found[0]}{after[:20]}"
-                elif after.startswith("["):
-                    pytest.fail(f"{file}: {found[0]} is one, and has no key {after[:20]}")

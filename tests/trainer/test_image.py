@@ -37,38 +37,11 @@ def test_the_base_has_the_python_of_the_tests_and_is_an_argument(instructions: l
     assert values(instructions, "FROM") == [f"${{{name}}}"]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("ENTRYPOINT", ['["python", "-m", "trainer.task"]']),
-        ("WORKDIR", ["/app"]),
-        ("USER", []),  # Vertex AI's agent lets this one write a trial's metrics
-    ],
-)
-def test_the_image_starts_the_trainer_in_its_folder_as_the_default_user(
-    instructions: list[tuple[str, str]], name: str, expected: list[str]
-) -> None:
-    assert values(instructions, name) == expected
-
-
 def test_the_package_is_found_in_every_working_directory_because_scripts_run_in_one_of_their_own(
     instructions: list[tuple[str, str]],
 ) -> None:
     assert "COPY trainer /app/trainer" in [f"{name} {value}" for name, value in instructions]
     assert values(instructions, "ENV")[-1] == "PYTHONPATH=/app"
-
-
-def test_locked_packages_are_installed_with_hashes_before_the_program_is_copied(
-    instructions: list[tuple[str, str]],
-) -> None:
-    order = [f"{name} {value}" for name, value in instructions]
-    install = next(i for i, line in enumerate(order) if line.startswith("RUN") and "--require-hashes" in line)
-    program = next(i for i, line in enumerate(order) if line.startswith("COPY trainer /app/trainer"))
-    assert (
-        order.index("COPY trainer/installer.txt trainer/requirements-${VARIANT}.txt /opt/")
-        < install
-        < program
-    )
 
 
 @pytest.mark.parametrize(("launcher", "kept"), [("no", False), ("yes", True)])

@@ -63,14 +63,6 @@ def test_the_process_becomes_the_command_with_its_arguments_as_they_are() -> Non
     assert (pid, found) == (process.pid, arguments)
 
 
-@pytest.mark.parametrize("status", [0, 3])
-def test_the_exit_status_is_the_commands(status: int) -> None:
-    done = launch(
-        "--framework=jax", "--", sys.executable, "-c", f"raise SystemExit({status})", environment={}
-    )
-    assert done.returncode == status
-
-
 def test_a_missing_command_exits_with_127(tmp_path: Path) -> None:
     for command in ("no-such-program", str(tmp_path / "none")):
         done = launch("--framework=torch", "--", command, environment={})

@@ -151,24 +151,6 @@ def terminated(
     return saved
 
 
-def test_training_continues_during_an_upload_and_a_sigterm_leaves_nothing_unsaved(
-    small: Small,
-) -> None:
-    run = "uploading"
-    pipe = hold_upload(small.run_dir(run), 1)
-    chief, worker = small.cluster(run, "--checkpoint_steps=10", "--step_ms=300")
-    chief.wait_until(has_reached(1, 11))
-    assert chief.events("checkpoint_saved") == []
-    worker.process.send_signal(signal.SIGTERM)
-    worker.wait_until(lambda replica: replica.events("preemption_asked"))
-    release_upload(pipe)
-    assert statuses([chief, worker], GRACE_S) == [143, 143], output_tails([chief, worker])
-    first, last = (saved_at(event) for event in chief.events("checkpoint_saved"))
-    assert first == (0, 10)
-    assert last > first
-    assert [event["steps"] for event in chief.events("preempted")] == [last[0] * STEPS + last[1]]
-
-
 def test_sigterm_during_an_evaluation_waits_for_the_upload_of_its_epoch(small: Small) -> None:
     pipe = hold_upload(small.run_dir("evaluating"), 1)
     arguments = ("--epochs=1", "--evaluation_step_ms=500")

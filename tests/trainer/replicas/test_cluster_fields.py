@@ -201,13 +201,3 @@ def test_whatever_the_variables_hold_there_is_a_cluster_or_faults(tf: str, spec:
     assert isinstance(cluster.has_reduction_servers, bool)
     if cluster.source and cluster.role is not ReplicaRole.EVALUATOR:
         assert cluster.index < len(cluster.members[cluster.role])
-
-
-@given(pool=st.integers(0, 3), trial=st.sampled_from(["", "1"]), change=DOCUMENTS)
-def test_a_true_variable_with_anything_in_place_of_its_fields_is_read_or_faulted(
-    pool: int, trial: str, change: dict[str, Any]
-) -> None:
-    environment = vertex(pool, 0, trial=trial)
-    environment["CLUSTER_SPEC"] = json.dumps(json.loads(environment["CLUSTER_SPEC"]) | change)
-    cluster = cluster_or_faults(environment)
-    assert cluster.index == 0 if isinstance(cluster, ClusterSpec) else all(cluster)

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from trainmaster.deploy.gcloud import GcloudFailed, describe_resource, gcloud, list_resources
@@ -108,7 +110,10 @@ def find_existing(names: Names, project_number: str) -> Existing:
 def _names(names: Names, command: tuple[str, ...], path: str) -> Mapping[str, str]:
     words = [word.format(region=names.region, scheduler_region=names.scheduler_region) for word in command]
     found = list_resources(*words, f"--project={names.project}")
-    return {_last_part(str(_value(each, path))): str(each.get("displayName", "")) for each in found}
+    return {
+        _last_part(str(reduce(getitem, path.split("."), each))): str(each.get("displayName", ""))
+        for each in found
+    }
 
 
 def _last_part(name: str) -> str:
@@ -123,13 +128,6 @@ def _roles(names: Names) -> dict[str, ExistingRole]:
         )
         for each in found
     }
-
-
-def _value(thing: Mapping[str, Any], path: str) -> object:
-    value: Any = thing
-    for key in path.split("."):
-        value = value[key]
-    return value
 
 
 def _bucket(name: str) -> ExistingBucket | None:

@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 TIMEOUT_S = 120
+Answer = TypeVar("Answer", dict[str, Any], list[dict[str, Any]])
 
 # gcloud's exit status is 1 for every error, so these fragments of its messages classify them.
 _ABSENT = ("not found: 404", "NOT_FOUND", "HTTPError 404", "does not exist")
@@ -67,10 +68,7 @@ def describe_resource(*command: str) -> dict[str, Any]:
     Raises:
         GcloudFailed: as `gcloud`; also if the output is not a JSON object.
     """
-    answer = _json(*command)
-    if not isinstance(answer, dict):
-        raise GcloudFailed(command, f"expected an object, found {answer!r}")
-    return answer
+    return _answer(dict, *command)
 
 
 def list_resources(*command: str) -> list[dict[str, Any]]:
@@ -80,19 +78,19 @@ def list_resources(*command: str) -> list[dict[str, Any]]:
         GcloudFailed: as `gcloud`; also if the output is not a JSON list.
     """
     try:
-        answer = _json(*command)
+        return _answer(list, *command)
     except GcloudFailed as failed:
         if failed.switched_off:
             return []
         raise
-    if not isinstance(answer, list):
-        raise GcloudFailed(command, f"expected a list, found {answer!r}")
-    return answer
 
 
-def _json(*command: str) -> Any:  # Any: JSON
+def _answer(kind: type[Answer], *command: str) -> Answer:
     printed = gcloud(*command, "--format=json")
     try:
-        return json.loads(printed or "[]")
+        answer = json.loads(printed or "[]")
     except ValueError as fault:
         raise GcloudFailed(command, f"its answer is not JSON: {printed[:200]!r}") from fault
+    if not isinstance(answer, kind):
+        raise GcloudFailed(command, f"expected a JSON {kind.__name__}, found {answer!r}")
+    return answer

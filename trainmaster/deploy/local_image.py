@@ -55,17 +55,8 @@ class Builder:
         """
         verb = "bud" if Path(self.program).name == "buildah" else "build"
         # chroot: RUN steps then need no namespaces, which many containers and CI machines do not allow.
-        command = [
-            self.program,
-            verb,
-            "--isolation",
-            "chroot",
-            "--layers",
-            "--tag",
-            tag,
-            *options,
-            str(context),
-        ]
+        isolated = ("--isolation", "chroot", "--layers")
+        command = [self.program, verb, *isolated, "--tag", tag, *options, str(context)]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
     def has(self, image: str) -> bool:

@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainmaster.client.deployment import deployment_document
 from trainmaster.deploy.names import SETTINGS, Names, topology_of
@@ -116,16 +115,12 @@ def terraform_for(names: Names, configuration: Path = DEPLOY / "terraform") -> T
     for name in _READ_BY_TERRAFORM:
         shutil.copy(DEPLOY / name, work)
     stage(work / "functions")
-    (work / DEPLOYMENT_OBJECT).write_text(json.dumps(_document(names, work / "functions"), indent=1))
-    return Terraform(names=names, folder=folder)
-
-
-def _document(names: Names, functions: Path) -> dict[str, Any]:  # Any: a JSON document
-    """What the deployment publishes about itself in its ledger, from the staged functions."""
-    return deployment_document(
+    published = deployment_document(
         topology_of(names.project, names.region),
         project=names.project,
         region=names.region,
-        policy=(functions / "policy.yaml").read_bytes(),
-        prices=(functions / "prices.yaml").read_bytes(),
+        policy=(work / "functions" / "policy.yaml").read_bytes(),
+        prices=(work / "functions" / "prices.yaml").read_bytes(),
     )
+    (work / DEPLOYMENT_OBJECT).write_text(json.dumps(published, indent=1))
+    return Terraform(names=names, folder=folder)

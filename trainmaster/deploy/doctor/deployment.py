@@ -86,7 +86,6 @@ class ExaminedDeployment:
         functions = list(self.topology["functions"])
         for row in self.grants["grants"]:
             ((kind, name),) = row["thing"].items()
-            role = self.grants["roles"][row["role"]]
             accounts = [
                 each
                 for account in row["accounts"]
@@ -94,37 +93,30 @@ class ExaminedDeployment:
             ]
             for account in accounts:
                 agent = self.grants["agents"].get(account)
-                email = (
-                    f"service-{project_number}@{agent['domain']}.iam.gserviceaccount.com"
-                    if agent
-                    else account_email(account, self.project)
-                )
+                email = agent and f"service-{project_number}@{agent['domain']}.iam.gserviceaccount.com"
                 for thing in self._things(kind, name, subscriptions):
-                    yield Expected(
-                        account=account,
-                        email=email,
-                        is_agent=agent is not None,
-                        role=self._role(row["role"], role),
-                        permissions=tuple(role.get("permissions", ())),
-                        thing=thing,
-                    )
+                    yield self._expected(row["role"], account, thing, agent_email=email or "")
 
     def expected_of_teams(self, teams: Sequence[str]) -> Iterator[Expected]:
         """Every grant to a team's account, or on it. Members are people and groups, as whom nothing can be tested."""
         for team in teams:
             for row in self.grants["team_grants"]:
                 accounts = [f"trainer-{team}" if each == "team" else each for each in row["accounts"]]
-                role = self.grants["roles"][row["role"]]
                 for account in (each for each in accounts if each != "members"):
                     for thing in self._team_things(row, team):
-                        yield Expected(
-                            account=account,
-                            email=account_email(account, self.project),
-                            is_agent=False,
-                            role=self._role(row["role"], role),
-                            permissions=tuple(role.get("permissions", ())),
-                            thing=thing,
-                        )
+                        yield self._expected(row["role"], account, thing)
+
+    def _expected(self, name: str, account: str, thing: GrantTarget, *, agent_email: str = "") -> Expected:
+        """The grant of a role of permissions.yaml; `agent_email` if it goes to one of Google's service agents."""
+        role = self.grants["roles"][name]
+        return Expected(
+            account=account,
+            email=agent_email or account_email(account, self.project),
+            is_agent=bool(agent_email),
+            role=f"projects/{self.project}/roles/{name}" if role.get("custom") else name,
+            permissions=tuple(role.get("permissions", ())),
+            thing=thing,
+        )
 
     def _team_things(self, row: Mapping[str, Any], team: str) -> Iterator[GrantTarget]:
         ((kind, name),) = row["thing"].items()
@@ -160,9 +152,6 @@ class ExaminedDeployment:
                     yield GrantTarget(kind=kind, name=subscription.rpartition("/")[2], resource=subscription)
             case _:
                 yield self.project_thing
-
-    def _role(self, name: str, role: Mapping[str, Any]) -> str:
-        return f"projects/{self.project}/roles/{name}" if role.get("custom") else name
 
 
 def deployment_of(*, project: str, region: str, topology: Path, builds: bool = True) -> ExaminedDeployment:

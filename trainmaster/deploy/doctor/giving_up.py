@@ -2,19 +2,17 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+
+from google.pubsub_v1 import SubscriberClient
 
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment
 from trainmaster.deploy.doctor.finding import DoctorFinding, failed_finding, ok
 from trainmaster.deploy.doctor.repair import redeploy
 
-if TYPE_CHECKING:
-    from google.pubsub_v1 import SubscriberClient
-
 _LISTED_S = 60.0
 
 
-def dead_letter_topics(deployment: ExaminedDeployment, subscriber: "SubscriberClient") -> dict[str, str]:
+def dead_letter_topics(deployment: ExaminedDeployment, subscriber: SubscriberClient) -> dict[str, str]:
     """The dead-letter topic of each subscription of the project, by full name; empty for none.
 
     Raises:

@@ -1,7 +1,9 @@
 """Follows a probe through the deployment, up to the first hop that failed."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from google.cloud.logging import Client as LoggingClient
 
 from trainmaster.client.dead_letters.letter import CLOCKS_APART
 from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
@@ -13,9 +15,6 @@ from trainmaster.deploy.doctor.witness import ProbeSubscription
 from trainmaster.orchestrator.core.events.self_test import MARK
 from trainmaster.orchestrator.core.policy.teams import NO_TEAM_PROBLEM
 
-if TYPE_CHECKING:
-    from google.cloud.logging import Client as LoggingClient
-
 WRITTEN = "a log entry is written"
 PASSED = "the sink forwards it"
 HANDLED = "on_job_log handles it"
@@ -25,7 +24,7 @@ ALLOWED = "the policy allows it"
 
 
 def entry_findings(
-    deployment: ExaminedDeployment, probe: Probe, logs: "LoggingClient", witness: ProbeSubscription
+    deployment: ExaminedDeployment, probe: Probe, logs: LoggingClient, witness: ProbeSubscription
 ) -> list[DoctorFinding]:
     """The hops of the log entry, up to the first that failed.
 
@@ -41,9 +40,8 @@ def entry_findings(
     listed = _is_listed(logs, probe)
     arrived = "" if witness.cannot else witness.message_of(probe.id)
     if arrived:
-        reasons = Reasons(logs, deployment.project)
-        said_of = reasons.outcomes([arrived], probe.asked_at - CLOCKS_APART).get(arrived)
-        missing = _missing_line(deployment, HANDLED, "on-job-log", arrived, said_of)
+        line = _line_about(arrived, deployment, probe, logs)
+        missing = _missing_line(deployment, HANDLED, "on-job-log", arrived, line)
         return [ok(WRITTEN, probe.id), ok(PASSED, f"as message {arrived}"), missing]
     if witness.cannot:
         message = f"no answer arrived, and the topic could not be watched: {witness.cannot}"
@@ -61,7 +59,7 @@ def entry_findings(
 
 
 def request_findings(
-    deployment: ExaminedDeployment, probe: Probe, logs: "LoggingClient"
+    deployment: ExaminedDeployment, probe: Probe, logs: LoggingClient
 ) -> list[DoctorFinding]:
     """The hops of the dry-run request, up to the first that failed.
 
@@ -74,8 +72,7 @@ def request_findings(
         return [failed_finding(PUBLISHED, probe.cannot, repair)]
     published = ok(PUBLISHED, f"message {probe.message_id} on {topic}")
     if probe.answer is None:
-        reasons = Reasons(logs, deployment.project)
-        line = reasons.outcomes([probe.message_id], probe.asked_at - CLOCKS_APART).get(probe.message_id)
+        line = _line_about(probe.message_id, deployment, probe, logs)
         return [published, _missing_line(deployment, TRIED, "on-request-published", probe.message_id, line)]
     tried = ok(TRIED, f"{_seconds(probe.answer)} after it was published")
     return [published, tried, _verdict(probe.answer["verdict"])]
@@ -93,6 +90,13 @@ def _verdict(verdict: Mapping[str, Any]) -> DoctorFinding:
     ]
     repair = "change functions/policy.yaml and deploy, or try a request of your own: --request FILE"
     return failed_finding(ALLOWED, " · ".join(faults), repair)
+
+
+def _line_about(
+    message_id: str, deployment: ExaminedDeployment, probe: Probe, logs: LoggingClient
+) -> FunctionLine | None:
+    since = probe.asked_at - CLOCKS_APART
+    return Reasons(logs, deployment.project).outcomes([message_id], since).get(message_id)
 
 
 def _missing_line(
@@ -117,7 +121,7 @@ def _missing_line(
     )
 
 
-def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
+def _is_listed(logs: LoggingClient, probe: Probe) -> bool:
     query = f'labels.{MARK}="{probe.id}" AND timestamp>="{(probe.asked_at - CLOCKS_APART).isoformat()}"'
     return any(True for _ in logs.list_entries(filter_=query, page_size=1))
 

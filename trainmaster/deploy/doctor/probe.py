@@ -12,9 +12,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.api_core.exceptions import GoogleAPICallError
+from google.cloud.logging import Client as LoggingClient
+from google.cloud.logging import Resource
+from google.cloud.storage import Client as StorageClient
+from google.pubsub_v1 import PublisherClient
+from google.pubsub_v1.types import PubsubMessage
 
 from trainmaster.client.logs.line import COMPLETED
 from trainmaster.client.records import read_json
@@ -26,11 +31,6 @@ from trainmaster.orchestrator.core.events.self_test import (
     SELF_TEST_ID,
     SELF_TEST_PREFIX,
 )
-
-if TYPE_CHECKING:
-    from google.cloud.logging import Client as LoggingClient
-    from google.cloud.storage import Client as StorageClient
-    from google.pubsub_v1 import PublisherClient
 
 LOG_ID = "trainmaster-self-test"
 _LOOK_EVERY_S = 1.0
@@ -48,10 +48,8 @@ class Probe:
     answer: dict[str, Any] | None = None
 
 
-def write_entry(logs: "LoggingClient", project: str) -> Probe:
+def write_entry(logs: LoggingClient, project: str) -> Probe:
     """Write an entry like the last one of a job, for a job id that no job has."""
-    from google.cloud.logging import Resource
-
     probe = Probe()
     labels = {"project_id": project, "job_id": NO_JOB_ID, "task_name": "service"}
     resource = Resource(type="ml_job", labels=labels)
@@ -69,10 +67,8 @@ def write_entry(logs: "LoggingClient", project: str) -> Probe:
     return probe
 
 
-def publish_request(publisher: "PublisherClient", deployment: ExaminedDeployment, document: bytes) -> Probe:
+def publish_request(publisher: PublisherClient, deployment: ExaminedDeployment, document: bytes) -> Probe:
     """Publish the request as a dry run: it is checked but not run."""
-    from google.pubsub_v1.types import PubsubMessage
-
     probe = Probe()
     message = PubsubMessage(data=document, attributes={DRY_RUN: "true", SELF_TEST_ID: probe.id})
     topic = deployment.topic("requests").resource
@@ -96,7 +92,7 @@ def own_request(deployment: ExaminedDeployment) -> bytes:
 
 
 def wait_for_answers(
-    storage: "StorageClient", ledger_bucket: str, probes: Sequence[Probe], wait_s: float
+    storage: StorageClient, ledger_bucket: str, probes: Sequence[Probe], wait_s: float
 ) -> None:
     """Poll until every probe has its answer or `wait_s` seconds are over.
 

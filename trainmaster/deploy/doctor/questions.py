@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
+
+import requests
+from google.auth.transport.requests import AuthorizedSession
 
 from trainmaster.client.clients import default_credentials
 from trainmaster.deploy.doctor.deployment import GrantTarget
-
-if TYPE_CHECKING:
-    import requests
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 TOKEN_LIFETIME_S = 300
@@ -109,10 +109,7 @@ class Questions:
         return _members_by_role(answer, condition_of(thing))
 
     @cached_property
-    def _own(self) -> "requests.Session":
-        import requests
-        from google.auth.transport.requests import AuthorizedSession
-
+    def _own(self) -> requests.Session:
         if self._iam is not None:
             return requests.Session()
         session: requests.Session = AuthorizedSession(default_credentials(self._project, replace=True))
@@ -127,20 +124,10 @@ class Questions:
         query: Sequence[tuple[str, str]] = (),
         token: str = "",
     ) -> dict[str, Any]:
-        import requests
-
-        if token:
-            # Not through the caller's session, which would replace this token with the caller's.
-            answer = requests.request(
-                verb,
-                url,
-                json=body,
-                params=list(query),
-                headers={"Authorization": f"Bearer {token}"},
-                timeout=TIMEOUT_S,
-            )
-        else:
-            answer = self._own.request(verb, url, json=body, params=list(query), timeout=TIMEOUT_S)
+        # Not through the caller's session, which would replace the token with the caller's.
+        send = requests.request if token else self._own.request
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        answer = send(verb, url, json=body, params=list(query), headers=headers, timeout=TIMEOUT_S)
         if answer.status_code >= 400:  # noqa: PLR2004  # HTTP: the client's and the server's errors
             raise _refusal(answer)
         found: dict[str, Any] = answer.json()
@@ -177,7 +164,7 @@ def _path(thing: GrantTarget) -> str:
     return f"b/{bucket}/managedFolders/{quote(folder, safe='')}"
 
 
-def _refusal(answer: "requests.Response") -> AskRefusedError:
+def _refusal(answer: requests.Response) -> AskRefusedError:
     status = answer.status_code
     try:
         error = answer.json()["error"]

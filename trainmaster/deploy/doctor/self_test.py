@@ -5,17 +5,21 @@ It trains nothing and starts no run: docs/how-to/deploy.md, section "Self-test".
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.exceptions import GoogleAuthError
+from google.cloud.logging import Client as LoggingClient
+from google.cloud.storage import Client as StorageClient
+from google.pubsub_v1 import PublisherClient, SubscriberClient
 
 from trainmaster.client.clients import log_reader, pubsub_clients, storage_client
 from trainmaster.client.context import Context, context_of_stack
+from trainmaster.client.errors import NotFound
+from trainmaster.client.records import read_json
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding, refused_project
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment, deployment_of
@@ -28,15 +32,11 @@ from trainmaster.deploy.doctor.giving_up import (
 from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import own_request, publish_request, wait_for_answers, write_entry
 from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
+from trainmaster.deploy.doctor.repair import redeploy
 from trainmaster.deploy.doctor.sink import sink_findings
-from trainmaster.deploy.doctor.teams import teams_of
 from trainmaster.deploy.doctor.witness import witness
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainstack.find import environment_on
-
-if TYPE_CHECKING:
-    from google.cloud.logging import Client as LoggingClient
-    from google.cloud.storage import Client as StorageClient
-    from google.pubsub_v1 import PublisherClient, SubscriberClient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,10 @@ class _Visit:
     deployment: ExaminedDeployment
     target: Context
     questions: Questions
-    logs: "LoggingClient"
-    storage: "StorageClient"
-    subscriber: "SubscriberClient"
-    publisher: "PublisherClient"
+    logs: LoggingClient
+    storage: StorageClient
+    subscriber: SubscriberClient
+    publisher: PublisherClient
     request: bytes
     wait_s: float
 
@@ -118,9 +118,28 @@ def examine(
     except (OSError, ValueError, KeyError, yaml.YAMLError) as fault:
         print(fault, file=sys.stderr)
         return 2
+    target = context_of_stack(environment)
+    questions = Questions(
+        project=target.project, iam=environment.get("IAM_EMULATOR_HOST"), storage=target.storage_host
+    )
     findings: list[DoctorFinding] = []
-    with ExitStack() as open_clients:
-        visit = _visit(open_clients, deployment, environment, request=document, wait_s=wait_s)
+    with (
+        closing(questions),
+        closing(log_reader(project=target.project, logging_host=target.logging_host)) as logs,
+        closing(storage_client(target)) as storage,
+        pubsub_clients(environment.get("PUBSUB_EMULATOR_HOST")) as (subscriber, publisher),
+    ):
+        visit = _Visit(
+            deployment=deployment,
+            target=target,
+            questions=questions,
+            logs=logs,
+            storage=storage,
+            subscriber=subscriber,
+            publisher=publisher,
+            request=document,
+            wait_s=wait_s,
+        )
         for finding in visit.findings():
             print(finding, flush=True)
             findings.append(finding)
@@ -150,35 +169,27 @@ def _begin(
     return {**named, **local, "GOOGLE_CLOUD_PROJECT": project}, deployment
 
 
-def _visit(
-    open_clients: ExitStack,
-    deployment: ExaminedDeployment,
-    environment: Mapping[str, str],
-    *,
-    request: bytes,
-    wait_s: float,
-) -> _Visit:
-    target = context_of_stack(environment)
-    questions = Questions(
-        project=target.project, iam=environment.get("IAM_EMULATOR_HOST"), storage=target.storage_host
-    )
-    logs = log_reader(project=target.project, logging_host=target.logging_host)
-    storage = storage_client(target)
-    for client in (questions, logs, storage):
-        open_clients.callback(client.close)
-    clients = pubsub_clients(environment.get("PUBSUB_EMULATOR_HOST"))
-    subscriber, publisher = open_clients.enter_context(clients)
-    return _Visit(
-        deployment=deployment,
-        target=target,
-        questions=questions,
-        logs=logs,
-        storage=storage,
-        subscriber=subscriber,
-        publisher=publisher,
-        request=request,
-        wait_s=wait_s,
-    )
+def teams_of(
+    storage: StorageClient, ledger_bucket: str, deployment: ExaminedDeployment
+) -> tuple[tuple[str, ...], list[DoctorFinding]]:
+    """The names of the teams, or none and why they are unknown.
+
+    Raises:
+        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
+    """
+    try:
+        document = read_json(storage, ledger_bucket, DEPLOYMENT_OBJECT)
+    except NotFound as damaged:
+        return (), [_unknown(str(damaged), deployment)]
+    if document is None:
+        return (), [_unknown(f"the ledger has no {DEPLOYMENT_OBJECT}", deployment)]
+    policy = document.get("policy")
+    teams = policy.get("teams") if isinstance(policy, dict) else None
+    return tuple(map(str, teams)) if isinstance(teams, dict) else (), []
+
+
+def _unknown(why: str, deployment: ExaminedDeployment) -> DoctorFinding:
+    return unknown("permissions of teams", why, redeploy(deployment))
 
 
 def _run_check(check: str, make: Callable[[], list[DoctorFinding]]) -> list[DoctorFinding]:

@@ -2,23 +2,21 @@
 
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.api_core.exceptions import NotFound
+from google.cloud.logging import Client as LoggingClient
 
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment
 from trainmaster.deploy.doctor.finding import DoctorFinding, failed_finding, ok
 from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.deploy.doctor.repair import bind, redeploy
 
-if TYPE_CHECKING:
-    from google.cloud.logging import Client as LoggingClient
-
 PUBLISHER = "roles/pubsub.publisher"
 
 
 def sink_findings(
-    deployment: ExaminedDeployment, logs: "LoggingClient", questions: Questions
+    deployment: ExaminedDeployment, logs: LoggingClient, questions: Questions
 ) -> list[DoctorFinding]:
     """Findings on the sink and, if it exists, on its writer's grant.
 
@@ -30,16 +28,12 @@ def sink_findings(
     try:
         sink = logs.sinks_api.sink_get(f"projects/{deployment.project}/sinks/{name}")
     except NotFound:
-        return [
-            failed_finding(
-                check, "the sink does not exist, so no end of a job is reported", redeploy(deployment)
-            )
-        ]
-    wrong = _differences(deployment, sink)
-    own = (
-        failed_finding(check, "; ".join(wrong), *wrong.values()) if wrong else ok(check, "as it was deployed")
-    )
-    return [own, _writer_finding(deployment, str(sink.get("writerIdentity", "")), questions)]
+        message = "the sink does not exist, so no end of a job is reported"
+        return [failed_finding(check, message, redeploy(deployment))]
+    finding = ok(check, "as it was deployed")
+    if wrong := _differences(deployment, sink):
+        finding = failed_finding(check, "; ".join(wrong), *wrong.values())
+    return [finding, _writer_finding(deployment, str(sink.get("writerIdentity", "")), questions)]
 
 
 def _differences(deployment: ExaminedDeployment, sink: Mapping[str, Any]) -> dict[str, str]:

@@ -5,15 +5,14 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from google.api_core.exceptions import DeadlineExceeded, GoogleAPICallError
+from google.protobuf.duration_pb2 import Duration
+from google.pubsub_v1 import SubscriberClient
+from google.pubsub_v1.types import ExpirationPolicy, Subscription
 
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment
 from trainmaster.orchestrator.core.events.self_test import MARK
-
-if TYPE_CHECKING:
-    from google.pubsub_v1 import SubscriberClient
 
 _CALL_S = 30.0
 _QUIET_S = 4.0
@@ -24,7 +23,7 @@ _EXPIRES_S = 24 * 3600  # the service's minimum
 class ProbeSubscription:
     """A dedicated subscription. `cannot`: why it could not be created."""
 
-    def __init__(self, subscriber: "SubscriberClient", name: str, cannot: str) -> None:
+    def __init__(self, subscriber: SubscriberClient, name: str, cannot: str) -> None:
         self._subscriber = subscriber
         self._name = name
         self.cannot = cannot
@@ -54,11 +53,8 @@ class ProbeSubscription:
 
 
 @contextmanager
-def witness(subscriber: "SubscriberClient", deployment: ExaminedDeployment) -> Iterator[ProbeSubscription]:
+def witness(subscriber: SubscriberClient, deployment: ExaminedDeployment) -> Iterator[ProbeSubscription]:
     """A witness until the block ends. If its subscription cannot be deleted then, it expires after a day."""
-    from google.protobuf.duration_pb2 import Duration
-    from google.pubsub_v1.types import ExpirationPolicy, Subscription
-
     name = f"projects/{deployment.project}/subscriptions/trainmaster-self-test-{secrets.token_hex(6)}"
     wanted = Subscription(
         name=name,

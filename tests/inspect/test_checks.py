@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from trainmaster.inspect.checks import findings_of
-from trainmaster.inspect.checks.examined import Examined
 from trainmaster.inspect.finding import FindingSubject, Level, ProgramFinding
 from trainmaster.inspect.request import read_request
-from trainmaster.inspect.surroundings import surroundings_of
+from trainmaster.inspect.start import Examined, surroundings_of
 from trainmaster.inspect.tree import read_source, tree_at
 
 STUDY = """

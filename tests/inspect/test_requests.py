@@ -9,7 +9,7 @@ import pytest
 
 from trainmaster.inspect.finding import UnusableProgram
 from trainmaster.inspect.request import ProgramParameter, read_request
-from trainmaster.inspect.surroundings import Surroundings, surroundings_of
+from trainmaster.inspect.start import Surroundings, surroundings_of
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 
 ROOT = Path(__file__).resolve().parents[2]

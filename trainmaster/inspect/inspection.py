@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.inspect.checks import findings_of
-from trainmaster.inspect.checks.examined import Examined
 from trainmaster.inspect.finding import Level, ProgramFinding, UnusableProgram, as_json_lines, as_text
 from trainmaster.inspect.request import ProgramRequest, read_request
 from trainmaster.inspect.smoke.judge import resolve
@@ -16,8 +15,7 @@ from trainmaster.inspect.smoke.run import SmokeRun, handling
 from trainmaster.inspect.smoke.stage import inherited_variables
 from trainmaster.inspect.smoke.uris import paths_for
 from trainmaster.inspect.smoke.watch import Limits
-from trainmaster.inspect.start import split_start
-from trainmaster.inspect.surroundings import Surroundings, surroundings_of
+from trainmaster.inspect.start import Examined, Surroundings, split_start, surroundings_of
 from trainmaster.inspect.tree import Tree, read_source, tree_at
 from trainmaster.orchestrator.core.requests.spec import PythonPackage, Script
 from trainmaster.resources import ROOT

@@ -1,20 +1,69 @@
-"""The start of the program in its job: the words that run it, and the arguments that reach it.
+"""The start of the program in its job: what an image and a request say of it, and what the checks examine.
 
 Source: ContainerSpec of https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec
 """
 
+import io
+import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 
-from trainmaster.inspect.finding import SourceLocation
+from dockerfile_parse import DockerfileParser
+
+from trainmaster.inspect.finding import ProgramFinding, SourceLocation
+from trainmaster.inspect.program import ProgramSource
 from trainmaster.inspect.request import ProgramRequest
-from trainmaster.inspect.surroundings import Surroundings
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 
 ARGUMENT = re.compile(r"\$\{?[@*#\d]")
 SHELLS = {"sh", "bash", "dash", "ash", "zsh"}
+Check = Iterator[ProgramFinding]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """`variables` are set for every process of the image. ENTRYPOINT and CMD are those of its last stage.
+
+    A request's `command` replaces the ENTRYPOINT and the CMD, its `args` the CMD alone. Of the shell form, `python
+    train.py`, they are the words that Docker makes of it: `/bin/sh -c` and the text.
+    Source: https://docs.docker.com/reference/dockerfile/#shell-form-entrypoint-example
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
+    dockerfile: str = ""
+
+
+def surroundings_of(root: Path) -> Surroundings:
+    """What the Dockerfile at the root of a tree says; nothing is guessed beyond."""
+    file = root / "Dockerfile"
+    text = file.read_text(errors="replace") if file.is_file() else ""
+    parsed = DockerfileParser(fileobj=io.BytesIO(text.encode()))
+    last: dict[str, str] = {}
+    for line in parsed.structure:
+        if line["instruction"] == "FROM":  # a new stage
+            last.clear()
+        last[line["instruction"]] = line["value"]
+    return Surroundings(
+        variables=parsed.envs,
+        entrypoint=_words_of(last.get("ENTRYPOINT", "")),
+        cmd=_words_of(last.get("CMD", "")),
+        dockerfile=text,
+    )
+
+
+def _words_of(text: str) -> tuple[str, ...]:
+    try:
+        words = json.loads(text)
+    except ValueError:
+        words = None
+    if isinstance(words, list):
+        return tuple(map(str, words))
+    return ("/bin/sh", "-c", text) if text else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,3 +141,16 @@ def shell_text_of(words: Sequence[str]) -> str | None:
         return None
     option = next((number for number, word in enumerate(words) if word[:1] == "-" and word[-1:] == "c"), None)
     return None if option is None or option + 1 == len(words) else words[option + 1]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Examined:
+    """`request` is None if none was given; the number of replicas is then unknown."""
+
+    source: ProgramSource
+    surroundings: Surroundings
+    request: ProgramRequest | None = None
+
+    @cached_property
+    def start(self) -> ProgramStart:
+        return start_of(self.request, self.surroundings)

@@ -1,12 +1,12 @@
-"""One module per check of the source: what is examined goes in, findings come out.
+"""One module per check of the source, but for the two shortest: what is examined goes in, findings come out.
 
 Reading shows faults, and how far it followed. That a program does right is seen only where it runs, so of these only the
 check of the files says `ok`.
 """
 
-from trainmaster.inspect.checks import arguments, flags, logging, metric, model_dir
-from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import FindingSubject, ProgramFinding, SourceLocation, some_of
+from trainmaster.inspect.checks import arguments, flags, metric, model_dir
+from trainmaster.inspect.finding import FindingSubject, Level, ProgramFinding, SourceLocation, some_of
+from trainmaster.inspect.start import Check, Examined
 
 
 def _files(examined: Examined) -> Check:
@@ -27,7 +27,27 @@ def _files(examined: Examined) -> Check:
         )
 
 
-_CHECKS = (_files, arguments.check, flags.check, metric.check, model_dir.check, logging.check)
+def _logging(examined: Examined) -> Check:
+    """`setup_logging()` of google-cloud-logging, which takes the program's errors out of the job's log.
+
+    It gives the root logger a handler for the log `python` (google.cloud.logging.handlers.CloudLoggingHandler), so a
+    traceback that `logging.exception` writes is not in standard error, which is what Vertex AI collects.
+    """
+    if "google.cloud.logging" not in examined.source.imported_names:
+        return
+    for module, call, name in examined.source.calls():
+        if name == "setup_logging":
+            yield FindingSubject.LOGGING.fault(
+                f"`{name}` sends what the program logs to the log `python`, not to the job's",
+                module.place(call),
+                level=Level.WARNING,
+                cost="A failed run shows no error: it is not in the job's log.",
+                repair="Leave the call out: Vertex AI collects standard error, and a line that is one JSON object "
+                "becomes a structured entry.",
+            )
+
+
+_CHECKS = (_files, arguments.check, flags.check, metric.check, model_dir.check, _logging)
 
 
 def findings_of(examined: Examined) -> list[ProgramFinding]:

@@ -5,9 +5,8 @@ A request's `args` replace the Dockerfile's CMD, and its `command` the ENTRYPOIN
 
 import re
 
-from trainmaster.inspect.checks.examined import Check, Examined
 from trainmaster.inspect.finding import FindingSubject, Level, SourceLocation
-from trainmaster.inspect.start import shell_text_of
+from trainmaster.inspect.start import Check, Examined, shell_text_of
 
 TWO_WORDS = re.compile(r"(--?[A-Za-z][\w.-]*)\s+(\S.*)", re.DOTALL)
 

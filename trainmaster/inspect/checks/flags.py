@@ -9,9 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainmaster.inspect.checks.examined import Check, Examined
 from trainmaster.inspect.finding import FindingSubject, Level, SourceLocation, nearest, some_of
 from trainmaster.inspect.program import ProgramSource, called_name, iter_words
+from trainmaster.inspect.start import Check, Examined
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 
 GIVEN = re.compile(r"--([A-Za-z][\w.-]*)(?:=.*)?", re.DOTALL)

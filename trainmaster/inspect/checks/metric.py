@@ -2,8 +2,8 @@
 
 import ast
 
-from trainmaster.inspect.checks.examined import Check, Examined
 from trainmaster.inspect.finding import FindingSubject, ProgramFinding, SourceLocation, nearest
+from trainmaster.inspect.start import Check, Examined
 
 REPORT = "report_hyperparameter_tuning_metric"
 TAG = "hyperparameter_metric_tag"

@@ -1,7 +1,7 @@
 """The service looks for the model in AIP_MODEL_DIR: does the program name it?"""
 
-from trainmaster.inspect.checks.examined import Check, Examined
 from trainmaster.inspect.finding import FindingSubject, SourceLocation
+from trainmaster.inspect.start import Check, Examined
 
 VARIABLE = "AIP_MODEL_DIR"
 REFERENCE = f"$({VARIABLE})"

@@ -158,9 +158,7 @@ def _end_due(replica: SmokeReplica, replicas: Sequence[SmokeReplica], limits: Li
         for peer in replicas
         if peer is not replica and peer.poll() and peer.ended_at is not None
     ]
-    if failed and now - min(failed) > limits.after_failure_s:
-        return State.HUNG
-    if idle_s > limits.idle_s:
+    if idle_s > limits.idle_s or (failed and now - min(failed) > limits.after_failure_s):
         return State.HUNG
     if replica.seconds > limits.whole_s:
         long_s = max(2 * LOOK_EACH_S, min(limits.idle_s / 4, limits.whole_s / 2))

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import resource
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +14,8 @@ from trainstack.iam import Grant, Grants
 from trainstack.iam.principals import Principal, Tokens
 from trainstack.jobs.images.dockerfile import DockerfileImage
 from trainstack.jobs.images.programs import PoolContainer, PoolProgram
-from trainstack.jobs.replicas.containers import Containers, limits, mirrored_name
+from trainstack.jobs.replicas.containers import Containers, mirrored_name
 from trainstack.jobs.replicas.isolation import Placement
-from trainstack.process.family import MARK
 from trainstack.sandbox.network import Network
 
 HERE = Containers(
@@ -66,26 +63,6 @@ def test_a_confined_container_has_its_jobs_network_and_the_buckets_of_its_accoun
     ]
 
 
-@pytest.mark.parametrize(("is_root", "mode"), [(True, ""), (False, ":ro")])
-def test_the_folder_of_a_trials_metrics_is_roots_alone(tmp_path: Path, mode: str, *, is_root: bool) -> None:
-    metric_file = tmp_path / "hypertune" / "chief.metrics"
-    words = argv(
-        tmp_path, PoolContainer(image="i", is_root=is_root), CLOUD_ML_HP_METRIC_FILE=str(metric_file)
-    )
-    assert f"--volume={metric_file.parent}:{metric_file.parent}{mode}" in words
-
-
-def test_a_value_of_several_lines_is_kept_whole(tmp_path: Path) -> None:
-    words = argv(tmp_path, PoolContainer(image="i"), KEY="one\ntwo")
-    assert "--env=KEY=one\ntwo" in words
-    assert (tmp_path / "0" / "variables").read_text() == ""
-
-
-def test_the_container_gets_the_guards_mark(tmp_path: Path) -> None:
-    words = argv(tmp_path, PoolContainer(image="i"))
-    assert words[words.index("--env") + 1] == MARK
-
-
 def test_the_replicas_identity_and_the_authority_it_trusts_go_into_the_container(tmp_path: Path) -> None:
     trust = Authority(tmp_path / "gateway").trust
     variables, token = asyncio.run(_issued(trust))
@@ -126,24 +103,6 @@ def test_a_command_replaces_the_entry_point_and_args_follow_the_image(tmp_path: 
     assert not [
         word for word in argv(tmp_path, PoolContainer(image="i:1")) if word.startswith("--entrypoint")
     ]
-
-
-@pytest.fixture
-def few_files() -> Iterator[int]:
-    """How many files this process may have open: no default of any machine."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (900, hard))
-    yield 900
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_limits_are_no_higher_than_this_processs_own(few_files: int) -> None:
-    found = dict(limit.split("=") for limit in limits())
-    _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert found["nofile"] == f"{few_files}:{hard_files}"
-    pids = int(Path("/proc/sys/kernel/pid_max").read_text())
-    for limit, own in zip(found["nproc"].split(":"), resource.getrlimit(resource.RLIMIT_NPROC), strict=True):
-        assert 0 < int(limit) <= (pids if own == resource.RLIM_INFINITY else min(pids, own))
 
 
 @pytest.mark.parametrize(

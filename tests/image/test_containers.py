@@ -100,27 +100,6 @@ def test_what_it_writes_under_gcs_is_in_the_bucket(stack: Stack) -> None:
     assert (stack.buckets / "models/deep/down.txt").read_text() == "workerpool0-0"
 
 
-def test_command_replaces_the_entry_point_and_args_replace_cmd(stack: Stack) -> None:
-    by_cmd = stack.submit(ours())
-    by_command = stack.submit(ours("-c", "echo by the shell", command=["/bin/sh"]))
-    for job, text in ((by_cmd, "from CMD"), (by_command, "by the shell")):
-        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
-        assert text in stack.texts(job.name, "workerpool0-0")
-
-
-def test_replicas_find_each_other_at_their_addresses(stack: Stack) -> None:
-    job = stack.submit(ours("tell", "write=b/chief", "wait=b/worker"), ours("wait=b/chief", "write=b/worker"))
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
-    assert '"worker": ["127.0.0.1:' in stack.told(job.name)["environ"]["TF_CONFIG"]
-
-
-def test_an_exit_status_is_the_jobs_failure(stack: Stack) -> None:
-    job = stack.submit(ours("exit=7"))
-    ended = stack.ended(job.name)
-    assert ended.state.name == "JOB_STATE_FAILED"
-    assert "exited with a non-zero status of 7" in ended.error.message
-
-
 def test_a_replica_that_is_killed_is_started_again(stack: Stack) -> None:
     job = stack.submit(ours("print=ready", "sleep_once=b/mark", "print=alive again"))
     eventually((stack.buckets / "b/mark").exists, "it sleeps")
@@ -139,13 +118,6 @@ def test_cancelling_sends_sigterm_and_after_the_grace_sigkill(stack: Stack) -> N
         assert stack.ended(job.name).state.name == "JOB_STATE_CANCELLED"
     assert stack.texts(polite.name, "workerpool0-0") == ["ready", "told to end"]
     assert stack.texts(deaf.name, "workerpool0-0") == ["ready"]
-
-
-def test_an_image_that_was_never_built_fails_the_job(stack: Stack) -> None:
-    job = stack.submit(container(image=f"{NAME}:never"))
-    ended = stack.ended(job.name)
-    assert ended.state.name == "JOB_STATE_FAILED"
-    assert f"Failed to read the container uri [{NAME}:never]." in ended.error.message
 
 
 def tuned(stack: Stack, tag: str) -> HyperparameterTuningJob:

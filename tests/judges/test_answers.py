@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,18 +123,14 @@ def methods_of(service: str) -> set[str]:
 
 
 def test_cloud_storage(stack: Stack) -> None:
-    bucket, call = f"/storage/v1/b/{BUCKET}", stack.call
-    call("storage", "POST", f"/storage/v1/b?project={PROJECT}", {"name": BUCKET, "location": "US-CENTRAL1"})
-    call("storage", "GET", f"/storage/v1/b?project={PROJECT}")
+    bucket, call = f"/storage/v1/b/{BUCKET}", partial(stack.call, "storage")
+    call("POST", f"/storage/v1/b?project={PROJECT}", {"name": BUCKET, "location": "US-CENTRAL1"})
+    call("GET", f"/storage/v1/b?project={PROJECT}")
     for path in ("", "/storageLayout", "/iam", "/iam/testPermissions?permissions=storage.buckets.get"):
-        call("storage", "GET", bucket + path)
+        call("GET", bucket + path)
     upload = f"/upload{bucket}/o"
     call(
-        "storage",
-        "POST",
-        f"{upload}?uploadType=media&name=a.txt",
-        content=b"x",
-        headers={"content-type": "text/plain"},
+        "POST", f"{upload}?uploadType=media&name=a.txt", content=b"x", headers={"content-type": "text/plain"}
     )
     metadata = {
         "name": "b.txt",
@@ -142,63 +139,47 @@ def test_cloud_storage(stack: Stack) -> None:
         "cacheControl": "no-store",
     }
     parts = f"--x\r\ncontent-type: application/json\r\n\r\n{json.dumps(metadata)}\r\n--x\r\ncontent-type: text/plain\r\n\r\ny\r\n--x--"
-    call(
-        "storage", "POST", f"{upload}?uploadType=multipart", content=parts.encode(),
-        headers={"content-type": "multipart/related; boundary=x"},
-    )  # fmt: skip
+    of_parts = {"content-type": "multipart/related; boundary=x"}
+    call("POST", f"{upload}?uploadType=multipart", content=parts.encode(), headers=of_parts)
     started = stack.http.post(
         f"{stack.urls['storage']}{upload}?uploadType=resumable&name=c.txt", json={"metadata": {"a": "b"}}
     )
     session = started.headers["location"].replace(stack.urls["storage"], "")
-    call("storage", "PUT", session, content=b"zz")
-    for path in (
-        "/o/a.txt",
-        "/o",
-        "/o?delimiter=/&prefix=a&maxResults=1&versions=false",
-        "/o/none",
-        "/managedFolders",
-    ):
-        call("storage", "GET", bucket + path)
-    call("storage", "PATCH", f"{bucket}/o/a.txt", {"metadata": {"k": "w"}, "contentType": "text/html"})
-    call("storage", "POST", f"{bucket}/o/a.txt/copyTo/b/{BUCKET}/o/d.txt", {})
-    call("storage", "POST", f"{bucket}/o/a.txt/rewriteTo/b/{BUCKET}/o/e.txt", {})
-    call(
-        "storage",
-        "POST",
-        f"{bucket}/o/f.txt/compose",
-        {"sourceObjects": [{"name": "a.txt"}, {"name": "b.txt"}]},
-    )
-    call("storage", "GET", f"{bucket}/managedFolders/vision%2F/iam")
-    call(
-        "storage",
-        "GET",
-        f"{bucket}/managedFolders/vision%2F/iam/testPermissions?permissions=storage.objects.get",
-    )
+    call("PUT", session, content=b"zz")
+    listing = "/o?delimiter=/&prefix=a&maxResults=1&versions=false"
+    for path in ("/o/a.txt", "/o", listing, "/o/none", "/managedFolders"):
+        call("GET", bucket + path)
+    call("PATCH", f"{bucket}/o/a.txt", {"metadata": {"k": "w"}, "contentType": "text/html"})
+    call("POST", f"{bucket}/o/a.txt/copyTo/b/{BUCKET}/o/d.txt", {})
+    call("POST", f"{bucket}/o/a.txt/rewriteTo/b/{BUCKET}/o/e.txt", {})
+    call("POST", f"{bucket}/o/f.txt/compose", {"sourceObjects": [{"name": "a.txt"}, {"name": "b.txt"}]})
+    call("GET", f"{bucket}/managedFolders/vision%2F/iam")
+    call("GET", f"{bucket}/managedFolders/vision%2F/iam/testPermissions?permissions=storage.objects.get")
     notification = {
         "topic": f"//pubsub.googleapis.com/{TOPIC}",
         "payload_format": "JSON_API_V1",
         "event_types": ["OBJECT_FINALIZE"],
     }
-    made = call("storage", "POST", f"{bucket}/notificationConfigs", notification)
-    call("storage", "GET", f"{bucket}/notificationConfigs")
-    call("storage", "GET", f"{bucket}/notificationConfigs/{made['id']}")
-    call("storage", "DELETE", f"{bucket}/notificationConfigs/{made['id']}")
-    call("storage", "DELETE", f"{bucket}/o/d.txt?ifGenerationMatch=1")
-    call("storage", "DELETE", f"{bucket}/o/d.txt")
-    call("storage", "DELETE", bucket)  # 409: it is not empty
-    call("storage", "GET", "/storage/v1/b/none-such")
-    call("storage", "POST", f"/storage/v1/b?project={PROJECT}", {"name": "empty-bucket"})
-    call("storage", "DELETE", "/storage/v1/b/empty-bucket")
+    made = call("POST", f"{bucket}/notificationConfigs", notification)
+    call("GET", f"{bucket}/notificationConfigs")
+    call("GET", f"{bucket}/notificationConfigs/{made['id']}")
+    call("DELETE", f"{bucket}/notificationConfigs/{made['id']}")
+    call("DELETE", f"{bucket}/o/d.txt?ifGenerationMatch=1")
+    call("DELETE", f"{bucket}/o/d.txt")
+    call("DELETE", bucket)  # 409: it is not empty
+    call("GET", "/storage/v1/b/none-such")
+    call("POST", f"/storage/v1/b?project={PROJECT}", {"name": "empty-bucket"})
+    call("DELETE", "/storage/v1/b/empty-bucket")
     sound(stack, "storage")
     assert {name for _, name in stack.judged["storage"].methods} >= methods_of("storage")
 
 
 def test_pubsub(stack: Stack) -> None:
-    call = stack.call
-    call("pubsub", "PUT", f"/v1/{TOPIC}", {"name": TOPIC, "labels": {"a": "b"}})
-    call("pubsub", "PUT", f"/v1/{TOPIC}", {"name": TOPIC})
-    call("pubsub", "GET", f"/v1/{TOPIC}")
-    call("pubsub", "GET", f"/v1/projects/{PROJECT}/topics?pageSize=1")
+    call = partial(stack.call, "pubsub")
+    call("PUT", f"/v1/{TOPIC}", {"name": TOPIC, "labels": {"a": "b"}})
+    call("PUT", f"/v1/{TOPIC}", {"name": TOPIC})
+    call("GET", f"/v1/{TOPIC}")
+    call("GET", f"/v1/projects/{PROJECT}/topics?pageSize=1")
     subscription = {
         "name": SUBSCRIPTION,
         "topic": TOPIC,
@@ -209,18 +190,18 @@ def test_pubsub(stack: Stack) -> None:
         "retryPolicy": {"minimumBackoff": "10s", "maximumBackoff": "600s"},
         "deadLetterPolicy": {"deadLetterTopic": TOPIC, "maxDeliveryAttempts": 5},
     }
-    call("pubsub", "PUT", f"/v1/{SUBSCRIPTION}", subscription)
-    call("pubsub", "GET", f"/v1/{SUBSCRIPTION}")
-    call("pubsub", "GET", f"/v1/projects/{PROJECT}/subscriptions")
-    call("pubsub", "GET", f"/v1/{TOPIC}/subscriptions")
+    call("PUT", f"/v1/{SUBSCRIPTION}", subscription)
+    call("GET", f"/v1/{SUBSCRIPTION}")
+    call("GET", f"/v1/projects/{PROJECT}/subscriptions")
+    call("GET", f"/v1/{TOPIC}/subscriptions")
     messages = [{"data": "eA==", "attributes": {"k": "v"}, "orderingKey": "o"}]
-    call("pubsub", "POST", f"/v1/{TOPIC}:publish", {"messages": messages})
+    call("POST", f"/v1/{TOPIC}:publish", {"messages": messages})
     received = stack.until("pubsub", "POST", f"/v1/{SUBSCRIPTION}:pull", {"maxMessages": 1}, holds=bool)
     ids = {"ackIds": [received["receivedMessages"][0]["ackId"]]}
-    call("pubsub", "POST", f"/v1/{SUBSCRIPTION}:modifyAckDeadline", {**ids, "ackDeadlineSeconds": 30})
-    call("pubsub", "POST", f"/v1/{SUBSCRIPTION}:acknowledge", ids)
+    call("POST", f"/v1/{SUBSCRIPTION}:modifyAckDeadline", {**ids, "ackDeadlineSeconds": 30})
+    call("POST", f"/v1/{SUBSCRIPTION}:acknowledge", ids)
     for path in (SUBSCRIPTION, TOPIC, TOPIC):
-        call("pubsub", "DELETE", f"/v1/{path}")
+        call("DELETE", f"/v1/{path}")
     sound(stack, "pubsub")
     called = {name for _, name in stack.judged["pubsub"].methods}
     assert called >= {
@@ -232,7 +213,7 @@ def test_pubsub(stack: Stack) -> None:
 
 
 def test_cloud_logging(stack: Stack) -> None:
-    call, sink = stack.call, f"/v2/projects/{PROJECT}/sinks"
+    call, sink = partial(stack.call, "logging"), f"/v2/projects/{PROJECT}/sinks"
     entry = {
         "logName": f"projects/{PROJECT}/logs/a%2Fb",
         "resource": {"type": "ml_job", "labels": {"job_id": "1"}},
@@ -246,26 +227,26 @@ def test_cloud_logging(stack: Stack) -> None:
         {**entry, "textPayload": "x"},
         {**entry, "jsonPayload": {"message": "y", "n": 1}, "insertId": "i"},
     ]
-    call("logging", "POST", "/v2/entries:write", {"entries": entries, "partialSuccess": True})
-    call("logging", "POST", "/v2/entries:write", {"entries": [{"textPayload": "no name"}]})
+    call("POST", "/v2/entries:write", {"entries": entries, "partialSuccess": True})
+    call("POST", "/v2/entries:write", {"entries": [{"textPayload": "no name"}]})
     listing = {
         "resourceNames": [f"projects/{PROJECT}"],
         "filter": "severity>=ERROR",
         "orderBy": "timestamp desc",
     }
-    page = call("logging", "POST", "/v2/entries:list", {**listing, "pageSize": 1})
+    page = call("POST", "/v2/entries:list", {**listing, "pageSize": 1})
     assert len(page["entries"]) == 1
-    call("logging", "POST", "/v2/entries:list", {**listing, "pageToken": page["nextPageToken"]})
-    call("logging", "POST", "/v2/entries:list", {**listing, "filter": "("})
+    call("POST", "/v2/entries:list", {**listing, "pageToken": page["nextPageToken"]})
+    call("POST", "/v2/entries:list", {**listing, "filter": "("})
     body = {"name": "s", "destination": f"pubsub.googleapis.com/{TOPIC}", "filter": "severity>=ERROR"}
     for _ in range(2):
-        call("logging", "POST", f"{sink}?uniqueWriterIdentity=true", body)
-    call("logging", "GET", sink)
-    call("logging", "GET", f"{sink}/s")
-    call("logging", "PUT", f"{sink}/s", body)
-    call("logging", "PATCH", f"{sink}/s?updateMask=filter", {"filter": ""})
+        call("POST", f"{sink}?uniqueWriterIdentity=true", body)
+    call("GET", sink)
+    call("GET", f"{sink}/s")
+    call("PUT", f"{sink}/s", body)
+    call("PATCH", f"{sink}/s?updateMask=filter", {"filter": ""})
     for _ in range(2):
-        call("logging", "DELETE", f"{sink}/s")
+        call("DELETE", f"{sink}/s")
     sound(stack, "logging")
     assert {name for _, name in stack.judged["logging"].methods} >= methods_of("logging")
 

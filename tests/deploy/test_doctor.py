@@ -21,7 +21,7 @@ from tests.judges.judged import Judged
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment, GrantTarget, deployment_of
-from trainmaster.deploy.doctor.finding import FindingVerdict, failed_finding, ok, summary, unknown
+from trainmaster.deploy.doctor.finding import FindingVerdict, failed_finding
 from trainmaster.deploy.doctor.giving_up import giving_up_finding
 from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import Probe, own_request
@@ -95,26 +95,11 @@ def test_every_kind_of_thing_has_its_command(
     assert bind(deployment, thing, MEMBER, "roles/x.y") == f"{command} --member={MEMBER} --role=roles/x.y"
 
 
-def test_google_is_called_without_an_emulator() -> None:
-    cloud = Questions(project=PROJECT, iam=None, storage=None)
-    local = Questions(project=PROJECT, iam="http://iam", storage="http://storage")
-    assert cloud.base("project") == "https://cloudresourcemanager.googleapis.com/v1"
-    assert cloud.base("token") == "https://iamcredentials.googleapis.com/v1"
-    assert local.base("bucket") == "http://storage/storage/v1"
-    assert (local.base("topic"), local.base("function")) == ("http://iam/v1", "http://iam/v2")
-
-
 def test_a_finding_is_printed_on_lines_of_its_own_whatever_a_service_says() -> None:
     text = str(failed_finding("a\x1b[31m", "b\nok       forged: line", "c\rd", "e"))
     assert text.splitlines() == [
         "FAILED   a [31m: b ok       forged: line", "           c d", "           e",
     ]  # fmt: skip
-
-
-def test_the_summary_counts_every_verdict() -> None:
-    found = [ok("a", "b"), failed_finding("a", "b"), failed_finding("a", "b"), unknown("a", "b")]
-    assert summary(found) == "1 of 4 checks passed, 2 failed, 1 could not be run."
-    assert summary(found[:1]) == "1 of 1 checks passed."
 
 
 def test_a_subscription_without_dead_letters_is_reported_with_one_command_and_a_missing_one_with_another(

@@ -152,7 +152,3 @@ def test_the_guide_names_the_same_roles() -> None:
     section = guide.split("### Permissions of the deployer", 1)[1]
     table = section[section.index("| role |") :].split("\n\n", 1)[0]
     assert set(re.findall(r"`(roles/[\w.]+)`", table)) == set(DEPLOYER)
-
-
-def test_every_call_has_its_source() -> None:
-    assert all(row["source"].startswith("https://") for row in [*BY_DEPLOYER, *BY_BUILD])

@@ -106,12 +106,6 @@ def test_functions_that_submit_jobs_may_act_as_every_teams_account_and_a_team_as
     assert not any(each.startswith("trainer") for accounts in acting.values() for each in accounts)
 
 
-def test_every_folder_of_a_team_is_created_even_without_members() -> None:
-    made = {f"{each['bucket']}/{each['name']}" for each in plan(*TEAMS)["folders"].values()}
-    assert {on for _, _, kind, on in grants() if kind == "folder"} == made
-    assert all(name.endswith("/") for name in made)
-
-
 def test_a_team_may_read_the_object_beside_its_folder_and_no_other_of_the_bucket() -> None:
     """TensorFlow looks for it on the way to a new folder, and stops there."""
     assert may("trainer-vision", READ, "models", "vision")
@@ -131,16 +125,6 @@ def test_a_teams_topic_is_created_and_calls_the_function_of_requests() -> None:
     assert deployed["topics"]["requests-vision"] == "trainmaster-requests-vision"
     trigger = deployed["triggers"]["on-request-published-vision"]
     assert (trigger["function"], trigger["topic_role"]) == ("on-request-published", "requests-vision")
-
-
-def test_a_deployment_without_teams_has_no_folder_and_no_account_of_a_team() -> None:
-    assert plan()["folders"] == plan()["grants"]["folder"] == {}
-    assert not any(name.startswith("trainer-") for name in plan()["accounts"])
-
-
-def test_the_longest_name_of_a_team_gives_a_valid_account_id() -> None:
-    team = "a" * 19
-    assert len(plan(team)["accounts"][f"trainer-{team}"]["id"]) == 30
 
 
 def test_the_local_stack_grants_teams_the_same() -> None:

@@ -13,15 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from google.api_core.exceptions import Forbidden
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from trainmaster.client.clients import job_client
 from trainmaster.deploy.doctor.caller import USE_QUOTA
-from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
+from trainmaster.deploy.doctor.questions import Questions
 from trainstack.gateway import Authority, Backend, Gateway
 from trainstack.http import in_thread, serving
 from trainstack.iam.principals import Principal, Tokens
@@ -133,26 +131,6 @@ def test_the_doctor_charges_a_users_requests_to_the_deployments_project(cloud: C
     write_credentials(tmp_path, quota_project_id="where-i-logged-in")
     assert asked_number() == "4711"
     assert cloud.charged == [PROJECT, PROJECT]
-
-
-def test_a_quota_project_that_the_user_chose_for_the_command_is_used(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GOOGLE_CLOUD_QUOTA_PROJECT", "chosen")
-    with pytest.raises(AskRefusedError):
-        asked_number()
-    assert cloud.charged == ["chosen"]
-
-
-def test_reading_jobs_charges_the_contexts_project_if_the_user_has_none(cloud: Cloud, tmp_path: Path) -> None:
-    parent = f"projects/{PROJECT}/locations/us-central1"
-    for more in ({}, {"quota_project_id": "own"}):
-        write_credentials(tmp_path, **more)
-        cloud.usable |= {"own"}
-        client = job_client(project=PROJECT, region="us-central1", vertex_host=None)
-        with contextlib.closing(client.transport), contextlib.suppress(Forbidden):
-            list(client.list_custom_jobs(parent=parent, timeout=10, retry=None))
-    assert cloud.charged == [PROJECT, "own"]
 
 
 @pytest.mark.slow

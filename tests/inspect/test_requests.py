@@ -1,6 +1,5 @@
 """Demands on a program are read from every dialect, and from the Dockerfile beside the source."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from trainmaster.inspect.finding import UnusableProgram
 from trainmaster.inspect.request import ProgramParameter, read_request
-from trainmaster.inspect.start import Surroundings, surroundings_of
+from trainmaster.inspect.start import surroundings_of
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,29 +89,6 @@ def test_every_dialect_asks_the_same_of_the_program(
     assert request.says_master
 
 
-def test_variables_of_the_chief_and_the_restart_are_read(tmp_path: Path) -> None:
-    (tmp_path / "own").write_text(OWN)
-    request = read_request(tmp_path / "own")
-    assert request.program.env == {"A": "1", "B": "3"}
-    assert request.spec.scheduling.restart_on_worker_restart
-
-
-def test_a_legacy_study_without_a_tag_has_the_default_one(tmp_path: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(LEGACY.replace("    hyperparameterMetricTag: accuracy\n", ""))
-    assert read_request(path).metrics == ("training/hptuning/metric",)
-
-
-def test_a_custom_job_is_not_a_study(tmp_path: Path) -> None:
-    path = tmp_path / "job.json"
-    spec = {"imageUri": "gcr.io/p/i", "command": ["python", "train.py"]}
-    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": spec}
-    path.write_text(json.dumps({"jobSpec": {"workerPoolSpecs": [pool]}}))
-    request = read_request(path)
-    assert request.metrics == ()
-    assert request.command == ("python", "train.py")
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -165,10 +141,6 @@ def test_a_dockerfiles_last_stage_sets_variables_and_starts_the_program(tmp_path
     assert found.cmd == ("/bin/sh", "-c", "--epochs=1 --rate=2")
 
 
-def test_a_tree_without_a_dockerfile_sets_nothing(tmp_path: Path) -> None:
-    assert surroundings_of(tmp_path) == Surroundings()
-
-
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
@@ -187,11 +159,6 @@ def test_every_fault_of_a_request_is_reported_at_once(text: str, paths: list[str
     assert found >= set(paths)
 
 
-def test_names_that_the_user_chose_are_of_any_kind(tmp_path: Path) -> None:
-    (tmp_path / "request.yaml").write_text(OWN.replace('{A: "1", B: "2"}', "{args: x}\nlabels: {metrics: y}"))
-    assert read_request(tmp_path / "request.yaml").program.env == {"args": "x", "B": "3"}
-
-
 def test_a_module_that_is_not_in_the_tree_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "other.py").write_text("print(1)\n")
@@ -202,10 +169,3 @@ def test_a_module_that_is_not_in_the_tree_is_refused(tmp_path: Path) -> None:
         command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
     )
     assert (done.returncode, "There is no module 'trainer9.task' in " in done.stderr) == (2, True)
-
-
-def test_a_script_needs_no_archive_and_no_image_yet(tmp_path: Path) -> None:
-    (tmp_path / "request.yaml").write_text(
-        "model_name: m\nscript: {file: sub/train.py}\ncluster: {chief: {machine: n1-standard-4}}\n"
-    )
-    assert read_request(tmp_path / "request.yaml").command == ("python", "sub/train.py")

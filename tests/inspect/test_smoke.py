@@ -67,14 +67,6 @@ def test_nothing_is_started_without_a_request_for_it(tmp_path: Path) -> None:
     assert mark.exists()
 
 
-def test_a_script_is_meant_as_seen_from_where_the_command_is_called(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    program = written(tmp_path / "sub", GOOD)
-    relative = os.path.relpath(program, ROOT)
-    findings = inspected(program, "--", "python", relative, status=0)
-    assert any(text.startswith("The program finished") for text in said(findings, "ok"))
-
-
 def test_each_replica_has_the_variables_of_the_service_and_none_of_the_shells(tmp_path: Path) -> None:
     program = written(
         tmp_path, f"{READ}print(json.dumps(dict(os.environ)))\nif task == 'chief':\n    save()\n"
@@ -117,33 +109,6 @@ def test_each_replica_has_the_variables_of_the_service_and_none_of_the_shells(tm
         assert variables["KEPT"] == "yes"
     assert seen["chief"]["TF_CONFIG"] != seen["worker"]["TF_CONFIG"]
     assert seen["chief"]["TMPDIR"] != seen["worker"]["TMPDIR"]
-
-
-def test_a_program_that_knows_the_mounted_root_gets_bucket_uris(tmp_path: Path) -> None:
-    source = """
-import json, os, pathlib
-uri = os.environ["AIP_MODEL_DIR"]
-assert uri.startswith("gs://"), uri
-if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "chief":
-    pathlib.Path(uri.replace("gs://", os.environ["TRAINMASTER_GCS_ROOT"] + "/"), "saved_model.pb").write_text("")
-"""
-    findings = inspected(written(tmp_path, source), "--smoke", status=0)
-    assert "A model appeared in AIP_MODEL_DIR: saved_model.pb" in said(findings, "ok")
-
-
-def test_checkpoints_are_one_directory_for_both(tmp_path: Path) -> None:
-    source = (
-        READ
-        + """
-own, other = (pathlib.Path(os.environ["AIP_CHECKPOINT_DIR"], name) for name in (task, "worker"))
-own.write_text("here")
-while not other.exists():
-    time.sleep(0.01)
-if task == "chief":
-    save()
-"""
-    )
-    inspected(written(tmp_path, source), "--smoke", status=0)
 
 
 @pytest.mark.parametrize(
@@ -301,17 +266,6 @@ def test_plain_files_at_a_uri_are_found_where_they_were_written(
     assert "below /gcs" in errors[0]["repair"]
     assert not any("A model appeared" in text for text in said(findings, "ok"))
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
-
-
-def test_where_a_library_could_write_to_the_bucket_the_model_is_not_followed_there(tmp_path: Path) -> None:
-    source = f"{PLAIN_WRITER}import fsspec\nsave_model(os.environ['AIP_MODEL_DIR'] + 'model.json')\n"
-    (tmp_path / "fsspec.py").touch()
-    request = tmp_path / "request.yaml"
-    request.write_text("model_name: a\nimage: gcr.io/p/b\ncluster: {chief: {machine: n1-standard-4}}\n")
-    findings = inspected(written(tmp_path, source), "--smoke", "--request", str(request), status=0)
-    (found,) = [found for found in findings if found["subject"] == "model-dir"]
-    assert found["level"] == "not followed"
-    assert "was a folder here, with model.json; fsspec can write to gs:// URIs" in found["found"]
 
 
 def test_files_that_were_written_elsewhere_are_named_and_leave_the_tree_as_it_was(tmp_path: Path) -> None:

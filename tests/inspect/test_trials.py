@@ -92,13 +92,3 @@ def test_a_second_trial_that_fails_for_another_reason_leaves_it_open(tmp_path: P
     (finding,) = of_study(tmp_path, f"{PARSER}{parse}{REPORTS}report('accuracy', 1)\n", 0)["parameters"]
     assert finding[0] == "not followed"
     assert finding[1].endswith("did not end: AssertionError: only 64")
-
-
-def test_a_shell_that_ignores_arguments_makes_trials_alike(tmp_path: Path) -> None:
-    (tmp_path / "Dockerfile").write_text(
-        "FROM python\nCOPY train.py /train.py\nENTRYPOINT python /train.py\n"
-    )
-    source = f"{PARSER}{UNITS}args = parser.parse_args()\n{REPORTS}report('accuracy', args.lr)\n"
-    findings = of_study(tmp_path, source, 1)
-    assert [level for level, _ in findings["arguments"]] == ["error"]
-    assert [level for level, _ in findings["parameters"]] == ["warning"]

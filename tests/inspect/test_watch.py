@@ -78,13 +78,6 @@ def test_statuses_are_those_of_the_programs(started: Starter) -> None:
     assert [replica.poll() for replica in replicas] == [3, -15]
 
 
-def test_a_program_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        SmokeReplica(
-            "chief", ["./nothing"], cwd=tmp_path, variables={}, out=tmp_path / "out", err=tmp_path / "err"
-        )
-
-
 def test_of_a_traceback_the_programs_own_innermost_line_is_named(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text("import json\n\njson.loads('{')  # noqa\n")
@@ -178,8 +171,3 @@ Current thread 0x00007f0000000002 (most recent call first):
   File "{program}", line 3 in <module>
 """
     assert parse_last_error(text, tmp_path).place == SourceLocation(path=str(program), line=2)
-
-
-def test_a_silent_end_names_nothing(tmp_path: Path) -> None:
-    said = parse_last_error("", tmp_path)
-    assert (said.text, said.place, said.code) == ("", None, "")

@@ -61,20 +61,3 @@ def test_what_commands_make_is_not_packed_where_no_gitignore_says_so(
     }
     assert packed - {*SOURCES, "pyproject.toml"} == set()
     assert "trainmaster/builder.py" in packed
-
-
-def test_files_and_folders_can_be_named(tmp_path: Path) -> None:
-    for name in ("notes/a.md", "notes/more/b.md", "README.md", "LICENSE"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    assert list(project_files("notes", "README.md", "gone", root=tmp_path)) == [
-        "README.md",
-        "notes/a.md",
-        "notes/more/b.md",
-    ]
-
-
-def test_a_link_to_its_own_folder_is_harmless(tmp_path: Path) -> None:
-    (tmp_path / "a.md").touch()
-    (tmp_path / "again").symlink_to(tmp_path)
-    assert list(project_files(root=tmp_path)) == ["a.md"]

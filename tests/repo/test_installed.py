@@ -116,12 +116,6 @@ def test_the_job_of_a_request_is_shown_and_a_program_inspected(installed: Instal
     assert "error" in installed.run("inspect", "train.py", "--request", "request.yaml", status=1).stdout
 
 
-def test_deploying_needs_no_checkout(installed: Installed) -> None:
-    refused = installed.run("deploy", "--project", "Bad", "--region", "mars-north1", "--check", status=2)
-    assert "--region is 'mars-north1'" in refused.stderr
-    assert "Nothing was created in 'Bad'" in refused.stderr
-
-
 @pytest.fixture(scope="module")
 def stack(installed: Installed) -> Iterator[Project]:
     """The local stack as the installed command starts it, with a source tree of the user's as an image."""

@@ -20,9 +20,9 @@ TOWNS = RANDOM.integers(0, 4, COUNT)
 PRICES = (ROOMS.sum(axis=1) + TOWNS).astype(np.float32)
 
 
-def houses(keras: Any = tf.keras) -> Any:
+def houses() -> Any:
     """Two inputs and two outputs, by name."""
-    layers = keras.layers
+    keras, layers = tf.keras, tf.keras.layers
     rooms, town = layers.Input((3,), name="rooms"), layers.Input((), dtype="int64", name="town")
     hidden = layers.Concatenate()([rooms, layers.Embedding(4, 2)(town)])
     outputs = {
@@ -57,10 +57,6 @@ def tabular(_: Path, settings: survive.TrainingSettings) -> None:
     Path(settings.job_dir or "", f"{os.environ.get('NAME', 'chief')}.returned").write_text(
         str(metrics["val_loss"])
     )
-
-
-def tabular_of_keras_3(_: Path, settings: survive.TrainingSettings) -> None:
-    survive.run(lambda: houses(keras_3), survive.Examples(sold), settings=settings)
 
 
 def write_records(folder: Path, _: survive.TrainingSettings) -> None:

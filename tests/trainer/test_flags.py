@@ -205,24 +205,6 @@ KIND = one_of("relu", "tanh")
 
 
 @pytest.mark.parametrize(
-    ("reads", "text", "value"),
-    [
-        (UNITS, "64", 64),
-        (UNITS, "64.0", 64),
-        (UNITS, "512", 512),
-        (SHIFT, "-3", -3),
-        (RATE, "0", 0.0),
-        (RATE, "1e-4", 0.0001),
-        (CEILING, "-2.5", -2.5),
-        (KIND, "tanh", "tanh"),
-    ],
-)
-def test_a_value_is_read_as_its_kind(reads: Callable[[str], object], text: str, value: object) -> None:
-    found = reads(text)
-    assert (found, type(found)) == (value, type(value))
-
-
-@pytest.mark.parametrize(
     ("reads", "text", "expected"),
     [
         (UNITS, "0", "a whole number from 1 to 512"),

@@ -107,13 +107,6 @@ def test_two_replicas_train_a_model_of_several_inputs_and_outputs_until_a_callba
     }
 
 
-def test_a_model_of_keras_3_with_several_inputs_and_outputs_trains(tmp_path: Path) -> None:
-    replica = ended(started("tabular_of_keras_3", tmp_path, "--epochs=2"))
-    first, second = (line["metrics"]["loss"] for line in replica.events("epoch_finished"))
-    assert second < first
-    assert served(tmp_path, {"rooms": [[1.0, 2.0, 3.0]], "town": [1]})["answer"]["price"] == [1, 1]
-
-
 def test_a_killed_training_on_tfrecords_stops_where_one_that_was_not_does_with_its_weights(
     tmp_path: Path,
 ) -> None:

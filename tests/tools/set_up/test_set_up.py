@@ -1,7 +1,6 @@
 """`make setup`: what it installs, with old pips too, and how it continues."""
 
 import os
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -50,16 +49,6 @@ def test_it_says_what_it_does(checkout: Checkout) -> None:
     assert len(said) < 6
 
 
-def test_a_package_whose_installation_was_cut_off_is_installed_again(checkout: Checkout) -> None:
-    assert checkout.make_setup().returncode == 0
-    (alpha,) = checkout.root.glob(".venv/lib/*/site-packages/alpha")
-    (alpha / "__init__.py").unlink()
-    (alpha.parent / "alpha-1.dist-info" / "RECORD").unlink()
-    checkout.stamp.unlink()
-    assert checkout.make_setup().returncode == 0
-    assert checkout.version_of("alpha") == "1"
-
-
 def test_a_changed_lock_changes_the_environment(checkout: Checkout) -> None:
     assert checkout.make_setup().returncode == 0
     checkout.index.locked[:] = [
@@ -71,22 +60,6 @@ def test_a_changed_lock_changes_the_environment(checkout: Checkout) -> None:
     assert "does not name: alpha\n" in done.stdout
     assert checkout.version_of("beta") == "2"
     assert "alpha" not in checkout.pip("list", "--format=freeze")
-
-
-def test_an_environment_without_pip_is_made_again(checkout: Checkout) -> None:
-    """uv makes such ones, and so does an interrupted set-up."""
-    for found in checkout.root.glob(".venv/lib/*/site-packages/pip*"):
-        shutil.rmtree(found)
-    assert "Making .venv with Python" in checkout.make_setup().stdout
-    assert checkout.version_of("alpha") == "1"
-
-
-def test_an_environment_whose_removal_was_cut_off_is_made_again(checkout: Checkout) -> None:
-    (packages,) = checkout.root.glob(".venv/lib/*/site-packages")
-    shutil.rmtree(packages / "pip" / "_internal" / "utils")
-    done = checkout.make_setup()
-    assert done.returncode == 0, done.stderr
-    assert checkout.version_of("alpha") == "1"
 
 
 def test_set_up_continues_after_an_interrupt_while_pip_is_installed(tmp_path: Path) -> None:

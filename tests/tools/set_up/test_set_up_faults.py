@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from tests.tools.set_up.checkout import ROOT, Checkout, make_checkout
-from tools.set_up import machine
 
 pytestmark = pytest.mark.slow(seconds=30)
 
@@ -168,18 +167,6 @@ def test_a_temporary_folder_with_too_little_room_can_be_another_one(checkout: Ch
 
 
 @needs_mounts
-@pytest.mark.parametrize("small", ["size=100m"], indirect=True)
-def test_the_room_of_an_environment_that_is_made_again_counts_as_free(small: Path) -> None:
-    environment = small / ".venv"
-    environment.mkdir()
-    with (environment / "large").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, 60_000_000)
-    assert machine.faults(environment, packages=3) == []
-    (environment / "large").rename(small / "large")
-    assert len(machine.faults(environment, packages=3)) == 1
-
-
-@needs_mounts
 @pytest.mark.parametrize(
     "small",
     ["size=4g,nr_inodes=200", "size=4g,nr_inodes=3000"],
@@ -225,17 +212,6 @@ def test_an_environment_that_another_user_made_is_named_with_the_command_that_re
     assert said.endswith(" belongs to daemon, and you are root. Run sudo rm -rf .venv, then make setup.")
 
 
-@needs_root
-def test_a_complete_environment_in_which_the_command_cannot_be_written_is_refused(checkout: Checkout) -> None:
-    assert checkout.make_setup().returncode == 0
-    checkout.stamp.unlink()
-    give_away(checkout.root / ".venv" / "bin")
-    said = checkout.refused(under=ORDINARY_USER)
-    assert said.startswith(
-        f"Set-up cannot read or write {checkout.root}/.venv/bin/trainmaster: Permission denied (errno 13). "
-    )
-
-
 def test_a_file_in_place_of_the_environment_is_named(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path)
     (checkout.root / ".venv").touch()
@@ -244,13 +220,6 @@ def test_a_file_in_place_of_the_environment_is_named(tmp_path: Path) -> None:
         f"{checkout.root}/.venv is a file, and set-up needs a folder there. Remove it: rm .venv. "
         "make setup then makes the folder."
     )
-
-
-def test_a_link_in_place_of_the_environment_is_named(tmp_path: Path) -> None:
-    checkout = make_checkout(tmp_path)
-    (tmp_path / "elsewhere").mkdir()
-    (checkout.root / ".venv").symlink_to(tmp_path / "elsewhere")
-    assert checkout.refused().startswith(f"{checkout.root}/.venv is a link, and set-up needs a folder there.")
 
 
 def test_a_path_that_no_environment_may_have_is_named(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -31,22 +30,6 @@ def uploads() -> Iterator[Uploads]:
         yield made
 
 
-def test_the_next_upload_begins_only_once_the_previous_one_has_ended(uploads: Uploads) -> None:
-    first, second = Held(), Held()
-    uploads.start(first)
-    assert first.began.wait(DEADLINE_S)
-    assert uploads.idle_s == 0
-    with ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(uploads.start, second)
-        assert not second.began.is_set()
-        assert not starting.done()
-        first.released.set()
-        assert second.began.wait(DEADLINE_S)
-        second.released.set()
-    assert uploads.finish()
-    assert uploads.idle_s > 0
-
-
 def test_waiting_says_whether_the_upload_succeeded(uploads: Uploads) -> None:
     assert uploads.finish(), "there was none"
     held = Held()
@@ -56,14 +39,6 @@ def test_waiting_says_whether_the_upload_succeeded(uploads: Uploads) -> None:
     assert uploads.finish()
     uploads.start(lambda: False)
     assert not uploads.finish()
-
-
-def test_the_context_ends_once_the_upload_has() -> None:
-    held = Held()
-    with Uploads() as uploads:
-        uploads.start(held)
-        threading.Timer(0.1, held.released.set).start()
-    assert held.released.is_set()
 
 
 LOSES = """

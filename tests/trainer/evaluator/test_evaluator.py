@@ -1,7 +1,6 @@
 """The evaluator: what it writes down, and how long it is waited for."""
 
 import math
-import time
 from pathlib import Path
 
 import pytest
@@ -45,13 +44,6 @@ def test_the_chief_does_not_wait_without_evaluators_or_once_all_have_finished(tm
     for name in ("evaluator-0", "evaluator-1"):
         write_evaluations(tmp_path / name, [evaluation(2)])
     await_evaluators(tmp_path, epochs=2, within_s=math.inf)
-
-
-def test_an_evaluator_that_is_behind_is_waited_for_only_so_long(tmp_path: Path) -> None:
-    write_evaluations(tmp_path / "evaluator-0", [evaluation(1)])
-    began = time.monotonic()
-    await_evaluators(tmp_path, epochs=2, within_s=0.2)
-    assert time.monotonic() - began >= 0.2
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -108,27 +107,6 @@ def test_a_waiting_replica_answers_as_a_grpc_server_does() -> None:
         with answering_at(address):
             assert [answer_of(address) for _ in range(3)] == [PeerAnswer.ANSWERS] * 3
         assert answer_of(address) is PeerAnswer.ABSENT
-
-
-def test_a_replica_waits_for_its_old_process_to_free_the_address() -> None:
-    gathered = threading.Event()
-
-    def gather() -> None:
-        with answering_at(address, free_within_s=60):
-            gathered.set()
-
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        address = f"127.0.0.1:{held.getsockname()[1]}"
-        waiting = threading.Thread(target=gather, daemon=True)
-        waiting.start()
-        # Between two attempts, the innermost function is the loop's.
-        deadline = time.monotonic() + 60
-        while sys._current_frames()[waiting.ident or 0].f_code.co_name != "_free_listener":
-            assert waiting.is_alive()
-            assert time.monotonic() < deadline
-        assert not gathered.is_set()
-    waiting.join(60)
-    assert gathered.is_set()
 
 
 def test_an_address_that_stays_in_use_ends_the_wait() -> None:

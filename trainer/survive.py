@@ -16,7 +16,6 @@ A whole program:
     survive.run(build_model, survive.Examples(training), settings=survive.TrainingSettings(epochs=5, batch_size=32))
 """
 
-import gc
 import inspect
 import os
 import sys
@@ -225,7 +224,6 @@ def attempt(
     if (metrics := finished_metrics(run)) is not None:
         return metrics
     require_accelerators(cluster, environment)
-    _load_tensorflow()
     if cluster.role is ReplicaRole.EVALUATOR:
         from trainer.evaluator.evaluator import evaluate
 
@@ -250,25 +248,11 @@ def _contradictions_of(run: TrainingRun) -> list[str]:
     return faults
 
 
-def _load_tensorflow() -> None:
-    """Import TensorFlow, only once the flags are known to be sound, so that a wrong one fails at once.
-
-    An import leaves little garbage, and collections would take a fifth of its time. What it loads stays until the
-    end, so later collections need not look at it.
-    """
-    gc.disable()
-    try:
-        import tensorflow as tf  # noqa: F401
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 def _train_replica(run: TrainingRun) -> dict[str, float]:
     import tensorflow as tf
 
     from trainer.checkpoints.files import latest
-    from trainer.devices.strategy import limit_threads, sixteen_bits
+    from trainer.devices.strategy import limit_threads, sixteen_bits, strategy_for
     from trainer.replicas.peers import Peers
     from trainer.training.attempt import Training
     from trainer.training.keras_models import set_mixed_precision
@@ -289,7 +273,8 @@ def _train_replica(run: TrainingRun) -> dict[str, float]:
             "TensorFlow has run an operation before the strategy existed. Move operations into the functions that "
             "load and decode examples, or into the one that builds the model."
         ) from error
-    strategy = _built_strategy(run)
+    gather_replicas(run.cluster, within_s=settings.peers_within_s)
+    strategy = strategy_for(run.cluster, asked=settings.strategy, mirrored=run.workload.mirrored)
     tf.keras.utils.set_random_seed(settings.seed)
     if settings.mixed_precision:
         set_mixed_precision(sixteen_bits(strategy, run.cluster))
@@ -304,14 +289,6 @@ def _train_replica(run: TrainingRun) -> dict[str, float]:
     trained = training.train()
     export_model(training, trained, started)
     return trained.metrics
-
-
-def _built_strategy(run: TrainingRun) -> Any:
-    """The run's strategy, built once all the replicas that it needs have started."""
-    from trainer.devices.strategy import strategy_for
-
-    gather_replicas(run.cluster, within_s=run.settings.peers_within_s)
-    return strategy_for(run.cluster, asked=run.settings.strategy, mirrored=run.workload.mirrored)
 
 
 def _agreed_weights(weights: StartingWeights, strategy: Any, cluster: ClusterSpec) -> StartingWeights:

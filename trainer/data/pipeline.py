@@ -42,16 +42,13 @@ class Pipeline:
         batch are left out of that epoch only.
         """
         batch = self.global_batch_size
+        part = batch // worker.num_input_pipelines
+        start = part * worker.input_pipeline_id
         return self.shuffled_batches(
-            self._share_of(worker),
+            OrderShare(block=batch, start=start, stop=start + part),
             length=batch * steps_per_epoch,
             first=batch * (first_epoch * steps_per_epoch + first_step),
         )
-
-    def _share_of(self, worker: Any) -> OrderShare:
-        part = self.global_batch_size // worker.num_input_pipelines
-        start = part * worker.input_pipeline_id
-        return OrderShare(block=self.global_batch_size, start=start, stop=start + part)
 
     def evaluation(self, worker: Any) -> Any:
         """A worker's part of every example of the evaluation split once, in a fixed order.

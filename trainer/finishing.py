@@ -21,7 +21,6 @@ from trainer.export.manifest import (
     job_of,
     manifest_of,
     metrics_of,
-    remove_manifest,
     write_manifest,
 )
 from trainer.replicas.cluster import ReplicaRole
@@ -77,7 +76,7 @@ def export_model(training: "Training", trained: "Trained", started: float) -> No
     scratch = TemporaryDirectory(prefix=f"trainer-{cluster.replica}-model-")  # every replica must save
     with nullcontext(outputs.model.path) if cluster.is_chief else scratch as name:
         directory = Path(name)
-        remove_manifest(directory)
+        (directory / MANIFEST_NAME).unlink(missing_ok=True)  # an earlier export's, before its files change
         save_model(trained.model, directory, _signatures_of(run, trained.model))
         if cluster.is_chief:
             manifest = manifest_of(

@@ -15,6 +15,7 @@ from tests.judges.provider import DATA, faults_of, key_of
 ROOT = Path(__file__).resolve().parents[2]
 OTHER_PROVIDERS = frozenset({"terraform_data", "time_sleep", "archive_file"})
 MEMBERS = re.compile(r"_iam_member$")
+REFERENCE = re.compile(r"(?<![\w.])(?:data\.)?(?:google|time|terraform|archive)_\w+\.\w+")
 
 
 def google(kind: str) -> list[Block]:
@@ -56,6 +57,13 @@ def test_every_grant_is_made_from_the_table_but_two() -> None:
         if MEMBERS.search(each.type) and f"{each.type}.{each.name}" not in apart:
             assert each.body["role"] == "${each.value.role}", str(each)
             assert each.body["member"] == "${local.members[each.value.account]}", str(each)
+
+
+def test_every_resource_that_is_referred_to_exists() -> None:
+    """As `terraform validate` would say, which needs the provider."""
+    existing = {f"{'data.' if each.kind == 'data' else ''}{each.type}.{each.name}" for each in blocks()}
+    for file, content in loaded().items():
+        assert set(REFERENCE.findall(str(content))) <= existing, file
 
 
 def test_grants_are_added_and_never_replace_those_of_others() -> None:

@@ -104,15 +104,6 @@ def test_a_deployment_is_brought_up_to_date(cloud: Cloud) -> None:
     assert "-var=kept_buckets={} -var=kept_roles=[] -var=foreign_topics=[]" in applied(ran)
 
 
-def test_without_a_lock_file_no_lock_of_an_earlier_release_is_obeyed(cloud: Cloud) -> None:
-    cloud.up()
-    (terraform,) = cloud.folder.rglob("terraform")
-    lock = terraform / LOCK
-    lock.write_text("# of an earlier init")
-    assert "-lockfile" not in terraform_said(cloud.up(), "init")[0]
-    assert not lock.exists()
-
-
 def test_a_lock_file_of_the_configuration_is_obeyed(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,16 +175,6 @@ def test_a_topic_for_image_pushes_that_others_made_is_used_as_it_is(cloud: Cloud
     assert '-var=foreign_topics=["images"]' in applied(ran)
 
 
-def test_a_service_that_is_not_enabled_has_nothing_in_the_way(cloud: Cloud) -> None:
-    cloud.content["disabled"] = [
-        "run services",
-        "eventarc triggers",
-        "scheduler jobs",
-        "artifacts repositories",
-    ]
-    assert cloud.up("--check").status == 0
-
-
 def test_checking_and_planning_deploy_nothing(cloud: Cloud) -> None:
     assert cloud.up("--check").changes == []
     cloud.has_state()
@@ -243,17 +224,6 @@ def test_a_deployment_is_complete_without_that_agent_and_says_so(cloud: Cloud, r
     assert (refusal or "Invalid choice") in ran.err
     cloud.content["agents"] = [PULLS_IMAGES]
     assert "could not be granted" not in cloud.up().err, "an agent that exists needs no asking"
-
-
-def test_an_agent_without_its_role_is_a_reason_to_deploy_again(cloud: Cloud) -> None:
-    """Vertex AI grants roles only to the agents that it creates unasked, with a first job."""
-    cloud.content["binding"] = "INVALID_ARGUMENT: it is not known yet"
-    ran = cloud.up()
-    assert ran.status == 0
-    assert (
-        "the agent exists, but no job can read its image before it has the role: run the same command again"
-        in ran.err
-    )
 
 
 STATE_LIST = [

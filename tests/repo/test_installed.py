@@ -158,33 +158,15 @@ def test_a_script_of_the_users_is_trained_and_on_record(stack: Project, installe
     assert stack.process.wait(30) == 0
 
 
-def test_a_detached_stack_is_found_from_another_folder_until_it_is_stopped(
-    installed: Installed, tmp_path: Path
-) -> None:
-    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
-    for folder in (work, elsewhere):
-        folder.mkdir()
-    started = installed.run("up", "--detach", cwd=work).stdout
-    assert "is running on '.trainmaster'" in started
+def test_an_empty_folder_becomes_a_model_on_record(installed: Installed, tmp_path: Path) -> None:
+    """The way of a newcomer. There is no TensorFlow here, though the script runs in the image of the trainer."""
+    installed.run("init", cwd=tmp_path)
+    started = installed.run("up", "--detach", cwd=tmp_path).stdout
     try:
         console = started.splitlines()[0].removeprefix("Console  ")
         for path in ("", "static/app.css", "static/vendor/echarts.min.js", "api/v1/openapi.json"):
             with urllib.request.urlopen(f"{console}{path}", timeout=60) as answer:
                 assert answer.status == 200
-        assert "already running" in installed.run("up", "--detach", cwd=work).stderr
-        assert installed.run("context", cwd=elsewhere).stdout == f"local:{work / '.trainmaster'}\n"
-        assert not list(elsewhere.iterdir())
-    finally:
-        stopped = installed.run("down", cwd=work)
-    assert stopped.stdout == "The stack on '.trainmaster' has stopped.\n"
-    assert installed.run("context", cwd=elsewhere, status=4).stdout == ""
-
-
-def test_an_empty_folder_becomes_a_model_on_record(installed: Installed, tmp_path: Path) -> None:
-    """The way of a newcomer. There is no TensorFlow here, though the script runs in the image of the trainer."""
-    installed.run("init", cwd=tmp_path)
-    installed.run("up", "--detach", cwd=tmp_path)
-    try:
         done = installed.run("submit", "request.yaml", "--script", "train.py", "--logs", cwd=tmp_path)
         run_id = done.stdout.splitlines()[0]
         assert installed.run("ls", "--state", "succeeded", "-o", "name", cwd=tmp_path).stdout == f"{run_id}\n"

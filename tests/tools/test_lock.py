@@ -60,10 +60,6 @@ def test_a_package_without_a_wheel_for_the_functions_keeps_all_of_its_hashes() -
     assert with_hashes(requirements, {"a" * 64}) == f"first==1.0{one}\nsecond==2.0{other}\n"
 
 
-def test_the_functions_deploy_no_tensorflow() -> None:
-    assert not {"tensorflow", "tf-keras", "keras"} & pins("functions/requirements.txt").keys()
-
-
 def test_the_package_requires_what_the_functions_do() -> None:
     """The local stack starts the functions in the environment that the package is installed in."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())

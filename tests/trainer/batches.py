@@ -51,7 +51,6 @@ def main() -> None:
                 "evaluated_twice_with_cache": evaluations(cached, 4, times=2),
                 "served_as_trained": served_as_trained(plain, cached),
                 "refusals": {count: refusal(data_dir, count) for count in (5656, 8000)},
-                "device": device_of_batches(plain),
                 "mirrored": mirrored(plain),
             }
         )
@@ -211,13 +210,6 @@ def encoded_images(of: TrainingRun) -> Iterator[Any]:
 
 def batches_of(pipeline: Pipeline) -> Callable[[Any], Any]:
     return lambda worker: pipeline.training(worker, first_epoch=0, first_step=0, steps_per_epoch=STEPS)
-
-
-def device_of_batches(of: TrainingRun) -> str:
-    """Where the batches of a run without a strategy are, if its steps run on the second device."""
-    pipeline = pipeline_of(of, 1)
-    data = distributed_batches(tf.distribute.get_strategy(), batches_of(pipeline), device="/device:CPU:1")
-    return str(next(iter(data))[0].device)
 
 
 def mirrored(of: TrainingRun) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from tf_keras.src.engine.training import reduce_per_replica
 from trainer.data.pipeline import Pipeline
 from trainer.devices.choices import OwnGpus, Strategy
 from trainer.devices.strategy import (
-    cluster_resolver,
     multi_worker_mirrored,
     name_of,
     sixteen_bits,
@@ -30,12 +29,11 @@ from trainer.devices.strategy import (
 )
 from trainer.parameter_server.roles import for_worker
 from trainer.parameter_server.steps import evaluate_in_shards
-from trainer.replicas.cluster import ClusterSpec, ReplicaRole
+from trainer.replicas.cluster import ClusterSpec
 from trainer.replicas.ending import end_with
 from trainer.storage import outputs_from
 from trainer.task import command_from
 from trainer.workload import TrainingRun
-from trainstack.ports import free_ports
 
 BATCH_SIZE = 4
 
@@ -72,30 +70,6 @@ def multi_worker(*_: str) -> list[dict[str, Any]]:
         devices = [device.rpartition("device:")[2] for device in extended.worker_devices]
         found.append({"devices": devices, "by": options.implementation.name, "pack": options.bytes_per_pack})
     return found
-
-
-def parameter_server(*_: str) -> dict[str, Any]:
-    """A coordinator that connects to a worker and a parameter server, all in this process."""
-    chief, worker, server = (f"127.0.0.1:{port}" for port in free_ports(3))
-    members = {
-        ReplicaRole.CHIEF: (chief,),
-        ReplicaRole.WORKER: (worker,),
-        ReplicaRole.PARAMETER_SERVER: (server,),
-    }
-    cluster = ClusterSpec(members=members)
-    running = [
-        tf.distribute.Server(cluster_resolver(cluster).cluster_spec(), job_name=str(role))
-        for role in (ReplicaRole.WORKER, ReplicaRole.PARAMETER_SERVER)
-    ]
-    strategy = strategy_for(cluster, mirrored=False)
-    with strategy.scope():
-        variable = tf.Variable(1.0)
-    return {
-        "name": name_of(strategy),
-        "servers": len(running),
-        "device": variable.device,
-        "floats": sixteen_bits(strategy, cluster),
-    }
 
 
 def batches(data_dir: str) -> dict[str, Any]:

@@ -43,16 +43,6 @@ def test_a_replica_of_several_computes_on_its_gpus_and_joins_them_by_nccl(
     ]
 
 
-@pytest.mark.parametrize("found", ["parameter_server"], indirect=True)
-def test_a_coordinator_decides_the_floats_by_its_workers(found: dict[str, Any]) -> None:
-    assert found == {
-        "name": "ParameterServerStrategy",
-        "servers": 2,
-        "device": "/job:ps/replica:0/task:0/device:CPU:0",
-        "floats": "bfloat16",
-    }
-
-
 @pytest.mark.parametrize("found", ["batches"], indirect=True)
 def test_each_device_of_a_worker_gets_one_batch_of_the_flags_size_and_all_are_evaluated(
     found: dict[str, list[int]],

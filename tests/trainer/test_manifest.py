@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,6 @@ from trainer.export.manifest import (
     job_of,
     manifest_of,
     metrics_of,
-    remove_manifest,
     write_manifest,
 )
 
@@ -61,21 +60,6 @@ def test_metrics_of_a_training_that_diverged_are_kept_in_plain_json(model: Path)
     assert written["not_finite"] == {"loss": "nan", "val_loss": "-inf"}
     assert repr(metrics_of(written)) == repr({"accuracy": 0.5, "loss": math.nan, "val_loss": -math.inf})
     assert "not_finite" not in described_metrics({"loss": 0.5})
-
-
-def test_its_time_is_utc(model: Path) -> None:
-    noon = datetime(2026, 5, 1, 12, tzinfo=timezone(timedelta(hours=2)))
-    assert (
-        manifest_of(model, model_uri="", created_at=noon, description={})["created_at"]
-        == "2026-05-01T10:00:00Z"
-    )
-
-
-def test_a_new_export_first_takes_back_the_old_ones_promise(model: Path) -> None:
-    write_manifest(model, {})
-    remove_manifest(model)
-    remove_manifest(model)
-    assert not (model / "export.json").exists()
 
 
 JOB = {"job_id": "7", "trial_id": "2"}

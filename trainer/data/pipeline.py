@@ -145,14 +145,15 @@ def _check_cache(of: Examples) -> None:
         )
 
 
-def distributed_batches(strategy: Any, batches_of: Callable[[Any], Any], *, device: str | None = None) -> Any:
+def distributed_batches(strategy: Any, batches_of: Callable[[Any], Any]) -> Any:
     """What `batches_of` gives for each worker's tf.distribute.InputContext, copied to the devices ahead of the steps.
 
-    All strategies but the default copy by themselves; for that one, `device` is where the steps run: the first GPU
-    if None; without a GPU, nothing is copied.
+    All strategies but the default copy by themselves; for that one, they are copied to the first GPU, if there is any.
     """
-    batches = strategy.distribute_datasets_from_function(batches_of)
-    device = device or next((gpu.name for gpu in tf.config.list_logical_devices("GPU")), None)
-    if device is None or not isinstance(batches, tf.data.Dataset):
-        return batches
-    return batches.apply(tf.data.experimental.prefetch_to_device(device))
+    batches, gpus = (
+        strategy.distribute_datasets_from_function(batches_of),
+        tf.config.list_logical_devices("GPU"),
+    )
+    if gpus and isinstance(batches, tf.data.Dataset):
+        return batches.apply(tf.data.experimental.prefetch_to_device(gpus[0].name))
+    return batches

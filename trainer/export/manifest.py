@@ -103,8 +103,3 @@ def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> Path:
     path = directory / MANIFEST_NAME
     write_whole(path, json.dumps(manifest, indent=2, allow_nan=False) + "\n")
     return path
-
-
-def remove_manifest(directory: Path) -> None:
-    """Remove an earlier export's manifest, before its files change."""
-    (directory / MANIFEST_NAME).unlink(missing_ok=True)

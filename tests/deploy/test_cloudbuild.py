@@ -113,19 +113,6 @@ def test_the_images_event_goes_to_the_topic_that_rules_watch(
     assert build["substitutions"]["_IMAGES_TOPIC"] == topology["topics"]["images"]
 
 
-def test_the_base_is_that_of_the_recipe(build: dict[str, Any]) -> None:
-    first = next(line for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("ARG "))
-    assert first == f"ARG BASE_IMAGE={build['substitutions']['_BASE_IMAGE']}"
-
-
-def test_what_is_pushed_is_recorded_by_digest(build: dict[str, Any]) -> None:
-    text = command(build, "record-digest")
-    assert "RepoDigests" in text
-    (path,) = build["artifacts"]["objects"]["paths"]
-    assert f'tee {path} "$BUILDER_OUTPUT/output"' in text
-    assert f"$(cat {path})" in command(build, "publish-image")
-
-
 @pytest.mark.parametrize("message", ["true", "exit 1", "echo elsewhere.example/trainer@sha256:0a"])
 def test_a_build_whose_image_has_no_digest_ends_without_announcing_an_image(
     build: dict[str, Any], tmp_path: Path, message: str

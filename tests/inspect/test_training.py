@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.inspect.test_smoke import ROOT, inspected, said
+from tests.inspect.test_smoke import inspected, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -44,11 +44,3 @@ def test_two_replicas_of_the_trainer_pass_as_a_trial_of_a_study(horses_dir: Path
     assert any(text.startswith("The program finished: both replicas") for text in said(findings, "ok"))
     assert "chief-0 reported the study's metric 'accuracy'" in said(findings, "ok")
     assert any(text.startswith("The program takes --num_units, --momentum") for text in said(findings, "ok"))
-
-
-def test_a_chief_that_saves_alone_really_waits_for_the_others() -> None:
-    faulty = inspected(TREES / "chief_alone" / "faulty.py", "--smoke", LONG, status=1)
-    (lost,) = [found for found in faulty if found["subject"] == "smoke" and found["level"] == "error"]
-    assert "worker-0 had exited with status 0" in lost["found"]
-    source = (ROOT / lost["path"]).read_text().splitlines()
-    assert "model.save(" in source[lost["line"] - 1]

@@ -107,16 +107,6 @@ def test_it_says_what_it_costs_and_begins_nothing_without_agreement(tmp_path: Pa
     assert (tmp_path / "asked").read_text() == ""
 
 
-@pytest.mark.slow(seconds=5)
-def test_a_refused_deployment_ends_it_before_anything_is_built(tmp_path: Path) -> None:
-    cloud = Cloud(tmp_path)
-    cloud.content["projects"][PROJECT]["billing"] = False
-    done = first_day(cloud, "--project", PROJECT, "--region", REGION, "--yes")
-    assert done.returncode == 1
-    assert "check: FAILED StepFailed: status 2" in done.stdout
-    assert "builds submit" not in (tmp_path / "asked").read_text()
-
-
 def test_a_step_that_fails_does_not_end_the_day_and_an_interrupt_does(tmp_path: Path) -> None:
     day = FirstDay(context_in_cloud("my-project", REGION), tmp_path)
     assert day.take("good", lambda: run_command([sys.executable, "-c", ""]))

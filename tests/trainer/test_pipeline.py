@@ -104,14 +104,6 @@ def test_an_evaluation_decodes_every_example_in_one_worker_and_leaves_no_replica
     assert len(every) == len(set(every)) == EVALUATED
 
 
-def test_with_cache_a_second_evaluation_decodes_nothing(found: dict[str, Any]) -> None:
-    once, twice = found["evaluated"]["4"], found["evaluated_twice_with_cache"]
-    assert twice["batches"] == once["batches"]
-    assert [Counter(decoded) for decoded in twice["decoded"]] == [
-        Counter(decoded) for decoded in once["decoded"]
-    ]
-
-
 def test_serving_gives_the_model_the_numbers_that_training_gave_it_with_a_cache_and_without(
     found: dict[str, Any],
 ) -> None:

@@ -155,26 +155,9 @@ def test_a_disk_with_too_little_room_is_refused_before_anything_is_written(small
 
 
 @needs_mounts
-@pytest.mark.parametrize("small", ["size=16m"], indirect=True)
-def test_a_temporary_folder_with_too_little_room_can_be_another_one(checkout: Checkout, small: Path) -> None:
-    shutil.rmtree(checkout.root / ".venv")
-    with (small / "large").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, 15_000_000)
-    said = checkout.refused(TMPDIR=str(small))
-    assert said.startswith(
-        f"{small} has 0.0 GB free, and set-up needs 0.0 GB there. Free some, or set TMPDIR"
-    )
-
-
-@needs_mounts
-@pytest.mark.parametrize(
-    "small",
-    ["size=4g,nr_inodes=200", "size=4g,nr_inodes=3000"],
-    indirect=True,
-    ids=["environment", "packages"],
-)
+@pytest.mark.parametrize("small", ["size=4g,nr_inodes=3000"], indirect=True)
 def test_a_disk_that_becomes_full_ends_set_up_with_a_sentence(small: Path) -> None:
-    """These file systems have room, but for few files; the kernel gives the same error."""
+    """This file system has room, but for few files; the kernel gives the same error."""
     checkout = make_checkout(small)
     checkout.index.add("gamma", "1", files=3000)
     assert checkout.refused().startswith("The disk became full while packages were installed. ")

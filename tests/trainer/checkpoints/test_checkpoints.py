@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -184,23 +183,6 @@ def test_a_description_of_any_content_is_named_and_the_checkpoint_before_is_used
     found, ((_, shown),) = latest_and_damaged(two)
     assert re.search(why, shown), shown
     assert found == checkpoint_numbered(two, 1)
-
-
-def test_publishing_reads_nothing_back(checkpoints: Path, scratch: Path) -> None:
-    """A pipe in place of the file gives its bytes to one reader, which here is not the trainer."""
-    pipe = folder_of(checkpoints) / "ckpt-1.data-00000-of-00001"
-    pipe.parent.mkdir(parents=True)
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(pipe.read_bytes)
-        published = put(checkpoints, scratch, epoch=1)
-        content = read.result()
-    pipe.unlink()
-    pipe.write_bytes(content)
-    (folder_of(checkpoints) / "ckpt-1.json").unlink()
-    record_metrics(published, {"loss": 0.5})
-    assert latest(checkpoints) == checkpoint_numbered(checkpoints, 1)
-    assert checkpoint_numbered(checkpoints, 1).metrics == {"loss": 0.5}
 
 
 def test_two_are_kept_and_the_last_can_be_removed(checkpoints: Path, scratch: Path) -> None:

@@ -88,15 +88,6 @@ def test_every_command_in_the_code_is_among_those_that_are_tried(commands: froze
         assert any(command.startswith(plain) for command in commands), words
 
 
-def test_gcloud_is_started_in_one_place_alone() -> None:
-    starting = {
-        path.name
-        for path in (ROOT / "trainmaster").rglob("*.py")
-        if re.search(r"subprocess\.\w+\(\s*\[\s*[\"']gcloud", path.read_text())
-    }
-    assert starting == {"gcloud.py"}
-
-
 @needs_gcloud
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # gcloud takes seconds to start

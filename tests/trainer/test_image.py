@@ -37,13 +37,6 @@ def test_the_base_has_the_python_of_the_tests_and_is_an_argument(instructions: l
     assert values(instructions, "FROM") == [f"${{{name}}}"]
 
 
-def test_the_package_is_found_in_every_working_directory_because_scripts_run_in_one_of_their_own(
-    instructions: list[tuple[str, str]],
-) -> None:
-    assert "COPY trainer /app/trainer" in [f"{name} {value}" for name, value in instructions]
-    assert values(instructions, "ENV")[-1] == "PYTHONPATH=/app"
-
-
 @pytest.mark.parametrize(("launcher", "kept"), [("no", False), ("yes", True)])
 def test_the_launcher_is_in_the_image_only_if_it_is_asked_for(
     instructions: list[tuple[str, str]], tmp_path: Path, launcher: str, kept: bool

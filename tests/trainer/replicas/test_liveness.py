@@ -109,13 +109,6 @@ def test_a_waiting_replica_answers_as_a_grpc_server_does() -> None:
         assert answer_of(address) is PeerAnswer.ABSENT
 
 
-def test_an_address_that_stays_in_use_ends_the_wait() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        address = f"127.0.0.1:{held.getsockname()[1]}"
-        with pytest.raises(OSError, match="in use"), answering_at(address, free_within_s=0.3):
-            pass
-
-
 def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:
     attendance = Attendance(answered_at=dict.fromkeys("abc", 0.0))
     attendance.note(

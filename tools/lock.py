@@ -31,7 +31,6 @@ EXPORTS = {
     "trainer-cuda": "trainer/requirements-cuda.txt",
     "image": "trainer/installer.txt",
 }
-FUNCTIONS = "functions"
 PYTHONS = ((3, 11), (3, 12), (3, 13))
 PLATFORMS = [
     f"manylinux_2_{minor}_{machine}" for minor in range(36, 4, -1) for machine in ("x86_64", "aarch64")
@@ -112,8 +111,8 @@ def main() -> None:
     compile_requirements(EVERY_GROUP, LOCK, "pyproject.toml", "--all-extras", *sys.argv[1:])
     for group, output in EXPORTS.items():
         compile_requirements((group,), output, "--constraint", LOCK)
-    deployed = ROOT / EXPORTS[FUNCTIONS]
-    deployed.write_text(with_hashes(deployed.read_text(), installable_hashes(FUNCTIONS)))
+    deployed = ROOT / EXPORTS["functions"]
+    deployed.write_text(with_hashes(deployed.read_text(), installable_hashes("functions")))
     try:
         pin_images(ROOT)
     except CannotPinError as error:

@@ -51,17 +51,7 @@ EXPECTED_CALLBACKS = (
     "callbacks: expected a list of Keras callbacks, or a function without arguments that returns one"
 )
 
-__all__ = [
-    "Data",
-    "Examples",
-    "TrainingRun",
-    "TrainingSettings",
-    "Unusable",
-    "Workload",
-    "attempt",
-    "end_on_error",
-    "settings_from",
-]
+__all__ = ["Data", "Examples", "TrainingRun", "TrainingSettings", "Unusable", "Workload"]  # of other modules
 
 
 def run(

@@ -54,12 +54,6 @@ def test_arguments_of_a_callback_are_not_restored() -> None:
     assert (again.patience, again.wait) == (7, 1)
 
 
-def test_nan_is_kept() -> None:
-    again = Patient()
-    after([], again, saved=after([math.nan], Patient()))
-    assert math.isnan(again.best)
-
-
 def test_a_callback_whose_best_weights_are_not_kept_starts_afresh() -> None:
     again = Patient(restore_best_weights=True)
     assert after([0.1], again, saved=after([0.5], Patient(restore_best_weights=True))) == []

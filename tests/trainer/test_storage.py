@@ -49,10 +49,6 @@ def test_outputs_go_where_vertex_says(gcs: dict[str, str]) -> None:
     assert outputs.checkpoints.path == Path(gcs["TRAINMASTER_GCS_ROOT"], "models", "job", "checkpoints")
 
 
-def test_without_vertex_outputs_go_beside_the_caller() -> None:
-    assert outputs_from({}, None).model.path == Path("output/model").absolute()
-
-
 def test_files_in_the_place_of_directories_are_all_refused_before_the_training(tmp_path: Path) -> None:
     (tmp_path / "model").write_text("")
     (tmp_path / "b").write_text("")

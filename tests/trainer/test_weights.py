@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from trainer.faults import Unusable
-from trainer.images.weights import RANDOM, Pretrained, starting_weights
+from trainer.images.weights import Pretrained, starting_weights
 from trainer.survive import warn_of_fallback
 from trainstack.ports import free_ports
 
@@ -123,10 +123,6 @@ def test_content_with_another_hash_is_not_used_and_not_kept(public: Pretrained, 
     assert found.label == "random"
     assert "md5" in found.because
     assert list((home / ".keras" / "models").iterdir()) == []
-
-
-def test_random_weights_are_not_downloaded(home: Path) -> None:
-    assert starting_weights("random", None, {}) == RANDOM
 
 
 def test_a_local_weights_file_keeps_its_given_name(tmp_path: Path, home: Path) -> None:

@@ -17,7 +17,6 @@ import tensorflow as tf
 from trainer.data.examples import mapped_data
 
 BUFFERED_EXAMPLES = 10_000
-UNPACKED_NUMBERS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +103,11 @@ def batches_of(ranges: Sequence[range], source: Any, decode: Callable[[Any], Any
 
 
 def _packed_tensors(example: Any) -> tuple[Any, ...]:
-    """The tensors of an example, all but small ones as strings.
+    """The tensors of an example as strings.
 
     Of many strings, a data set makes one tensor without holding every example twice; and shapes may differ.
     """
-    return tuple(
-        tensor if _is_small(tensor) else tf.io.serialize_tensor(tensor) for tensor in tf.nest.flatten(example)
-    )
+    return tuple(map(tf.io.serialize_tensor, tf.nest.flatten(example)))
 
 
 def _unpacked_example(kept: Sequence[Any], spec: Any) -> Any:
@@ -118,13 +115,7 @@ def _unpacked_example(kept: Sequence[Any], spec: Any) -> Any:
     return tf.nest.pack_sequence_as(
         spec,
         [
-            tensor if _is_small(of) else tf.ensure_shape(tf.io.parse_tensor(tensor, of.dtype), of.shape)
+            tf.ensure_shape(tf.io.parse_tensor(tensor, of.dtype), of.shape)
             for tensor, of in zip(kept, tf.nest.flatten(spec), strict=True)
         ],
     )
-
-
-def _is_small(tensor: Any) -> bool:
-    """Of a tensor or its specification."""
-    shape = tensor.shape
-    return bool(shape.is_fully_defined() and shape.num_elements() <= UNPACKED_NUMBERS)

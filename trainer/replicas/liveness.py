@@ -134,12 +134,8 @@ def watch_replicas(
             for address in lost(attendance, now):
                 if not ended.is_set():
                     silence_s = now - attendance.answered_at[address]
-                    why = (
-                        f"it has not answered for {silence_s:.0f} s"
-                        if silence_s
-                        else "another process answers"
-                    )
-                    end_for_loss(cluster, names[address], why)
+                    silent = f"it has not answered for {silence_s:.0f} s"
+                    end_for_loss(cluster, names[address], silent if silence_s else "another process answers")
 
     threading.Thread(target=watch_peers, name="peer-watch", daemon=True).start()
 
@@ -185,10 +181,8 @@ def gather_replicas(cluster: ClusterSpec, *, within_s: float) -> None:
         Unusable: the cluster has no chief to write checkpoints and the export.
     """
     if cluster.has_parameter_servers:
-        needed, workers = (
-            cluster.replicas_of(ReplicaRole.PARAMETER_SERVER, ReplicaRole.WORKER),
-            cluster.members[ReplicaRole.WORKER],
-        )
+        needed = cluster.replicas_of(ReplicaRole.PARAMETER_SERVER, ReplicaRole.WORKER)
+        workers = cluster.members[ReplicaRole.WORKER]
         await_peers(cluster, needed, within_s=within_s)
         watch_replicas(
             cluster,
@@ -210,14 +204,14 @@ def gather_replicas(cluster: ClusterSpec, *, within_s: float) -> None:
 
 
 @contextmanager
-def answering_at(address: str, *, free_within_s: float = FREE_WITHIN_S) -> Iterator[None]:
+def answering_at(address: str) -> Iterator[None]:
     """Answer at `address` as a gRPC server does, so that the others count this replica as started.
 
     Raises:
-        OSError: another process has the address, and has not freed it after `free_within_s` seconds.
+        OSError: another process has the address, and has not freed it after FREE_WITHIN_S seconds.
     """
     host, _, port = address.rpartition(":")
-    listener = _free_listener(host, int(port), within_s=free_within_s)
+    listener = _free_listener(host, int(port))
 
     def answer_connections() -> None:
         while True:
@@ -240,26 +234,20 @@ def answering_at(address: str, *, free_within_s: float = FREE_WITHIN_S) -> Itera
             thread.join()
 
 
-def _free_listener(host: str, port: int, *, within_s: float) -> socket.socket:
+def _free_listener(host: str, port: int) -> socket.socket:
     """A listener as soon as the address is free: a restarted replica may start before its old process has ended."""
-    deadline = time.monotonic() + within_s
+    deadline = time.monotonic() + FREE_WITHIN_S
     while True:
         try:
-            return _open_listener(host, port)
+            return socket.create_server((host, port))
         except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() >= deadline:
+            if error.errno != errno.EADDRINUSE and host:
+                host = (
+                    ""  # this machine has another name in the cluster: use all interfaces, as TensorFlow does
+                )
+            elif error.errno != errno.EADDRINUSE or time.monotonic() >= deadline:
                 raise
         time.sleep(RETRY_EVERY_S)
-
-
-def _open_listener(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server((host, port))
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise
-        # The cluster's name for this machine is not local to it: use all interfaces, as TensorFlow does.
-        return socket.create_server(("", port))
 
 
 def _bound_registration(cluster: ClusterSpec, within_s: float) -> None:

@@ -90,12 +90,9 @@ def whole_number(minimum: int | None = None, maximum: int | None = None) -> Call
 def _number_reader(
     kind: Callable[[float], Number], name: str, low: float | None, high: float | None
 ) -> Callable[[str], Number]:
-    limits = {
-        (False, False): "",
-        (True, False): f" of at least {low}",
-        (False, True): f" of at most {high}",
-        (True, True): f" from {low} to {high}",
-    }[low is not None, high is not None]
+    limits = "" if low is None else f" of at least {low}"
+    if high is not None:
+        limits = f" of at most {high}" if low is None else f" from {low} to {high}"
 
     def reads(text: str) -> Number:
         value = _finite_number(text)

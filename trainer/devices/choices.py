@@ -8,7 +8,7 @@ replicas none is expected.
 Source of CLUSTER_SPEC: https://cloud.google.com/vertex-ai/docs/training/distributed-training (read 2026-11)
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -196,9 +196,13 @@ def require_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -
         return
     import tensorflow as tf
 
-    types = {device.device_type for device in tf.config.list_physical_devices()}
-    if fault := missing_accelerator(cluster.replica, expected, types):
-        raise Unusable(fault)
+    kind, words = expected
+    seen = [device.device_type for device in tf.config.list_physical_devices()]
+    if not any(device.startswith(kind) for device in seen):  # TPU_SYSTEM is a TPU that is not initialized yet
+        raise Unusable(
+            f"The job has {words} for {cluster.replica}, but TensorFlow sees no {kind} and would train on the CPU. "
+            f"{_REPAIRS[kind]}, or remove the accelerator from the request."
+        )
 
 
 def expected_accelerator(cluster: ClusterSpec, environment: Mapping[str, str]) -> tuple[str, str] | None:
@@ -231,17 +235,6 @@ def unequal_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -
         f"Worker pools 0 and 1 train in step and need the same number of accelerators in each replica: pool 0 has "
         f"{chief or 'none'}, pool 1 has {worker or 'none'}. Give both the same machine and accelerators; a chief "
         f"without them can coordinate workers that have them, with parameter servers in worker pool 2."
-    )
-
-
-def missing_accelerator(replica: str, expected: tuple[str, str], types: Collection[str]) -> str | None:
-    """The fault of a replica that should have the expected accelerator. `seen`: TensorFlow's types of devices."""
-    kind, words = expected
-    if any(device.startswith(kind) for device in types):  # TPU_SYSTEM is a TPU that is not initialized yet
-        return None
-    return (
-        f"The job has {words} for {replica}, but TensorFlow sees no {kind} and would train on the CPU. "
-        f"{_REPAIRS[kind]}, or remove the accelerator from the request."
     )
 
 

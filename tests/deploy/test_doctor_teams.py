@@ -12,11 +12,11 @@ import pytest
 from tests.client.served import served_context
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.doctor.access import account_findings
-from trainmaster.deploy.doctor.command import teams_of
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment, deployment_of
 from trainmaster.deploy.doctor.finding import FindingVerdict
 from trainmaster.deploy.doctor.questions import Questions, condition_of
 from trainmaster.deploy.doctor.repair import bind
+from trainmaster.deploy.doctor.self_test import teams_of
 from trainstack.http import in_thread, serving
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens

@@ -74,10 +74,9 @@ def script_warnings(script: Path, request: "Request", file: str) -> Iterator[str
 
 def _findings(script: Path, request: "Request", file: str) -> "Iterator[ProgramFinding]":
     from trainmaster.inspect.checks import findings_of
-    from trainmaster.inspect.checks.examined import Examined
     from trainmaster.inspect.finding import Level, UnusableProgram
     from trainmaster.inspect.request import ProgramRequest
-    from trainmaster.inspect.surroundings import surroundings_of
+    from trainmaster.inspect.start import Examined, surroundings_of
     from trainmaster.inspect.tree import read_source, tree_at
 
     try:

@@ -61,7 +61,7 @@ def resources_are_closed() -> Iterator[None]:
     """An unclosed resource fails the last test of its module, not a later test that happens to collect it.
 
     Pytest turns the ResourceWarning of a collected object into an error of the test that runs. What is left after a
-    collection is frozen, as another pass over everything imported would take a fraction of a second.
+    collection is frozen, as looking at everything imported again would take a fraction of a second.
     """
     yield
     gc.collect()

@@ -115,7 +115,7 @@ def callbacks_from(given: Any) -> Callable[[], Sequence[Any]]:
     """A function that returns the callbacks; none for None, and one alone is taken as a list of one, as Keras takes it.
 
     Raises:
-        Unusable: something is no callback, or the function takes arguments. The function that is returned raises it, too.
+        Unusable: something is not a callback, or the function takes arguments. The function that is returned raises it, too.
     """
     if callable(given) and not isinstance(given, type):
         try:

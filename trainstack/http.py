@@ -149,7 +149,7 @@ class _Connection(H11Protocol):
         super().__init__(*arguments, **more)
         self._bounds = bounds
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn writes it
         super().connection_made(transport)
         self.app_state = {**self.app_state, _CONNECTION: transport}
         most = self._bounds.most_connections

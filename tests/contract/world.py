@@ -297,7 +297,7 @@ class World:
     def reconcile(
         self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None
     ) -> list[FlowResult]:
-        """A tick's pass over the active runs, without its rules."""
+        """A tick that looks at the active runs, without its rules."""
         services = self.services(boundary, jobs)
         turns = Turns(services)
         done = list(reconcile(services, turns, services.ledger.active().markers))

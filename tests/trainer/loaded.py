@@ -10,6 +10,6 @@ import tensorflow_datasets as tfds  # noqa: E402
 
 tf.keras.layers  # noqa: B018  # loads tf_keras
 tfds.list_builders(with_community_datasets=False)  # loads the definition of every data set
-# Otherwise each replica's collections would pass over all of it, and copy every page that they touch.
+# Otherwise each replica's collections would visit all of it, and copy every page that they touch.
 gc.freeze()
 gc.enable()

@@ -82,7 +82,7 @@ class _Impatient(H11Protocol):
     """By the loop's clock; 0 while a request is answered."""
     _timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn writes it
         super().connection_made(transport)
         self._wait_for_request()
         others = self.connections

@@ -136,7 +136,7 @@ def _is_confined(pid: int) -> bool:
 def _ends_with_its_init(pid: int) -> bool:
     """Whether it is in such a namespace, and not its first process, which is found by its own mark.
 
-    Its environment is not read: that waits for its memory, which a process that forks without end keeps locked.
+    Its environment is not read: that waits for its memory, which a process that forks forever keeps locked.
     """
     numbers = _numbers(pid)
     return len(numbers) > 1 and numbers[-1] != b"1"

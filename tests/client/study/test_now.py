@@ -1,4 +1,4 @@
-"""A tuning that has not ended is shown as the training service has it: its record follows later."""
+"""A tuning that has not ended is shown as the training service reports it: its record follows later."""
 
 import json
 import threading

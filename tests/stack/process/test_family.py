@@ -61,7 +61,7 @@ def test_a_process_that_never_shows_variables_is_not_waited_for(
 def test_of_a_pid_namespace_only_the_first_process_is_asked_for_its_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Reading them waits for the process's memory, which one that forks without end keeps locked for seconds."""
+    """Reading them waits for the process's memory, which one that forks forever keeps locked for seconds."""
     unread = in_proc(monkeypatch, [MARKED], numbers=f"{PID} 1")
     assert family.members("t") == {PID}
     assert not unread

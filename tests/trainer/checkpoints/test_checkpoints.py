@@ -39,7 +39,7 @@ def put(
 
 
 def latest_and_damaged(checkpoints: Path) -> tuple[Checkpoint | None, list[tuple[str, str]]]:
-    """The newest complete one, and path and reason of each that was passed over."""
+    """The newest complete one, and path and reason of each that was skipped."""
     passed: list[tuple[str, str]] = []
     found = latest(checkpoints, damaged=lambda path, why: passed.append((path, why)))
     return found, passed

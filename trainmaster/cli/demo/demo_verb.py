@@ -1,12 +1,17 @@
 """`trainmaster demo`: a request, a tuning or a retraining from its event to its model, on this machine."""
 
+import json
 import os
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import click
 
 from trainmaster.cli.exits import ExitStatus
+from trainmaster.resources import ROOT
 
 _NEEDED = ("tensorflow", "tensorflow_datasets")
 """Packages that the extra `tensorflow` brings."""
@@ -28,10 +33,7 @@ def demo(name: str, state: Path | None) -> int:
     Exit status: 0 if everything it shows holds, else 1.
     """
     if any(find_spec(package) is None for package in _NEEDED):
-        raise click.ClickException(
-            f"The demo {name} needs more packages. Install this package again with its extra `tensorflow`, "
-            "from its checkout or wheel: pip install 'PATH[tensorflow]'"
-        )
+        raise click.ClickException(f"The demo {name} needs more packages: {install_command(['tensorflow'])}")
     from rich.console import Console
 
     from trainmaster.cli.demo.plays import PREPARED_DATA, play_retraining, play_training, play_tuning
@@ -48,3 +50,23 @@ def demo(name: str, state: Path | None) -> int:
     except (DemoFailed, StackFailed) as problem:
         raise click.ClickException(str(problem)) from problem
     return ExitStatus.DONE
+
+
+def install_command(extras: Iterable[str]) -> str:
+    """The command: this package is on no index, so its checkout or its wheel is named.
+
+    Source: https://packaging.python.org/en/latest/specifications/direct-url/, read 2026-11.
+    """
+    wanted = f"[{','.join(extras)}]"
+    try:
+        text = distribution("trainmaster").read_text("direct_url.json")
+    except PackageNotFoundError:  # run from a checkout as it is
+        return f"pip install '{ROOT}{wanted}'"
+    if text is None:
+        return f"pip install 'trainmaster{wanted}'"
+    origin = json.loads(text)
+    url = urlsplit(origin["url"])
+    if url.scheme != "file":
+        return f"pip install 'trainmaster{wanted} @ {origin['url']}'"
+    editable = "--editable " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}'{Path(unquote(url.path))}{wanted}'"

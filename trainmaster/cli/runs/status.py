@@ -62,7 +62,7 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
 
 
 def _now(clients: "Clients", run: "Run", now: datetime) -> "Run":
-    """A tuning that has not ended as the training service has it; any other run as it is on record."""
+    """A tuning that has not ended as the training service reports it; any other run as it is on record."""
     if not is_active_tuning(run.record):
         return run
     from trainmaster.client.study.now import tuning_now

@@ -60,7 +60,7 @@ def _read_template(clients: "Clients", uri: str) -> bytes | None:
 def missing_buckets(clients: "Clients", dropped_names: Collection[str]) -> dict[str, list[str]]:
     """The buckets that accepted rules watch and that do not exist, by the rule's id; for rules of these files.
 
-    A bucket that cannot be asked for, for example without permission, counts as one that exists.
+    A bucket that cannot be looked up, for example without permission, counts as one that exists.
     """
     from google.api_core.exceptions import GoogleAPICallError
 

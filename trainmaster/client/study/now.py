@@ -1,4 +1,4 @@
-"""A tuning that has not ended, as the training service has it now.
+"""A tuning that has not ended, as the training service reports it now.
 
 Vertex AI logs nothing about a tuning job itself when it starts or a trial ends, so the record follows with the next tick.
 """

@@ -17,7 +17,7 @@ _ON_PROJECT = (
 def refused_project(project: str, refused: AskRefusedError) -> DoctorFinding:
     """The finding on a project that the user cannot read.
 
-    A request is charged to one project, not always this one. If that may not be used, or lacks the API, the answer says
+    A request is charged to one project, not always this one. If that cannot be used, or lacks the API, the answer says
     nothing about this one. Source: https://cloud.google.com/docs/authentication/troubleshoot-adc (read 2026-11-26)
     """
     charged = refused.metadata.get("consumer", "").removeprefix("projects/") or project

@@ -153,7 +153,7 @@ def stockout_of(job: Job, scheduling: Scheduling | None = None) -> str | None:
 
 
 def _waited_in_vain(job: Job, scheduling: Scheduling) -> bool:
-    """Whether a flexible start ended after its longest wait; 0 seconds wait for ever."""
+    """Whether a flexible start ended after its longest wait; 0 seconds never end."""
     longest_s = MAX_WAIT_S if scheduling.max_wait_s is None else scheduling.max_wait_s
     if not scheduling.flex_start or not longest_s or job.create_time is None or job.end_time is None:
         return False

@@ -215,7 +215,7 @@ def _missing_keys(
 
 
 def _is_numeral(text: str, wanted: str) -> bool:
-    """Whether the text without its quotes would be the number that is wanted."""
+    """Whether the text without its quotes would be the number that is expected."""
     found = _NUMERAL.fullmatch(text)
     return found is not None and (wanted == "number" or (wanted == "integer" and not found[1]))
 
@@ -226,7 +226,7 @@ def _is_time(path: tuple[PathPart, ...]) -> bool:
 
 
 def _as_mapping(key: str, value: str, schema: Mapping[str, Any]) -> str:
-    """`write script: {file: train.py}`, if the value is what the first required key wants and the others have a choice."""
+    """`write script: {file: train.py}`, if the value is what the first required key expects and the others have a choice."""
     # A role needs a machine only where it names no GPU, so `then` requires it.
     required = (*schema.get("then", {}).get("required", ()), *schema.get("required", ()))
     first, *others = required or ("",)

@@ -158,7 +158,7 @@ def on_notice(envelope: Envelope) -> Iterable[FlowResult]:
 
 def _signalled(parsed: Signal | Ignored) -> Iterable[FlowResult]:
     if isinstance(parsed, Ignored):
-        return [FlowResult(message=f"ignored: {parsed.reason}")]
+        return [FlowResult(message=f"ignored: {parsed.reason}", severity=parsed.severity)]
     return take_signal(_services(), parsed)
 
 

@@ -74,14 +74,37 @@ class TestImages:
     @pytest.mark.parametrize(
         ("push", "says"),
         [
-            ({"action": "DELETE", "tag": f"{IMAGE}:1.1"}, "deleted"),
-            ({"action": "DELETE", "digest": f"{IMAGE}@{DIGEST}"}, "deleted"),
+            ({"action": "DELETE", "tag": f"{IMAGE}:1.1"}, f"the tag '{IMAGE}:1.1' was removed"),
+            (
+                {"action": "DELETE", "digest": f"{IMAGE}@{DIGEST}"},
+                f"the image '{IMAGE}@{DIGEST}' was deleted",
+            ),
             ({"action": "INSERT", "digest": f"{IMAGE}@{DIGEST}"}, "without a tag"),
         ],
     )
     def test_what_is_no_push_of_a_tag_is_passed_over(self, push: dict[str, str], says: str) -> None:
         read = instance_of(Ignored, parse_image_push(message(push)))
         assert says in read.reason
+
+    @pytest.mark.parametrize("suffix", ["", ".sig", ".att", ".sbom", ".sbom.sig", "-cosign"])
+    @pytest.mark.parametrize("subject", [f"sha256-{'0' * 63}1", f"sha512-{'a' * 128}"])
+    def test_what_is_stored_about_an_image_is_no_image(self, subject: str, suffix: str) -> None:
+        push = {**PUSH, "tag": f"{IMAGE}:{subject}{suffix}"}
+        assert "about an image, not an image" in instance_of(Ignored, parse_image_push(message(push))).reason
+
+    @pytest.mark.parametrize("tag", ["sha256-abc", "sha-0123456", "v1.sig", f"build-sha256-{'0' * 64}"])
+    def test_a_tag_that_only_resembles_those_is_an_image(self, tag: str) -> None:
+        push = {**PUSH, "tag": f"{IMAGE}:{tag}"}
+        assert signal_of(parse_image_push(message(push))).values["image.tag"] == tag
+
+    def test_an_image_of_several_architectures_is_one(self) -> None:
+        """The manifest of each platform is pushed without a tag, and the index that lists them with it."""
+        pushes = [{**PUSH, "digest": f"{IMAGE}@sha256:{number * 64}"} for number in "abc"]
+        for push in pushes[:2]:
+            del push["tag"]
+        read = [parse_image_push(message(push)) for push in pushes]
+        assert [type(one) for one in read] == [Ignored, Ignored, Signal]
+        assert signal_of(read[2]).values["image.digest"] == f"sha256:{'c' * 64}"
 
     @pytest.mark.parametrize(
         "push",
@@ -193,27 +216,52 @@ class TestAlerts:
         )
         assert signal_of(first).id == signal_of(again).id
 
-    def test_an_incident_that_closes_is_passed_over(self) -> None:
-        read = instance_of(Ignored, parse_alert(message(incident(state="closed", ended_at=1577877071))))
-        assert "closed" in read.reason
+    @pytest.mark.parametrize("state", ["open", "OPEN", "Open", " open\n"])
+    def test_the_state_is_read_as_it_is_meant(self, state: str) -> None:
+        signal = signal_of(parse_alert(message(incident(state=state))))
+        assert (signal.id, signal.warning) == ("alert/0.opqiw61fsv7p", "")
+
+    @pytest.mark.parametrize("version", ["1.3", "2", 1.2, None, "1.2 beta"])
+    def test_another_version_is_read_with_a_warning_if_the_fields_are_there(self, version: object) -> None:
+        signal = signal_of(parse_alert(message({**INCIDENT, "version": version})))
+        assert signal.values["alert.incident_id"] == "0.opqiw61fsv7p"
+        assert signal.warning.startswith("message 'm1' has the version ")
+
+    def test_another_version_without_the_fields_is_named(self) -> None:
+        read = instance_of(Ignored, parse_alert(message({"version": "3", "incident": {"id": "x"}})))
+        assert "has the version '3', not '1.2' and holds no incident with an incident_id" in read.reason
+        assert read.severity == "WARNING"
+
+    @pytest.mark.parametrize("state", ["closed", "CLOSED", "acknowledged"])
+    def test_an_incident_that_does_not_open_is_passed_over(self, state: str) -> None:
+        read = instance_of(Ignored, parse_alert(message(incident(state=state, ended_at=1577877071))))
+        assert (repr(state) in read.reason, read.severity) == (True, "INFO")
+
+    def test_a_test_notification_is_about_no_incident(self) -> None:
+        """As the console sends it: https://cloud.google.com/monitoring/support/notification-options#test_channels"""
+        incident = {"incident_id": "12345", "state": "OPEN", "summary": "Test Incident", "policy_name": "P"}
+        read = instance_of(Ignored, parse_alert(message({"version": "test", "incident": incident})))
+        assert (read.reason[:19], read.severity) == ("a test notification", "INFO")
 
     @pytest.mark.parametrize(
         ("document", "says"),
         [
             (b"\xff", "is not JSON"),
+            (b"This is a test", "is not JSON"),
             (b"[" * 100_000, "is not JSON"),
             ([], "a list where an alert"),
             ({}, "it has nothing"),
             ({"version": "1.2", "alerts": []}, "it has alerts, version"),
-            ({"incident": None}, "without incident_id"),
-            ({"incident": {"incident_id": "1", "state": "acknowledged"}}, "'acknowledged'"),
+            ({"version": "1.2", "incident": None}, "m1' holds no incident with an incident_id"),
+            (incident(state="firing"), "is 'firing'"),
+            (incident(state=None), "is None"),
             ({"logName": "projects/p/logs/model_monitoring_anomaly"}, "it has logName"),
         ],
     )
-    def test_what_is_no_alert_is_malformed(self, document: Any, says: str) -> None:
-        with pytest.raises(EventMalformed) as raised:
-            parse_alert(message(document))
-        assert says in str(raised.value)
+    def test_what_is_no_alert_starts_nothing_and_is_no_error(self, document: Any, says: str) -> None:
+        read = instance_of(Ignored, parse_alert(message(document)))
+        assert says in read.reason
+        assert read.severity == "WARNING"
 
 
 def notice(kind: str, **data: Any) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class Ignored:
 
     reason: str
     dropped: StoredObject | None = None
+    severity: str = "INFO"
 
 
 def parse_upload(envelope: Envelope, inbox_bucket: str) -> IncomingDocument | Ignored:

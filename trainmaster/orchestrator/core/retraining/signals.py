@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import parse_json, time_or
-from trainmaster.orchestrator.core.documents.faults import cut, listed
+from trainmaster.orchestrator.core.documents.faults import cut, listed, shown
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
@@ -39,11 +39,20 @@ LABELS = (
 """The parts of an incident that have labels."""
 _DIGEST = re.compile(r"(?P<repository>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_ABOUT_IMAGE = re.compile(r"sha(256|512)-[0-9a-f]{64,128}([._-].*)?")
+"""The tag of what is stored about an image: signatures, attestations and SBOMs, as cosign and registries without OCI's
+referrers API name them. Source: https://github.com/opencontainers/distribution-spec/blob/main/spec.md#referrers-tag-schema
+"""
+ALERT_VERSION, TEST_VERSION = "1.2", "test"
+"""The version of alerts that is read here, and that of the console's button "Send test notification"."""
+_NOT_OPEN = ("acknowledged", "closed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
     """`id` is the same in every delivery of the event; `values` fill placeholders, `facts` are for conditions.
+
+    `warning` says what is odd about an event that is read all the same.
 
     The facts, by kind:
 
@@ -58,6 +67,7 @@ class Signal:
     at: datetime
     facts: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
+    warning: str = ""
 
 
 def manual_call(order: FireOrder) -> Signal:
@@ -89,7 +99,10 @@ def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
     document = _document(message, "a registry's notification")
     action, digest, tag = (document.get(key) for key in ("action", "digest", "tag"))
     if action == "DELETE":
-        return Ignored(reason=f"the image {tag or digest!r} was deleted, not pushed")
+        what = (
+            f"the image {digest!r} was deleted" if digest else f"the tag {tag!r} was removed from its image"
+        )
+        return Ignored(reason=f"{what}; only a push fires rules")
     if action != "INSERT":
         raise _malformed_message(message, f"has the action {action!r}; a registry writes INSERT or DELETE")
     if not isinstance(tag, str) or not tag:
@@ -97,13 +110,15 @@ def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
     return _push_signal(message, tag, digest)
 
 
-def _push_signal(message: PubsubMessage, tag: str, digest: object) -> Signal:
+def _push_signal(message: PubsubMessage, tag: str, digest: object) -> Signal | Ignored:
     match = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if match is None:
         raise _malformed_message(
             message, f"gives no digest of {tag!r} but {digest!r}; expected HOST/…/IMAGE@sha256:…"
         )
     name = tag.removeprefix(f"{match['repository']}:")
+    if _ABOUT_IMAGE.fullmatch(name):
+        return Ignored(reason=f"{tag!r} is a signature or another document about an image, not an image")
     if repository(tag) != match["repository"] or not _TAG.fullmatch(name):
         raise _malformed_message(message, f"has the tag {tag!r}, which is none of {match['repository']!r}")
     return Signal(
@@ -116,15 +131,21 @@ def _push_signal(message: PubsubMessage, tag: str, digest: object) -> Signal:
 
 
 def parse_alert(message: PubsubMessage) -> Signal | Ignored:
-    """The Cloud Monitoring incident in the message.
+    """The opening of a Cloud Monitoring incident; whatever else a notification channel sends starts nothing.
 
     Source: https://cloud.google.com/monitoring/support/notification-options, the schema of webhooks, version 1.2, which
     Pub/Sub channels send too.
-
-    Raises:
-        EventMalformed: the message is not an incident.
     """
-    document = _document(message, "an alert")
+    try:
+        return _opened_incident(message, _document(message, "an alert"))
+    except EventMalformed as malformed:
+        return Ignored(reason=str(malformed), severity="WARNING")
+
+
+def _opened_incident(message: PubsubMessage, document: Mapping[str, object]) -> Signal | Ignored:
+    version = document.get("version")
+    if version == TEST_VERSION:
+        return Ignored(reason="a test notification of the channel, which is about no incident")
     if "incident" not in document:
         keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
         raise _malformed_message(
@@ -132,12 +153,15 @@ def parse_alert(message: PubsubMessage) -> Signal | Ignored:
         )
     incident = mapping_at(document, "incident")
     incident_id, state = incident.get("incident_id"), incident.get("state")
+    odd = "" if version == ALERT_VERSION else f"has the version {shown(version)}, not {ALERT_VERSION!r}"
     if not isinstance(incident_id, str) or not incident_id:
-        raise _malformed_message(message, "holds an incident without incident_id")
-    if state == "closed":
-        return Ignored(reason=f"incident {incident_id!r} closed; only one that opens fires rules")
-    if state != "open":
-        raise EventMalformed(f"incident {incident_id!r} is {state!r}; expected open or closed")
+        raise _malformed_message(
+            message, " and ".join(filter(None, (odd, "holds no incident with an incident_id")))
+        )
+    if not isinstance(state, str) or state.strip().lower() != "open":
+        is_known = isinstance(state, str) and state.strip().lower() in _NOT_OPEN
+        reason = f"incident {incident_id!r} is {state!r}; only one that opens fires rules"
+        return Ignored(reason=reason, severity="INFO" if is_known else "WARNING")
     texts = {
         "alert.policy": incident.get("policy_name"),
         "alert.incident_id": incident_id,
@@ -150,6 +174,7 @@ def parse_alert(message: PubsubMessage) -> Signal | Ignored:
         at=message.publish_time,
         facts={"policy": values["alert.policy"], "models": "\n".join(_models(incident))},
         values={name: text for name, text in values.items() if text},
+        warning=f"message {message.message_id!r} {odd}" if odd else "",
     )
 
 

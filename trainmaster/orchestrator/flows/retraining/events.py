@@ -31,6 +31,8 @@ def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
     Raises:
         Exception: a rule did not decide; the others did, and the signal must be redelivered.
     """
+    if signal.warning:
+        yield FlowResult(message=signal.warning, severity="WARNING")
     failure: Exception | None = None
     known: dict[str, Batch] = {}
     for rule in services.rule_book.read().book.rules:

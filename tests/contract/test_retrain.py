@@ -8,13 +8,15 @@ from dataclasses import replace
 import pytest
 
 from tests.contract.boundaries import At
-from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
+from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.schemas import RECORD, RULE_BOOK, RULE_STATE, RULE_STATUS
-from tests.contract.world import INBOX, LEASE, LEDGER, Boundary, Killed
+from tests.contract.world import INBOX, LEASE, LEDGER, Boundary, Killed, request_rules_with
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged
+from trainmaster.orchestrator.core.policy.admission import Admission, Caps
 from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
 
 
@@ -228,6 +230,48 @@ def test_replace_waits_while_the_run_to_be_replaced_is_being_submitted(world: Ru
     assert second.source.firing == 2
     (job,) = [job for job in world.jobs.all() if job.labels["trainmaster_run_id"] == first.run_id]
     assert job.state is JobState.CANCELLED
+
+
+PUSHED = {"new_image": {"repository": IMAGE, "tag": "*"}}
+BY_IMAGE = {**SMALL, "image": "${image.uri}"}
+
+
+def test_replace_ends_no_run_for_one_that_is_rejected(world: RuleWorld) -> None:
+    """The request is checked, and counted towards the caps, before the run to be replaced is cancelled."""
+    world.drop_rule(
+        rule(PUSHED, request={**BY_IMAGE, "labels": {"tag": "${image.tag}"}}, while_running="replace")
+    )
+    for digit, tag in (("a", "v1"), ("b", "V-2"), ("c", "v3")):  # a label has no capital letter
+        world.wait(1)
+        world.signal(world.pushed(digit, tag))
+        if tag == "V-2":
+            assert world.state().current_run == world.records()[0].run_id
+            assert [job.state is JobState.CANCELLED for job in world.jobs.all()] == [False]
+    first, rejected, third = world.records()
+    assert rejected.state is RunState.REJECTED
+    assert [record.cancel_requested_at is None for record in (first, third)] == [False, True]
+    assert [job.state is JobState.CANCELLED for job in world.jobs.all()] == [True, False]
+
+
+def test_replace_ends_no_run_for_one_that_a_cap_rejects() -> None:
+    world = RuleWorld(request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1))))
+    world.drop_rule(rule(MANUAL, while_running="replace"))
+    for number in "12":
+        world.wait(1)
+        world.order({"fire": {"rule": "cassava"}}, number)
+    first, rejected = world.records()
+    assert (first.cancel_requested_at, rejected.state) == (None, RunState.REJECTED)
+    assert world.state().current_run == first.run_id
+
+
+@pytest.mark.parametrize("tag", ["v1", "stable"])
+def test_replace_ends_no_run_for_the_image_that_it_trains(world: RuleWorld, tag: str) -> None:
+    world.drop_rule(rule(PUSHED, request=BY_IMAGE, while_running="replace"))
+    for pushed in ("v1", tag):
+        world.wait(1)
+        world.signal(world.pushed("a", pushed))
+    (record,) = world.records()
+    assert record.cancel_requested_at is None
 
 
 def test_eight_ticks_at_once_start_one_run_and_lose_nothing(world: RuleWorld) -> None:

@@ -39,6 +39,7 @@ from trainmaster.orchestrator.core.retraining.state import (
     with_launch,
 )
 from trainmaster.orchestrator.core.runs.record import Source
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine, quarantine_result
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -170,10 +171,19 @@ def _launch_firing(
         message = f"firing {firing.number} of {rule.rule_id} is recorded but not launched yet: {error}"
         return state, (FlowResult(message=message, run_id=firing.run_id, severity="WARNING"),), error
     if isinstance(outcome, FlowResult):
-        return with_launch(state), (outcome,), None
+        return _with_launch(services, state, firing), (outcome,), None
     reason = "; ".join(str(fault) for fault in outcome.faults)
     result = FlowResult(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
     return given_up(state, reason, services.clock.now()), (result,), None
+
+
+def _with_launch(services: Services, state: RuleState, firing: Firing) -> RuleState:
+    """The state after the launch: the run to be replaced stays the rule's current one if the new run was rejected."""
+    launched = with_launch(state)
+    held = services.ledger.find(firing.run_id) if firing.replaces is not None else None
+    if held is None or held.record.state is not RunState.REJECTED:
+        return launched
+    return replace(launched, current_run=firing.replaces)
 
 
 def _report_decision(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
@@ -221,8 +231,13 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     content = request_of_firing(rule, firing, _template(services, rule), names)
     if isinstance(content, Refused):
         return content
-    replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
-    leaves_place = replaced is not None and cancel(services, replaced).is_due
+    leaves_place = False
+
+    def end_replaced() -> None:
+        nonlocal leaves_place
+        replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
+        leaves_place = replaced is not None and cancel(services, replaced).is_due
+
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
     source = Source(
         kind="rule",
@@ -241,8 +256,10 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     )
     try:
         incoming = IncomingDocument(run_id=firing.run_id, source=source, content=content)
-        results = take_request(services, incoming, decode_text(content, as_json=True))
+        results = take_request(services, incoming, decode_text(content, as_json=True), end_replaced)
     except LeaseHeld as error:
+        if services.ledger.find(firing.run_id) is None:  # it is the lease of the run to be replaced
+            raise
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
     except SubmissionUnknown as error:
         # The run is reserved: from here on the reconciler handles it, like every other.

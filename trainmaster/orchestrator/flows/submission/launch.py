@@ -20,7 +20,7 @@ store's clock, which orders the marks, may already be in the next hour.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -53,7 +53,9 @@ from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
 
 
-def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
+def take_request(
+    services: Services, incoming: IncomingDocument, text: Text, end_replaced: Callable[[], None] | None = None
+) -> FlowResult:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
     dropped = incoming.source.object_name
     request_rules = services.request_rules().of_team(incoming.source.team, dropped or incoming.source.kind)
@@ -63,7 +65,7 @@ def take_request(services: Services, incoming: IncomingDocument, text: Text) -> 
     request = checked_text(services, request_rules, text, name)
     if isinstance(request, Refused):
         return reject(services, incoming, request)
-    return launch(services, incoming, request, text)
+    return launch(services, incoming, request, text, end_replaced)
 
 
 def checked_text(
@@ -76,10 +78,17 @@ def checked_text(
     return with_places(request, text.read, request_rules.policy)
 
 
-def launch(services: Services, incoming: IncomingDocument, request: Request, text: Text) -> FlowResult:
+def launch(
+    services: Services,
+    incoming: IncomingDocument,
+    request: Request,
+    text: Text,
+    end_replaced: Callable[[], None] | None = None,
+) -> FlowResult:
     """The run of a request without a record: submitted, waiting, or rejected by a cap.
 
-    Safe to repeat and to run concurrently.
+    Safe to repeat and to run concurrently. `end_replaced` is called before the run is recorded, once neither the checks
+    nor a cap can reject it any more.
 
     Raises:
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must try again.
@@ -88,6 +97,8 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
     over = _over_caps(services, run_id, request.estimate.at_most if request.estimate else None)
     if over is not None:
         return reject(services, incoming, Refused(faults=(over.reached.fault,)), over)
+    if end_replaced is not None:
+        end_replaced()
     services.ledger.mark_active(run_id)
     uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, text))
     original = Original(uri=uri, sha256=sha256, dialect=request.dialect)

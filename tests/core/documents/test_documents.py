@@ -79,10 +79,53 @@ def test_a_duplicate_key_is_refused_in_both() -> None:
     assert "$.a.b: duplicate key" in told('{"a": {"b": 1, "b": 2}}', as_json=True)
 
 
+def test_an_alias_is_read_as_what_it_stands_for() -> None:
+    text = "pools:\n- &p {n: 1, on: &w [a, no]}\n- *p\n- {n: 2, on: *w}\n"
+    read = parse_document(text.replace("no]", "b]").replace("on:", "of:").encode(), as_json=False)
+    assert (read.faults, read.value) == (
+        (),
+        {"pools": [{"n": 1, "of": ["a", "b"]}, {"n": 1, "of": ["a", "b"]}, {"n": 2, "of": ["a", "b"]}]},
+    )
+    first, second, third = read.value["pools"]  # type: ignore[index]  # as compared above
+    assert first is not second
+    assert second["of"] is not third["of"]
+
+
+def test_faults_below_an_alias_are_named_at_each_of_its_places() -> None:
+    paths = [fault.path for fault in parse_document(b"a: &a [0x10]\nb: *a\n", as_json=False).faults]
+    assert paths == ["$.a[0]", "$.b[0]"]
+
+
 def test_an_alias_bomb_is_refused_before_it_is_built() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
-    assert "YAML aliases (*name) are not supported, line 2" in told("\n".join(lines))
+    assert "more than 10000 values, counting those that aliases stand for" in told("\n".join(lines))
+
+
+def test_aliases_count_as_deep_as_what_they_stand_for() -> None:
+    one = "[" * 20 + "x" + "]" * 20
+    ladder = f"a: &a {one}\nb: {'[' * 10}*a{']' * 10}\n"
+    assert parse_document(ladder.encode(), as_json=False).faults == ()
+    assert "nested deeper than 32 levels, line 2" in told(f"a: &a {one}\nb: {'[' * 12}*a{']' * 12}\n")
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "a: &a {b: [*a]}", "a: &a [&b [*a], *b]"])
+def test_a_document_that_contains_itself_is_refused(text: str) -> None:
+    assert "the YAML alias *a is inside what it stands for" in told(text)
+
+
+@pytest.mark.parametrize("text", ["a: *b\nb: &b 1", "a: *a"])
+def test_an_alias_of_nothing_is_refused(text: str) -> None:
+    assert "found undefined alias" in told(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: 1\n---\n", "a: 1\n---", "a: 1\n...\n", "---\na: 1\n---\n# no more\n...\n", "---\n---\na: 1\n"],
+)
+def test_an_empty_document_beside_the_only_one_is_no_fault(text: str) -> None:
+    read = parse_document(text.encode(), as_json=False)
+    assert (read.faults, read.value) == ((), {"a": 1})
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000, "{a: " * 10_000])

@@ -253,7 +253,7 @@ def _heard(read: Callable[[], object]) -> Verdict:
             return Verdict.PASSED_OVER
         case Ignored():
             said_well(found.reason)
-            return Verdict.PASSED_OVER
+            return Verdict.REFUSED if found.severity == "WARNING" else Verdict.PASSED_OVER
         case IncomingDocument():
             promised(holds=is_run_id(found.run_id), promise="a run id", found=found.run_id)
             _kept_name(found.source.object_name)
@@ -290,6 +290,8 @@ def _kept_name(object_name: str | None) -> None:
 
 
 def _values_fit(signal: Signal) -> None:
+    if signal.warning:
+        said_well(signal.warning)
     for name, found in signal.values.items():
         promised(holds=not LINE_BREAKERS.search(found), promise=f"{name} in one line", found=found)
 

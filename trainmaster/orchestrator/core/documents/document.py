@@ -1,6 +1,6 @@
 """Text that a user wrote, YAML or JSON, as plain values: strings, numbers, booleans, lists, dicts.
 
-Nothing is executed or expanded: aliases are refused, so a small document cannot grow large.
+Nothing is executed. YAML's aliases count as what they stand for, so a small document cannot grow large.
 Where YAML 1.1 reads text differently from how it looks, a fault says so.
 Values keep their text: dates stay strings.
 

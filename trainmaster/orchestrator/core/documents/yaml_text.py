@@ -1,4 +1,4 @@
-"""YAML 1.1 as plain values, parsed by libyaml: aliases, tags, merges and deep nesting are refused during parsing.
+"""YAML 1.1 as plain values, parsed by libyaml: tags, merges and deep nesting are refused, and aliases resolved in bounds.
 
 PyYAML's scanner in Python takes 7 to 12 s for a request of 256 KiB, libyaml's less than one. PyYAML's own CSafeLoader
 also builds the nodes in C, where an alias bomb cannot be stopped.
@@ -36,7 +36,7 @@ from trainmaster.orchestrator.core.documents.values import (
     long_key,
     unreadable,
 )
-from trainmaster.orchestrator.core.documents.yaml_errors import QUOTES, RefusedYaml, broken_yaml
+from trainmaster.orchestrator.core.documents.yaml_errors import QUOTES, SECOND, RefusedYaml, broken_yaml
 
 _Number = TypeVar("_Number", int, float)
 _TAG = "tag:yaml.org,2002:"
@@ -44,6 +44,7 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False,
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _TO_LINE_END = 10**6
 """The length of a value of several lines on its first one; `with_quoted_line` cuts it."""
+WRITE_OUT = "write the value out here"
 MAX_DIRECTIVES = 100
 """Lines that may be directives, which requests do not need: libyaml compares each %TAG with all before it."""
 _DIRECTIVE = re.compile("^%", re.MULTILINE)
@@ -107,8 +108,9 @@ def _place(node: yaml.Node) -> TextPlace:
 
 
 class _Composer(Composer, CParser, Resolver):
-    """Builds nodes from libyaml's events; aliases, deep nesting and too many values are refused before a node is built.
+    """Builds nodes from libyaml's events; deep nesting and too many values are refused before a node is built.
 
+    An alias counts as all values that it stands for, as deep as they are, so that no later walk over the nodes is longer.
     PyYAML's CSafeLoader composes in C, where nothing can be refused during parsing.
     """
 
@@ -117,7 +119,10 @@ class _Composer(Composer, CParser, Resolver):
         Composer.__init__(self)
         Resolver.__init__(self)
         self._depth = 0
+        self._deepest = 0
         self._values = 0
+        self._anchored: dict[str, tuple[int, int]] = {}
+        """Of each anchor whose node is complete: how many values it has, and how many levels."""
         self.quoted_lines: TextPlace | None = None
         """The last value in quotes, if it is of several lines: one whose closing quote is missing ends at another's opening one."""
 
@@ -126,23 +131,43 @@ class _Composer(Composer, CParser, Resolver):
         if getattr(event, "style", None) in QUOTES:
             place = _place(event)
             self.quoted_lines = place if place.line < place.end_line else None
-        if isinstance(event, yaml.AliasEvent):
+        is_alias, anchor = isinstance(event, yaml.AliasEvent), getattr(event, "anchor", None)
+        if is_alias and anchor in self.anchors and anchor not in self._anchored:
             raise RefusedYaml(
-                "YAML aliases (*name) are not supported", event.start_mark, "write the value out here"
+                f"the YAML alias *{plain(anchor)} is inside what it stands for", event.start_mark, WRITE_OUT
             )
-        if self._depth >= MAX_DEPTH:
+        values, levels = self._anchored.get(anchor, (1, 0)) if is_alias else (1, 0)
+        if self._depth + levels >= MAX_DEPTH:
             raise RefusedYaml(
                 f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document"
             )
-        self._values += 1
+        before, outside = self._values, self._deepest
+        self._values += values
         if self._values > MAX_VALUES:
-            raise RefusedYaml(f"more than {MAX_VALUES} values", event.start_mark, SHORTEN)
+            counted = ", counting those that aliases stand for" if self._anchored else ""
+            raise RefusedYaml(f"more than {MAX_VALUES} values{counted}", event.start_mark, SHORTEN)
+        self._deepest = self._depth + levels
         self._depth += 1
         try:
             node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[arg-type]  # the stubs say int, PyYAML passes nodes too
             return node
         finally:
             self._depth -= 1
+            if anchor is not None and not is_alias:
+                self._anchored[anchor] = self._values - before, self._deepest - self._depth
+            self._deepest = max(self._deepest, outside)
+
+    def get_single_node(self) -> yaml.Node | None:
+        """The node of the one document that has any text: a last `---` begins one that has none."""
+        node: Any = None
+        self.get_event()
+        while not self.check_event(yaml.StreamEndEvent):
+            start: Any = self.peek_event()
+            found: Any = self.compose_document()  # type: ignore[no-untyped-call]  # its stubs lack the type
+            if node is not None and found.value and node.value:
+                raise yaml.MarkedYAMLError(problem=SECOND, problem_mark=start.start_mark)
+            node = node if node is not None and node.value else found
+        return node
 
 
 class _NodeReader:

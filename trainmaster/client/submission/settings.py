@@ -69,7 +69,7 @@ def _setting(text: str) -> RequestSetting:
     if not equals or None in found:
         raise ClientRefused(f"--set {text!r}: it is not KEY=VALUE.")
     keys = tuple(part["key"] or int(part["index"]) for part in found if part)
-    read = parse_document(value.encode("utf-8", "surrogateescape"), as_json=False)
+    read = parse_document(value.encode("utf-8", "surrogateescape"), as_json=False, what="value")
     is_kept = not read.faults and (read.value is None or isinstance(read.value, str))
     if not value.strip() or (not is_kept and _takes_text(keys)):
         return RequestSetting(text=text, path=keys, value=value.strip())

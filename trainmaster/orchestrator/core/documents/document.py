@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from trainmaster.orchestrator.core.documents.envelopes import envelope_fault
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, PathPart, json_step
 from trainmaster.orchestrator.core.documents.places import Found, TextPlace, split_lines
 from trainmaster.orchestrator.core.documents.values import (
@@ -132,6 +133,12 @@ def parse_document(content: bytes, *, as_json: bool, what: str = "request") -> D
 
     `as_json` False reads YAML 1.1, which includes JSON as people write it. `what`: what the repairs call the document.
     """
+    read = _parsed(content, as_json=as_json, what=what)
+    enveloped = envelope_fault(content, read.value, what) if what in _BEGINNINGS else None
+    return read if enveloped is None else replace(read, value=None, faults=(enveloped,))
+
+
+def _parsed(content: bytes, *, as_json: bool, what: str) -> Document:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

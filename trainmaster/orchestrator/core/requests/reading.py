@@ -113,7 +113,8 @@ def checked_request(
     if read.value is None and read.faults:
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):
-        fault = Fault(path="$", problem="a request must be a mapping", value=read.value)
+        alone = "send each request by itself" if isinstance(read.value, list) else ""
+        fault = Fault(path="$", problem="a request must be a mapping", value=read.value, repair=alone)
         return Refused(faults=(*read.faults, fault))
     if is_rule(read.value):
         fault = Fault(

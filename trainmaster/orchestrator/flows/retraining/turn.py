@@ -43,7 +43,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine, quarantine_result
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.launch import take_request
+from trainmaster.orchestrator.flows.submission.launch import is_launchable, take_request
 from trainmaster.orchestrator.flows.submission.resume import cancel
 from trainmaster.orchestrator.stores.rules import HeldState
 
@@ -178,12 +178,10 @@ def _launch_firing(
 
 
 def _with_launch(services: Services, state: RuleState, firing: Firing) -> RuleState:
-    """The state after the launch: the run to be replaced stays the rule's current one if the new run was rejected."""
-    launched = with_launch(state)
+    """The state after the launch. A run that was rejected replaced none: the rule's current run is still the one before."""
     held = services.ledger.find(firing.run_id) if firing.replaces is not None else None
-    if held is None or held.record.state is not RunState.REJECTED:
-        return launched
-    return replace(launched, current_run=firing.replaces)
+    is_rejected = held is not None and held.record.state is RunState.REJECTED
+    return replace(with_launch(state), current_run=firing.replaces if is_rejected else firing.run_id)
 
 
 def _report_decision(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
@@ -231,13 +229,6 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     content = request_of_firing(rule, firing, _template(services, rule), names)
     if isinstance(content, Refused):
         return content
-    leaves_place = False
-
-    def end_replaced() -> None:
-        nonlocal leaves_place
-        replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
-        leaves_place = replaced is not None and cancel(services, replaced).is_due
-
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
     source = Source(
         kind="rule",
@@ -254,12 +245,16 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         template_generation=rule.template.generation if rule.template is not None else None,
         firing_values=firing.values,
     )
+    incoming = IncomingDocument(run_id=firing.run_id, source=source, content=content)
+    text = decode_text(content, as_json=True)
+    replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
+    # A firing that is rejected must not end a run.
+    leaves_place = (
+        replaced is not None and is_launchable(services, incoming, text) and cancel(services, replaced).is_due
+    )
     try:
-        incoming = IncomingDocument(run_id=firing.run_id, source=source, content=content)
-        results = take_request(services, incoming, decode_text(content, as_json=True), end_replaced)
+        results = take_request(services, incoming, text)
     except LeaseHeld as error:
-        if services.ledger.find(firing.run_id) is None:  # it is the lease of the run to be replaced
-            raise
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
     except SubmissionUnknown as error:
         # The run is reserved: from here on the reconciler handles it, like every other.

@@ -20,11 +20,10 @@ store's clock, which orders the marks, may already be in the next hour.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import Decimal
 
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import with_price
@@ -53,9 +52,7 @@ from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
 
 
-def take_request(
-    services: Services, incoming: IncomingDocument, text: Text, end_replaced: Callable[[], None] | None = None
-) -> FlowResult:
+def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
     dropped = incoming.source.object_name
     request_rules = services.request_rules().of_team(incoming.source.team, dropped or incoming.source.kind)
@@ -65,7 +62,7 @@ def take_request(
     request = checked_text(services, request_rules, text, name)
     if isinstance(request, Refused):
         return reject(services, incoming, request)
-    return launch(services, incoming, request, text, end_replaced)
+    return launch(services, incoming, request, text)
 
 
 def checked_text(
@@ -78,27 +75,27 @@ def checked_text(
     return with_places(request, text.read, request_rules.policy)
 
 
-def launch(
-    services: Services,
-    incoming: IncomingDocument,
-    request: Request,
-    text: Text,
-    end_replaced: Callable[[], None] | None = None,
-) -> FlowResult:
+def is_launchable(services: Services, incoming: IncomingDocument, text: Text) -> bool:
+    """Whether neither the checks nor a cap, which counts the run from now on, reject it: `take_request` will launch it."""
+    request_rules = services.request_rules().of_team(incoming.source.team)
+    if isinstance(request_rules, Refused):
+        return False
+    request = checked_text(services, request_rules, text)
+    return isinstance(request, Request) and _over_caps(services, incoming.run_id, request) is None
+
+
+def launch(services: Services, incoming: IncomingDocument, request: Request, text: Text) -> FlowResult:
     """The run of a request without a record: submitted, waiting, or rejected by a cap.
 
-    Safe to repeat and to run concurrently. `end_replaced` is called before the run is recorded, once neither the checks
-    nor a cap can reject it any more.
+    Safe to repeat and to run concurrently.
 
     Raises:
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must try again.
     """
     run_id = incoming.run_id
-    over = _over_caps(services, run_id, request.estimate.at_most if request.estimate else None)
+    over = _over_caps(services, run_id, request)
     if over is not None:
         return reject(services, incoming, Refused(faults=(over.reached.fault,)), over)
-    if end_replaced is not None:
-        end_replaced()
     services.ledger.mark_active(run_id)
     uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, text))
     original = Original(uri=uri, sha256=sha256, dialect=request.dialect)
@@ -119,13 +116,13 @@ class OverCap:
     mark: CountedStart | None
 
 
-def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap | None:
+def _over_caps(services: Services, run_id: str, request: Request) -> OverCap | None:
     """The cap that refuses one more run. None: the run may start, and is counted. Without caps it costs nothing."""
     policy = services.request_rules().policy
     caps = policy.admission.caps if policy is not None else Caps()
     if not caps.counted:
         return None
-    now = services.clock.now()
+    now, cost = services.clock.now(), request.estimate.at_most if request.estimate else None
     marks = _marks(services, caps, now)
     own = _mark_of(marks, run_id)
     if own is None:

@@ -121,7 +121,7 @@ def test_an_alias_of_nothing_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a: 1\n---\n", "a: 1\n---", "a: 1\n...\n", "---\na: 1\n---\n# no more\n...\n", "---\n---\na: 1\n"],
+    ["a: 1\n---\n", "a: 1\n---", "a: 1\n...\n", "---\na: 1\n---\n---\n\n", "a: 1\r\n---\r\n"],
 )
 def test_an_empty_document_beside_the_only_one_is_no_fault(text: str) -> None:
     read = parse_document(text.encode(), as_json=False)

@@ -227,12 +227,15 @@ class TestAlerts:
         assert signal.values["alert.incident_id"] == "0.opqiw61fsv7p"
         assert signal.warning.startswith("message 'm1' has the version ")
 
-    def test_another_version_without_the_fields_is_named(self) -> None:
+    def test_another_version_without_the_fields_is_no_alert(self) -> None:
         read = instance_of(Ignored, parse_alert(message({"version": "3", "incident": {"id": "x"}})))
-        assert "has the version '3', not '1.2' and holds no incident with an incident_id" in read.reason
+        assert (
+            read.reason
+            == "message 'm1' is not an alert, which has an incident with an incident_id: it has incident, version, and the version '3'"
+        )
         assert read.severity == "WARNING"
 
-    @pytest.mark.parametrize("state", ["closed", "CLOSED", "acknowledged"])
+    @pytest.mark.parametrize("state", ["closed", "CLOSED", "acknowledged", "firing"])
     def test_an_incident_that_does_not_open_is_passed_over(self, state: str) -> None:
         read = instance_of(Ignored, parse_alert(message(incident(state=state, ended_at=1577877071))))
         assert (repr(state) in read.reason, read.severity) == (True, "INFO")
@@ -252,8 +255,7 @@ class TestAlerts:
             ([], "a list where an alert"),
             ({}, "it has nothing"),
             ({"version": "1.2", "alerts": []}, "it has alerts, version"),
-            ({"version": "1.2", "incident": None}, "m1' holds no incident with an incident_id"),
-            (incident(state="firing"), "is 'firing'"),
+            ({"version": "1.2", "incident": None}, "is not an alert, which has an incident"),
             (incident(state=None), "is None"),
             ({"logName": "projects/p/logs/model_monitoring_anomaly"}, "it has logName"),
         ],

@@ -133,12 +133,6 @@ def parse_document(content: bytes, *, as_json: bool, what: str = "request") -> D
 
     `as_json` False reads YAML 1.1, which includes JSON as people write it. `what`: what the repairs call the document.
     """
-    read = _parsed(content, as_json=as_json, what=what)
-    enveloped = envelope_fault(content, read.value, what) if what in _BEGINNINGS else None
-    return read if enveloped is None else replace(read, value=None, faults=(enveloped,))
-
-
-def _parsed(content: bytes, *, as_json: bool, what: str) -> Document:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -150,10 +144,12 @@ def _parsed(content: bytes, *, as_json: bool, what: str) -> Document:
             value=content[error.start : error.start + 8],
             repair=f"save it as UTF-8; a {what} is a text file",
         )
-        return Document(value=None, faults=(fault,))
+        return Document(value=None, faults=(envelope_fault(content, None, what) or fault,))
     if not text.strip():
         return unreadable("the document is empty", repair=_BEGINNINGS.get(what, ""))
     read = _json_document(text) if as_json else yaml_document(text)
+    if what in _BEGINNINGS and (enveloped := envelope_fault(content, read.value, what)):
+        read = Document(value=None, faults=(enveloped,))
     reported = {fault.path for fault in read.faults}
     strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)
     return replace(read, faults=(*read.faults, *strange)[:MAX_COLLECTED], text=text, as_json=as_json)

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.documents.places import TextPlace, split_line
 from trainmaster.orchestrator.core.documents.values import Document, unreadable
 
 QUOTES = ("'", '"')
-SECOND = "but found another document"
+_SECOND = "but found another document"
 _UNCLOSED = "while scanning a quoted scalar"
 _NO_KEY = frozenset(
     {
@@ -43,7 +43,7 @@ def broken_yaml(error: yaml.YAMLError, text: str, quoted_lines: TextPlace | None
 
     `quoted_lines` is the last value in quotes before the error, if it is of several lines.
     """
-    if getattr(error, "problem", None) == SECOND:
+    if getattr(error, "problem", None) == _SECOND:
         return unreadable(
             "more than one YAML document",
             repair="write one document per file",

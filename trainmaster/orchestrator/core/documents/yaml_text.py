@@ -36,7 +36,7 @@ from trainmaster.orchestrator.core.documents.values import (
     long_key,
     unreadable,
 )
-from trainmaster.orchestrator.core.documents.yaml_errors import QUOTES, SECOND, RefusedYaml, broken_yaml
+from trainmaster.orchestrator.core.documents.yaml_errors import QUOTES, RefusedYaml, broken_yaml
 
 _Number = TypeVar("_Number", int, float)
 _TAG = "tag:yaml.org,2002:"
@@ -44,7 +44,6 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False,
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _TO_LINE_END = 10**6
 """The length of a value of several lines on its first one; `with_quoted_line` cuts it."""
-WRITE_OUT = "write the value out here"
 MAX_DIRECTIVES = 100
 """Lines that may be directives, which requests do not need: libyaml compares each %TAG with all before it."""
 _DIRECTIVE = re.compile("^%", re.MULTILINE)
@@ -115,6 +114,8 @@ class _Composer(Composer, CParser, Resolver):
     """
 
     def __init__(self, stream: str) -> None:
+        while (kept := stream.rstrip()).endswith("\n---"):  # begins a document that has no text
+            stream = kept.removesuffix("---")
         CParser.__init__(self, stream)
         Composer.__init__(self)
         Resolver.__init__(self)
@@ -133,9 +134,8 @@ class _Composer(Composer, CParser, Resolver):
             self.quoted_lines = place if place.line < place.end_line else None
         is_alias, anchor = isinstance(event, yaml.AliasEvent), getattr(event, "anchor", None)
         if is_alias and anchor in self.anchors and anchor not in self._anchored:
-            raise RefusedYaml(
-                f"the YAML alias *{plain(anchor)} is inside what it stands for", event.start_mark, WRITE_OUT
-            )
+            problem = f"the YAML alias *{plain(anchor)} is inside what it stands for"
+            raise RefusedYaml(problem, event.start_mark, "write the value out here")
         values, levels = self._anchored.get(anchor, (1, 0)) if is_alias else (1, 0)
         if self._depth + levels >= MAX_DEPTH:
             raise RefusedYaml(
@@ -156,18 +156,6 @@ class _Composer(Composer, CParser, Resolver):
             if anchor is not None and not is_alias:
                 self._anchored[anchor] = self._values - before, self._deepest - self._depth
             self._deepest = max(self._deepest, outside)
-
-    def get_single_node(self) -> yaml.Node | None:
-        """The node of the one document that has any text: a last `---` begins one that has none."""
-        node: Any = None
-        self.get_event()
-        while not self.check_event(yaml.StreamEndEvent):
-            start: Any = self.peek_event()
-            found: Any = self.compose_document()  # type: ignore[no-untyped-call]  # its stubs lack the type
-            if node is not None and found.value and node.value:
-                raise yaml.MarkedYAMLError(problem=SECOND, problem_mark=start.start_mark)
-            node = node if node is not None and node.value else found
-        return node
 
 
 class _NodeReader:

@@ -45,7 +45,6 @@ referrers API name them. Source: https://github.com/opencontainers/distribution-
 """
 ALERT_VERSION, TEST_VERSION = "1.2", "test"
 """The version of alerts that is read here, and that of the console's button "Send test notification"."""
-_NOT_OPEN = ("acknowledged", "closed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,25 +142,20 @@ def parse_alert(message: PubsubMessage) -> Signal | Ignored:
 
 
 def _opened_incident(message: PubsubMessage, document: Mapping[str, object]) -> Signal | Ignored:
-    version = document.get("version")
+    version, incident = document.get("version"), mapping_at(document, "incident")
     if version == TEST_VERSION:
         return Ignored(reason="a test notification of the channel, which is about no incident")
-    if "incident" not in document:
+    odd = "" if version == ALERT_VERSION else f"has the version {shown(version)}, not {ALERT_VERSION!r}"
+    incident_id, state = incident.get("incident_id"), incident.get("state")
+    if not isinstance(incident_id, str) or not incident_id:
         keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
         raise _malformed_message(
-            message, f"is not an alert: it has {keys}; an incident of Cloud Monitoring has `incident`"
-        )
-    incident = mapping_at(document, "incident")
-    incident_id, state = incident.get("incident_id"), incident.get("state")
-    odd = "" if version == ALERT_VERSION else f"has the version {shown(version)}, not {ALERT_VERSION!r}"
-    if not isinstance(incident_id, str) or not incident_id:
-        raise _malformed_message(
-            message, " and ".join(filter(None, (odd, "holds no incident with an incident_id")))
+            message,
+            f"is not an alert, which has an incident with an incident_id: it has {keys}, and the version {shown(version)}",
         )
     if not isinstance(state, str) or state.strip().lower() != "open":
-        is_known = isinstance(state, str) and state.strip().lower() in _NOT_OPEN
         reason = f"incident {incident_id!r} is {state!r}; only one that opens fires rules"
-        return Ignored(reason=reason, severity="INFO" if is_known else "WARNING")
+        return Ignored(reason=reason, severity="INFO" if isinstance(state, str) else "WARNING")
     texts = {
         "alert.policy": incident.get("policy_name"),
         "alert.incident_id": incident_id,

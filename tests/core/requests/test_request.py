@@ -93,8 +93,13 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("scheduling: {timeout_s: 0}", "$.scheduling.timeout_s", "too small"),
         ("scheduling: {timeout_s: 99999999}", "$.scheduling.timeout_s", "at most 604800"),
         ("labels: {Team: a}", "$.labels.Team", "not a valid name"),
+        ("labels: {Team Name: a}", "$.labels['Team Name']", "write team-name"),
+        ("labels: {branch: feature/x}", "$.labels.branch", "write feature-x"),
+        ("labels: {version: v1.2.0}", "$.labels.version", "write v1-2-0"),
+        ("labels: {owner: 'Jörg M.'}", "$.labels.owner", "write jörg-m"),
         ("labels: {trainmaster_run_id: a}", "$.labels.trainmaster_run_id", "reserved for the service"),
         ("labels: {team: A}", "$.labels.team", "found 'A'"),
+        (f"labels: {{sha: {'A' * 70}}}", "$.labels.sha", f"write {'a' * 63}"),
         ("env: {'1A': x}", "$.env['1A']", "not beginning with a digit"),
         ("tensorboard: projects/p/locations/l/tensorboards/1", "$.service_account", "tensorboard needs it"),
         ("output: {prefix_uri: 'gs://inbox/requests'}", "$.output.prefix_uri", "gs://models"),
@@ -137,6 +142,18 @@ def test_a_request_with_a_condition_is_a_request_with_an_unknown_key() -> None:
 def test_a_request_may_have_the_size_of_the_limit_and_no_more() -> None:
     assert too_large(MAX_REQUEST_BYTES) is None
     assert "too large" in told(" " * (MAX_REQUEST_BYTES + 1))["$"]
+
+
+LABELS = [
+    "{team: ''}", "{größe: groß}", "{équipe: été}", "{a: 数据集}", "{數據: v-1_2}", "{a-1_b: '0'}", "{a: '-'}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_that_google_takes_are_taken(labels: str) -> None:
+    spec = sound_request(f"{with_change(labels=None)}\nlabels: {labels}").spec
+    body: Any = submission_of("run-1", spec, TARGET).body
+    assert yaml.safe_load(labels).items() <= body["labels"].items()
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     without_echoes,
 )
 from trainmaster.orchestrator.core.documents.values import parse_seconds, whole
+from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -43,6 +44,7 @@ _PLAIN = re.compile(r"(gs://)?[A-Za-z_][A-Za-z0-9_./*-]{0,199}")
 """A text that YAML reads as a string, also between braces."""
 _NUMERAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _MACHINE = "#/$defs/machine"
+_NOT_IN_LABELS = re.compile(r"[^\w-]+")
 
 
 def schema_faults(
@@ -60,7 +62,7 @@ def schema_faults(
     JSON Schema ignores them. Of a document with more than MAX_COLLECTED faults some are left out.
 
     The fault takes what is allowed from the schema's `description` of the value, and its text from the schema's
-    `problem` and `repair`, two keywords of ours that JSON Schema ignores.
+    `problem` and `repair`, two keywords of ours that JSON Schema ignores. So is `repaired_as: label`.
 
     Modifies the document: 50.0 becomes 50 if the schema requires an integer. JSON Schema accepts it as an integer, but
     later code must not find a float there. It stays 50.0 if the schema requires a number.
@@ -146,6 +148,7 @@ def _faults(
                 problem="not a valid name",
                 value=value,
                 allowed=str(schema.get("description", rule)),
+                repair=_repair(schema, value),
                 is_key=True,
             )
         case "enum":
@@ -180,8 +183,17 @@ def _out_of_bounds(
         problem=problem or name,
         found=("1 entry" if len(value) == 1 else f"{len(value)} entries") if is_counted else shown(value),
         allowed=meaning or ("" if problem else limit),
-        repair=schema.get("repair", ""),
+        repair=_repair(schema, value),
     )
+
+
+# Any: a value of the document.
+def _repair(schema: Mapping[str, Any], value: Any) -> str:
+    """What the schema advises; of a label, the nearest text that is one: `feature/x` becomes `feature-x`."""
+    if schema.get("repaired_as") != "label":
+        return str(schema.get("repair", ""))
+    label = _NOT_IN_LABELS.sub("-", value.lower())[:LABEL_MAX_CHARS].strip("-_")
+    return f"write {label}" if label and label != value and _is_format_of(schema, label) else ""
 
 
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"})

@@ -201,3 +201,67 @@ def test_the_lineage_names_what_is_known() -> None:
     lineage = present(champion.current).lineage
     assert lineage.image_digest == "sha256:" + "a" * 64
     assert (lineage.dataset, lineage.dataset_version) == ("cassava", "0.1.0")
+
+
+def contested(metric: str, goal: Goal, before: float, value: float, margin: float = 0.0) -> tuple[bool, str]:
+    """The verdict on a challenger with this value, where the champion has the other."""
+    terms = ChampionTerms(metric=metric, goal=goal, margin=margin)
+
+    def of(run_id: str, measured: float) -> Challenger:
+        found = challenger(run_id, None, terms=terms)
+        model = replace(present(found.record.model), metrics={metric: measured})
+        return replace(found, record=replace(found.record, model=model))
+
+    first = judged(None, of("first", before), START)
+    return verdict(judged(first, of("second", value), START + timedelta(hours=1)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "goal", "before", "value"),
+    [
+        ("val_accuracy", Goal.MAXIMIZE, 0.91, 91.3),
+        ("mAP", Goal.MAXIMIZE, 0.02, 35.0),
+        ("f1", Goal.MAXIMIZE, 1.0, 99.0),
+        ("wer", Goal.MINIMIZE, 8.4, 0.081),
+        ("mape", Goal.MINIMIZE, 100.0, 0.9),
+    ],
+)
+def test_a_share_in_another_unit_is_held_with_its_reason(
+    metric: str, goal: Goal, before: float, value: float
+) -> None:
+    promoted, reason = contested(metric, goal, before, value)
+    assert not promoted
+    assert reason.startswith(
+        f"{metric} {value:g} seems to be in another unit than the champion's {before:g}, "
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "goal", "before", "value"),
+    [
+        ("val_loss", Goal.MINIMIZE, 10.0, 0.05),
+        ("rmse", Goal.MINIMIZE, 91.0, 0.91),
+        ("score", Goal.MAXIMIZE, 0.91, 91.3),
+        ("psnr", Goal.MAXIMIZE, 0.5, 40.0),
+        ("accuracy", Goal.MAXIMIZE, 0.01, 0.97),
+        ("accuracy", Goal.MAXIMIZE, 1.2, 91.3),
+        ("accuracy", Goal.MAXIMIZE, 40.0, 91.3),
+        ("wer", Goal.MINIMIZE, 30.0, 2.0),
+        ("r2", Goal.MAXIMIZE, -5.0, 0.8),
+        ("accuracy", Goal.MAXIMIZE, 0.0, 91.3),
+    ],
+)
+def test_a_large_step_in_one_unit_is_promoted(metric: str, goal: Goal, before: float, value: float) -> None:
+    assert contested(metric, goal, before, value) == (True, f"{metric} {value:g} beats {before:g}")
+
+
+def test_a_difference_in_the_fifth_digit_is_said_to_be_noise() -> None:
+    promoted, reason = contested("accuracy", Goal.MAXIMIZE, 0.912341, 0.912352)
+    assert promoted
+    assert reason == "accuracy 0.912352 beats 0.912341 by 1e-05, which is likely noise: set champion.margin"
+    assert contested("accuracy", Goal.MAXIMIZE, 0.9123, 0.9125) == (True, "accuracy 0.9125 beats 0.9123")
+    assert contested("accuracy", Goal.MAXIMIZE, 0.912341, 0.912352, margin=1e-6) == (
+        True,
+        "accuracy 0.912352 beats 0.912341",
+    )
+    assert contested("loss", Goal.MINIMIZE, 0.0, -1e-9) == (True, "loss -1e-09 beats 0")

@@ -22,10 +22,16 @@ from trainmaster.orchestrator.core.champions.champion import (
 )
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied, served_from
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.requests.checks.metrics import is_share
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+
+NOISE = 1e-4
+"""A gain of a smaller part of the champion's value is called noise, where the request sets no margin."""
+PER_CENT_FROM, UNITS_APART = 1.5, 50
+"""A share above the first is in per cent. In per cent a value is 100 times as large, and no step of training is that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,12 +183,25 @@ def compare_reigns(current: Reign | None, challenger: Reign, margin: float) -> t
     gain = gain if ours.goal is Goal.MAXIMIZE else -gain
     # 0.03 - 0.02 is slightly less than 0.01 in floating point, but must count as equal.
     if gain > 0 and (gain >= margin or math.isclose(gain, margin, rel_tol=1e-9)):
-        return True, f"{ours.metric} {challenger.value:g} beats {current.value:g}"
+        if _in_other_unit(ours.metric, current.value, challenger.value):
+            return False, (
+                f"{ours.metric} {challenger.value:g} seems to be in another unit than the champion's {current.value:g}, as "
+                "91 and 0.91 are: write the metric in the champion's unit, or delete the champion's document to start again"
+            )
+        is_noise = not margin and gain < NOISE * abs(current.value)
+        noise = f" by {gain:.1g}, which is likely noise: set champion.margin" if is_noise else ""
+        return True, f"{ours.metric} {challenger.value:g} beats {current.value:g}{noise}"
     required = f"better by {margin:g}" if margin else "better"
     return (
         False,
         f"{ours.metric} {challenger.value:g} is not {required} than the champion's {current.value:g}",
     )
+
+
+def _in_other_unit(metric: str, champion: float, challenger: float) -> bool:
+    """Whether one of the two, which are shares by the metric's name, is in per cent, and the other is not."""
+    low, high = sorted((champion, challenger))
+    return is_share(metric) and 0 < low <= 1 < PER_CENT_FROM <= high and high >= UNITS_APART * low
 
 
 def _text(contest: Contest) -> str:

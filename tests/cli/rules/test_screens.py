@@ -138,9 +138,11 @@ def test_apply_warns_of_a_watched_bucket_that_does_not_exist(tmp_path: Path) -> 
         served.write("ledger", "rules/book.json", book)
         answer = {**example("rule_status.v1.accepted"), **changes, "generation": 2**62}
         served.write("ledger", "status/rules/watch.yaml.json", answer)
-        (served.folder / "watch.yaml").write_text((ROOT / "examples/rules/new-data.yaml").read_text())
+        text = (ROOT / "examples/rules/new-data.yaml").read_text().replace("=cassava", "=gs://$BUCKET")
+        (served.folder / "watch.yaml").write_text(text)
         done = served.trainmaster("rules", "apply", "watch.yaml")
     assert (done.status, done.out) == (0, "watch accepted\n"), done.err
+    assert "warning: $.request.args[0]: $BUCKET looks like a template that was not filled in" in done.err
     assert "Warning: watch watches gs://my-project-data, which does not exist." in done.err
     assert "trainmaster-local-data, which" not in done.err
 

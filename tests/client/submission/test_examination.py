@@ -140,3 +140,16 @@ def test_what_runs_on_this_machine_would_cost_that_in_the_cloud() -> None:
     unknown = replace(TERMS, prices=Prices(as_of="2026-01-01", currency="USD", rows=()))
     only_time = "It may run for 24 h. Set another limit with --set scheduling.timeout_s=SECONDS"
     assert examination_of(source, unknown).bounds == only_time
+
+
+def test_the_request_in_a_rule_has_its_warnings_at_their_places_in_the_rule() -> None:
+    rule = (
+        "when:\n- schedule: {cron: '0 3 * * 1'}\nrequest:\n  model_name: m\n"
+        f"  image: {IMAGE}\n  cluster:\n    chief: {{machine: n1-standard-4}}\n"
+        "  args: ['--data=gs://$BUCKET/x', '--at=${firing.time}', '--run=${run_id}']\n"
+        "  champion: {metric: val_loss, goal: maximize}\n"
+    )
+    found = examined(rule, "rule.yaml")
+    assert found.faults == ()
+    places = [(fault.path, fault.place.line if fault.place else 0) for fault in found.warnings]
+    assert places == [("$.request.champion.goal", 9), ("$.request.args[0]", 8)]

@@ -108,7 +108,7 @@ def apply(
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
-    from trainmaster.cli.faults import problem_lines
+    from trainmaster.cli.faults import WARNING, fault_lines, problem_lines
     from trainmaster.cli.submit.script_notes import upload_script
     from trainmaster.client.rules.changing import data_note, drop_rule, examined_rules
     from trainmaster.client.rules.listing import read_book
@@ -128,6 +128,8 @@ def apply(
     in_force = {rule.dropped_name: rule for rule in read_book(clients).rules}
     noted, statuses = set[Path](), list["RuleStatus"]()
     for each in rules:
+        for line in fault_lines(each.warnings, each.title, WARNING):
+            talk(line)
         if note := data_note(each):
             talk(note)
         if each.packed is not None:

@@ -45,6 +45,8 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA, parse_order
 from trainmaster.orchestrator.core.policy.currency import shown_bound
+from trainmaster.orchestrator.core.requests.checks.words import word_warnings
+from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.reading import OWN, checked_request, dialect_of, with_places
 from trainmaster.orchestrator.core.requests.request import Request, oversized_refusal
 from trainmaster.orchestrator.core.retraining.reading import oversized_rule, parse_rule, template_uri
@@ -371,4 +373,13 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
         packed=scripted.packed if scripted else None,
         has_local_script=scripted is not None,
         rule=outcome if isinstance(outcome, Rule) else None,
+        warnings=placed_faults(_warnings_of(outcome), read, terms) if isinstance(outcome, Rule) else (),
     )
+
+
+def _warnings_of(rule: Rule) -> Iterator[Fault]:
+    """The warnings about the request in the rule, at their paths in the rule."""
+    if rule.request is not None:
+        meant = dialect_of(rule.request).in_own(rule.request, None)
+        for fault in word_warnings(Draft(document=meant.document)):
+            yield fault.moved(lambda path: f"$.request{meant.written_path(path).removeprefix('$')}")

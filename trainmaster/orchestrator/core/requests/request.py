@@ -30,6 +30,7 @@ from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.programs import prebuilt_faults, prebuilt_warnings
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
+from trainmaster.orchestrator.core.requests.checks.words import word_warnings
 from trainmaster.orchestrator.core.requests.draft import (
     FALLBACK_KEYS,
     Draft,
@@ -162,7 +163,11 @@ def check_document(
     )
     if known:
         return Refused(faults=tuple(sorted(without_echoes(known))))
-    warnings = (*cluster_warnings(draft), *prebuilt_warnings(draft, request_rules.today))
+    warnings = (
+        *cluster_warnings(draft),
+        *prebuilt_warnings(draft, request_rules.today),
+        *word_warnings(draft),
+    )
     timed = _with_timeout(document, request_rules.policy)
     complete = _with_team(timed, request_rules.policy)
     return Request(

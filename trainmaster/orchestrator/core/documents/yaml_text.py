@@ -132,7 +132,7 @@ class _Composer(Composer, CParser, Resolver):
         if getattr(event, "style", None) in QUOTES:
             place = _place(event)
             self.quoted_lines = place if place.line < place.end_line else None
-        is_alias, anchor = isinstance(event, yaml.AliasEvent), getattr(event, "anchor", None)
+        is_alias, anchor = isinstance(event, yaml.AliasEvent), getattr(event, "anchor", None) or ""
         if is_alias and anchor in self.anchors and anchor not in self._anchored:
             problem = f"the YAML alias *{plain(anchor)} is inside what it stands for"
             raise RefusedYaml(problem, event.start_mark, "write the value out here")
@@ -153,7 +153,7 @@ class _Composer(Composer, CParser, Resolver):
             return node
         finally:
             self._depth -= 1
-            if anchor is not None and not is_alias:
+            if anchor and not is_alias:
                 self._anchored[anchor] = self._values - before, self._deepest - self._depth
             self._deepest = max(self._deepest, outside)
 

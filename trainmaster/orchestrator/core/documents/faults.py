@@ -98,7 +98,6 @@ SUGGESTIONS_MOST = 250_000
 PathPart = str | int
 _NOTHING = object()
 _SEPARATOR = re.compile(r"[.\[]")
-_NUMBER = re.compile(r"[0-9]+")
 _REPORTED = ("path", "problem", "found", "allowed", "repair")
 
 
@@ -274,18 +273,6 @@ def nearest(word: str, known: Sequence[str], suggestions: Suggestions | None = N
 def hint(near: str) -> str:
     """The repair that suggests this word; empty without one."""
     return f"{HINT} {near!r}?" if near else ""
-
-
-def meant_word(word: str, known: Sequence[str], likeness: float = LIKENESS) -> tuple[str, bool]:
-    """The known word that is most similar, or empty below the `likeness`; and whether `word` is clearly a misspelling of it.
-
-    A word with other numbers is not: n1-standard-5 may mean a type above or below it.
-    """
-    word = word[:FOUND_MAX_CHARS]
-    near = Suggestions().find(word, known)
-    if near and difflib.SequenceMatcher(None, near, word).ratio() < likeness:
-        return "", False
-    return near, bool(near) and _NUMBER.findall(near) == _NUMBER.findall(word)
 
 
 def listed(values: Iterable[object], most: int = 24) -> str:

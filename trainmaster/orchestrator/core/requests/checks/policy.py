@@ -1,13 +1,14 @@
 """Faults of a request that asks for what the policy does not give."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 
 from trainmaster.orchestrator.core.documents.faults import (
+    FOUND_MAX_CHARS,
     Fault,
     Suggestions,
     hint,
     listed,
-    meant_word,
     nearest,
     plain,
 )
@@ -96,25 +97,19 @@ _MACHINE_LIKENESS = 0.75
 
 
 def _machines(policy: Policy, draft: Draft) -> Iterator[Fault]:
-    """Every role's machine that the policy does not have, and whatever its machine does not take.
-
-    The rest of a role whose machine is misspelt is checked for the machine that the repair suggests.
-    """
+    """Every role's machine that the policy does not have, and whatever its machine does not take."""
     for role, pool in draft.roles.items():
         here, machine, row = ("cluster", role), text_at(pool, "machine"), draft.machines.get(role)
         if machine is not None and row is None:
             every = [name for machines in policy.machines for name in machines.types]
-            near, is_clear = meant_word(machine, every, _MACHINE_LIKENESS)
-            yield _policy_fault((*here, "machine"), machine, every, hint(near))
-            machine, row = (near, policy.machines_of(near)) if is_clear else (None, None)
+            near = get_close_matches(machine[:FOUND_MAX_CHARS], every, n=1, cutoff=_MACHINE_LIKENESS)
+            yield _policy_fault((*here, "machine"), machine, every, hint("".join(near)))
         if machine is not None and row is not None:
-            yield from _accelerator(policy, here, machine, row, pool)
+            yield from _accelerator(here, machine, row, pool)
             yield from _topology((*here, "tpu_topology"), machine, row, pool)
 
 
-def _accelerator(
-    policy: Policy, here: Path, machine: str, row: Machines, pool: Mapping[str, object]
-) -> Iterator[Fault]:
+def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, object]) -> Iterator[Fault]:
     accelerator, count = text_at(pool, "accelerator", "type"), whole_at(pool, "accelerator", "count")
     taken = row.accelerators or {}
     kinds = [f"{name} ({listed(counts)})" for name, counts in taken.items()]
@@ -125,10 +120,10 @@ def _accelerator(
                 problem=f"missing: {machine} requires accelerators",
                 among=kinds,
             )
-        return
-    if accelerator not in taken:
-        full = accelerator_type(accelerator, [row])
-        near, is_clear = (full, True) if full else meant_word(accelerator, list(taken))
+    elif accelerator not in taken:
+        near = accelerator_type(accelerator, [row]) or Suggestions().find(
+            accelerator[:FOUND_MAX_CHARS], list(taken)
+        )
         yield Fault(
             at=(*here, "accelerator", "type"),
             problem=f"{machine} does not support it",
@@ -136,15 +131,7 @@ def _accelerator(
             among=kinds,
             repair=_CHIPS if row.tpu_topologies else hint(near),
         )
-        # The name of another accelerator is not a misspelling.
-        if (
-            row.tpu_topologies
-            or not is_clear
-            or (not full and accelerator_type(accelerator, policy.machines))
-        ):
-            return
-        accelerator = near
-    if count is not None and count not in taken[accelerator]:
+    elif count is not None and count not in taken[accelerator]:
         problem = f"{machine} does not support this many {accelerator}"
         yield Fault(
             at=(*here, "accelerator", "count"), problem=problem, value=count, among=taken[accelerator]

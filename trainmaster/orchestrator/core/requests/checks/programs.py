@@ -180,20 +180,19 @@ def _unheard(draft: Draft) -> Iterator[Fault]:
 def _commands(draft: Draft) -> Iterator[Fault]:
     for role in draft.roles:
         runs = draft.running[role]
-        if runs.package is not None and runs.command_at not in (None, (*runs.named_at, "command")):
-            yield Fault(
-                at=runs.command_at,
-                problem=f"a Python package is started by its module, but {role} would run a command",
-                value=runs.command,
-                repair=f"remove it, or name the image it belongs to as cluster.{role}.image",
-            )
+        is_own = runs.command_at in (None, (*runs.named_at, "command"))
+        if runs.package is not None and not is_own:
+            started = "a Python package is started by its module"
         elif runs.script is not None and runs.command_at is not None:
-            yield Fault(
-                at=runs.command_at,
-                problem=f"Python runs the script, but {role} would run a command",
-                value=runs.command,
-                repair=f"remove it, or name the image it belongs to as cluster.{role}.image",
-            )
+            started = "Python runs the script"
+        else:
+            continue
+        yield Fault(
+            at=runs.command_at,
+            problem=f"{started}, but {role} would run a command",
+            value=runs.command,
+            repair=f"remove it, or name the image it belongs to as cluster.{role}.image",
+        )
 
 
 def _script(draft: Draft) -> Iterator[Fault]:
@@ -281,16 +280,11 @@ def find_strategy(args: Sequence[object]) -> tuple[int, str] | None:
     """The strategy that the arguments ask for, and which of them does; the last one counts."""
     last = None
     for index, word in enumerate(args):
-        if not isinstance(word, str):
-            continue
-        name, equals, value = word.partition("=")
-        if name != _FLAG:
-            continue
-        after = args[index + 1] if index + 1 < len(args) else None
-        if equals:
-            last = (index, value)
-        else:
-            last = (index, after if isinstance(after, str) and not after.startswith("--") else "")
+        name, equals, value = word.partition("=") if isinstance(word, str) else ("", "", "")
+        if name == _FLAG:
+            after = args[index + 1] if index + 1 < len(args) else None
+            is_value = isinstance(after, str) and not after.startswith("--")
+            last = (index, value if equals else str(after) if is_value else "")
     return last
 
 

@@ -61,7 +61,7 @@ def judged(champion: Champion | None, challenger: Challenger, now: datetime) -> 
     """The document after the challenge, where a model that wins is copied."""
     run_id = challenger.record.run_id
     copy = ModelCopy(uri=f"gs://champions/m/{run_id}/", files=())
-    return after_challenge(champion, challenger, now, copy)
+    return present(after_challenge(champion, challenger, now, copy))
 
 
 def reigning(value: float = 0.8) -> Champion:

@@ -53,19 +53,10 @@ def challenger_of(record: RunRecord, spec: JobSpec) -> Challenger | None:
     return Challenger(record=record, spec=spec)
 
 
-def wins(champion: Champion | None, challenger: Challenger, now: datetime) -> bool:
-    """Whether the challenger would be promoted now: only then must its model be copied."""
-    before = _document(champion, challenger, now)
-    reign = _reign(before, challenger, now)
-    if isinstance(reign, str) or _was_considered(before, challenger.record.run_id):
-        return False
-    return compare_reigns(before.current, reign, challenger.margin)[0]
-
-
 def after_challenge(
-    champion: Champion | None, challenger: Challenger, now: datetime, copy: ModelCopy | NotCopied
-) -> Champion:
-    """The document with the verdict on the challenger; unchanged if it already has one.
+    champion: Champion | None, challenger: Challenger, now: datetime, copy: ModelCopy | NotCopied | None
+) -> Champion | None:
+    """The document with the verdict on the challenger, unchanged if it has one; None: it wins, and needs a copy first.
 
     `copy` matters only if the challenger wins: without a copy of its model there is no reign.
     """
@@ -76,6 +67,8 @@ def after_challenge(
     if isinstance(reign, str):
         return _with_verdict(before, Verdict(run_id=run_id, promoted=False, reason=reign, at=now))
     is_better, reason = compare_reigns(before.current, reign, challenger.margin)
+    if is_better and copy is None:
+        return None
     if is_better and isinstance(copy, NotCopied):
         reason = f"{reason}, but {copy.reason}"
     served = served_from(copy, reign) if is_better and isinstance(copy, ModelCopy) else None

@@ -1,9 +1,7 @@
 """Changes champions: when a better run ends, or by an order to roll back. Only by compare-and-set."""
 
-from dataclasses import dataclass
-
 from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Reign
-from trainmaster.orchestrator.core.champions.copy import NotCopied
+from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.champions.promotion import (
     after_challenge,
     after_rollback,
@@ -12,7 +10,6 @@ from trainmaster.orchestrator.core.champions.promotion import (
     reign_by_order,
     reign_of,
     verdict_on,
-    wins,
 )
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.notices.notice import (
@@ -29,13 +26,6 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model
 from trainmaster.orchestrator.flows.services import Services
 
-NOT_NEEDED = NotCopied(reason="its model was not copied")
-
-
-@dataclass(frozen=True)
-class CopyNeeded:
-    """The challenger wins, and its reign begins once its model is copied."""
-
 
 def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionVerdict | StillCopying | None:
     """Compare the ended run with the champion, once, and publish a promotion at least once; None without terms.
@@ -51,21 +41,16 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
     if challenger is None:
         return None
 
-    name, team, clock = spec.model_name, record.source.team, services.clock
+    copy: ModelCopy | NotCopied | None = None
 
-    def unless_it_wins(champion: Champion | None) -> Champion | CopyNeeded:
-        if wins(champion, challenger, clock.now()):
-            return CopyNeeded()
-        return after_challenge(champion, challenger, clock.now(), NOT_NEEDED)
+    def judge(champion: Champion | None) -> Champion | None:
+        return after_challenge(champion, challenger, services.clock.now(), copy)
 
-    after = services.champions.update(name, unless_it_wins, team)
-    if isinstance(after, CopyNeeded):
-        copy = copy_model(services, record, name)
-        if isinstance(copy, StillCopying):
-            return copy
-        after = services.champions.update(
-            name, lambda champion: after_challenge(champion, challenger, clock.now(), copy), team
-        )
+    while (after := services.champions.update(spec.model_name, judge, record.source.team)) is None:
+        copied = copy_model(services, record, spec.model_name)
+        if isinstance(copied, StillCopying):
+            return copied
+        copy = copied
     reign = reign_of(after, record.run_id)
     if reign is not None:
         _publish(services, after, reign)

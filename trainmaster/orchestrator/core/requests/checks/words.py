@@ -31,7 +31,7 @@ def word_warnings(draft: Draft) -> Iterator[Fault]:
     """The first of the doubts about the metrics' goals and about what each role's program is given."""
     yield from _goals(draft)
     found = (fault for role in draft.roles for fault in _of_program(draft.running[role]))
-    yield from islice(dict.fromkeys(found), MAX_WARNED)
+    yield from dict.fromkeys(islice(found, MAX_WARNED))
 
 
 def _goals(draft: Draft) -> Iterator[Fault]:

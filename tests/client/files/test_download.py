@@ -197,13 +197,12 @@ def test_a_champion_is_downloaded_by_its_models_name(served: Served, listed: lis
     done = served.trainmaster("download", "champion:flowers", "to")
     assert done.status == 0, done.err
     assert read_files(served.folder / "to") == CONTENTS
-    del reign["trained_uri"]
+    del reign["lineage"]["files_uri"]
     served.write("ledger", "champions/flowers.json", example)
     done = served.trainmaster("download", "champion:flowers", "again")
     assert done.status == 2
     assert (
-        f"became champion before models were copied. Download what the run itself saved: trainmaster download {RUN}"
-        in done.err
+        f"of {RUN} is on record. Download what the run itself saved: trainmaster download {RUN}" in done.err
     )
 
 

@@ -86,14 +86,14 @@ def champion_files(clients: "Clients", reign: Reign) -> list[RemoteFile]:
     """The files of the champion's copy, with the sizes and checksums that its run recorded.
 
     Raises:
-        ClientRefused: the reign began before models were copied.
+        ClientRefused: its lineage names no list of the files.
         NotFound: the ledger no longer has the list of the files.
         Damaged: the list is not the one that the run recorded.
     """
     lineage = reign.lineage
-    if reign.trained_uri is None or lineage.files_uri is None:
+    if lineage.files_uri is None:
         raise ClientRefused(
-            f"{reign.run_id} became champion before models were copied. "
+            f"No list of the files of {reign.run_id} is on record. "
             f"Download what the run itself saved: trainmaster download {reign.run_id}"
         )
     document = _listing(clients, lineage.files_uri, lineage.files_sha256)

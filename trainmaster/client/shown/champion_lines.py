@@ -38,8 +38,7 @@ def champion_file_facts(reign: Reign) -> Iterator[Fact]:
     yield "model", [reign.model_uri]
     if manifest := [f"sha256 {lineage.manifest_sha256}"] if lineage.manifest_sha256 else []:
         yield "manifest", [*([lineage.manifest_uri] if lineage.manifest_uri else []), *manifest]
-    if reign.trained_uri:
-        yield "copied from", [reign.trained_uri]
+    yield "copied from", [reign.trained_uri]
     if dataset := ", ".join(filter(None, (lineage.dataset, lineage.dataset_version, lineage.train_split))):
         yield "data set", [dataset]
 

@@ -105,15 +105,14 @@ class Cause(StrEnum):
 class Reign:
     """One model's time as champion. `number` counts from 1; `order_id` names the rollback that began it.
 
-    `model_uri` is the copy in the champions bucket, `trained_uri` where the run saved the model; None if the reign
-    began before models were copied.
+    `model_uri` is the copy in the champions bucket, `trained_uri` where the run saved the model.
     """
 
     number: int
     cause: Cause
     run_id: str
     model_uri: str
-    trained_uri: str | None = None
+    trained_uri: str
     value: float
     contest: Contest
     since: datetime

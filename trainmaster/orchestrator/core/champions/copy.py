@@ -77,4 +77,4 @@ def served_from(copy: ModelCopy, reign: Reign) -> Reign:
         manifest_uri=f"{folder}/{MANIFEST_NAME}" if reign.lineage.manifest_uri else None,
         metrics_uri=f"{folder}/{METRICS_NAME}" if reign.lineage.metrics_uri else None,
     )
-    return replace(reign, model_uri=copy.uri, trained_uri=reign.model_uri, lineage=lineage)
+    return replace(reign, model_uri=copy.uri, lineage=lineage)

@@ -6,7 +6,6 @@ champion stays, and the document keeps the reason.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -143,6 +142,7 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
         cause=Cause.PROMOTION,
         run_id=record.run_id,
         model_uri=model.uri,
+        trained_uri=model.uri,
         value=value,
         contest=contest,
         since=now,
@@ -216,9 +216,6 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
         return f"{to_run} is already the champion"
     else:
         earlier = [reign for reign in champion.history if reign.run_id == to_run]
-        if earlier and not _reigns_with_copy(earlier):
-            return f"{to_run} was champion before models were copied, so its model may have changed since"
-    earlier = _reigns_with_copy(earlier)
     if not earlier:
         return f"{to_run} was never champion" if to_run else "there was no champion before it"
     again = replace(
@@ -243,17 +240,13 @@ def reign_by_order(champion: Champion, order_id: str) -> Reign:
 def restorable_runs(champion: Champion) -> tuple[str, ...]:
     """The runs whose models can be restored, latest first; after a rollback, also that of the later champion."""
     current = champion.current.run_id if champion.current else ""
-    copied = _reigns_with_copy(reversed(champion.history))
-    return tuple(dict.fromkeys(reign.run_id for reign in copied if reign.run_id != current))
+    latest_first = (reign.run_id for reign in reversed(champion.history))
+    return tuple(dict.fromkeys(run_id for run_id in latest_first if run_id != current))
 
 
 def earlier_runs(champion: Champion) -> str:
     """The runs whose models can be restored, for people."""
     return listed(restorable_runs(champion)) or "none"
-
-
-def _reigns_with_copy(reigns: Iterable[Reign]) -> list[Reign]:
-    return [reign for reign in reigns if reign.trained_uri is not None]
 
 
 def _before(champion: Champion, current: Reign) -> list[Reign]:

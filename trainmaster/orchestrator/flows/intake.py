@@ -31,7 +31,7 @@ from trainmaster.orchestrator.core.requests.incoming import (
     parse_message,
     parse_upload,
 )
-from trainmaster.orchestrator.core.requests.request import Request, oversized_refusal, too_large
+from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.lifecycle.status import failures_in_status, write_ignored_status
@@ -44,6 +44,7 @@ from trainmaster.orchestrator.flows.submission.resume import resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2
 """How many queued runs are admitted when a new run has to wait, so that the queue does not grow by what it delays."""
+_ON_TOPIC = "a message on this topic"
 DRY_RUN_ID = "dry-run"
 """The run id in the printed job of a dry run. No run has it, because run ids end with a hash."""
 
@@ -120,7 +121,7 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     request_rules, dropped = services.request_rules(), incoming.source.object_name
     if dropped is not None:
         incoming = incoming.of_team(team_of_drop(request_rules.policy, dropped))
-    of_team = request_rules.of_team(incoming.source.team, dropped or "a message on this topic")
+    of_team = request_rules.of_team(incoming.source.team, dropped or _ON_TOPIC)
     text = of_team if isinstance(of_team, Refused) else _text(services, incoming)
     if isinstance(text, Refused):
         return reject(services, incoming, text)
@@ -184,13 +185,8 @@ def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowRe
         PolicyInvalid: the deployed policy cannot be used.
         ServiceFailed: the answer could not be written.
     """
-    request_rules = services.request_rules().of_team(team, "a message on this topic")
     text = _message_text(dry_run.content)
-    request: Request | Refused
-    if isinstance(request_rules, Refused):
-        request = request_rules
-    else:
-        request = text if isinstance(text, Refused) else checked_text(services, request_rules, text)
+    request = text if isinstance(text, Refused) else checked_text(services, text, team, found=_ON_TOPIC)
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):
         verdict["faults"] = [fault.document for fault in request.faults]

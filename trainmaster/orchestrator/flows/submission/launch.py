@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text, submitted_document
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
-from trainmaster.orchestrator.core.requests.request import Request, RequestRules
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.runs.drop_status import first_faults
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (
@@ -54,34 +54,37 @@ from trainmaster.orchestrator.flows.submission.submit import submit
 
 def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
-    dropped = incoming.source.object_name
-    request_rules = services.request_rules().of_team(incoming.source.team, dropped or incoming.source.kind)
-    if isinstance(request_rules, Refused):
-        return reject(services, incoming, request_rules)
-    name = None if dropped is None else model_name_from(stem(dropped))
-    request = checked_text(services, request_rules, text, name)
+    request = _checked(services, incoming, text)
     if isinstance(request, Refused):
         return reject(services, incoming, request)
     return launch(services, incoming, request, text)
 
 
-def checked_text(
-    services: Services, request_rules: RequestRules, text: Text, name: str | None = None
-) -> Request | Refused:
-    """The request in the text, with its price, or every fault at its place; `name` is for a model without one."""
-    request = with_price(
-        checked_request(text.read, request_rules, name=name), request_rules.policy, services.prices
-    )
-    return with_places(request, text.read, request_rules.policy)
-
-
 def is_launchable(services: Services, incoming: IncomingDocument, text: Text) -> bool:
     """Whether neither the checks nor a cap, which counts the run from now on, reject it: `take_request` will launch it."""
-    request_rules = services.request_rules().of_team(incoming.source.team)
-    if isinstance(request_rules, Refused):
-        return False
-    request = checked_text(services, request_rules, text)
+    request = _checked(services, incoming, text)
     return isinstance(request, Request) and _over_caps(services, incoming.run_id, request) is None
+
+
+def _checked(services: Services, incoming: IncomingDocument, text: Text) -> Request | Refused:
+    dropped, source = incoming.source.object_name, incoming.source
+    name = None if dropped is None else model_name_from(stem(dropped))
+    return checked_text(services, text, source.team, found=dropped or source.kind, name=name)
+
+
+def checked_text(
+    services: Services, text: Text, team: str | None, *, found: str, name: str | None = None
+) -> Request | Refused:
+    """The team's request in the text, with its price, or every fault at its place.
+
+    `found` is where it came from, and `name` is for a model without one.
+    """
+    request_rules = services.request_rules().of_team(team, found)
+    if isinstance(request_rules, Refused):
+        return request_rules
+    request = checked_request(text.read, request_rules, name=name)
+    priced = with_price(request, request_rules.policy, services.prices)
+    return with_places(priced, text.read, request_rules.policy)
 
 
 def launch(services: Services, incoming: IncomingDocument, request: Request, text: Text) -> FlowResult:

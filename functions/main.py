@@ -130,6 +130,8 @@ def on_data_arrived(envelope: Envelope) -> Iterable[FlowResult]:
     if arrival.bucket in (wiring.settings.inbox_bucket, wiring.settings.ledger_bucket):
         # Arrivals are recorded in the ledger bucket: each record's own event would cause another one, forever.
         return [FlowResult(message=f"ignored: rules cannot watch {arrival.bucket!r}", severity="WARNING")]
+    if not arrival.is_data:
+        return []  # a line of the log for each would cost more than the event
     kept = wiring.arrival_log.append(arrival)
     # One line for each batch: a line for each event would cost more than handling the event.
     return [FlowResult(message=f"arrivals recorded: {kept}", severity="DEBUG")] if kept else []

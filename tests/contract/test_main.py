@@ -172,7 +172,7 @@ def test_a_line_that_metrics_count_is_printed_with_its_name(
 def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_objects(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], storage_proxy: Proxy
 ) -> None:
-    def event(number: int, bucket: str = "data") -> dict[str, str]:
+    def event(number: int, bucket: str = "data", **more: str) -> dict[str, str]:
         created = {"timeCreated": "2026-01-01T00:00:00Z"}
         return {
             "bucket": bucket,
@@ -180,11 +180,14 @@ def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_obje
             "generation": str(number + 1),
             "size": "9",
             **created,
+            **more,
         }
 
     with start("on_data_arrived") as function, ThreadPoolExecutor(16) as pool:
         before = len(storage_proxy.passed)
-        events = [*map(event, range(64)), event(1, buckets["ledger"]), event(2, buckets["inbox"])]
+        no_data = [event(1, buckets["ledger"]), event(2, buckets["inbox"])]
+        no_data += [event(3, name="x/_SUCCESS"), event(4, name="x/.part"), event(5, size="0")]
+        events = [*map(event, range(64)), *no_data]
         answered = [answer.status_code for answer in pool.map(function.deliver, events)]
         assert answered == [200] * len(events), function.output()
         passed = storage_proxy.passed[before:]
@@ -200,7 +203,7 @@ def test_an_unstored_data_event_is_redelivered(
     start: Callable[[str], Any], environment: dict[str, str]
 ) -> None:
     environment["TRAINMASTER_LEDGER_BUCKET"] = "never-made"
-    event = {"bucket": "data", "name": "1.jpg", "generation": "1"}
+    event = {"bucket": "data", "name": "1.jpg", "generation": "1", "size": "1"}
     with start("on_data_arrived") as function:
         assert function.deliver(event).status_code == 500
         assert function.deliver({"bucket": "data"}).status_code == 200  # no redelivery can fix this one

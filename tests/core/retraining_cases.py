@@ -75,9 +75,16 @@ def fresh(of: Rule, now: datetime = NOON) -> RuleState:
     return state_for(of, None, now)
 
 
-def arrived(name: str, *, at: datetime = NOON, size_bytes: int = 10, generation: int = 1) -> ArrivedObject:
+def arrived(
+    name: str, *, at: datetime = NOON, size_bytes: int = 10, generation: int = 1, crc32c: str = ""
+) -> ArrivedObject:
     return ArrivedObject(
-        bucket="data-1", name=name, generation=generation, size_bytes=size_bytes, created_at=at
+        bucket="data-1",
+        name=name,
+        generation=generation,
+        size_bytes=size_bytes,
+        created_at=at,
+        crc32c=crc32c,
     )
 
 

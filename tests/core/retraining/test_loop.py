@@ -53,6 +53,16 @@ def test_a_rule_that_watches_where_its_own_runs_write_is_refused() -> None:
     assert isinstance(training("a", watching("gs://models/b/**")), Rule)
 
 
+def test_a_pattern_that_excludes_what_its_own_runs_write_closes_no_loop() -> None:
+    def excluding(*patterns: str) -> Rule | Refused:
+        watched = {"objects": "gs://models/**", "exclude": list(patterns)}
+        return training("a", {"new_data": watched})
+
+    assert isinstance(excluding("gs://models/a/"), Rule)
+    assert "$.when[0]" in faults(excluding("gs://models/a/*"))
+    assert "$.when[0]" in faults(excluding("gs://models/a/*/model/**"))
+
+
 def test_a_loop_across_rules_is_named_step_by_step() -> None:
     book = book_of(
         training("b", after("a")),

@@ -119,6 +119,42 @@ def test_an_older_generation_never_takes_a_newer_ones_place() -> None:
     assert Book().with_rule(newer).with_rule(older) == Book().with_rule(older).with_rule(newer)
 
 
+def test_every_fault_of_what_is_watched_is_reported_at_its_place() -> None:
+    found = faults(
+        dropped(
+            document(
+                {"new_data": {"objects": "gs://data-1/*/_SUCCESS", "exclude": ["**/*.log", 7]}},
+                {"new_data": {"objects": "gs://data-1/a/*.csv", "each": "folder", "exclude": []}},
+                {
+                    "new_data": {
+                        "objects": "gs://data-1/a/**",
+                        "each": "file",
+                        "exclude": ["gs://data-2/a/b", "gs://data-1/a/b", "gs://data-1/a/", "gs://data-1/**"],
+                    }
+                },
+            )
+        )
+    )
+    assert {path.removeprefix("$.when"): fault.problem for path, fault in found.items()} == {
+        "[0].new_data.exclude[0]": "not in the expected format",
+        "[0].new_data.exclude[1]": "expected a string",
+        "[0].new_data.objects": "it matches only temporary or hidden objects, or markers, and these never count",
+        "[1].new_data.exclude": "too few entries",
+        "[1].new_data.objects": "each: folder needs a pattern that matches several folders",
+        "[2].new_data.each": "not an allowed value",
+        "[2].new_data.exclude[0]": "no object of this bucket could match objects",
+        "[2].new_data.exclude[2]": "it excludes everything that objects matches",
+        "[2].new_data.exclude[3]": "it excludes everything that objects matches",
+    }
+    assert found["$.when[1].new_data.objects"].repair == "write gs://data-1/a/**, or leave out each"
+    assert found["$.when[2].new_data.exclude[0]"].repair == "begin it with gs://data-1/"
+
+
+@pytest.mark.parametrize("objects", ["gs://data-1/sales/", "gs://data-1/*/a.csv", "gs://data-1/**.csv"])
+def test_a_pattern_of_several_folders_may_fire_for_each(objects: str) -> None:
+    assert rule({"new_data": {"objects": objects, "each": "folder"}}).new_data[0].each == "folder"
+
+
 def test_two_files_never_share_a_rule_id() -> None:
     book = Book().with_rule(rule({"manual": {}}, name="rules/a/b.yaml"))
     fault = faults(dropped(document({"manual": {}}), name="rules/A.b.yml", generation=2, book=book))["$"]

@@ -49,6 +49,7 @@ from trainmaster.orchestrator.core.sizes import MAX_STATE_BYTES
 WATCHING = rule(
     {"new_data": {"objects": "gs://data-1/cassava/**"}}, {"new_data": {"objects": "gs://data-1/**/*.jpg"}}
 )
+EVERYTHING = rule({"new_data": {"objects": "gs://data-1/"}})
 FITS = Draft202012Validator(schema("rule_state.v1"))
 
 objects = st.builds(
@@ -56,7 +57,7 @@ objects = st.builds(
     bucket=st.sampled_from(["data-1", "data-2"]),
     name=st.sampled_from(["cassava/a.jpg", "cassava/b.txt", "other/c.jpg", "other/d.txt", "cassava/"]),
     generation=st.integers(1, 3),
-    size_bytes=st.integers(0, 100),
+    size_bytes=st.integers(1, 100),
     created_at=st.integers(0, 50).map(lambda seconds: NOON + seconds * SECOND),
 )
 
@@ -124,8 +125,54 @@ def test_a_new_generation_of_an_object_is_new_data() -> None:
     assert present(state.arrived).count == 2
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cassava/",
+        "cassava_$folder$",
+        "cassava/.hidden/1.jpg",
+        "cassava/.1.jpg.crc",
+        "gcloud/tmp/parallel_composite_uploads/see_help/1.jpg",
+        "cassava/gsutil/tmp/1.jpg",
+        "cassava/1.jpg.gstmp",
+        "cassava/1.jpg.part",
+        "cassava/1.jpg._COPYING_",
+        "cassava/_temporary/0/1.jpg",
+        "cassava/_spark_metadata/0",
+        "cassava/_SUCCESS",
+        "cassava/_started_123",
+        "cassava/_committed_123",
+        "cassava/__MACOSX/1.jpg",
+        "cassava/Thumbs.db",
+    ],
+)
+def test_temporary_and_hidden_objects_and_markers_are_no_data(name: str) -> None:
+    state, one = fresh(EVERYTHING), batch("x", [arrived(name)])
+    assert with_arrivals(state, EVERYTHING, [one]) is state
+
+
+def test_an_object_of_no_bytes_is_no_data() -> None:
+    state = fresh(EVERYTHING)
+    assert with_arrivals(state, EVERYTHING, [batch("x", [arrived("a.jpg", size_bytes=0)])]) is state
+
+
+@pytest.mark.parametrize("name", ["_annotations.coco.json", "x/_SUCCESS.csv", "_delta_log/0.json", "a/../c"])
+def test_names_that_only_look_like_markers_are_data(name: str) -> None:
+    one = batch("x", [arrived(name)])
+    assert present(with_arrivals(fresh(EVERYTHING), EVERYTHING, [one]).arrived).count == 1
+
+
+def test_what_a_pattern_excludes_does_not_count() -> None:
+    watched = {"objects": "gs://data-1/", "exclude": ["gs://data-1/logs/", "gs://data-1/**/*.txt"]}
+    one = rule({"new_data": watched})
+    names = ["a.jpg", "logs/b.jpg", "logs/c/d.jpg", "x/e.txt", "e.txt"]
+    state = with_arrivals(fresh(one), one, [batch("x", [arrived(name) for name in names])])
+    assert present(state.arrived).count == 2  # `e.txt` is in no folder
+
+
 def test_batches_read_back_what_was_written() -> None:
-    items = [arrived("a\nb \x00 ü.jpg", at=NOON + timedelta(microseconds=7)), *pictures(3)]
+    checked = arrived("c.jpg", crc32c="AAAAAA==")
+    items = [arrived("a\nb \x00 ü.jpg", at=NOON + timedelta(microseconds=7)), checked, *pictures(3)]
     assert parse_batch("arrivals/x", encoded_batch(items)) == Batch(name="arrivals/x", arrivals=tuple(items))
     assert parse_batch("arrivals/x", b"").arrivals == ()
 
@@ -153,9 +200,21 @@ def finalized(**fields: Any) -> Envelope:
 
 def test_an_object_event_names_what_arrived() -> None:
     event = finalized(
-        bucket="data-1", name="cassava/1.jpg", generation="7", size="10", timeCreated="2026-03-04T12:00:01Z"
+        bucket="data-1",
+        name="cassava/1.jpg",
+        generation="7",
+        size="10",
+        timeCreated="2026-03-04T12:00:01Z",
+        crc32c="yZRlqg==",
     )
-    assert parse_arrived_object(event) == arrived("cassava/1.jpg", at=NOON + SECOND, generation=7)
+    one = arrived("cassava/1.jpg", at=NOON + SECOND, generation=7, crc32c="yZRlqg==")
+    assert parse_arrived_object(event) == one
+
+
+@pytest.mark.parametrize("crc32c", [None, 7, "", "yZRlqg", "no checksum", ["yZRlqg=="]])
+def test_a_checksum_that_is_none_is_left_out(crc32c: object) -> None:
+    event = finalized(bucket="data-1", name="a", generation="7", size="10", crc32c=crc32c)
+    assert parse_arrived_object(event).crc32c == ""
 
 
 @pytest.mark.parametrize(

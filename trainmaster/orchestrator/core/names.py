@@ -41,6 +41,13 @@ _STATUSES_OF_MESSAGES = ("messages/", "keys/")
 _TEMPORARY = re.compile(
     r"(^|/)(\.(?!\.?/)|g(cloud|sutil)/tmp/|#[^/]*#$)|(/|~|\.(tmp|part|swp|gstmp))$", re.IGNORECASE
 )
+# Sources: Hadoop's committers and `hdfs dfs -put`, Spark's file sink, Databricks' transactional writes, and the folder
+# markers of older connectors (https://github.com/GoogleCloudDataproc/hadoop-connectors); archives and shares of desktops.
+_MARKER = re.compile(
+    r"(^|/)((_temporary|_spark_metadata|__macosx)/|(_success|_(started|committed)_[^/]*|thumbs\.db|desktop\.ini)$)"
+    r"|(_\$folder\$|\._copying_|\.(crdownload|filepart))$",
+    re.IGNORECASE,
+)
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -145,6 +152,14 @@ def is_temporary(object_name: str) -> bool:
     Source: gcloud storage and gsutil upload the parts of a file below gcloud/tmp/ and gsutil/tmp/.
     """
     return _TEMPORARY.search(object_name) is not None
+
+
+def is_data(object_name: str) -> bool:
+    """Whether an object of this name may be data: neither temporary or hidden, nor a marker that a program leaves beside it.
+
+    docs/reference/rules.md lists these names.
+    """
+    return not is_temporary(object_name) and _MARKER.search(object_name) is None
 
 
 def drop_folder(object_name: str) -> str | None:

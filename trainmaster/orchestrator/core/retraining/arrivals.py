@@ -1,6 +1,7 @@
 """Finalized data objects, and the batches in which they are kept until a tick counts them."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,16 +9,32 @@ from datetime import UTC, datetime
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time, parse_json, time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
+from trainmaster.orchestrator.core.names import is_data
 from trainmaster.orchestrator.core.requests.incoming import StoredObject, parse_stored_object
 
 ARRIVALS_PREFIX = "arrivals/"
+_CRC32C = re.compile(r"[A-Za-z0-9+/]{6}==")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivedObject(StoredObject):
-    """A finalized object. `created_at` is Cloud Storage's creation time of this generation."""
+    """A finalized object. `created_at` is Cloud Storage's creation time of this generation.
+
+    `crc32c` is the checksum of its content as Cloud Storage gives it; empty if the event has none.
+    """
 
     created_at: datetime
+    crc32c: str = ""
+
+    @property
+    def dir_uri(self) -> str:
+        """Its folder, with a trailing `/`."""
+        return self.uri.rpartition("/")[0] + "/"
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it may count as data: it has content, and its name is that of no marker or temporary object."""
+        return self.size_bytes > 0 and is_data(self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +67,17 @@ def parse_arrived_object(envelope: Envelope) -> ArrivedObject:
     if not (isinstance(bucket, str) and bucket and isinstance(name, str) and name):
         raise EventMalformed(f"event {envelope.id!r} does not name an object")
     stored = parse_stored_object(envelope, bucket, name)
-    return ArrivedObject(**vars(stored), created_at=time_or(fields.get("timeCreated"), envelope.time))
+    created_at, crc32c = time_or(fields.get("timeCreated"), envelope.time), fields.get("crc32c")
+    return ArrivedObject(**vars(stored), created_at=created_at, crc32c=_checksum(crc32c))
+
+
+def _checksum(found: object) -> str:
+    """The checksum, four bytes in base64; empty for anything else."""
+    return found if isinstance(found, str) and _CRC32C.fullmatch(found) else ""
 
 
 def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:
-    """The arrivals as JSON, one a line: `[bucket, name, generation, size, time]`."""
+    """The arrivals as JSON, one a line: `[bucket, name, generation, size, time]`, and the checksum if it is known."""
     lines = (
         json.dumps(
             [
@@ -63,6 +86,7 @@ def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:
                 arrived.generation,
                 arrived.size_bytes,
                 encoded_time(arrived.created_at),
+                *filter(None, [arrived.crc32c]),
             ]
         )
         for arrived in arrivals
@@ -88,13 +112,14 @@ def parse_batch(name: str, content: bytes) -> Batch:
 
 def _parse_arrival(name: str, number: int, line: bytes) -> ArrivedObject:
     try:
-        bucket, object_name, generation, size_bytes, created_at = parse_json(line)
+        bucket, object_name, generation, size_bytes, created_at, *crc32c = parse_json(line)
         return ArrivedObject(
             bucket=str(bucket),
             name=str(object_name),
             generation=int(generation),
             size_bytes=int(size_bytes),
             created_at=decoded_time(created_at),
+            crc32c=_checksum(*crc32c) if crc32c else "",
         )
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}, line {number}: not an arrival: {error}") from error

@@ -130,7 +130,11 @@ def _how_met(first: Rule, then: Rule, condition: Condition) -> str:
             if first.makes.promotes:
                 return f"{then.rule_id} waits for {first.model_name} to be promoted, which {first.rule_id} trains"
         case NewData():
-            watched = (uri for uri in first.all_writes_uris if may_hold(condition.pattern, uri))
+            watched = (
+                uri
+                for uri in first.all_writes_uris
+                if may_hold(condition.pattern, uri) and not condition.excludes_folder(uri)
+            )
             return "".join(
                 f"{then.rule_id} watches {condition.objects}, and runs of {first.rule_id} write under {uri}"
                 for uri in itertools.islice(watched, 1)

@@ -246,7 +246,11 @@ def _without_faults(entry: object, path: str, reported: Collection[str]) -> obje
     if not isinstance(entry, dict):
         return entry
     return {
-        kind: {name: text for name, text in fields.items() if f"{path}.{kind}.{name}" not in reported}
+        kind: {
+            name: text
+            for name, text in fields.items()
+            if not any(f"{fault}[".startswith(f"{path}.{kind}.{name}[") for fault in reported)
+        }
         if isinstance(fields, dict)
         else fields
         for kind, fields in entry.items()

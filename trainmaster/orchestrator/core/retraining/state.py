@@ -152,7 +152,7 @@ def with_arrivals(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> Rul
     """The state with the batches' matching objects counted, each once, in any order of arrival.
 
     Bucket, name and generation identify an object, its name a batch; the last KEPT_IDENTITIES objects and KEPT_BATCHES
-    batches are remembered. A name that ends in `/` marks a folder and is not data.
+    batches are remembered. Temporary objects and markers are no data: see `ArrivedObject.is_data`.
     Returns the same state if nothing matched.
     """
     known = _hashes(state.batches)
@@ -181,7 +181,7 @@ def _matching_objects(state: RuleState, rule: Rule, batches: Iterable[Batch]) ->
         arrived
         for batch in batches
         for arrived in batch.arrivals
-        if not arrived.name.endswith("/") and any(condition.takes(arrived.uri) for condition in rule.new_data)
+        if arrived.is_data and any(condition.takes(arrived.uri) for condition in rule.new_data)
     )
     return {digest: arrived for arrived in watched if (digest := _hash(arrived.identity)) not in known}
 

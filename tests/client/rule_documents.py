@@ -31,8 +31,8 @@ def write_rules(served: Served) -> None:
     served.write("ledger", "rules/book.json", book)
     status = example("rule_status.v1.accepted")
     served.write("ledger", f"status/{status['dropped_name']}.json", status)
-    counted = {"objects": "gs://my-project-data/cassava/**", "count": 12, "size_bytes": 3}
-    state = {**example("rule_state.v1.firing"), "data": [counted]}
+    state = example("rule_state.v1.firing")
+    state["waiting"][0]["count"] = 12
     served.write("ledger", "rule-state/cassava.new-data.json", state)
     held = {
         "condition": "manual",

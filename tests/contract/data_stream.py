@@ -77,6 +77,10 @@ class MeteredObjects(MemoryObjects):
         self.meter.writes[name, int((self._now() - START).total_seconds())] += 1
         return super().write(bucket, name, content, **options)
 
+    def put(self, bucket: str, name: str, content: bytes) -> int:
+        """A user writes an object, which is not metered; its generation."""
+        return super().write(bucket, name, content, if_generation=None)
+
     def copy(
         self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
     ) -> Listed | Unfinished:
@@ -188,11 +192,12 @@ class Simulation:
         self.world.tick()
 
     def _deliver(self, instances: list[Instance], number: int) -> None:
+        name = f"stream/{number}.jpg"
         incoming = ArrivedObject(
             bucket=DATA,
-            name=f"stream/{number}.jpg",
-            generation=number + 1,
-            size_bytes=1000,
+            name=name,
+            generation=self.world.metered.put(DATA, name, b"1"),
+            size_bytes=1,
             created_at=self.world.clock.now(),
         )
         instances[number % len(instances)].receive(incoming)

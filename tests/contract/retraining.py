@@ -75,9 +75,16 @@ class RuleWorld(World):
         self.objects.delete(INBOX, name)
 
     def finalized(
-        self, bucket: str, name: str, generation: int, size_bytes: int, created_at: datetime | None = None
+        self,
+        bucket: str,
+        name: str,
+        generation: int,
+        size_bytes: int,
+        created_at: datetime | None = None,
+        **more: str,
     ) -> Envelope:
         data = {
+            **more,
             "bucket": bucket,
             "name": name,
             "generation": str(generation),
@@ -97,8 +104,29 @@ class RuleWorld(World):
     def arrive(self, count: int, *, first: int = 0, log: ArrivalLog | None = None) -> None:
         """`count` objects arrive, one after the other."""
         for number in range(first, first + count):
-            event = self.finalized(DATA, f"day-1/{number}.jpg", 1000 + number, 10)
-            (log or self.log).append(parse_arrived_object(event))
+            self.upload(f"day-1/{number}.jpg", b"0123456789", log=log, has_checksum=False)
+
+    def upload(
+        self,
+        name: str,
+        content: bytes,
+        *,
+        bucket: str = DATA,
+        log: ArrivalLog | None = None,
+        has_checksum: bool = True,
+    ) -> None:
+        """An object of the data bucket is written, and its event delivered."""
+        self.objects.write(bucket, name, content, if_generation=None)
+        found = self.objects.describe(bucket, name)
+        event = self.finalized(
+            bucket,
+            name,
+            found.generation,
+            found.size_bytes,
+            found.created_at,
+            **({"crc32c": found.crc32c} if has_checksum else {}),
+        )
+        (log or self.log).append(parse_arrived_object(event))
 
     def crossing_log(self, boundary: Boundary) -> ArrivalLog:
         """The log of a new instance, whose calls cross the boundary."""

@@ -22,7 +22,6 @@ from tests.contract.world import INBOX, LEDGER, MODELS
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.policy.policy import Team
-from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.retraining.events import take_notice
@@ -80,8 +79,7 @@ def test_data_of_another_team_counts_for_no_rule() -> None:
     world = world_of_teams()
     put(world, VISION, {"new_data": {"objects": f"gs://{DATA}/vision/**", "quiet_s": 1}})
     for number, team in enumerate((SPEECH, VISION, SPEECH)):
-        event = world.finalized(DATA, f"{team}/{number}.csv", 1000 + number, 10)
-        world.log.append(parse_arrived_object(event))
+        world.upload(f"{team}/{number}.csv", b"0123456789", bucket=DATA)
     world.tick_after(60)
     (record,) = fired(world, "vision.again")
     assert record.source.firing_values is not None

@@ -43,7 +43,7 @@ def ports() -> dict[str, tuple[str, str | None]]:
                 for keyword in keywords:
                     match keyword.value:
                         case ast.Call(func=ast.Name(id=adapter), args=args) if adapter in _stores():
-                            found[str(keyword.arg)] = (adapter, _bucket(args))
+                            found[str(keyword.arg)] = (adapter, _bucket(str(keyword.arg), args))
                         case ast.Attribute(attr="jobs"):
                             found[str(keyword.arg)] = ("VertexJobs", None)
                         case ast.Attribute(attr="job_logs"):
@@ -53,13 +53,13 @@ def ports() -> dict[str, tuple[str, str | None]]:
     return found
 
 
-def _bucket(args: list[ast.expr]) -> str | None:
-    """The role of the bucket that an adapter is given; those that are given none read where trainers write."""
+def _bucket(port: str, args: list[ast.expr]) -> str | None:
+    """The role of the bucket that an adapter is given; those that are given none read what rules watch, or models."""
     for argument in args:
         match argument:
             case ast.Attribute(attr=name) | ast.Name(id=name) if name.endswith("_bucket"):
                 return name.removesuffix("_bucket")
-    return "models"
+    return "data" if port == "watched" else "models"
 
 
 @cache

@@ -55,14 +55,18 @@ def test_what_is_expected_is_what_the_local_stack_grants(deployment: ExaminedDep
     expected = list(deployment.expected_grants(project_number=number, subscriptions=(SUBSCRIPTION,)))
     assert len(expected) > 50
     for each in expected:
-        bindings = grants.policy(each.thing.resource)["bindings"]
+        resource, folder = each.thing.resource, ""
+        if each.thing.kind == "folder":
+            bucket, folder = each.thing.parts
+            resource = f"projects/_/buckets/{bucket}"
+        bindings = grants.policy(resource, folder)["bindings"]
         assert isinstance(bindings, list)
         members = [set(found["members"]) for found in bindings if found["role"] == each.role]
         assert members, each
         assert each.member in members[0]
-        assert grants.permitted(each.member, each.permissions, each.thing.resource) == [*each.permissions]
+        assert grants.permitted(each.member, each.permissions, resource, folder) == [*each.permissions]
     assert {each.thing.kind for each in expected} == {
-        "bucket", "topic", "subscription", "account", "function", "project",
+        "bucket", "folder", "topic", "subscription", "account", "function", "project",
     }  # fmt: skip
 
 

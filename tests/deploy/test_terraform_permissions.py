@@ -127,7 +127,10 @@ def test_training_jobs_and_functions_that_only_listen_cannot_write_records() -> 
         for account in grant["accounts"]
     }
     assert writers == set(FUNCTIONS) - {"on-data-arrived"}
-    assert all(grant["thing"] != {"bucket": "ledger"} for grant in grants_of("trainer"))
+    of_ledger = [grant for grant in grants_of("trainer") if grant["thing"] == {"bucket": "ledger"}]
+    assert [(grant["role"], grant["folders"]) for grant in of_ledger] == [
+        ("roles/storage.objectViewer", ["manifests/"])
+    ]
 
 
 def test_nobody_may_replace_or_delete_the_copy_of_a_champion() -> None:

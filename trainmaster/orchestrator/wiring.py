@@ -37,6 +37,7 @@ from trainmaster.orchestrator.stores.attempts import Attempts
 from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
 from trainmaster.orchestrator.stores.ledger import Ledger
+from trainmaster.orchestrator.stores.rule_data import RuleData, WatchedObjects
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.self_tests import SelfTests
 from trainmaster.orchestrator.stores.views import DropStatuses, Index
@@ -106,6 +107,8 @@ def services_over(
         rule_states=RuleStates(objects, ledger_bucket),
         rule_statuses=RuleStatuses(objects, ledger_bucket),
         arrivals=Arrivals(objects, ledger_bucket),
+        rule_data=RuleData(objects, ledger_bucket),
+        watched=WatchedObjects(objects),
         champions=Champions(objects, ledger_bucket),
         champion_copies=ChampionCopies(objects, settings.champions_bucket),
         queue=Queue(objects, ledger_bucket),

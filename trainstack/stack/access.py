@@ -70,9 +70,9 @@ def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
         if kind == "topic" and thing not in topology.topics:
             continue
         things = functions if thing == "functions" else [thing]
-        for name, on in itertools.product(named, things):
+        for name, on, folder in itertools.product(named, things, row.get("folders", [""])):
             for member in _members(name, table, topology):
-                yield Grant(member=member, role=role, resource=_resource(kind, on, topology))
+                yield Grant(member=member, role=role, resource=_resource(kind, on, topology), folder=folder)
     for sink in topology.sinks:  # trainmaster/deploy/terraform/sink.tf
         writer = writer_identity(f"projects/{topology.project}", unique=True)
         yield Grant(member=writer, role="roles/pubsub.publisher", resource=sink.topic_name)

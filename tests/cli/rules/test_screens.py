@@ -147,6 +147,24 @@ def test_apply_warns_of_a_watched_bucket_that_does_not_exist(tmp_path: Path) -> 
     assert "trainmaster-local-data, which" not in done.err
 
 
+def test_check_and_apply_warn_of_a_request_that_names_one_folder_of_several(tmp_path: Path) -> None:
+    with served_context(tmp_path, publishes=True) as served:
+        write_rules(served)
+        answer = {"dropped_name": "rules/weekly.yaml", "rule_id": "weekly", "generation": 2**62}
+        served.write("ledger", "status/rules/weekly.yaml.json", example("rule_status.v1.accepted") | answer)
+        text = (ROOT / "examples/rules/new-data.yaml").read_text()
+        (served.folder / "weekly.yaml").write_text(text.replace("data.manifest_uri", "data.newest_dir_uri"))
+        checked = served.trainmaster("check", "weekly.yaml")
+        applied = served.trainmaster("rules", "apply", "weekly.yaml")
+    assert (checked.status, applied.status) == (0, 0)
+    for text in (checked.out, applied.err):
+        assert (
+            "weekly.yaml:5:5: warning: $.when[0].new_data: a firing may take objects of several folders"
+            in text
+        )
+        assert "use ${data.manifest_uri} or ${data.dirs}, or write each: folder" in text
+
+
 @pytest.mark.parametrize("model", ["cassava-resnet50", "flowers-b0"])
 def test_apply_names_the_model_of_a_rule_that_the_file_replaces(tmp_path: Path, model: str) -> None:
     with served_context(tmp_path, publishes=True) as served:

@@ -15,7 +15,7 @@ from trainmaster.client.shown.rule_lines import next_text
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded_time
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, batch_object, encoded_batch
 from trainmaster.orchestrator.core.retraining.book import parse_book
-from trainmaster.orchestrator.core.retraining.state import MatchCount, RuleState
+from trainmaster.orchestrator.core.retraining.state import RuleState, WaitingFolder
 
 VALID = ROOT / "schemas/examples/valid"
 
@@ -85,9 +85,9 @@ def test_objects_that_no_tick_has_counted_yet_are_in_the_counts(served: Served) 
     found = listing.find_rule(served.clients, "cassava.new-data")
     assert list(found.counts()) == ["14 of 100 objects"]
     assert found.state is not None
-    assert found.state.data[0].newest_uri == "gs://my-project-data/cassava/2.jpg"
+    assert found.state.waiting[0].dir_uri == "gs://my-project-data/cassava/"
     kept = json.loads(bucket.blob("rule-state/cassava.new-data.json").download_as_bytes())
-    assert kept["data"][0]["count"] == 12  # only a tick writes
+    assert kept["waiting"][0]["count"] == 12  # only a tick writes
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,13 @@ def test_data_that_is_due_fires_at_the_next_full_minute_and_is_enough() -> None:
     (rule,) = parse_book({**example("rule_book.v1.one_rule"), "rules": [document]}).rules
     now = datetime(2026, 3, 4, 3, 52, 51, tzinfo=UTC)
     first, newest = now - timedelta(seconds=50), now - timedelta(seconds=40)
-    count = MatchCount(objects="gs://d/**", count=4, first_at=first, newest_at=newest)
+    count = WaitingFolder(dir_uri="gs://d/", takers=(0,), count=4, first_at=first, newest_at=newest)
     state = decoded(RuleState, {**example("rule_state.v1.firing"), "fired_at": [], "fired_last_at": None})
     found = FoundRule(
-        dropped_name=rule.dropped_name, rule_id=rule.rule_id, rule=rule, state=replace(state, data=(count,))
+        dropped_name=rule.dropped_name,
+        rule_id=rule.rule_id,
+        rule=rule,
+        state=replace(state, watched=("gs://d/**",), waiting=(count,)),
     )
     assert found.next_at(now) == datetime(2026, 3, 4, 3, 53, tzinfo=UTC)
     assert next_text(found, now) == "2026-03-04 03:53 UTC, 4 objects, enough"

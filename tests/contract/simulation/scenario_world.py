@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tests.contract.retraining import RuleWorld
+from tests.contract.retraining import DATA, RuleWorld
 from tests.contract.rooms import Room
 from tests.contract.world import LEASE, MODELS, REQUEST_RULES, START, export_manifest
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.request import RequestRules
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import Job
 
 TICKS_MAX = 6
@@ -23,6 +24,7 @@ class ScenarioWorld(RuleWorld):
         super().__init__(request_rules)
         self.room = Room(self)
         self.arrivals: dict[str, IncomingDocument] = {}
+        self.data: dict[tuple[str, bytes], ArrivedObject] = {}
 
     def clone(self) -> "ScenarioWorld":
         """An independent copy in the same state."""
@@ -48,6 +50,20 @@ class ScenarioWorld(RuleWorld):
             self.arrivals[name] = self.drop(json.dumps(document).encode(), f"requests/{name}.json")
             self.wait(1)
         return self.arrivals[name]
+
+    def put_data_once(self, name: str, content: bytes) -> ArrivedObject:
+        if (name, content) not in self.data:
+            self.objects.write(DATA, name, content, if_generation=None)
+            found = self.objects.describe(DATA, name)
+            self.data[name, content] = ArrivedObject(
+                bucket=DATA,
+                name=name,
+                generation=found.generation,
+                size_bytes=found.size_bytes,
+                created_at=START,
+                crc32c=found.crc32c,
+            )
+        return self.data[name, content]
 
     def job(self, number: int) -> Job:
         """The nth job in order of creation. If its process crashed before submitting it, wait until it is recovered."""

@@ -239,7 +239,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "data that fires a rule": Scenario(
         steps=(
             rule_dropped(rule()),
-            *(data_arrived(number) for number in range(4)),
+            *(data_arrived(f"{number}.jpg") for number in range(4)),
             TICK,
             waited(61),
             TICK,

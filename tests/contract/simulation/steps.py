@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from tests.contract.retraining import DATA, SMALL
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.simulation.scenario_world import ScenarioWorld
-from tests.contract.world import REGION, START, Boundary
+from tests.contract.world import REGION, Boundary
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
-from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
@@ -127,11 +126,17 @@ def rule_dropped(document: object) -> Step:
     return Step(act=lambda world, boundary: world.deliver_rule(world.put_rule_once(document), boundary))
 
 
-def data_arrived(number: int) -> Step:
-    incoming = ArrivedObject(
-        bucket=DATA, name=f"{number}.jpg", generation=number + 1, size_bytes=1, created_at=START
-    )
-    return Step(act=lambda world, boundary: world.crossing_log(boundary).append(incoming))
+def data_arrived(name: str, content: bytes = b"1") -> Step:
+    """A user writes an object, once, and its event is delivered."""
+
+    def act(world: ScenarioWorld, boundary: Boundary) -> object:
+        return world.crossing_log(boundary).append(world.put_data_once(name, content))
+
+    return Step(act=act)
+
+
+def data_deleted(name: str) -> Step:
+    return Step(act=lambda world, _: world.objects.delete(DATA, name), retried=False)
 
 
 def fired(key: str) -> Step:

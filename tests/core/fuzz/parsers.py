@@ -66,7 +66,8 @@ from trainmaster.orchestrator.core.retraining.signals import (
     parse_image_push,
     parse_notice,
 )
-from trainmaster.orchestrator.core.retraining.state import state_for, with_arrivals
+from trainmaster.orchestrator.core.retraining.state import state_for
+from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 from trainmaster.orchestrator.core.runs.end import Model
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

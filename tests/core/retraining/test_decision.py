@@ -36,7 +36,8 @@ from trainmaster.orchestrator.core.retraining.decision import (
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal
-from trainmaster.orchestrator.core.retraining.state import RuleState, state_for, with_arrivals, with_launch
+from trainmaster.orchestrator.core.retraining.state import RuleState, state_for, with_launch
+from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 
 
 def pushed(digest: str, message: str = "1", tag: str = "latest") -> Signal:
@@ -59,7 +60,7 @@ class TestNewData:
         fire = fired(tick(one, state, NOON + 60 * SECOND))
         assert fire.firing.condition is ConditionKind.NEW_DATA
         assert fire.firing.values["data.count"] == "3"
-        assert (fire.state.data, fire.state.arrived) == ((), None)
+        assert (fire.state.waiting, fire.state.newest) == ((), ())
 
     def test_it_waits_for_enough(self) -> None:
         one = rule({"new_data": {"objects": "gs://data-1/", "min_objects": 2, "min_bytes": 50, "quiet_s": 0}})
@@ -104,7 +105,7 @@ class TestNewData:
         state = with_arrivals(fresh(one), one, [batch("x", pictures(2))])
         fire = fired(call(one, state, NOON))
         assert fire.firing.values["data.count"] == "2"
-        assert (fire.state.data, fire.state.arrived) == ((), None)
+        assert (fire.state.waiting, fire.state.newest) == ((), ())
 
 
 class TestSchedule:

@@ -12,7 +12,8 @@ from tests.core.deciding import DATA, HOURLY, MANUAL, call, tick
 from tests.core.retraining_cases import DAY, NOON, arrived, batch, fresh, rule
 from trainmaster.orchestrator.core.retraining.decision import Decision, Fire, Hold, NothingDue
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.orchestrator.core.retraining.state import RuleState, with_arrivals, with_launch
+from trainmaster.orchestrator.core.retraining.state import RuleState, with_launch
+from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 
 
 @dataclass

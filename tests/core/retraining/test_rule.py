@@ -150,6 +150,14 @@ def test_every_fault_of_what_is_watched_is_reported_at_its_place() -> None:
     assert found["$.when[2].new_data.exclude[0]"].repair == "begin it with gs://data-1/"
 
 
+def test_a_request_needs_a_default_where_the_first_firing_has_no_value() -> None:
+    watching = {"new_data": {"objects": "gs://data-1/**"}}
+    fault = faults(dropped(document(watching, request={"args": ["${data.since}"]})))["$.request.args[0]"]
+    assert fault.problem == "the first firing has no value for it, so the rule could never fire"
+    assert fault.repair == "give it a default: ${data.since:-1970-01-01T00:00:00Z}"
+    assert rule(watching, request={"args": [fault.repair.partition(": ")[2]]}).placeholders
+
+
 @pytest.mark.parametrize("objects", ["gs://data-1/sales/", "gs://data-1/*/a.csv", "gs://data-1/**.csv"])
 def test_a_pattern_of_several_folders_may_fire_for_each(objects: str) -> None:
     assert rule({"new_data": {"objects": objects, "each": "folder"}}).new_data[0].each == "folder"

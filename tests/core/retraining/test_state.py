@@ -40,9 +40,16 @@ from trainmaster.orchestrator.core.retraining.state import (
     given_up,
     has_seen,
     state_for,
-    with_arrivals,
     with_launch,
     with_seen,
+)
+from trainmaster.orchestrator.core.retraining.waiting import (
+    FOLDERS_MAX,
+    FOLDERS_MAX_CHARS,
+    NEWEST_MAX,
+    counted_by,
+    total_of,
+    with_arrivals,
 )
 from trainmaster.orchestrator.core.sizes import MAX_STATE_BYTES
 
@@ -63,7 +70,7 @@ objects = st.builds(
 
 
 def counts(state: RuleState) -> Any:
-    return (state.data, state.arrived)
+    return (state.waiting, state.newest)
 
 
 @settings(max_examples=200)
@@ -90,18 +97,20 @@ def test_counts_agree_with_counting_by_hand(items: list[ArrivedObject]) -> None:
     mine = [each for each in items if each.bucket == "data-1" and each.name != "cassava/"]
     cassava = [each for each in mine if each.name.startswith("cassava/")]
     pictured = [each for each in mine if each.name.endswith(".jpg")]
-    counted = {each.objects: (each.count, each.size_bytes) for each in state.data if each.count}
-    assert counted == {
-        pattern: (len(found), sum(each.size_bytes for each in found))
-        for pattern, found in (("gs://data-1/cassava/**", cassava), ("gs://data-1/**/*.jpg", pictured))
-        if found
-    }
+    for condition, found in zip(WATCHING.new_data, (cassava, pictured), strict=True):
+        counted = counted_by(state, condition)
+        assert (counted.count, counted.size_bytes) == (len(found), sum(each.size_bytes for each in found))
     either = {each.identity: each for each in (*cassava, *pictured)}
-    assert (state.arrived.count if state.arrived else 0) == len(either)
-    if state.arrived is not None:
-        newest = max((each.created_at, each.uri) for each in either.values())
-        assert (state.arrived.newest_at, state.arrived.newest_uri) == newest
-        assert state.arrived.first_at == min(each.created_at for each in either.values())
+    whole = total_of(state.waiting)
+    assert whole.count == len(either)
+    assert {folder.dir_uri for folder in state.waiting} == {each.dir_uri for each in either.values()}
+    newest_first = sorted(either.values(), key=lambda each: (each.created_at, each.uri, each.generation))[
+        ::-1
+    ]
+    assert list(state.newest) == newest_first[:NEWEST_MAX]
+    if either:
+        assert whole.newest_at == newest_first[0].created_at
+        assert whole.first_at == newest_first[-1].created_at
 
 
 def test_a_state_that_nothing_changed_is_the_same_state() -> None:
@@ -122,7 +131,7 @@ def test_a_batch_is_counted_once_however_many_objects_came_since() -> None:
 def test_a_new_generation_of_an_object_is_new_data() -> None:
     items = [arrived("cassava/a.jpg", generation=1), arrived("cassava/a.jpg", generation=2)]
     state = with_arrivals(fresh(WATCHING), WATCHING, [batch("x", items)])
-    assert present(state.arrived).count == 2
+    assert total_of(state.waiting).count == 2
 
 
 @pytest.mark.parametrize(
@@ -159,7 +168,7 @@ def test_an_object_of_no_bytes_is_no_data() -> None:
 @pytest.mark.parametrize("name", ["_annotations.coco.json", "x/_SUCCESS.csv", "_delta_log/0.json", "a/../c"])
 def test_names_that_only_look_like_markers_are_data(name: str) -> None:
     one = batch("x", [arrived(name)])
-    assert present(with_arrivals(fresh(EVERYTHING), EVERYTHING, [one]).arrived).count == 1
+    assert total_of(with_arrivals(fresh(EVERYTHING), EVERYTHING, [one]).waiting).count == 1
 
 
 def test_what_a_pattern_excludes_does_not_count() -> None:
@@ -167,7 +176,7 @@ def test_what_a_pattern_excludes_does_not_count() -> None:
     one = rule({"new_data": watched})
     names = ["a.jpg", "logs/b.jpg", "logs/c/d.jpg", "x/e.txt", "e.txt"]
     state = with_arrivals(fresh(one), one, [batch("x", [arrived(name) for name in names])])
-    assert present(state.arrived).count == 2  # `e.txt` is in no folder
+    assert total_of(state.waiting).count == 2  # `e.txt` is in no folder
 
 
 def test_batches_read_back_what_was_written() -> None:
@@ -228,7 +237,8 @@ def test_an_object_event_without_its_object_is_malformed(fields: dict[str, Any])
 
 def worst() -> RuleState:
     """The largest possible state, as far as its parts are known."""
-    uri = f"gs://data-1/{'ü' * 512}"
+    long = "ü" * 512
+    uri = f"gs://data-1/{long}"
     when = [{"new_data": {"objects": f"gs://data-1/{n}{'x' * 1000}*"}} for n in range(10)]
     state = fresh(rule(*when))
     counted = with_arrivals(
@@ -236,9 +246,19 @@ def worst() -> RuleState:
         WATCHING,
         [batch(f"{n}", [arrived(f"cassava/{n}.jpg")]) for n in range(KEPT_IDENTITIES + 9)],
     )
-    whole = replace(
-        present(counted.arrived), newest_uri=uri, objects="x" * 1024, count=10**15, size_bytes=10**18
+    chars = FOLDERS_MAX_CHARS // FOLDERS_MAX
+    waiting = tuple(
+        replace(
+            counted.waiting[0],
+            dir_uri=f"gs://data-1/{number:03}{'ü' * (chars - 16)}/",
+            takers=tuple(range(10)),
+            count=10**15,
+            size_bytes=10**18,
+            others=True,
+        )
+        for number in range(FOLDERS_MAX)
     )
+    newest = replace(counted.newest[0], name=long, generation=10**18, size_bytes=10**18, crc32c="yZRlqg==")
     values = {f"place.{n}": "ü" * 500 for n in range(6)} | {
         "data.newest_uri": uri,
         "data.newest_dir_uri": uri,
@@ -268,8 +288,11 @@ def worst() -> RuleState:
         current_run=run_id,
         fired_last_at=NOON,
         fired_at=tuple(NOON + n * SECOND for n in range(1000)),
-        data=(whole,) * 10,
-        arrived=whole,
+        watched=("x" * 6_500,) * 10,  # of a rule of 64 KiB
+        waiting=waiting,
+        newest=(newest,) * NEWEST_MAX,
+        chunks=(f"rule-data/{'r' * 63}/{'0' * 20}.ndjson",) * 100,
+        watermark=NOON,
         batches=counted.batches,
         identities=counted.identities,
         image="x" * 80,
@@ -312,11 +335,15 @@ def test_a_new_generation_keeps_what_it_still_watches_and_what_fired_today() -> 
     later = NOON + DAY
     one = rule({"new_data": {"objects": "gs://data-1/cassava/"}}, generation=2)
     kept = state_for(one, old, later)
-    assert [(each.objects, each.count) for each in kept.data] == [("gs://data-1/cassava/**", 3)]
+    assert kept.watched == ("gs://data-1/cassava/**",)
+    assert [(each.dir_uri, each.takers, each.count) for each in kept.waiting] == [
+        ("gs://data-1/cassava/", (0,), 3)
+    ]
+    assert len(kept.newest) == 3
     assert (kept.fired_at, kept.current_run, kept.number) == ((NOON,), "r-1", 4)
     assert (kept.since, kept.scheduled_until) == (later, later)
     other = state_for(rule({"manual": {}}, generation=3), old, later)
-    assert (other.data, other.arrived) == ((), None)
+    assert (other.watched, other.waiting, other.newest) == ((), (), ())
     assert state_for(WATCHING, old, later) is old
 
 

@@ -22,7 +22,7 @@ DATASET = "horses_or_humans"
 MANIFEST_NAME = "export.json"
 UNSEEN_IMAGES = 50
 BURST_FILES = 200
-DONE = "_SUCCESS"  # ends a delivery, as Hadoop's and Spark's writers end theirs
+DONE = "delivery.json"  # ends a delivery, in its top folder; an empty marker such as _SUCCESS would not count
 PROMOTED = (True, True, False)
 """Whether each run of the retraining is promoted: the first champion's, the good burst's, the bad burst's."""
 
@@ -92,7 +92,9 @@ def play_retraining(stage: DemoStage) -> None:
 def _deliver_burst(stage: DemoStage, number: int, folder: Path) -> None:
     bucket, prefix = stage.clients.context.data_bucket, f"horses/burst-{number}/"
     files = stage.upload_folder(folder, bucket, prefix)
-    stage.clients.storage.bucket(bucket).blob(f"{prefix}{DONE}").upload_from_string(b"")
+    stage.clients.storage.bucket(bucket).blob(f"{prefix}{DONE}").upload_from_string(
+        json.dumps({"files": files})
+    )
     stage.say(f"\nburst {number}: {files + 1} files in gs://{bucket}/{prefix}")
 
 

@@ -128,10 +128,10 @@ def apply(
     in_force = {rule.dropped_name: rule for rule in read_book(clients).rules}
     noted, statuses = set[Path](), list["RuleStatus"]()
     for each in rules:
-        for line in fault_lines(each.warnings, each.title, WARNING):
-            talk(line)
         if note := data_note(each):
             talk(note)
+        if warned := list(fault_lines(each.warnings, each.faulty, WARNING)):
+            talk("\n".join(warned))
         if each.packed is not None:
             upload_script(clients, each.packed, terms.team, noted)
         statuses.append(drop_rule(clients, each.object_name, each.content, timeout_s=wait_s))

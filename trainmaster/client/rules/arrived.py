@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, Batch, parse_batch
-from trainmaster.orchestrator.core.retraining.state import state_for, with_arrivals
+from trainmaster.orchestrator.core.retraining.state import state_for
+from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 from trainmaster.orchestrator.core.sizes import MAX_BATCH_BYTES
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _with_counts(rule: FoundRule, batches: Sequence[Batch], now: datetime) -> Fo
     after = with_arrivals(before, rule.rule, batches)
     if after is before:
         return rule
-    return replace(rule, state=replace(rule.state or before, data=after.data, arrived=after.arrived))
+    return replace(rule, state=replace(rule.state or before, watched=after.watched, waiting=after.waiting))
 
 
 def _batches(clients: "Clients") -> list[Batch]:

@@ -209,6 +209,6 @@ def data_note(rule: Examination) -> str | None:
     if not any(isinstance(each, dict) and "new_data" in each for each in when) or "${data." in str(request):
         return None
     return (
-        f"{rule.title} waits for new data, but its request uses no placeholder such as ${{data.newest_dir_uri}}: "
+        f"{rule.title} waits for new data, but its request uses no placeholder such as ${{data.manifest_uri}}: "
         "its runs do not learn what is new. A program that reads all data needs none."
     )

@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.retraining.state import (
     RuleState,
     RuleStatus,
 )
+from trainmaster.orchestrator.core.retraining.waiting import counted_by, folders_by
 
 NO_STATUS = "unanswered"
 """The state of a file that the service has not answered yet."""
@@ -90,12 +91,11 @@ class FoundRule:
         """Each condition in force, with how far it is met."""
         if self.rule is None:
             return
-        found = {each.objects: each for each in self.state.data} if self.state else {}
         free_at = self._limits_end(self.rule, now)
         for condition in self.rule.conditions:
             due_at = None
             if isinstance(condition, NewData):
-                awaited = _awaited_data(condition, found.get(condition.pattern, MatchCount()))
+                awaited = _awaited_data(condition, self._counted(condition))
                 # Data stays due while a limit holds the rule back.
                 due_at = max(awaited.due_at, free_at) if awaited.due_at and free_at > now else awaited.due_at
                 yield replace(awaited, due_at=due_at and _next_tick(max(due_at, now)))
@@ -114,11 +114,19 @@ class FoundRule:
 
     def counts(self) -> Iterator[str]:
         """How much of each data condition is met: `12 of 100 objects`, or `104 objects, enough`."""
-        found = {each.objects: each for each in self.state.data} if self.state else {}
         for condition in self.rule.new_data if self.rule else ():
-            counted = found.get(condition.pattern)
-            count, needed = counted.count if counted else 0, condition.min_objects
-            yield f"{count} of {needed} objects" if count < needed else f"{count} objects, enough"
+            counted, needed = self._counted(condition), condition.min_objects
+            folders = len(folders_by(self.state, condition)) if self.state and condition.each else 0
+            among = f" in the first of {folders} folders" if folders > 1 else ""
+            enough = f"{counted.count} objects{among}, enough"
+            yield f"{counted.count} of {needed} objects{among}" if counted.count < needed else enough
+
+    def _counted(self, condition: NewData) -> MatchCount:
+        """What the condition has counted; with `each`, in the folder that comes first."""
+        if self.state is None:
+            return MatchCount()
+        folders = folders_by(self.state, condition) if condition.each else []
+        return folders[0] if folders else counted_by(self.state, condition)
 
     def held_reason(self) -> str | None:
         """Why the last firing that was due has not happened."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.client.errors import ClientRefused
+from trainmaster.client.rules.doubts import rule_warnings
 from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
@@ -378,7 +379,8 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
 
 
 def _warnings_of(rule: Rule) -> Iterator[Fault]:
-    """The warnings about the request in the rule, at their paths in the rule."""
+    """The warnings about the rule, and about the request in it at their paths in the rule."""
+    yield from rule_warnings(rule)
     if rule.request is not None:
         meant = dialect_of(rule.request).in_own(rule.request, None)
         for fault in word_warnings(Draft(document=meant.document)):

@@ -94,7 +94,8 @@ class ExaminedDeployment:
             for account in accounts:
                 agent = self.grants["agents"].get(account)
                 email = agent and f"service-{project_number}@{agent['domain']}.iam.gserviceaccount.com"
-                for thing in self._things(kind, name, subscriptions):
+                in_folders = "folders" in row
+                for thing in self._parts(row, name) if in_folders else self._things(kind, name, subscriptions):
                     yield self._expected(row["role"], account, thing, agent_email=email or "")
 
     def expected_of_teams(self, teams: Sequence[str]) -> Iterator[Expected]:
@@ -120,12 +121,18 @@ class ExaminedDeployment:
 
     def _team_things(self, row: Mapping[str, Any], team: str) -> Iterator[GrantTarget]:
         ((kind, name),) = row["thing"].items()
-        within = (("folder", "managedFolders", "folders"), ("object", "objects", "objects"))
-        if not any(key in row for _, _, key in within):
+        if "folders" in row or "objects" in row:
+            yield from self._parts(row, name, team)
+        else:
             yield from self._things(kind, f"trainer-{team}" if name == "team" else name, ())
-            return
+
+    def _parts(self, row: Mapping[str, Any], name: str, team: str = "") -> Iterator[GrantTarget]:
+        """The managed folders and the objects of a bucket that the row names."""
         bucket = self.bucket(name)
-        for part_kind, collection, key in within:
+        for part_kind, collection, key in (
+            ("folder", "managedFolders", "folders"),
+            ("object", "objects", "objects"),
+        ):
             for pattern in row.get(key, ()):
                 part = pattern.replace("${team}", team)
                 resource = f"{bucket.resource}/{collection}/{part}"

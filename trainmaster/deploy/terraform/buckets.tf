@@ -103,7 +103,7 @@ resource "google_storage_bucket" "bucket" {
   depends_on = [time_sleep.apis, google_kms_crypto_key_iam_member.agent]
 }
 
-# The folders of the policy's teams. A folder that is destroyed leaves its objects in the bucket.
+# The folders that single accounts may use. A folder that is destroyed leaves its objects in the bucket.
 resource "google_storage_managed_folder" "folder" {
   for_each = module.plan.folders
 

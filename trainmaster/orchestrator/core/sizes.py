@@ -18,9 +18,11 @@ MAX_STATUS_BYTES = MIB
 MAX_CHAMPION_BYTES = 4 * MIB
 MAX_MODEL_FILES_BYTES = 32 * MIB
 MAX_BOOK_BYTES = 8 * MIB
-MAX_STATE_BYTES = 256 * KIB
+MAX_STATE_BYTES = 512 * KIB
 """Of a rule; a test checks the worst case."""
 MAX_BATCH_BYTES = 8 * MIB
+MAX_CHUNK_BYTES = 36 * MIB
+"""Of 10,000 objects that wait, should their names be as long as names may be; usually, it takes 2 MiB."""
 MAX_MARK_BYTES = 64 * KIB
 """Of a small object whose name says most: an index row, a position, the mark of a reported cap."""
 

@@ -18,6 +18,7 @@ from trainmaster.orchestrator.stores.attempts import Attempts
 from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
 from trainmaster.orchestrator.stores.ledger import Ledger
+from trainmaster.orchestrator.stores.rule_data import RuleData, WatchedObjects
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.self_tests import SelfTests
 from trainmaster.orchestrator.stores.views import DropStatuses, Index
@@ -54,6 +55,8 @@ class Services:
     rule_states: RuleStates
     rule_statuses: RuleStatuses
     arrivals: Arrivals
+    rule_data: RuleData
+    watched: WatchedObjects
     champions: Champions
     champion_copies: ChampionCopies
     queue: Queue

@@ -31,16 +31,19 @@ locals {
         for name in grant.accounts : name == "functions" ? keys(local.functions) : [name]
         if !can(local.permissions.agents[name].created_by)
         ])) : [
-        for thing in values(grant.thing)[0] == "functions" ? keys(local.functions) : [values(grant.thing)[0]] : {
-          account = account
-          role = (
-            contains(keys(local.custom_roles), grant.role)
-            ? "projects/${var.project}/roles/${grant.role}"
-            : grant.role
-          )
-          kind = keys(grant.thing)[0]
-          name = thing
-        }
+        for thing in values(grant.thing)[0] == "functions" ? keys(local.functions) : [values(grant.thing)[0]] : [
+          for folder in try(grant.folders, [""]) : {
+            account = account
+            role = (
+              contains(keys(local.custom_roles), grant.role)
+              ? "projects/${var.project}/roles/${grant.role}"
+              : grant.role
+            )
+            kind   = folder == "" ? keys(grant.thing)[0] : "folder"
+            name   = thing
+            folder = folder
+          }
+        ]
       ]
     ]
   ])
@@ -78,7 +81,7 @@ locals {
     for kind in ["project", "bucket", "topic", "account", "function", "subscription", "folder", "object"] : kind => merge(
       {
         for grant in local.each_grant :
-        "${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}" => grant
+        trimsuffix("${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}/${grant.folder}", "/") => grant
         if grant.kind == kind
       },
       {
@@ -92,13 +95,17 @@ locals {
     )
   }
 
-  # Managed folders of the teams, by bucket and name.
-  folders = merge(flatten([
-    for team in keys(var.teams) : [
-      for grant in local.permissions.team_grants : {
-        for folder in [for pattern in try(grant.folders, []) : replace(pattern, "$${team}", team)] :
-        "${grant.thing.bucket}/${folder}" => { bucket = grant.thing.bucket, name = folder }
-      }
-    ]
+  # Managed folders of the deployment and its teams, by bucket and name.
+  folders = merge({
+    for grant in local.each_grant :
+    "${grant.name}/${grant.folder}" => { bucket = grant.name, name = grant.folder }
+    if grant.kind == "folder"
+    }, flatten([
+      for team in keys(var.teams) : [
+        for grant in local.permissions.team_grants : {
+          for folder in [for pattern in try(grant.folders, []) : replace(pattern, "$${team}", team)] :
+          "${grant.thing.bucket}/${folder}" => { bucket = grant.thing.bucket, name = folder }
+        }
+      ]
   ])...)
 }

@@ -7,5 +7,6 @@ filling      placeholders of a request and the values for them
 arrivals     finalized data objects, and the batches in which they are kept
 signals      events that may fire rules at once: an image, an alert, a notice, an order
 state        what one rule remembers, and the status that its user sees
+waiting      the objects that wait for a firing: each counted once, and what a firing takes of them
 decision     whether a rule fires now; `firing` has the firing that it decides on, and its request
 """

@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.retraining import schedule
 
 SAMPLE_TIME = "2026-01-31T12:34:56.000000Z"
 SAMPLE_RUN_ID = "sample-20260131t123456-0123456789"
+SAMPLE_MANIFEST_URI = f"gs://ledger/manifests/{SAMPLE_RUN_ID}-0123456789.ndjson"
 _ANY = "\ue000"
 """A character for private use, which stands for whatever a wildcard matches."""
 _RESOURCE = re.compile(
@@ -166,6 +167,9 @@ class NewData(_Condition):
             "data.watermark": SAMPLE_TIME,
             "data.newest_uri": uri,
             "data.newest_dir_uri": uri.rpartition("/")[0] + "/",
+            "data.since": SAMPLE_TIME,
+            "data.dirs": uri.rpartition("/")[0] + "/",
+            "data.manifest_uri": SAMPLE_MANIFEST_URI,
         }
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.retraining.condition import Age, ConditionKind, NewData, Schedule
+from trainmaster.orchestrator.core.retraining.condition import Age, ConditionKind, Each, NewData, Schedule
 from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, why_unfilled
 from trainmaster.orchestrator.core.retraining.firing import STAYS_DUE, firing_of, with_firing
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule, WhileRunning
@@ -31,6 +31,7 @@ from trainmaster.orchestrator.core.retraining.state import (
     has_seen,
     with_seen,
 )
+from trainmaster.orchestrator.core.retraining.waiting import DataBatch, batch_of, counted_by, folders_by
 
 STORM = 60
 STORM_WITHIN = timedelta(hours=1)
@@ -39,10 +40,11 @@ STORM_WITHIN = timedelta(hours=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Fire:
-    """Write `state`, then launch its `firing`."""
+    """Write `state`, then launch its `firing`. `folder`: it takes the data of this folder alone."""
 
     state: RuleState
     firing: Firing
+    folder: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +76,11 @@ class Facts:
     Attributes:
         champion: the champion of `rule.model_name`.
         current_ended: whether the run `state.current_run` has ended; True if the rule has no current run.
+        batch: what the firing takes, once it was looked at; before, what the state has counted.
     """
 
     now: datetime
+    batch: DataBatch | None = None
     champion: ChampionFacts | None = None
     current_ended: bool = True
 
@@ -120,11 +124,15 @@ def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
     """The queued firing and those that a tick finds due; signals bring the others."""
     if state.queued is not None:
         yield state.queued
-    counters = {counted.objects: counted for counted in state.data}
     for condition in rule.conditions:
+        folder = None
         match condition:
+            case NewData(each=Each.FOLDER):
+                due = (one for one in folders_by(state, condition) if _data_due(condition, one, facts.now))
+                first = next(due, None)
+                since, folder = (first.newest_at, first.dir_uri) if first is not None else (None, None)
             case NewData():
-                since = _data_due(condition, counters.get(condition.pattern), facts.now)
+                since = _data_due(condition, counted_by(state, condition), facts.now)
             case Schedule():
                 named = condition.last_due(facts.now)
                 since = named if named is not None and named > state.scheduled_until else None
@@ -134,12 +142,12 @@ def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
                 since = None
         if since is not None:
             event_id = f"{condition.kind}/{encoded_time(since)}"
-            yield DueFiring(condition=condition.kind, event_id=event_id, at=facts.now)
+            yield DueFiring(condition=condition.kind, event_id=event_id, at=facts.now, folder=folder)
 
 
-def _data_due(condition: NewData, counted: MatchCount | None, now: datetime) -> datetime | None:
+def _data_due(condition: NewData, counted: MatchCount, now: datetime) -> datetime | None:
     """When the newest object arrived, if enough arrived and no more are expected."""
-    if counted is None or counted.newest_at is None or counted.first_at is None:
+    if counted.newest_at is None or counted.first_at is None:
         return None
     enough = counted.count >= condition.min_objects and counted.size_bytes >= condition.min_bytes
     quiet, max_wait = (timedelta(seconds=seconds) for seconds in (condition.quiet_s, condition.max_wait_s))
@@ -161,10 +169,13 @@ def _decide_due(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> F
     if stopped is not None:
         return stopped
     replaces = state.current_run if _is_going(state, facts) else None
-    firing = firing_of(rule, state, due, now=facts.now, champion=facts.champion, replaces=replaces)
+    batch = facts.batch or batch_of(state, due.folder)
+    firing = firing_of(
+        rule, state, due, now=facts.now, batch=batch, champion=facts.champion, replaces=replaces
+    )
     if missing := why_unfilled(rule.placeholders, firing.values):
         return _hold_back(rule, state, due, facts.now, missing, waits=False)
-    return Fire(state=with_firing(state, firing, due), firing=firing)
+    return Fire(state=with_firing(state, firing, due, batch), firing=firing, folder=due.folder)
 
 
 def _gate_closed(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold | None:

@@ -31,7 +31,7 @@ VALUE_MAX_CHARS = 2000
 PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "rule": ("id",),
     "firing": ("id", "time", "condition"),
-    "data": ("count", "bytes", "watermark", "newest_uri", "newest_dir_uri"),
+    "data": ("count", "bytes", "since", "watermark", "dirs", "manifest_uri", "newest_uri", "newest_dir_uri"),
     "image": ("uri", "digest", "tag"),
     "alert": ("policy", "incident_id", "summary"),
     "upstream": ("model_name", "run_id", "model_uri"),
@@ -171,7 +171,8 @@ def why_unfilled(placeholders: Iterable[Placeholder], values: Mapping[str, str])
             default = Placeholder(name=placeholder.name, default="none")
             return f"{placeholder} has no value now; give it a default: {default}"
         if reason := unfit(value):
-            return f"the value of {placeholder} is {reason}"
+            hint = "; ${data.manifest_uri} names every object" if placeholder.name == "data.dirs" else ""
+            return f"the value of {placeholder} is {reason}{hint}"
     return ""
 
 

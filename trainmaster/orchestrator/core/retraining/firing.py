@@ -8,17 +8,22 @@ from trainmaster.orchestrator.core.documents.codec import encoded_time, json_lin
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.names import run_id_at
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.filling import filled_request, find_placeholders, why_unfilled
+from trainmaster.orchestrator.core.retraining.filling import (
+    VALUE_MAX_CHARS,
+    filled_request,
+    find_placeholders,
+    why_unfilled,
+)
 from trainmaster.orchestrator.core.retraining.request_check import made_by, parse_template
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
 from trainmaster.orchestrator.core.retraining.state import (
     DAY,
     DueFiring,
     Firing,
-    MatchCount,
     RuleState,
     with_seen,
 )
+from trainmaster.orchestrator.core.retraining.waiting import DataBatch
 
 STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE})
 """Conditions that need no queue when they cannot fire now: they stay due."""
@@ -30,12 +35,13 @@ def firing_of(
     due: DueFiring,
     *,
     now: datetime,
+    batch: DataBatch,
     champion: ChampionFacts | None,
     replaces: str | None,
 ) -> Firing:
     """The firing that is due now; the same arguments give the same firing.
 
-    `replaces` is the run to cancel first.
+    `batch` is what it takes, `replaces` the run to cancel first.
     """
     number = state.number + 1
     run_id = run_id_at(rule.rule_id, now, f"rule:{rule.rule_id}@{rule.generation}#{number}")
@@ -44,7 +50,7 @@ def firing_of(
         "firing.id": run_id,
         "firing.time": encoded_time(now),
         "firing.condition": due.condition.value,
-        **_data_values(rule, state.arrived or MatchCount()),
+        **_data_values(rule, state, batch),
         **_champion_values(champion),
         **due.values,
     }
@@ -60,15 +66,22 @@ def firing_of(
     )
 
 
-def _data_values(rule: Rule, arrived: MatchCount) -> dict[str, str]:
+def _data_values(rule: Rule, state: RuleState, batch: DataBatch) -> dict[str, str]:
     if not rule.new_data:
         return {}
-    values = {"data.count": str(arrived.count), "data.bytes": str(arrived.size_bytes)}
-    if arrived.newest_at is not None and arrived.newest_uri is not None:
-        values["data.watermark"] = encoded_time(arrived.newest_at)
-        values["data.newest_uri"] = arrived.newest_uri
-        values["data.newest_dir_uri"] = arrived.newest_uri.rpartition("/")[0] + "/"
-    return values
+    newest = batch.newest
+    values = {
+        "data.count": str(batch.count),
+        "data.bytes": str(batch.size_bytes),
+        "data.since": state.watermark and encoded_time(state.watermark),
+        "data.watermark": newest and encoded_time(newest.created_at),
+        "data.newest_uri": newest and newest.uri,
+        "data.newest_dir_uri": newest and newest.dir_uri,
+        # As with a signal's values, cut but left too long.
+        "data.dirs": ",".join(batch.dirs)[: VALUE_MAX_CHARS + 1],
+        "data.manifest_uri": batch.manifest_uri,
+    }
+    return {name: text for name, text in values.items() if text}
 
 
 def _champion_values(champion: ChampionFacts | None) -> dict[str, str]:
@@ -81,9 +94,9 @@ def _champion_values(champion: ChampionFacts | None) -> dict[str, str]:
     }
 
 
-def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
-    """The state after the decision to fire; everything that was due is used up."""
-    now = firing.at
+def with_firing(state: RuleState, firing: Firing, due: DueFiring, batch: DataBatch) -> RuleState:
+    """The state after the decision to fire; everything that was due is used up, and of the data, the batch."""
+    now, left = firing.at, {folder.dir_uri for folder in batch.left}
     fired = replace(
         state,
         number=firing.number,
@@ -91,8 +104,9 @@ def with_firing(state: RuleState, firing: Firing, due: DueFiring) -> RuleState:
         queued=None,
         fired_at=(*(moment for moment in state.fired_at if moment > now - DAY), now),
         fired_last_at=now,
-        data=(),
-        arrived=None,
+        waiting=batch.left,
+        newest=tuple(found for found in state.newest if found.dir_uri in left),
+        watermark=batch.newest.created_at if batch.newest is not None else state.watermark,
         scheduled_until=max(now, state.scheduled_until),
         image=due.image or state.image,
         held=None,

@@ -209,7 +209,14 @@ def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> I
         placeholder = found.placeholder
         if placeholder.default is None:
             without = special.get(placeholder.name)
-            if without:
+            if placeholder.name == "data.since" and any(isinstance(one, NewData) for one in conditions):
+                yield Fault(
+                    at=found.path,
+                    problem="the first firing has no value for it, so the rule could never fire",
+                    value=str(placeholder),
+                    repair="give it a default: ${data.since:-1970-01-01T00:00:00Z}",
+                )
+            elif without:
                 yield Fault(
                     at=found.path,
                     problem=f"a firing by {listed(dict.fromkeys(without))} has no value for it, so the rule could never fire",

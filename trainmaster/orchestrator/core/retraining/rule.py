@@ -7,12 +7,23 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
 from trainmaster.orchestrator.core.retraining.filling import Placeholder
 
 
 def state_object(rule_id: str) -> str:
     return f"rule-state/{rule_id}.json"
+
+
+def chunk_object(rule_id: str, digest: str) -> str:
+    """Where objects that wait for a firing are kept by name."""
+    return f"rule-data/{rule_id}/{digest}.ndjson"
+
+
+def manifest_object(run_id: str, digest: str, team: str | None) -> str:
+    """Where the objects of a firing are listed for its run: `manifests/…`, with teams `manifests/<team>/…`."""
+    return f"manifests/{in_team(team, run_id)}-{digest}.ndjson"
 
 
 def template_object(sha256: str) -> str:
@@ -89,6 +100,12 @@ class Rule:
     @cached_property
     def new_data(self) -> tuple[NewData, ...]:
         return tuple(condition for condition in self.conditions if isinstance(condition, NewData))
+
+    @property
+    def keeps_objects(self) -> bool:
+        """Whether a firing needs the names of all objects that it takes."""
+        named = any(placeholder.name == "data.manifest_uri" for placeholder in self.placeholders)
+        return bool(self.new_data) and (named or any(condition.each for condition in self.new_data))
 
     @property
     def request(self) -> Mapping[str, Any] | None:

@@ -2,17 +2,17 @@
 
 schemas/rule_state.v1.schema.json, schemas/rule_status.v1.schema.json
 
-Its size is bounded: counters instead of objects, and only the latest identities, as hashes.
+Its size is bounded: counters of folders and the newest objects, and only the latest identities, as hashes.
 """
 
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
@@ -26,14 +26,27 @@ HASH_CHARS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class MatchCount:
-    """The objects matched since the last firing. `first_at` and `newest_at` are creation times of objects."""
+    """Objects that arrived. `first_at` and `newest_at` are their creation times; None without any."""
 
-    objects: str = ""
     count: int = 0
     size_bytes: int = 0
     first_at: datetime | None = None
     newest_at: datetime | None = None
-    newest_uri: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingFolder(MatchCount):
+    """The objects of a folder that wait for a firing, and that the same conditions take.
+
+    Attributes:
+        dir_uri: the folder, `gs://…/`.
+        takers: the conditions, as places in `RuleState.watched`.
+        others: it counts objects of further folders too, for whose names the state has no room.
+    """
+
+    dir_uri: str
+    takers: tuple[int, ...]
+    others: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +78,17 @@ class Firing(Fired):
 
 @dataclass(frozen=True, kw_only=True)
 class DueFiring:
-    """A firing that is due since `at`. `values` are the event's; `image` is the digest if an image caused it."""
+    """A firing that is due since `at`. `values` are the event's; `image` is the digest if an image caused it.
+
+    `folder`: it takes the data of this folder alone.
+    """
 
     condition: ConditionKind
     event_id: str
     at: datetime
     values: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
+    folder: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +112,11 @@ class RuleState:
         queued: the firing that waits; a newer one replaces it.
         current_run: the run that was launched last; its record says whether it is active.
         fired_at: the firings of the last 24 hours, oldest first.
-        data: one counter for each distinct pattern of the rule's new_data conditions.
-        arrived: the objects that matched any of them; fills the `data.*` placeholders.
+        watched: what each of the rule's new_data conditions matches.
+        waiting: the objects that arrived since the last firing, by folder, in order of their first arrival.
+        newest: the newest of them, newest first.
+        chunks: where the ledger has all of them by name, oldest first, for a rule that `keeps_objects`.
+        watermark: the creation time of the newest object of the last firing that took any.
         scheduled_until: every scheduled time up to this one was handled.
         fired_last_at: the time of the last firing, at any age.
         image: the digest of the last firing by an image; pushing it again does not fire.
@@ -113,8 +133,11 @@ class RuleState:
     queued: DueFiring | None = None
     current_run: str | None = None
     fired_at: tuple[datetime, ...] = ()
-    data: tuple[MatchCount, ...] = ()
-    arrived: MatchCount | None = None
+    watched: tuple[str, ...] = ()
+    waiting: tuple[WaitingFolder, ...] = ()
+    newest: tuple[ArrivedObject, ...] = ()
+    chunks: tuple[str, ...] = ()
+    watermark: datetime | None = None
     fired_last_at: datetime | None = None
     signals: str = ""
     batches: str = ""
@@ -130,97 +153,53 @@ def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
     A newer generation restarts its schedule. It keeps the firings of the last day, the current
     run, and the counts of patterns that it still has. Returns the same state if nothing changes.
     """
+    watched = tuple(condition.watched for condition in rule.new_data)
     if state is None:
-        return RuleState(rule_id=rule.rule_id, generation=rule.generation, since=now, scheduled_until=now)
+        return RuleState(
+            rule_id=rule.rule_id, generation=rule.generation, since=now, scheduled_until=now, watched=watched
+        )
     if state.generation >= rule.generation:
         return state
-    patterns = {condition.pattern for condition in rule.new_data}
-    data = tuple(counted for counted in state.data if counted.objects in patterns)
+    places = {place: watched.index(text) for place, text in enumerate(state.watched) if text in watched}
+    still = (
+        replace(folder, takers=takers)
+        for folder in state.waiting
+        if (takers := tuple(sorted({places[place] for place in folder.takers if place in places})))
+    )
     return replace(
         state,
         generation=rule.generation,
         since=now,
         scheduled_until=now,
         queued=None,
-        data=data,
-        arrived=state.arrived if data else None,
+        watched=watched,
+        waiting=tuple(still),
+        newest=tuple(found for found in state.newest if any(one.takes(found.uri) for one in rule.new_data)),
         held=None,
-    )
-
-
-def with_arrivals(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
-    """The state with the batches' matching objects counted, each once, in any order of arrival.
-
-    Bucket, name and generation identify an object, its name a batch; the last KEPT_IDENTITIES objects and KEPT_BATCHES
-    batches are remembered. Temporary objects and markers are no data: see `ArrivedObject.is_data`.
-    Returns the same state if nothing matched.
-    """
-    known = _hashes(state.batches)
-    fresh = {digest: batch for batch in batches if (digest := _hash(batch.name)) not in known}
-    matched = _matching_objects(state, rule, fresh.values())
-    if not matched:
-        return state
-    counters = {counted.objects: counted for counted in state.data}
-    for condition in rule.new_data:
-        counted = counters.get(condition.pattern, MatchCount(objects=condition.pattern))
-        taken = [arrived for arrived in matched.values() if condition.takes(arrived.uri)]
-        counters[condition.pattern] = _with(counted, taken)
-    return replace(
-        state,
-        data=tuple(counters[pattern] for pattern in sorted(counters)),
-        arrived=_with(state.arrived or MatchCount(), list(matched.values())),
-        batches=_latest(state.batches, fresh, KEPT_BATCHES),
-        identities=_latest(state.identities, matched, KEPT_IDENTITIES),
-    )
-
-
-def _matching_objects(state: RuleState, rule: Rule, batches: Iterable[Batch]) -> dict[str, ArrivedObject]:
-    """The objects that the rule watches and that are not yet counted, by the hash of their identity."""
-    known = _hashes(state.identities)
-    watched = (
-        arrived
-        for batch in batches
-        for arrived in batch.arrivals
-        if arrived.is_data and any(condition.takes(arrived.uri) for condition in rule.new_data)
-    )
-    return {digest: arrived for arrived in watched if (digest := _hash(arrived.identity)) not in known}
-
-
-def _with(counted: MatchCount, arrivals: Sequence[ArrivedObject]) -> MatchCount:
-    if not arrivals:
-        return counted
-    times = [arrived.created_at for arrived in arrivals]
-    newest = max((arrived.created_at, arrived.uri) for arrived in arrivals)
-    if counted.newest_at is not None and counted.newest_uri is not None:
-        newest = max(newest, (counted.newest_at, counted.newest_uri))
-    return replace(
-        counted,
-        count=counted.count + len(arrivals),
-        size_bytes=counted.size_bytes + sum(arrived.size_bytes for arrived in arrivals),
-        first_at=min(times if counted.first_at is None else [*times, counted.first_at]),
-        newest_at=newest[0],
-        newest_uri=newest[1],
     )
 
 
 def has_seen(state: RuleState, signal_id: str) -> bool:
     """Whether a signal with this id already fired or was queued, among the last KEPT_SIGNALS."""
-    return _hash(signal_id) in _hashes(state.signals)
+    return short_hash(signal_id) in unpacked(state.signals)
 
 
 def with_seen(state: RuleState, signal_id: str) -> RuleState:
-    return replace(state, signals=_latest(state.signals, [_hash(signal_id)], KEPT_SIGNALS))
+    return replace(state, signals=with_latest(state.signals, [short_hash(signal_id)], KEPT_SIGNALS))
 
 
-def _hash(text: str) -> str:
+def short_hash(text: str) -> str:
+    """HASH_CHARS characters."""
     return urlsafe_b64encode(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:6]).decode()
 
 
-def _hashes(packed: str) -> set[str]:
-    return {packed[start : start + HASH_CHARS] for start in range(0, len(packed), HASH_CHARS)}
+def unpacked(packed: str) -> dict[str, None]:
+    """The hashes in a packed list, oldest first."""
+    return dict.fromkeys(packed[start : start + HASH_CHARS] for start in range(0, len(packed), HASH_CHARS))
 
 
-def _latest(packed: str, new: Iterable[str], most: int) -> str:
+def with_latest(packed: str, new: Iterable[str], most: int) -> str:
+    """The packed list with further hashes, without the oldest of more than `most`."""
     return (packed + "".join(new))[-most * HASH_CHARS :]
 
 

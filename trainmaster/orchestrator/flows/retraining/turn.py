@@ -2,6 +2,7 @@
 
 The order of writes, and what a crash between two of them leaves:
 
+    data      what the firing takes, where the rule or its request needs the names: see `data`
     state     with arrivals counted and the firing, in one write: a crash before it changes nothing
     run       launched under the firing's run id: after a crash the firing remains, and the next turn repeats it
     status    visible to the user; the next turn writes it again
@@ -35,12 +36,13 @@ from trainmaster.orchestrator.core.retraining.state import (
     given_up,
     state_for,
     status_of,
-    with_arrivals,
     with_launch,
 )
+from trainmaster.orchestrator.core.retraining.waiting import DataBatch
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
+from trainmaster.orchestrator.flows.retraining.data import Waiting, decide_on_data
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine, quarantine_result
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import is_launchable, take_request
@@ -107,46 +109,60 @@ def _counted_batches(held: HeldState) -> str:
 def _try_turn(
     services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]
 ) -> Turn:
-    counted = with_arrivals(state_for(rule, held.state, services.clock.now()), rule, batches)
+    base = state_for(rule, held.state, services.clock.now())
+    waiting = Waiting.of(services, rule, base)
+    counted = waiting.count(base, batches)
     state, earlier, failure = _launch_firing(services, rule, counted)
     if failure is not None:
-        _write(services, held, state)
+        _write(services, held, state, waiting)
         return Turn(results=earlier, undecided=failure)
-    decision = _decide(services, rule, state, decide)
+    decision, looks = _decide(services, rule, state, decide, waiting)
     if not isinstance(decision, NothingDue):
         state = decision.state
-    results = _report_decision(services, rule, decision)
-    written = _write(services, held, state)
+    results = (*looks, *_report_decision(services, rule, decision))
+    written = _write(services, held, state, waiting)
     if isinstance(decision, Hold) and decision.is_storm:
         return Turn(results=(*earlier, *results))  # its status says so
     # The status's time is the state's: a launch takes seconds, and another turn may record something meanwhile.
     now = services.clock.now()
     after, launch, _ = _launch_firing(services, rule, state)
     if after.firing is None and state.firing is not None and after.last == state.last:
-        _write(services, written, after)  # abandoned: a later turn must not find and launch it
+        _write(services, written, after, waiting)  # abandoned: a later turn must not find and launch it
     status = status_of(rule, after, now)
     if status != status_of(rule, held.state, now):
         services.rule_statuses.write(status)
     return Turn(results=(*earlier, *results, *launch))
 
 
-def _write(services: Services, held: HeldState, state: RuleState) -> HeldState:
-    return held if state == held.state else services.rule_states.replace(held, state)
+def _write(services: Services, held: HeldState, state: RuleState, waiting: Waiting) -> HeldState:
+    before = held.state.chunks if held.state is not None else ()
+    state = replace(state, chunks=waiting.save(held.version))
+    if state == held.state:
+        return held
+    written = services.rule_states.replace(held, state)
+    services.rule_data.delete([name for name in before if name not in state.chunks])
+    return written
 
 
-def _decide(services: Services, rule: Rule, state: RuleState, decide: Decide) -> Decision:
-    """The decision. The champion and the last run are read only if they can change it."""
+def _decide(
+    services: Services, rule: Rule, state: RuleState, decide: Decide, waiting: Waiting
+) -> tuple[Decision, list[FlowResult]]:
+    """The decision, and log lines. The champion, the last run and the data are read only if they can change it."""
     by_age = any(isinstance(condition, Age) for condition in rule.conditions)
     by_champion = by_age or any(placeholder.name.startswith("champion.") for placeholder in rule.placeholders)
     champion = champion_facts(services, rule.model_name, rule.team) if by_age else None
-    now = services.clock.now()
+    now, looks = services.clock.now(), list[FlowResult]()
     decision = decide(state, Facts(now=now, champion=champion, current_ended=True))
     if isinstance(decision, NothingDue):
-        return decision
+        return decision, looks
     if by_champion and not by_age:
         champion = champion_facts(services, rule.model_name, rule.team)
-    ended = _has_ended(services, state.current_run)
-    return decide(state, Facts(now=now, champion=champion, current_ended=ended))
+    facts = Facts(now=now, champion=champion, current_ended=_has_ended(services, state.current_run))
+
+    def decide_on(counted: RuleState, batch: DataBatch | None) -> Decision:
+        return decide(counted, replace(facts, batch=batch))
+
+    return decide_on_data(waiting, state, decide_on, looks), looks
 
 
 def _has_ended(services: Services, run_id: str | None) -> bool:

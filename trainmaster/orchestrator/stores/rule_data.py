@@ -1,0 +1,128 @@
+"""The objects that rules watch: those that wait for a firing by name, the manifests of firings, and what still exists."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from os.path import commonprefix
+
+from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, encoded_batch, parse_batch
+from trainmaster.orchestrator.core.retraining.rule import chunk_object
+from trainmaster.orchestrator.core.sizes import MAX_CHUNK_BYTES
+from trainmaster.orchestrator.ports.objects import Listed, Objects
+from trainmaster.orchestrator.stores.store import Store
+
+NDJSON = "application/x-ndjson"
+ASKED_MAX = 20
+"""Objects that are looked at one by one; more are looked up in listings of their folders."""
+LISTED_MAX, PAGE = 50_000, 1000
+"""Names in these listings. A folder of which none is left to list counts as it was."""
+
+
+class RuleData(Store):
+    """Objects that are written once and never changed."""
+
+    def read_chunk(self, name: str) -> tuple[ArrivedObject, ...]:
+        """The objects in it. One that is gone or damaged has none: then the state that names it is no longer the last."""
+        stored = self._find_bounded(name, MAX_CHUNK_BYTES)
+        with suppress(ValueError):
+            return parse_batch(name, stored.content if stored is not None else b"").arrivals
+        return ()
+
+    def write_chunk(self, rule_id: str, version: int, objects: Sequence[ArrivedObject]) -> str:
+        """Keep the objects for the state that replaces this version, and return the chunk's name.
+
+        No two versions share a name, so that the chunks of an earlier one may be deleted at any time.
+        """
+        content = encoded_batch(objects)
+        digest = hashlib.sha256(b"%d\n%b" % (version, content)).hexdigest()[:20]
+        name = chunk_object(rule_id, digest)
+        self.write_once(name, content)
+        return name
+
+    def write_once(self, name: str, content: bytes) -> None:
+        """Write the content, of which the name holds the hash. Safe to repeat."""
+        with suppress(GenerationMoved):
+            self.objects.write(self.bucket, name, content, if_generation=0, content_type=NDJSON)
+
+    def delete(self, names: Collection[str]) -> None:
+        """Delete what no state names any more, if the service answers."""
+        for name in names:
+            with suppress(ServiceFailed):
+                self.objects.delete(self.bucket, name)
+
+
+class WatchedObjects:
+    """The objects in the buckets that rules watch."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+
+    def find(self, arrived: ArrivedObject) -> ArrivedObject | None:
+        """The object, if it still has the content with which it arrived.
+
+        Raises:
+            AccessDenied: this deployment may not read the bucket.
+        """
+        try:
+            return _unchanged(arrived, self.objects.describe(arrived.bucket, arrived.name))
+        except ObjectGone:
+            return None
+
+    def still(self, arrivals: Sequence[ArrivedObject]) -> dict[str, ArrivedObject]:
+        """Those that still have their content, as they are now, by the identity with which they arrived.
+
+        Beyond LISTED_MAX names, an object is not looked for, and counts as it was.
+
+        Raises:
+            AccessDenied: this deployment may not read the bucket.
+        """
+        if len(arrivals) <= ASKED_MAX:
+            looked = ((arrived, self.find(arrived)) for arrived in arrivals)
+            return {arrived.identity: now for arrived, now in looked if now is not None}
+        by_folder = defaultdict[tuple[str, str], list[ArrivedObject]](list)
+        for arrived in arrivals:
+            by_folder[arrived.bucket, arrived.dir_uri].append(arrived)
+        left, found = LISTED_MAX, dict[str, ArrivedObject]()
+        for (bucket, _), inside in by_folder.items():
+            last = max(arrived.name for arrived in inside)
+            listed = {entry.name: entry for entry in self._listed(bucket, inside, last, left)}
+            listed_to = max(listed, default="") if len(listed) == left else last
+            for arrived in inside:
+                now = _unchanged(arrived, listed.get(arrived.name))
+                if now is not None or arrived.name > listed_to:
+                    found[arrived.identity] = now or arrived
+            left = max(0, left - max(len(listed), PAGE))
+        return found
+
+    def has_any(self, dir_uri: str) -> bool:
+        """Whether the folder, `gs://…/`, holds any object.
+
+        Raises:
+            AccessDenied: this deployment may not read the bucket.
+        """
+        try:
+            return next(self.objects.listing(*split_object_uri(dir_uri)), None) is not None
+        except ObjectGone:  # the bucket
+            return False
+
+    def _listed(self, bucket: str, inside: Sequence[ArrivedObject], last: str, most: int) -> Iterator[Listed]:
+        prefix = commonprefix([arrived.name for arrived in inside])  # noqa: RUF071 - of names, which are no paths
+        with suppress(ObjectGone):  # the bucket
+            for entry in islice(self.objects.listing(bucket, prefix), most):
+                if entry.name > last:
+                    return
+                yield entry
+
+
+def _unchanged(arrived: ArrivedObject, now: Listed | None) -> ArrivedObject | None:
+    if now is None:
+        return None
+    same = (arrived.crc32c, arrived.size_bytes) == (now.crc32c, now.size_bytes)
+    if now.generation != arrived.generation and not same:
+        return None
+    return replace(arrived, generation=now.generation, created_at=now.created_at)

@@ -4,6 +4,7 @@ The process crashes or the call fails at one point. An unacknowledged event is r
 reconcile pass, and the request of a crashed process may still arrive. Then the world becomes idle.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,7 +24,8 @@ from tests.contract.simulation.steps import Step
 from tests.contract.world import INBOX, LEASE, LEDGER, MODELS, Boundary, Killed
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.names import RUN_LABEL
+from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
 
@@ -202,8 +204,28 @@ def violations(scenario: Scenario, world: ScenarioWorld) -> list[str]:
         if not world.document(f"rejected/{record.run_id}.json")["faults"]:
             problems.append(f"{record.run_id} was rejected without a report")
     problems += index_violations(world, records)
+    problems += data_violations(scenario, world)
     left = [each.name for prefix in ("waiting/", "slots/") for each in world.objects.listing(LEDGER, prefix)]
     return [*problems, *(f"left over: {name}" for name in [*world.batches(), *left])]
+
+
+def data_violations(scenario: Scenario, world: ScenarioWorld) -> Iterator[str]:
+    """Objects that no manifest lists or more than one does, and chunks of objects that a state names and that are gone."""
+    if not scenario.named:
+        return
+    named = [name for record in world.records() for name in manifest_names(world, record)]
+    if sorted(named) != sorted(scenario.named):
+        yield f"the manifests list {sorted(named)}"
+    kept = {each.name for each in world.objects.listing(LEDGER, "rule-data/")}
+    yield from (f"{name} is gone" for name in world.state().chunks if name not in kept)
+
+
+def manifest_names(world: ScenarioWorld, record: RunRecord) -> list[str]:
+    values = record.source.firing_values or {}
+    if (uri := values.get("data.manifest_uri")) is None:
+        return []
+    content = world.objects.read(*split_object_uri(uri), max_bytes=MIB).content
+    return [split_object_uri(json.loads(line)["uri"])[1] for line in content.splitlines()]
 
 
 def rule_violations(scenario: Scenario, world: ScenarioWorld) -> Iterator[str]:

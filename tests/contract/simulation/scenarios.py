@@ -6,7 +6,7 @@ Each runs once without disruption to record its calls, and then once for each di
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.contract.retraining import IMAGE, MANUAL, SMALL, rule
+from tests.contract.retraining import DATA, IMAGE, MANUAL, SMALL, rule
 from tests.contract.rooms import TWO_REGIONS
 from tests.contract.simulation.steps import (
     RULE_REMOVED,
@@ -15,6 +15,7 @@ from tests.contract.simulation.steps import (
     becomes,
     cancelled,
     data_arrived,
+    data_deleted,
     deleted,
     finished,
     fired,
@@ -53,6 +54,8 @@ WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
 LIMITED = request_rules_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
 CAPPED = request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1)))
 ENDED = (RunState.SUCCEEDED,)
+NAMING = {**SMALL, "env": {"MANIFEST": "${data.manifest_uri:-}"}}
+TWO_OBJECTS = {"objects": f"gs://{DATA}/**", "min_objects": 2, "quiet_s": 60}
 NEW_IMAGE = {"new_image": {"repository": IMAGE, "tag": "latest"}}
 
 
@@ -61,7 +64,8 @@ class Scenario:
     """`ends`: the states of the runs, in the order of their requests. `jobs`: the number of jobs at the end.
 
     `at_once`: max jobs active at the same time. `shows`: what the canonical request of every run contains.
-    `firings`: the firing that started each run. `rule`: what the status of the rule contains.
+    `firings`: the firing that started each run. `rule`: what the status of the rule contains. `named`: the objects that
+    the manifests of all runs list, each once.
     """
 
     steps: tuple[Step, ...]
@@ -71,6 +75,7 @@ class Scenario:
     shows: Mapping[str, object] = field(default_factory=dict)
     firings: tuple[int, ...] = ()
     rule: Mapping[str, object] = field(default_factory=dict)
+    named: tuple[str, ...] = ()
     request_rules: RequestRules = REQUEST_RULES
     at_once: int = 100
 
@@ -248,6 +253,46 @@ SCENARIOS: Mapping[str, Scenario] = {
         shows={"args": ["--seen=4"]},
         firings=(1,),
         rule={"state": "accepted", "firings": 1},
+    ),
+    "two folders that fire one after the other, and an object that is deleted before": Scenario(
+        steps=(
+            rule_dropped(rule({"new_data": {**TWO_OBJECTS, "each": "folder"}}, request=NAMING)),
+            *(data_arrived(name) for name in ("a/1", "b/1", "c/2")),
+            data_deleted("c/2"),
+            TICK,
+            *(data_arrived(name) for name in ("b/2", "c/1", "a/2")),
+            TICK,
+            waited(61),
+            TICK,
+            *finished(0),
+            waited(1),
+            TICK,
+            *finished(1),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=2,
+        firings=(1, 2),
+        named=("a/1", "a/2", "b/1", "b/2"),
+    ),
+    "objects that are listed, one of them moved before and after it was taken": Scenario(
+        steps=(
+            rule_dropped(rule({"new_data": TWO_OBJECTS}, request=NAMING)),
+            data_arrived("in/1", b"one"),
+            TICK,
+            data_deleted("in/1"),
+            data_arrived("out/1", b"one"),
+            data_arrived("out/2", b"two"),
+            waited(61),
+            TICK,
+            *finished(0),
+            data_deleted("out/1"),
+            data_arrived("done/1", b"one"),
+            waited(61),
+            TICK,
+        ),
+        firings=(1,),
+        named=("out/1", "out/2"),
     ),
     "an image that fires a rule, announced twice": Scenario(
         steps=(

@@ -107,7 +107,7 @@ def with_arrivals(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> Rul
 def count_arrivals(
     state: RuleState, rule: Rule, batches: Sequence[Batch], kept: Sequence[ArrivedObject] | None = None
 ) -> Counted:
-    """As `with_arrivals`. `kept`: the objects that the last of the state's chunks names, if the rule keeps any."""
+    """As `with_arrivals`. `kept`: all objects that wait, if the rule keeps them by name."""
     known = unpacked(state.batches)
     fresh = {digest: batch for batch in batches if (digest := short_hash(batch.name)) not in known}
     counting = _Counting.of(state, rule, state.newest if kept is None else kept)

@@ -39,78 +39,48 @@ LOOKS_MAX = 5
 
 @dataclass(kw_only=True)
 class Waiting:
-    """The objects that wait for a rule's firings, by name, during one turn: the chunks that its state names.
-
-    A rule that does not keep its objects has none.
-    """
+    """The objects that wait for a rule's firings, by name, during one turn; those of a rule that does not keep them are unknown."""
 
     services: Services
     rule: Rule
-    names: list[str]
-    read: dict[str, tuple[ArrivedObject, ...]] = field(default_factory=dict)
-    unnamed: list[tuple[ArrivedObject, ...]] = field(default_factory=list)
-    """Those that are not written yet, behind the others."""
+    state: RuleState
+    _chunks: dict[tuple[ArrivedObject, ...], str] = field(default_factory=dict)
+    _objects: tuple[ArrivedObject, ...] | None = None
 
-    @classmethod
-    def of(cls, services: Services, rule: Rule, state: RuleState) -> "Waiting":
-        if not rule.keeps_objects:
-            return cls(services=services, rule=rule, names=[])
-        # A rule that did not keep them before knows its newest ones.
-        known = [] if state.chunks else _chunks(state.newest[::-1])
-        return cls(services=services, rule=rule, names=list(state.chunks), unnamed=known)
+    @property
+    def objects(self) -> tuple[ArrivedObject, ...]:
+        """All of them, oldest first. They are read when they are first needed."""
+        if self._objects is None:
+            names, newest = self.state.chunks, self.state.newest[::-1]
+            self._chunks = {self.services.rule_data.read_chunk(name): name for name in names}
+            # A rule that did not keep them before knows its newest ones.
+            self._objects = tuple(one for chunk in self._chunks for one in chunk) if names else newest
+        return self._objects
 
-    def count(self, state: RuleState, batches: Sequence[Batch]) -> RuleState:
-        """The state with the batches' arrivals counted, and kept by name."""
+    def count(self, batches: Sequence[Batch]) -> RuleState:
+        """The state with the batches' arrivals counted."""
         if not self.rule.keeps_objects or not is_watched(self.rule, batches):
-            return count_arrivals(state, self.rule, batches).state
-        names, last = self.names, ()
-        if names and len(self._objects(names[-1])) < CHUNK_MAX:
-            names, last = names[:-1], self._objects(names[-1])
-        kept = [*last, *(one for objects in self.unnamed for one in objects)]
-        counted = count_arrivals(state, self.rule, batches, kept)
-        if counted.state is not state:
-            self.names, self.unnamed = names, _chunks(counted.objects)
+            return count_arrivals(self.state, self.rule, batches).state
+        counted = count_arrivals(self.state, self.rule, batches, self.objects)
+        self._objects = counted.objects
         return counted.state
 
-    def _objects(self, name: str) -> tuple[ArrivedObject, ...]:
-        if name not in self.read:
-            self.read[name] = self.services.rule_data.read_chunk(name)
-        return self.read[name]
-
-    def first(self, state: RuleState, folder: str | None) -> list[ArrivedObject]:
-        """The oldest objects for a firing, at most CHUNK_MAX: of all, or those that the firing for a folder takes."""
-        found = list[ArrivedObject]()
-        for objects in (*map(self._objects, self.names), *self.unnamed):
-            found += [one for one in objects if folder is None or in_folder(state, one, folder)]
-            if len(found) >= CHUNK_MAX:
-                break
-        return found[:CHUNK_MAX]
-
     def remove(self, gone: Sequence[ArrivedObject]) -> None:
-        """Take the objects out of the chunks that were read."""
         identities = {one.identity for one in gone}
-        changed = [*(self._objects(name) for name in self.names if name in self.read), *self.unnamed]
-        self.names = [name for name in self.names if name not in self.read]
-        left = [one for objects in changed for one in objects if one.identity not in identities]
-        self.unnamed = _chunks(left)
+        self._objects = tuple(one for one in self.objects if one.identity not in identities)
 
     def save(self, version: int) -> tuple[str, ...]:
         """Write what is not written yet, for the state that replaces this version; the names of all chunks."""
-        for objects in self.unnamed:
-            name = self.services.rule_data.write_chunk(self.rule.rule_id, version, objects)
-            self.read[name] = objects
-            self.names.append(name)
-        self.unnamed = []
-        return tuple(self.names)
-
-    def has_others(self, taken: Sequence[ArrivedObject]) -> bool:
-        """Whether any object waits beside these, which are in the chunks that were read."""
-        read = [self.read[name] for name in self.names if name in self.read]
-        return len(read) < len(self.names) or sum(map(len, (*read, *self.unnamed))) > len(taken)
-
-
-def _chunks(objects: Sequence[ArrivedObject]) -> list[tuple[ArrivedObject, ...]]:
-    return [tuple(objects[start : start + CHUNK_MAX]) for start in range(0, len(objects), CHUNK_MAX)]
+        if not self.rule.keeps_objects:
+            return ()
+        if self._objects is None and self.state.chunks:
+            return self.state.chunks
+        starts = range(0, len(self.objects), CHUNK_MAX)
+        for chunk in (self.objects[start : start + CHUNK_MAX] for start in starts):
+            if chunk not in self._chunks:
+                name = self.services.rule_data.write_chunk(self.rule.rule_id, version, chunk)
+                self._chunks[chunk] = name
+        return tuple(self._chunks[self.objects[start : start + CHUNK_MAX]] for start in starts)
 
 
 DecideOn = Callable[[RuleState, DataBatch | None], Decision]
@@ -159,7 +129,10 @@ class _Looked:
 
 def _look(waiting: Waiting, state: RuleState, fire: Fire, log: list[FlowResult]) -> _Looked:
     keeps = waiting.rule.keeps_objects
-    objects = waiting.first(state, fire.folder) if keeps else state.newest
+    folder, objects = fire.folder, state.newest
+    if keeps:
+        objects = [one for one in waiting.objects if folder is None or in_folder(state, one, folder)]
+        objects = objects[:CHUNK_MAX]
     try:
         if keeps:
             still = waiting.services.watched.still(objects)
@@ -177,9 +150,9 @@ def _look(waiting: Waiting, state: RuleState, fire: Fire, log: list[FlowResult])
     waiting.remove(gone)
     taken = [one for one in objects if one.identity in still]
     if not taken:
-        return _Looked(state=state if waiting.names or waiting.unnamed else replace(state, waiting=()))
+        return _Looked(state=state if waiting.objects else replace(state, waiting=()))
     name, content = _manifest(waiting, fire.firing.run_id, list(still.values()))
-    left = folders_without(state, waiting.rule, taken) if waiting.has_others(taken) else ()
+    left = folders_without(state, waiting.rule, taken) if len(taken) < len(waiting.objects) else ()
     uri = object_uri(waiting.services.buckets.ledger, name)
     return _Looked(
         state=state, batch=batch_from(list(still.values()), left, uri), taken=taken, manifest=(name, content)

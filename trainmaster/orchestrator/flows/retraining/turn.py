@@ -110,8 +110,8 @@ def _try_turn(
     services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]
 ) -> Turn:
     base = state_for(rule, held.state, services.clock.now())
-    waiting = Waiting.of(services, rule, base)
-    counted = waiting.count(base, batches)
+    waiting = Waiting(services=services, rule=rule, state=base)
+    counted = waiting.count(batches)
     state, earlier, failure = _launch_firing(services, rule, counted)
     if failure is not None:
         _write(services, held, state, waiting)

@@ -343,7 +343,7 @@ def test_a_bucket_that_the_deployment_may_not_read_is_named_as_it_arrived(
     def denied(*_: object) -> None:
         raise AccessDenied("Cloud Storage", f"read {URI}/a.csv", "storage.objects.get")
 
-    monkeypatch.setattr(rule_data.WatchedObjects, "find", denied)
+    monkeypatch.setattr(rule_data.WatchedObjects, "still", denied)
     world.drop_rule(watching(env_of))
     world.upload("a.csv", b"a")
     world.objects.delete(DATA, "a.csv")

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 from os.path import commonprefix
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
@@ -17,10 +17,8 @@ from trainmaster.orchestrator.ports.objects import Listed, Objects
 from trainmaster.orchestrator.stores.store import Store
 
 NDJSON = "application/x-ndjson"
-ASKED_MAX = 20
-"""Objects that are looked at one by one; more are looked up in listings of their folders."""
 LISTED_MAX, PAGE = 50_000, 1000
-"""Names in these listings. A folder of which none is left to list counts as it was."""
+"""Names that are listed to look for a batch. Each listing counts as a page at least."""
 
 
 class RuleData(Store):
@@ -57,41 +55,24 @@ class RuleData(Store):
 
 
 class WatchedObjects:
-    """The objects in the buckets that rules watch."""
+    """The objects in the buckets that rules watch. Each method raises AccessDenied if this deployment may not list one."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
-
-    def find(self, arrived: ArrivedObject) -> ArrivedObject | None:
-        """The object, if it still has the content with which it arrived.
-
-        Raises:
-            AccessDenied: this deployment may not read the bucket.
-        """
-        try:
-            return _unchanged(arrived, self.objects.describe(arrived.bucket, arrived.name))
-        except ObjectGone:
-            return None
 
     def still(self, arrivals: Sequence[ArrivedObject]) -> dict[str, ArrivedObject]:
         """Those that still have their content, as they are now, by the identity with which they arrived.
 
         Beyond LISTED_MAX names, an object is not looked for, and counts as it was.
-
-        Raises:
-            AccessDenied: this deployment may not read the bucket.
         """
-        if len(arrivals) <= ASKED_MAX:
-            looked = ((arrived, self.find(arrived)) for arrived in arrivals)
-            return {arrived.identity: now for arrived, now in looked if now is not None}
         by_folder = defaultdict[tuple[str, str], list[ArrivedObject]](list)
         for arrived in arrivals:
             by_folder[arrived.bucket, arrived.dir_uri].append(arrived)
         left, found = LISTED_MAX, dict[str, ArrivedObject]()
         for (bucket, _), inside in by_folder.items():
-            last = max(arrived.name for arrived in inside)
-            listed = {entry.name: entry for entry in self._listed(bucket, inside, last, left)}
-            listed_to = max(listed, default="") if len(listed) == left else last
+            names = [arrived.name for arrived in inside]
+            listed = {entry.name: entry for entry in islice(self._listing(bucket, names), left)}
+            listed_to = max(listed, default="") if len(listed) == left else max(names)
             for arrived in inside:
                 now = _unchanged(arrived, listed.get(arrived.name))
                 if now is not None or arrived.name > listed_to:
@@ -99,30 +80,22 @@ class WatchedObjects:
             left = max(0, left - max(len(listed), PAGE))
         return found
 
+    def _listing(self, bucket: str, names: Sequence[str]) -> Iterator[Listed]:
+        """The objects from the first to the last of these names, and others between; none if there is no bucket."""
+        prefix, last = commonprefix(names), max(names)  # noqa: RUF071 - of names, which are no paths
+        with suppress(ObjectGone):
+            yield from takewhile(lambda entry: entry.name <= last, self.objects.listing(bucket, prefix))
+
     def has_any(self, dir_uri: str) -> bool:
-        """Whether the folder, `gs://…/`, holds any object.
-
-        Raises:
-            AccessDenied: this deployment may not read the bucket.
-        """
-        try:
-            return next(self.objects.listing(*split_object_uri(dir_uri)), None) is not None
-        except ObjectGone:  # the bucket
-            return False
-
-    def _listed(self, bucket: str, inside: Sequence[ArrivedObject], last: str, most: int) -> Iterator[Listed]:
-        prefix = commonprefix([arrived.name for arrived in inside])  # noqa: RUF071 - of names, which are no paths
+        """Whether the folder, `gs://…/`, holds any object."""
         with suppress(ObjectGone):  # the bucket
-            for entry in islice(self.objects.listing(bucket, prefix), most):
-                if entry.name > last:
-                    return
-                yield entry
+            return any(True for _ in self.objects.listing(*split_object_uri(dir_uri)))
+        return False
 
 
 def _unchanged(arrived: ArrivedObject, now: Listed | None) -> ArrivedObject | None:
     if now is None:
         return None
     same = (arrived.crc32c, arrived.size_bytes) == (now.crc32c, now.size_bytes)
-    if now.generation != arrived.generation and not same:
-        return None
-    return replace(arrived, generation=now.generation, created_at=now.created_at)
+    is_there = same or now.generation == arrived.generation
+    return replace(arrived, generation=now.generation, created_at=now.created_at) if is_there else None

@@ -1,13 +1,13 @@
 """The objects that wait for a rule's firing: each is counted once, by its content, and a firing takes them.
 
-An object with a checksum is known by it, its size and its base name: written again or moved, it is the same object. Of
-two objects with the same content, which may be one that was moved, both count while all that wait are known by name:
-before the firing, the one that no longer exists is left out. Otherwise, the later one takes the earlier one's place.
+An object with a checksum is known by it, its size and its file name: written again or moved, it is the same object. Of
+two objects with the same content, of which one may have been moved, both count while all that wait are known by name:
+before the firing, one that no longer exists is left out. Otherwise, the later one takes the earlier one's place.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.condition import NewData
@@ -25,13 +25,9 @@ from trainmaster.orchestrator.core.retraining.state import (
 )
 
 NEWEST_MAX = 10
-CHUNK_MAX = 10_000
-"""Objects that are kept by name in one object of the ledger; and of one manifest."""
 FOLDERS_MAX = 500
 FOLDERS_MAX_CHARS = 32_768
 """Of a rule with `each: folder`. Other rules need no more folders than `data.dirs` can name."""
-
-_Key = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,22 +67,24 @@ def total_of(counts: Iterable[MatchCount]) -> MatchCount:
     )
 
 
-def counted_by(state: RuleState, condition: NewData) -> MatchCount:
-    """What the condition has counted since the last firing."""
-    return total_of(_folders_of(state, condition))
+def knows_all(state: RuleState) -> bool:
+    """Whether `newest` has all objects that wait."""
+    return len(state.newest) == total_of(state.waiting).count
 
 
 def folders_by(state: RuleState, condition: NewData) -> list[WaitingFolder]:
-    """The same by folder, in order of the first arrival."""
-    by_dir = defaultdict[str, list[WaitingFolder]](list)
-    for folder in _folders_of(state, condition):
-        by_dir[folder.dir_uri].append(folder)
-    return [_merged(same[0], *same[1:]) for same in by_dir.values()]
-
-
-def _folders_of(state: RuleState, condition: NewData) -> Iterator[WaitingFolder]:
+    """What the condition has counted since the last firing, by folder in order of the first arrival."""
     place = state.watched.index(condition.watched) if condition.watched in state.watched else None
-    return (folder for folder in state.waiting if place in folder.takers)
+    by_dir = defaultdict[str, list[WaitingFolder]](list)
+    for folder in state.waiting:
+        if place in folder.takers:
+            by_dir[folder.dir_uri].append(folder)
+    return [replace(same[0], **vars(total_of(same))) for same in by_dir.values()]
+
+
+def counted_by(state: RuleState, condition: NewData) -> MatchCount:
+    """What the condition has counted since the last firing."""
+    return total_of(folders_by(state, condition))
 
 
 def is_watched(rule: Rule, batches: Iterable[Batch]) -> bool:
@@ -110,21 +108,21 @@ def count_arrivals(
     """As `with_arrivals`. `kept`: all objects that wait, if the rule keeps them by name."""
     known = unpacked(state.batches)
     fresh = {digest: batch for batch in batches if (digest := short_hash(batch.name)) not in known}
-    counting = _Counting.of(state, rule, state.newest if kept is None else kept)
-    named = NEWEST_MAX - total_of(state.waiting).count
     arrivals = {arrived.identity: arrived for batch in fresh.values() for arrived in batch.arrivals}
-    for arrived in sorted(filter(counting.takers, arrivals.values()), key=_age):
-        counting.take(arrived, is_whole=kept is not None or len(counting.counted) < named)
-    objects = tuple(sorted(counting.objects, key=_age))
-    if not counting.has_changed:
+    tally = _Tally(state, rule, state.newest if kept is None else kept)
+    unnamed = total_of(state.waiting).count - len(state.newest)
+    for arrived in sorted(filter(tally.takers, arrivals.values()), key=_age):
+        knows_names = kept is not None or (unnamed == 0 and len(tally.places) < NEWEST_MAX)
+        tally.take(arrived, is_whole=knows_names)
+    objects = tuple(sorted(tally.objects, key=_age))
+    if not tally.has_changed:
         return Counted(state=state, objects=objects)
-    waiting = _with_folders(state.waiting, counting.folders(counting.counted), has_each=counting.by_place)
     counted = replace(
         state,
-        waiting=folders_without(replace(state, waiting=waiting), rule, counting.moved),
-        newest=tuple(reversed(objects[-NEWEST_MAX:])),
+        waiting=tally.waiting,
+        newest=objects[-NEWEST_MAX:][::-1],
         batches=with_latest(state.batches, fresh, KEPT_BATCHES),
-        identities=with_latest(state.identities, counting.new, KEPT_IDENTITIES),
+        identities=with_latest(state.identities, tally.new, KEPT_IDENTITIES),
     )
     return Counted(state=counted, objects=objects)
 
@@ -133,123 +131,94 @@ def _age(arrived: ArrivedObject) -> tuple[object, ...]:
     return arrived.created_at, arrived.uri, arrived.generation
 
 
-@dataclass(kw_only=True)
-class _Counting:
-    """The objects known by name, by digest and URI, and those that are new.
+def _first_arrival(folder: WaitingFolder) -> tuple[object, ...]:
+    return folder.first_at, folder.dir_uri, folder.takers
 
-    `by_place`: an object elsewhere is another one, because a firing takes the objects of a folder.
-    """
 
-    watching: list[tuple[int, NewData]]
-    by_place: bool
-    seen: dict[str, None]
-    places: defaultdict[str, dict[str, ArrivedObject]] = field(default_factory=lambda: defaultdict(dict))
-    new: dict[str, None] = field(default_factory=dict)
-    counted: list[ArrivedObject] = field(default_factory=list)
-    moved: list[ArrivedObject] = field(default_factory=list)
-    has_changed: bool = False
+class _Tally:
+    """The objects that wait: counted by folder, and those that are known by name, by digest and URI."""
 
-    @classmethod
-    def of(cls, state: RuleState, rule: Rule, objects: Iterable[ArrivedObject]) -> "_Counting":
+    def __init__(self, state: RuleState, rule: Rule, objects: Iterable[ArrivedObject] = ()) -> None:
         places = {text: place for place, text in enumerate(state.watched)}
-        counting = cls(
-            watching=[(places[one.watched], one) for one in rule.new_data if one.watched in places],
-            by_place=any(condition.each for condition in rule.new_data),
-            seen=unpacked(state.identities),
-        )
+        self._watching = [(places[one.watched], one) for one in rule.new_data if one.watched in places]
+        self._by_place = any(condition.each for condition in rule.new_data)
+        self._folders = {(folder.dir_uri, folder.takers): folder for folder in state.waiting}
+        self._seen = unpacked(state.identities)
+        self.new = list[str]()
+        self.has_changed = False
+        self.places = defaultdict[str, dict[str, ArrivedObject]](dict)
         for found in objects:
-            counting.places[counting.digest(found)][found.uri] = found
-        return counting
+            self.places[self.digest(found)][found.uri] = found
 
     @property
-    def objects(self) -> Iterator[ArrivedObject]:
-        return (found for places in self.places.values() for found in places.values())
+    def objects(self) -> list[ArrivedObject]:
+        return [found for here in self.places.values() for found in here.values()]
+
+    @property
+    def waiting(self) -> tuple[WaitingFolder, ...]:
+        return tuple(sorted((one for one in self._folders.values() if one.count > 0), key=_first_arrival))
 
     def takers(self, arrived: ArrivedObject) -> tuple[int, ...]:
         if not arrived.is_data:
             return ()
-        return tuple(sorted({place for place, condition in self.watching if condition.takes(arrived.uri)}))
+        return tuple(sorted({place for place, condition in self._watching if condition.takes(arrived.uri)}))
 
     def digest(self, arrived: ArrivedObject) -> str:
+        """What identifies it. Of a firing for each folder, an object in another folder is another one."""
         if not arrived.crc32c:
             return short_hash(arrived.identity)
-        name = arrived.uri if self.by_place else f"{self.takers(arrived)} {arrived.name.rpartition('/')[2]}"
+        name = arrived.uri if self._by_place else f"{self.takers(arrived)} {arrived.name.rpartition('/')[2]}"
         return short_hash(f"{name} {arrived.size_bytes} {arrived.crc32c}")
 
     def take(self, arrived: ArrivedObject, *, is_whole: bool) -> None:
         """Count the object, unless it is known, here or elsewhere."""
         digest = self.digest(arrived)
-        is_new, here = digest not in self.seen, self.places[digest]
+        here = self.places.get(digest, {})
         same, twin = here.get(arrived.uri), next(iter(here.values()), None)
-        if is_new:
-            self.seen[digest] = self.new[digest] = None
-            self.counted.append(arrived)
-        elif same is None and twin is not None and is_whole:
-            self.counted.append(arrived)  # `without_gone` finds out which of them was moved
-        elif same is not None and same.generation < arrived.generation:
-            pass  # the same content was written again
-        elif same is None and twin is not None and _age(twin) < _age(arrived):
-            self.moved.append(here.pop(twin.uri))
-            self.counted.append(arrived)
-        else:
+        if digest not in self._seen:
+            self._seen[digest] = None
+            self.new.append(digest)
+            self.add(arrived)
+        elif same is not None:
+            if arrived.generation <= same.generation:
+                return  # else the same content was written again
+        elif twin is None or not (is_whole or _age(twin) < _age(arrived)):
             return  # a firing had it
-        here[arrived.uri] = arrived
+        else:
+            self.add(arrived)
+            if not is_whole:
+                self.add(here.pop(twin.uri), -1)  # it was moved
+        self.places[digest][arrived.uri] = arrived
         self.has_changed = True
 
-    def folders(self, objects: Iterable[ArrivedObject]) -> dict[_Key, WaitingFolder]:
-        found: dict[_Key, list[ArrivedObject]] = defaultdict(list)
-        for one in objects:
-            found[one.dir_uri, self.takers(one)].append(one)
-        return {
-            (dir_uri, takers): WaitingFolder(
-                dir_uri=dir_uri,
-                takers=takers,
-                count=len(inside),
-                size_bytes=sum(one.size_bytes for one in inside),
-                first_at=min(one.created_at for one in inside),
-                newest_at=max(one.created_at for one in inside),
-            )
-            for (dir_uri, takers), inside in found.items()
-        }
+    def add(self, arrived: ArrivedObject, number: int = 1) -> None:
+        """Count the object once more, or once less."""
+        key = arrived.dir_uri, self.takers(arrived)
+        folder = self._folders.get(key) or self._room_for(*key, is_new=number > 0)
+        at = arrived.created_at
+        self._folders[folder.dir_uri, folder.takers] = replace(
+            folder,
+            count=folder.count + number,
+            size_bytes=folder.size_bytes + number * arrived.size_bytes,
+            first_at=min(folder.first_at or at, at),
+            newest_at=max(folder.newest_at or at, at),
+        )
 
-
-def _merged(first: WaitingFolder, *others: WaitingFolder) -> WaitingFolder:
-    """Both as the first one, with the takers of each."""
-    every = (first, *others)
-    return replace(
-        first,
-        **vars(total_of(every)),
-        takers=tuple(sorted({place for folder in every for place in folder.takers})),
-        others=any(folder.others or folder.dir_uri != first.dir_uri for folder in every),
-    )
-
-
-def _first_arrival(folder: WaitingFolder) -> tuple[object, ...]:
-    return folder.first_at, folder.dir_uri, folder.takers
-
-
-def _with_folders(
-    waiting: Sequence[WaitingFolder], more: dict[_Key, WaitingFolder], *, has_each: bool
-) -> tuple[WaitingFolder, ...]:
-    """All of them, in order of the first arrival; what there is no room for joins the last one."""
-    folders = {(folder.dir_uri, folder.takers): folder for folder in waiting}
-    chars = sum(len(dir_uri) + 1 for dir_uri, _ in folders)
-    most, most_chars = (FOLDERS_MAX, FOLDERS_MAX_CHARS) if has_each else (VALUE_MAX_CHARS, VALUE_MAX_CHARS)
-    for key, folder in sorted(more.items(), key=lambda item: _first_arrival(item[1])):
-        if key in folders:
-            folders[key] = _merged(folders[key], folder)
-        elif len(folders) < most and chars <= most_chars:
-            folders[key] = folder
-            chars += len(folder.dir_uri) + 1
-        else:
-            last = folders.pop(max(folders, key=lambda one: _first_arrival(folders[one])))
-            joined = _merged(last, folder)
-            folders[joined.dir_uri, joined.takers] = joined
-    return tuple(sorted(folders.values(), key=_first_arrival))
+    def _room_for(self, dir_uri: str, takers: tuple[int, ...], *, is_new: bool) -> WaitingFolder:
+        """A new folder, or the last one with these takers if there is, or was, no room for its name."""
+        most = (FOLDERS_MAX, FOLDERS_MAX_CHARS) if self._by_place else (VALUE_MAX_CHARS, VALUE_MAX_CHARS)
+        chars = sum(len(one) + 1 for one, _ in self._folders)
+        same = [folder for folder in self._folders.values() if folder.takers == takers]
+        joined = [folder for folder in same if folder.others]
+        if joined and not is_new:
+            return joined[-1]
+        if not same or (len(self._folders) < most[0] and chars <= most[1]):
+            return WaitingFolder(dir_uri=dir_uri, takers=takers)
+        return replace(max(same, key=_first_arrival), others=True)
 
 
 def batch_of(state: RuleState, folder: str | None = None) -> DataBatch:
-    """What a firing takes of a state that only counts objects: everything, or what is in the folder."""
+    """What a firing takes as far as the state knows: everything, or what is in the folder."""
     taken = [one for one in state.waiting if folder in (None, one.dir_uri)]
     counted = total_of(taken)
     return DataBatch(
@@ -264,39 +233,36 @@ def batch_of(state: RuleState, folder: str | None = None) -> DataBatch:
 def batch_from(
     objects: Sequence[ArrivedObject], left: tuple[WaitingFolder, ...], manifest_uri: str
 ) -> DataBatch:
-    """The batch of these objects, of which there is at least one."""
-    oldest_first = sorted(objects, key=_age)
+    """The batch of these objects, of which there is at least one, oldest first."""
     return DataBatch(
         count=len(objects),
         size_bytes=sum(found.size_bytes for found in objects),
-        newest=oldest_first[-1],
-        dirs=tuple(dict.fromkeys(found.dir_uri for found in oldest_first)),
+        newest=objects[-1],
+        dirs=tuple(dict.fromkeys(found.dir_uri for found in objects)),
         left=left,
         manifest_uri=manifest_uri,
     )
 
 
-def in_folder(state: RuleState, found: ArrivedObject, folder: str) -> bool:
-    """Whether a firing for the folder takes the object. That of the last folder takes those that joined it, too."""
-    if found.dir_uri == folder:
-        return True
-    names = {one.dir_uri for one in state.waiting}
-    return found.dir_uri not in names and any(one.others and one.dir_uri == folder for one in state.waiting)
+def objects_in(state: RuleState, objects: Sequence[ArrivedObject], folder: str | None) -> list[ArrivedObject]:
+    """Those that a firing for the folder takes: for the last one, those too that joined it. None takes all."""
+    elsewhere = {one.dir_uri for one in state.waiting if one.dir_uri != folder}
+    joined = any(one.others and one.dir_uri == folder for one in state.waiting)
+    return [
+        found
+        for found in objects
+        if folder in (None, found.dir_uri) or (joined and found.dir_uri not in elsewhere)
+    ]
 
 
 def folders_without(
     state: RuleState, rule: Rule, taken: Iterable[ArrivedObject]
 ) -> tuple[WaitingFolder, ...]:
     """What waits without these objects."""
-    folders = {(folder.dir_uri, folder.takers): folder for folder in state.waiting}
-    joined = next((key for key, folder in folders.items() if folder.others), None)
-    for key, gone in _Counting.of(state, rule, ()).folders(taken).items():
-        place = key if key in folders else joined
-        if place is not None:
-            of = folders[place]
-            count, size_bytes = of.count - gone.count, of.size_bytes - gone.size_bytes
-            folders[place] = replace(of, count=max(count, 0), size_bytes=max(size_bytes, 0))
-    return tuple(folder for folder in folders.values() if folder.count)
+    tally = _Tally(state, rule)
+    for found in taken:
+        tally.add(found, -1)
+    return tally.waiting
 
 
 def without_gone(
@@ -306,15 +272,12 @@ def without_gone(
 
     `still`: others as they are now, by the identity with which they arrived.
     """
-    counting, identities = _Counting.of(state, rule, ()), {found.identity for found in gone}
-    newest = (still.get(one.identity, one) for one in state.newest if one.identity not in identities)
-    state = replace(state, newest=tuple(newest))
-    if not gone:
-        return state
-    others = {counting.digest(found) for found in (*state.newest, *still.values())}
-    forgotten = {counting.digest(found) for found in gone} - others
+    lost, digest = {found.identity for found in gone}, _Tally(state, rule).digest
+    newest = tuple(still.get(one.identity, one) for one in state.newest if one.identity not in lost)
+    forgotten = set(map(digest, gone)) - set(map(digest, (*newest, *still.values())))
     return replace(
         state,
         waiting=folders_without(state, rule, gone),
-        identities="".join(digest for digest in unpacked(state.identities) if digest not in forgotten),
+        newest=newest,
+        identities="".join(each for each in unpacked(state.identities) if each not in forgotten),
     )

@@ -11,6 +11,8 @@ The order of writes, and what a crash between two of them leaves:
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
 from trainmaster.orchestrator.core.errors import AccessDenied
@@ -21,18 +23,20 @@ from trainmaster.orchestrator.core.retraining.decision import Decision, Fire, Ho
 from trainmaster.orchestrator.core.retraining.rule import Rule, manifest_object
 from trainmaster.orchestrator.core.retraining.state import HeldBack, RuleState
 from trainmaster.orchestrator.core.retraining.waiting import (
-    CHUNK_MAX,
     DataBatch,
     batch_from,
     count_arrivals,
     folders_without,
-    in_folder,
     is_watched,
+    knows_all,
+    objects_in,
     total_of,
     without_gone,
 )
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 
+CHUNK_MAX = 10_000
+"""Objects that are kept by name in one object of the ledger; and of one manifest."""
 LOOKS_MAX = 5
 """How many folders a turn looks at whose data is gone; the next turn looks at others."""
 
@@ -83,6 +87,7 @@ class Waiting:
         return tuple(self._chunks[self.objects[start : start + CHUNK_MAX]] for start in starts)
 
 
+_Seen = TypeVar("_Seen")
 DecideOn = Callable[[RuleState, DataBatch | None], Decision]
 
 
@@ -128,61 +133,61 @@ class _Looked:
 
 
 def _look(waiting: Waiting, state: RuleState, fire: Fire, log: list[FlowResult]) -> _Looked:
-    keeps = waiting.rule.keeps_objects
-    folder, objects = fire.folder, state.newest
-    if keeps:
-        objects = [one for one in waiting.objects if folder is None or in_folder(state, one, folder)]
-        objects = objects[:CHUNK_MAX]
-    try:
-        if keeps:
-            still = waiting.services.watched.still(objects)
-        else:
-            state = _without_empty_folders(waiting, state)
-            objects, still = _newest(waiting.services, state)
-    except AccessDenied as error:
-        still = {one.identity: one for one in objects}
-        message = f"{waiting.rule.rule_id}: {error}; deleted objects are not told from others"
-        log.append(FlowResult(message=message, severity="NOTICE"))
-    gone = [one for one in objects if one.identity not in still]
+    if not waiting.rule.keeps_objects:
+        return _Looked(state=_look_at_newest(waiting, state, log))
+    objects = objects_in(state, waiting.objects, fire.folder)[:CHUNK_MAX]
+    still = _still(waiting, objects, log)
+    gone, taken = (
+        [one for one in objects if (one.identity in still) is is_there] for is_there in (False, True)
+    )
     state = without_gone(state, waiting.rule, gone, still)
-    if not keeps:
-        return _Looked(state=state)
     waiting.remove(gone)
-    taken = [one for one in objects if one.identity in still]
     if not taken:
         return _Looked(state=state if waiting.objects else replace(state, waiting=()))
-    name, content = _manifest(waiting, fire.firing.run_id, list(still.values()))
+    live = [still[one.identity] for one in taken]
+    name, content = _manifest(waiting.rule, fire.firing.run_id, live)
     left = folders_without(state, waiting.rule, taken) if len(taken) < len(waiting.objects) else ()
-    uri = object_uri(waiting.services.buckets.ledger, name)
-    return _Looked(
-        state=state, batch=batch_from(list(still.values()), left, uri), taken=taken, manifest=(name, content)
-    )
+    batch = batch_from(live, left, object_uri(waiting.services.buckets.ledger, name))
+    return _Looked(state=state, batch=batch, taken=taken, manifest=(name, content))
 
 
-def _without_empty_folders(waiting: Waiting, state: RuleState) -> RuleState:
-    """The state without the folders that hold nothing any more, if the request names folders."""
-    is_whole = len(state.newest) == total_of(state.waiting).count
-    if is_whole or "data.dirs" not in {placeholder.name for placeholder in waiting.rule.placeholders}:
-        return state
-    dirs = {folder.dir_uri for folder in state.waiting}
-    empty = {dir_uri for dir_uri in dirs if not waiting.services.watched.has_any(dir_uri)}
-    return replace(state, waiting=tuple(one for one in state.waiting if one.dir_uri not in empty))
+def _look_at_newest(waiting: Waiting, state: RuleState, log: list[FlowResult]) -> RuleState:
+    """The state without what is gone of the newest objects: of all, if no others wait, else up to the first that exists."""
+    still, looked = dict[str, ArrivedObject](), 0
+    while looked < len(state.newest) and (knows_all(state) or not still):
+        still |= _still(waiting, state.newest[looked : looked + 1], log)
+        looked += 1
+    if not knows_all(state) and any(one.name == "data.dirs" for one in waiting.rule.placeholders):
+        dirs = {folder.dir_uri for folder in state.waiting}
+        has_any = waiting.services.watched.has_any
+        full = {one for one in dirs if _unless_denied(waiting, log, partial(has_any, one), otherwise=True)}
+        state = replace(state, waiting=tuple(one for one in state.waiting if one.dir_uri in full))
+    gone = [one for one in state.newest[:looked] if one.identity not in still]
+    return without_gone(state, waiting.rule, gone, still)
 
 
-def _newest(services: Services, state: RuleState) -> tuple[Sequence[ArrivedObject], dict[str, ArrivedObject]]:
-    """The newest objects that were looked at, and those that still exist: all if no others wait, else up to the first."""
-    is_whole = len(state.newest) == total_of(state.waiting).count
-    still = dict[str, ArrivedObject]()
-    for number, arrived in enumerate(state.newest, start=1):
-        now = services.watched.find(arrived)
-        if now is not None:
-            still[arrived.identity] = now
-            if not is_whole:
-                return state.newest[:number], still
-    return state.newest, still
+def _still(
+    waiting: Waiting, objects: Sequence[ArrivedObject], log: list[FlowResult]
+) -> dict[str, ArrivedObject]:
+    """Those that still exist, as they are now, by the identity with which they arrived."""
+    as_they_were = {one.identity: one for one in objects}
+    look = partial(waiting.services.watched.still, objects)
+    return _unless_denied(waiting, log, look, otherwise=as_they_were)
 
 
-def _manifest(waiting: Waiting, run_id: str, objects: Sequence[ArrivedObject]) -> tuple[str, bytes]:
+def _unless_denied(
+    waiting: Waiting, log: list[FlowResult], look: Callable[[], _Seen], *, otherwise: _Seen
+) -> _Seen:
+    """What is seen; `otherwise` in a bucket that this deployment may not read, with a line in the log."""
+    try:
+        return look()
+    except AccessDenied as error:
+        message = f"{waiting.rule.rule_id}: {error}; deleted objects are not told from others"
+        log[:] = [FlowResult(message=message, severity="NOTICE")]
+        return otherwise
+
+
+def _manifest(rule: Rule, run_id: str, objects: Sequence[ArrivedObject]) -> tuple[str, bytes]:
     """The name and content of the list of the firing's objects, oldest first: one JSON object a line."""
     lines = (
         {
@@ -196,4 +201,4 @@ def _manifest(waiting: Waiting, run_id: str, objects: Sequence[ArrivedObject]) -
     )
     content = "".join(f"{json_line(line)}\n" for line in lines).encode()
     digest = hashlib.sha256(content).hexdigest()[:HASH_CHARS]
-    return manifest_object(run_id, digest, waiting.rule.team), content
+    return manifest_object(run_id, digest, rule.team), content

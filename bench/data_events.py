@@ -3,8 +3,8 @@
 python bench/data_events.py [--events 10000] [--deliverers 8]
 
 The events go over HTTP to the stack's own function, each on a separate connection, as Eventarc's front end
-sends them; a rule over them waits for all of them, and a tick starts its run. Writes are counted by the
-ledger bucket's own notifications. The last table is the simulation of tests/contract/data_stream.py.
+sends them, of a bucket that sends none itself; a rule over them waits for all of them, and a tick starts its run. Writes
+are counted by the ledger bucket's own notifications. The last table is the simulation of tests/contract/data_stream.py.
 """
 
 import argparse
@@ -47,17 +47,23 @@ class Burst:
 
 def drop_rule(project: Project, events: int) -> None:
     request = {**SMALL, "model_name": "burst", "image": f"{image_uri(project.id)}:1"}
-    watched = {"objects": f"gs://{project.id}-data/burst/**", "min_objects": events, "quiet_s": 1}
+    watched = {"objects": f"gs://{project.id}-burst/burst/**", "min_objects": events, "quiet_s": 1}
     project.upload("rules/burst.json", json.dumps(rule({"new_data": watched}, request=request)))
     project.eventually(lambda: project.status("rules/burst.json"), "the rule is answered")
 
 
 def deliver(project: Project, events: int, deliverers: int) -> Burst:
     """Every event once, by this number of concurrent deliverers; then the run that they start, and a tick more."""
-    url, bucket = project.function_url("on-data-arrived"), f"{project.id}-data"
+    url, bucket = project.function_url("on-data-arrived"), f"{project.id}-burst"
+    written = project.storage.create_bucket(bucket)
+
+    def write(number: int) -> int:
+        blob = written.blob(f"burst/{number:06d}.jpg")
+        blob.upload_from_string(b"1")
+        return int(blob.generation)
 
     def timed(number: int) -> float:
-        event = data_event(bucket, f"burst/{number:06d}.jpg", number + 1)
+        event = data_event(bucket, f"burst/{number:06d}.jpg", generations[number], size_bytes=1)
         began = time.perf_counter()
         status = post(url, event)
         taken = time.perf_counter() - began
@@ -65,6 +71,8 @@ def deliver(project: Project, events: int, deliverers: int) -> Burst:
             raise RuntimeError(f"event {number} was answered {status}")
         return taken
 
+    with ThreadPoolExecutor(deliverers) as pool:
+        generations = list(pool.map(write, range(events)))
     for number in range(deliverers):  # the instance imports its libraries
         post(url, data_event(bucket, f"warm/{number}.jpg", number + 1))
     with ThreadPoolExecutor(deliverers) as pool:

@@ -98,18 +98,25 @@ def incident(project: Project, state: str) -> dict[str, Any]:
 
 
 def test_data_events_write_together_and_start_one_run(project: Project) -> None:
-    """Five hundred events from eight clients at once, sent directly to the function."""
-    data = f"{project.id}-data"
+    """Five hundred events from eight clients at once, sent directly to the function, of a bucket that sends none itself."""
+    data = f"{project.id}-flood"
+    bucket = project.storage.create_bucket(data)
     watched = {"new_data": {"objects": f"gs://{data}/flood/**", "min_objects": 500, "quiet_s": 1}}
     accepted(project, "flood", watched, request=tiny(project, "flood", "--tag=loss-${data.count}"))
     log = project.state / "logs" / "on-data-arrived.log"
     before = log.read_text().count("arrivals recorded")
     url = project.function_url("on-data-arrived")
 
+    def write(number: int) -> int:
+        blob = bucket.blob(f"flood/{number}.jpg")
+        blob.upload_from_string(b"1")
+        return int(blob.generation)
+
     def deliver(number: int) -> int:
-        return post(url, data_event(data, f"flood/{number}.jpg", number + 1))
+        return post(url, data_event(data, f"flood/{number}.jpg", generations[number], size_bytes=1))
 
     with ThreadPoolExecutor(8) as pool:
+        generations = list(pool.map(write, range(500)))
         answers = list(pool.map(deliver, [*range(500), *range(0, 500, 50)]))
     assert set(answers) == {200}
     (run,) = ended_runs(project, "flood", 1)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, ClassVar
 
 from trainmaster.orchestrator.core.documents.codec import decoded
@@ -104,15 +105,19 @@ class NewData(_Condition):
     def detail(self) -> str:
         return self.objects if self.each is None else f"{self.objects}, each {self.each}"
 
-    @property
+    @cached_property
     def pattern(self) -> str:
         """The pattern of `objects`; one that ends in `/` matches everything below it."""
         return _whole_pattern(self.objects)
 
+    @cached_property
+    def _excluded(self) -> tuple[str, ...]:
+        return tuple(map(_whole_pattern, self.exclude))
+
     @property
     def watched(self) -> str:
         """The text of what it matches: two conditions with the same text match the same objects."""
-        return "\n".join((self.pattern, *map(_whole_pattern, self.exclude)))
+        return "\n".join((self.pattern, *self._excluded))
 
     def takes(self, uri: str) -> bool:
         """Whether the object matches. Almost none does, so the pattern's literal prefix is compared first."""
@@ -127,7 +132,7 @@ class NewData(_Condition):
         return self._excludes(f"{folder_uri}{_ANY}") and self._excludes(f"{folder_uri}{_ANY}/{_ANY}")
 
     def _excludes(self, uri: str) -> bool:
-        return any(glob_matches(_whole_pattern(pattern), uri) for pattern in self.exclude)
+        return any(glob_matches(pattern, uri) for pattern in self._excluded)
 
     def faults(self, path: tuple[PathPart, ...], buckets: Buckets) -> Iterator[Fault]:
         bucket, _, name = self.pattern.removeprefix("gs://").partition("/")

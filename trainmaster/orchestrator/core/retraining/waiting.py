@@ -8,6 +8,7 @@ before the firing, one that no longer exists is left out. Otherwise, the later o
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.condition import NewData
@@ -108,12 +109,15 @@ def count_arrivals(
     """As `with_arrivals`. `kept`: all objects that wait, if the rule keeps them by name."""
     known = unpacked(state.batches)
     fresh = {digest: batch for batch in batches if (digest := short_hash(batch.name)) not in known}
-    arrivals = {arrived.identity: arrived for batch in fresh.values() for arrived in batch.arrivals}
+    arrivals = (arrived for batch in fresh.values() for arrived in batch.arrivals)
     tally = _Tally(state, rule, state.newest if kept is None else kept)
     unnamed = total_of(state.waiting).count - len(state.newest)
-    for arrived in sorted(filter(tally.takers, arrivals.values()), key=_age):
+    matched = [(arrived, takers) for arrived in arrivals if (takers := tally.takers(arrived))]
+    for arrived, takers in sorted(matched, key=lambda one: _age(one[0])):
         knows_names = kept is not None or (unnamed == 0 and len(tally.places) < NEWEST_MAX)
-        tally.take(arrived, is_whole=knows_names)
+        tally.take(arrived, takers, is_whole=knows_names)
+        if kept is None and len(tally.places) > KEPT_IDENTITIES:
+            del tally.places[next(iter(tally.places))]  # the oldest
     objects = tuple(sorted(tally.objects, key=_age))
     if not tally.has_changed:
         return Counted(state=state, objects=objects)
@@ -131,90 +135,106 @@ def _age(arrived: ArrivedObject) -> tuple[object, ...]:
     return arrived.created_at, arrived.uri, arrived.generation
 
 
-def _first_arrival(folder: WaitingFolder) -> tuple[object, ...]:
+@dataclass(kw_only=True)
+class _Row:
+    """A WaitingFolder while objects come and go."""
+
+    dir_uri: str
+    takers: tuple[int, ...]
+    others: bool = False
+    count: int = 0
+    size_bytes: int = 0
+    first_at: datetime | None = None
+    newest_at: datetime | None = None
+
+
+def _first_arrival(folder: WaitingFolder | _Row) -> tuple[object, ...]:
     return folder.first_at, folder.dir_uri, folder.takers
 
 
 class _Tally:
-    """The objects that wait: counted by folder, and those that are known by name, by digest and URI."""
+    """The objects that wait: counted by folder, and those that are known by name, by digest."""
 
     def __init__(self, state: RuleState, rule: Rule, objects: Iterable[ArrivedObject] = ()) -> None:
         places = {text: place for place, text in enumerate(state.watched)}
         self._watching = [(places[one.watched], one) for one in rule.new_data if one.watched in places]
         self._by_place = any(condition.each for condition in rule.new_data)
-        self._folders = {(folder.dir_uri, folder.takers): folder for folder in state.waiting}
+        self._rows = {(one.dir_uri, one.takers): _Row(**vars(one)) for one in state.waiting}
         self._seen = unpacked(state.identities)
         self.new = list[str]()
         self.has_changed = False
-        self.places = defaultdict[str, dict[str, ArrivedObject]](dict)
+        self.places = dict[str, tuple[ArrivedObject, ...]]()
         for found in objects:
-            self.places[self.digest(found)][found.uri] = found
+            digest = self.digest(found, self.takers(found))
+            self.places[digest] = (*self.places.get(digest, ()), found)
 
     @property
     def objects(self) -> list[ArrivedObject]:
-        return [found for here in self.places.values() for found in here.values()]
+        return [found for here in self.places.values() for found in here]
 
     @property
     def waiting(self) -> tuple[WaitingFolder, ...]:
-        return tuple(sorted((one for one in self._folders.values() if one.count > 0), key=_first_arrival))
+        folders = (WaitingFolder(**vars(row)) for row in self._rows.values() if row.count > 0)
+        return tuple(sorted(folders, key=_first_arrival))
 
     def takers(self, arrived: ArrivedObject) -> tuple[int, ...]:
-        if not arrived.is_data:
-            return ()
-        return tuple(sorted({place for place, condition in self._watching if condition.takes(arrived.uri)}))
+        """The conditions that take it; none if it is no data."""
+        uri = arrived.uri
+        found = tuple(place for place, condition in self._watching if condition.takes(uri))
+        return tuple(sorted(set(found))) if found and arrived.is_data else ()
 
-    def digest(self, arrived: ArrivedObject) -> str:
+    def digest(self, arrived: ArrivedObject, takers: tuple[int, ...]) -> str:
         """What identifies it. Of a firing for each folder, an object in another folder is another one."""
         if not arrived.crc32c:
             return short_hash(arrived.identity)
-        name = arrived.uri if self._by_place else f"{self.takers(arrived)} {arrived.name.rpartition('/')[2]}"
+        name = arrived.uri if self._by_place else f"{takers} {arrived.name.rpartition('/')[2]}"
         return short_hash(f"{name} {arrived.size_bytes} {arrived.crc32c}")
 
-    def take(self, arrived: ArrivedObject, *, is_whole: bool) -> None:
+    def take(self, arrived: ArrivedObject, takers: tuple[int, ...], *, is_whole: bool) -> None:
         """Count the object, unless it is known, here or elsewhere."""
-        digest = self.digest(arrived)
-        here = self.places.get(digest, {})
-        same, twin = here.get(arrived.uri), next(iter(here.values()), None)
+        digest = self.digest(arrived, takers)
+        here = self.places.get(digest, ())
+        same = next((found for found in here if found.uri == arrived.uri), None)
+        replaced = same
         if digest not in self._seen:
             self._seen[digest] = None
             self.new.append(digest)
-            self.add(arrived)
+            self.add(arrived, takers)
         elif same is not None:
             if arrived.generation <= same.generation:
                 return  # else the same content was written again
-        elif twin is None or not (is_whole or _age(twin) < _age(arrived)):
+        elif not here or not (is_whole or _age(here[0]) < _age(arrived)):
             return  # a firing had it
         else:
-            self.add(arrived)
-            if not is_whole:
-                self.add(here.pop(twin.uri), -1)  # it was moved
-        self.places[digest][arrived.uri] = arrived
+            self.add(arrived, takers)
+            if not is_whole:  # it was moved
+                replaced = here[0]
+                self.add(replaced, takers, -1)
+        self.places[digest] = (*(found for found in here if found is not replaced), arrived)
         self.has_changed = True
 
-    def add(self, arrived: ArrivedObject, number: int = 1) -> None:
+    def add(self, arrived: ArrivedObject, takers: tuple[int, ...], number: int = 1) -> None:
         """Count the object once more, or once less."""
-        key = arrived.dir_uri, self.takers(arrived)
-        folder = self._folders.get(key) or self._room_for(*key, is_new=number > 0)
-        at = arrived.created_at
-        self._folders[folder.dir_uri, folder.takers] = replace(
-            folder,
-            count=folder.count + number,
-            size_bytes=folder.size_bytes + number * arrived.size_bytes,
-            first_at=min(folder.first_at or at, at),
-            newest_at=max(folder.newest_at or at, at),
-        )
+        key, at = (arrived.dir_uri, takers), arrived.created_at
+        row = self._rows.get(key) or self._room_for(*key, is_new=number > 0)
+        row.count += number
+        row.size_bytes += number * arrived.size_bytes
+        row.first_at = min(row.first_at or at, at)
+        row.newest_at = max(row.newest_at or at, at)
 
-    def _room_for(self, dir_uri: str, takers: tuple[int, ...], *, is_new: bool) -> WaitingFolder:
+    def _room_for(self, dir_uri: str, takers: tuple[int, ...], *, is_new: bool) -> _Row:
         """A new folder, or the last one with these takers if there is, or was, no room for its name."""
         most = (FOLDERS_MAX, FOLDERS_MAX_CHARS) if self._by_place else (VALUE_MAX_CHARS, VALUE_MAX_CHARS)
-        chars = sum(len(one) + 1 for one, _ in self._folders)
-        same = [folder for folder in self._folders.values() if folder.takers == takers]
-        joined = [folder for folder in same if folder.others]
+        chars = sum(len(one) + 1 for one, _ in self._rows)
+        same = [row for row in self._rows.values() if row.takers == takers]
+        joined = [row for row in same if row.others]
         if joined and not is_new:
             return joined[-1]
-        if not same or (len(self._folders) < most[0] and chars <= most[1]):
-            return WaitingFolder(dir_uri=dir_uri, takers=takers)
-        return replace(max(same, key=_first_arrival), others=True)
+        if not same or (len(self._rows) < most[0] and chars <= most[1]):
+            return self._rows.setdefault((dir_uri, takers), _Row(dir_uri=dir_uri, takers=takers))
+        last = max(same, key=_first_arrival)
+        last.others = True
+        return last
 
 
 def batch_of(state: RuleState, folder: str | None = None) -> DataBatch:
@@ -261,7 +281,7 @@ def folders_without(
     """What waits without these objects."""
     tally = _Tally(state, rule)
     for found in taken:
-        tally.add(found, -1)
+        tally.add(found, tally.takers(found), -1)
     return tally.waiting
 
 
@@ -272,9 +292,13 @@ def without_gone(
 
     `still`: others as they are now, by the identity with which they arrived.
     """
-    lost, digest = {found.identity for found in gone}, _Tally(state, rule).digest
+    lost, tally = {found.identity for found in gone}, _Tally(state, rule)
     newest = tuple(still.get(one.identity, one) for one in state.newest if one.identity not in lost)
-    forgotten = set(map(digest, gone)) - set(map(digest, (*newest, *still.values())))
+    digests = [
+        {tally.digest(one, tally.takers(one)) for one in objects}
+        for objects in (gone, (*newest, *still.values()))
+    ]
+    forgotten = digests[0] - digests[1]
     return replace(
         state,
         waiting=folders_without(state, rule, gone),

@@ -49,6 +49,23 @@ def test_a_link_out_of_the_scripts_folder_is_a_fault_that_include_removes(verb: 
     assert (again.status, "users.txt ->" in again.out + again.err) == (0, False)
 
 
+def test_the_next_times_of_a_schedule_are_shown_in_its_zone_with_the_offset(tmp_path: Path) -> None:
+    schedule = '{schedule: {cron: "0 3 1-7 * MON", time_zone: Asia/Kolkata}}'
+    done = check(written(tmp_path, "rule.yaml", RULE.replace("manual: {}", schedule[1:-1])), cwd=tmp_path)
+    assert "write '0 3 * * MON#1'" in done.out
+    (line,) = [each for each in done.out.splitlines() if "next " in each]
+    assert line.startswith("rule.yaml: 0 3 1-7 * MON Asia/Kolkata: next ")
+    assert line.count(" 03:00+05:30") == 3
+
+
+def test_several_conditions_are_shown_as_any_of_them_or_all_of_them(tmp_path: Path) -> None:
+    together = "all: [{schedule: {cron: '@daily'}}, {age: {older_than_s: 60}}]"
+    any_of = RULE.replace("  - manual: {}\n", f"  - manual: {{}}\n  - {together}\n")
+    done = check(written(tmp_path, "rule.yaml", any_of), cwd=tmp_path)
+    assert "rule.yaml: fires by any of: manual, all of (schedule @daily Etc/UTC, age 60 s)\n" in done.out
+    assert "rule.yaml: @daily Etc/UTC: next " in done.out
+
+
 def test_a_sound_request_rule_and_order_are_accepted_by_what_they_contain(tmp_path: Path) -> None:
     files = [
         written(tmp_path, "request.yaml", REQUEST),

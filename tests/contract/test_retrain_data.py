@@ -40,8 +40,8 @@ def watching(env: Mapping[str, str] = ALL, *others: dict[str, Any], **more: Any)
 
 def env(world: RuleWorld, number: int = -1) -> dict[str, str]:
     """The variables of the nth run."""
-    found: dict[str, str] = present(world.records()[number].request).document["env"]
-    return found
+    document: Any = present(world.records()[number].request).document
+    return dict(document["env"])
 
 
 def manifest(world: RuleWorld, number: int = -1) -> list[str]:

@@ -68,6 +68,8 @@ def test_the_list_shows_how_much_of_each_condition_is_met_and_why_a_rule_does_no
     assert 'href="/runs/cassava-new-data-20260304t121000-b2f9947b9f"' in rows["cassava.new-data"]
     assert "held back: its cooldown lasts until 13:00" in rows["weekly"]
     assert "<time datetime=" in rows["weekly"].partition('data-label="Next"')[2], "its next scheduled time"
+    assert "Any of:" in rows["weekly"]
+    assert "Any of:" not in rows["cassava.new-data"]
     assert "3 faults" in rows["bad"]
     assert "unanswered" in rows["new"]
 

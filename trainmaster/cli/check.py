@@ -6,6 +6,7 @@ and the user's choice.
 
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -24,6 +25,7 @@ from trainmaster.cli.verb import (
     takes_team,
     talk,
 )
+from trainmaster.client.shown.rule_lines import when_lines
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.source import UnusableFile, read_source
@@ -77,6 +79,8 @@ def _print_examinations(found: Sequence[Examination]) -> None:
         counts = [(len(each.faults), "fault"), (len(each.warnings), "warning")]
         words = [plural(number, noun) for number, noun in counts if number]
         click.echo(f"{file}: {each.kind}, {', '.join(words) or 'no faults'}")
+        for line in when_lines(each.rule, datetime.now(UTC)) if each.rule is not None else ():
+            click.echo(f"{file}: {line}")
 
 
 def _notes(found: Sequence[Examination], terms: Terms, policy: Path | None) -> Iterator[str]:

@@ -6,7 +6,7 @@ Each runs once without disruption to record its calls, and then once for each di
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.contract.retraining import DATA, IMAGE, MANUAL, SMALL, rule
+from tests.contract.retraining import DATA, IMAGE, MANUAL, NEW_DATA, SMALL, rule
 from tests.contract.rooms import TWO_REGIONS
 from tests.contract.simulation.steps import (
     RULE_REMOVED,
@@ -54,6 +54,8 @@ WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
 LIMITED = request_rules_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
 CAPPED = request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1)))
 ENDED = (RunState.SUCCEEDED,)
+QUARTERLY = {"schedule": {"cron": "*/15 * * * *"}}
+SEEING = {**SMALL, "args": ["--seen=${data.count}"]}
 NAMING = {**SMALL, "env": {"MANIFEST": "${data.manifest_uri:-}"}}
 TWO_OBJECTS = {"objects": f"gs://{DATA}/**", "min_objects": 2, "quiet_s": 60}
 NEW_IMAGE = {"new_image": {"repository": IMAGE, "tag": "latest"}}
@@ -304,6 +306,36 @@ SCENARIOS: Mapping[str, Scenario] = {
         ),
         shows={"image": f"{IMAGE}@sha256:{'a' * 64}"},
         firings=(1,),
+    ),
+    "data and a time in all": Scenario(
+        steps=(
+            rule_dropped(rule({"all": [NEW_DATA, QUARTERLY]}, request=SEEING)),
+            *(data_arrived(f"{number}.jpg") for number in range(4)),
+            TICK,
+            waited(900),
+            TICK,
+            waited(900),
+            TICK,
+            *finished(0),
+        ),
+        shows={"args": ["--seen=4"]},
+        firings=(1,),
+        rule={"state": "accepted", "firings": 1},
+    ),
+    "two signals in all, each delivered twice": Scenario(
+        steps=(
+            rule_dropped(rule({"all": [NEW_IMAGE, MANUAL]}, request={**SMALL, "image": "${image.uri}"})),
+            pushed("a"),
+            TICK,
+            fired("1"),
+            pushed("a"),
+            fired("1"),
+            TICK,
+            *finished(0),
+        ),
+        shows={"image": f"{IMAGE}@sha256:{'a' * 64}"},
+        firings=(1,),
+        rule={"state": "accepted", "firings": 1},
     ),
     "a rule whose file is deleted after it fired": Scenario(
         steps=(rule_dropped(rule(MANUAL)), fired("1"), RULE_REMOVED, TICK, *finished(0)),

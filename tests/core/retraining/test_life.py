@@ -8,10 +8,19 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.core.deciding import DATA, HOURLY, MANUAL, call, tick
+from tests.core.deciding import DATA, HOURLY, MANUAL, call, ordered, tick
 from tests.core.retraining_cases import DAY, NOON, arrived, batch, fresh, rule
-from trainmaster.orchestrator.core.retraining.decision import Decision, Fire, Hold, NothingDue
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.decision import (
+    Decision,
+    Facts,
+    Fire,
+    Hold,
+    NothingDue,
+    decide_on_signal,
+)
 from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals import Signal
 from trainmaster.orchestrator.core.retraining.state import RuleState, with_launch
 from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 
@@ -96,3 +105,76 @@ def test_no_limit_is_broken_and_no_signal_fires_twice(
     assert len(set(called)) == len(called)
     scheduled = [event for event in by_event if event.startswith("schedule/")]
     assert len(set(scheduled)) == len(scheduled)
+
+
+FEATURES = {"upstream": {"model_name": "features", "event": "succeeded"}}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    story=st.lists(
+        st.tuples(
+            st.sampled_from(["tick", "call", "again", "features", "repeated", "data", "end"]),
+            st.integers(0, 3600),
+            st.booleans(),
+        ),
+        max_size=60,
+    ),
+    cooldown_s=st.sampled_from([0, 1800]),
+    while_running=st.sampled_from(["skip", "queue_one", "replace"]),
+)
+def test_a_rule_never_fires_when_only_some_of_all_hold_and_always_when_all_do(
+    story: Sequence[tuple[str, int, bool]], cooldown_s: int, while_running: str
+) -> None:
+    one = rule(
+        {"all": [HOURLY, DATA]},
+        {"all": [MANUAL, FEATURES]},
+        cooldown_s=cooldown_s,
+        while_running=while_running,
+        max_per_day=1000,
+    )
+    life, now = Life(one=one, state=fresh(one)), NOON
+    objects, new, sent = 0, set[str](), {"call": 0, "features": 0}
+    for kind, wait_s, crash in story:
+        now += timedelta(seconds=wait_s)
+        life.state = with_launch(life.state)
+        match kind:
+            case "tick":
+                decision = tick(one, life.state, now, ended=life.ended)
+            case "data":
+                objects += 1
+                life.state = with_arrivals(
+                    life.state, one, [batch(f"{now}", [arrived(f"cassava/{now}", at=now)])]
+                )
+                continue
+            case "end":
+                life.ended = True
+                continue
+            case _:
+                name = "call" if kind in ("call", "again") else "features"
+                if kind == name or not sent[name]:
+                    sent[name] += 1
+                    new.add(name)
+                message = f"{name}/{sent[name]}"
+                signal = ordered(message, one.rule_id, now) if name == "call" else _succeeded(message, now)
+                facts = Facts(now=now, current_ended=life.ended)
+                decision = decide_on_signal(one, signal, life.state, facts)
+        if isinstance(decision, Fire):
+            if decision.firing.condition is ConditionKind.SCHEDULE:
+                # A firing that waited its turn was due when enough data had arrived.
+                assert objects >= 3 or while_running == "queue_one"
+            else:
+                assert new == {"call", "features"}
+            objects, new = 0, set()
+        elif isinstance(decision, NothingDue) and kind == "tick":
+            assert new != {"call", "features"}
+        life.see(decision, crash=crash)
+
+
+def _succeeded(message: str, now: datetime) -> Signal:
+    return Signal(
+        kind=ConditionKind.UPSTREAM,
+        id=message,
+        at=now,
+        facts={"model_name": "features", "event": "succeeded"},
+    )

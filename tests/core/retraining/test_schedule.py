@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.narrowing import present
 from trainmaster.orchestrator.core.retraining.condition import Schedule
-from trainmaster.orchestrator.core.retraining.schedule import schedule_faults, time_zones
+from trainmaster.orchestrator.core.retraining.times.schedule import schedule_faults, time_zones
 
 AMSTERDAM = "Europe/Amsterdam"
 
@@ -127,7 +127,7 @@ def _shown(moment: datetime, clock: ZoneInfo) -> datetime:
 @pytest.mark.parametrize(
     "cron",
     [
-        "0 0 30 2 *", "0 0 31 2,4,6 *", "* * * *", "* * * * * *", "60 * * * *", "x * * * *", "", "@daily",
+        "0 0 30 2 *", "0 0 31 2,4,6 *", "* * * *", "* * * * * *", "60 * * * *", "x * * * *", "", "@reboot",
         "0 0 0 * *", "*/0 * * * *", "5-1 * * * *", "L L L L L",
     ],
 )  # fmt: skip

@@ -31,6 +31,7 @@ from trainmaster.orchestrator.core.retraining.rule import state_object
 from trainmaster.orchestrator.core.retraining.state import (
     KEPT_BATCHES,
     KEPT_IDENTITIES,
+    KEPT_MET,
     KEPT_SIGNALS,
     DueFiring,
     Fired,
@@ -277,6 +278,8 @@ def worst() -> RuleState:
     queued = DueFiring(
         condition=ConditionKind.ALERT, event_id="x" * 1000, at=NOON, values=values, image="x" * 80
     )
+    pushed = {"image.uri": "x" * 1100, "image.digest": "x" * 71, "image.tag": "x" * 128}
+    met = replace(queued, condition=ConditionKind.NEW_IMAGE, event_id="x" * 200, values=pushed)
     held = HeldBack(condition=ConditionKind.NEW_DATA, reason="ü" * 500, at=NOON)
     for number in range(KEPT_SIGNALS + 9):
         state = with_seen(state, f"signal {number}")
@@ -296,6 +299,7 @@ def worst() -> RuleState:
         batches=counted.batches,
         identities=counted.identities,
         image="x" * 80,
+        met={f"{n:08}": met for n in range(KEPT_MET)},
         held=held,
         last=Fired(number=1, run_id=run_id, condition=ConditionKind.NEW_DATA, at=NOON),
     )

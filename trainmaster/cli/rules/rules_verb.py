@@ -128,6 +128,7 @@ def apply(
     in_force = {rule.dropped_name: rule for rule in read_book(clients).rules}
     noted, statuses = set[Path](), list["RuleStatus"]()
     for each in rules:
+        _say_checked(each)
         if note := data_note(each):
             talk(note)
         if warned := list(fault_lines(each.warnings, each.faulty, WARNING)):
@@ -136,8 +137,19 @@ def apply(
             upload_script(clients, each.packed, terms.team, noted)
         statuses.append(drop_rule(clients, each.object_name, each.content, timeout_s=wait_s))
         _say_applied(each, statuses[-1], in_force.get(each.object_name))
-    _warn_of_missing_buckets(clients, statuses)
+    _warn_of_inert_rules(clients, statuses)
     return ExitStatus.USAGE if any(status.state == "refused" for status in statuses) else ExitStatus.DONE
+
+
+def _say_checked(rule: "Examination") -> None:
+    """Say what its author may have meant otherwise, and the next times of its schedules."""
+    from trainmaster.cli.faults import WARNING, fault_lines
+    from trainmaster.client.shown.rule_lines import when_lines
+
+    times = when_lines(rule.rule, datetime.now(UTC)) if rule.rule is not None else ()
+    named = (f"{rule.faulty}: {line}" for line in times)
+    if lines := [*fault_lines(rule.warnings, rule.faulty, WARNING), *named]:
+        talk("\n".join(lines))
 
 
 def _say_applied(rule: "Examination", status: "RuleStatus", before: "Rule | None") -> None:
@@ -161,15 +173,12 @@ def _say_applied(rule: "Examination", status: "RuleStatus", before: "Rule | None
         )
 
 
-def _warn_of_missing_buckets(clients: "Clients", statuses: Sequence["RuleStatus"]) -> None:
-    from trainmaster.client.rules.changing import missing_buckets
+def _warn_of_inert_rules(clients: "Clients", statuses: Sequence["RuleStatus"]) -> None:
+    from trainmaster.client.rules.inert import inert_notes
 
     accepted = [status.dropped_name for status in statuses if status.state == "accepted"]
-    for rule_id, buckets in missing_buckets(clients, accepted).items() if accepted else ():
-        for bucket in buckets:
-            talk(
-                f"Warning: {rule_id} watches gs://{bucket}, which does not exist. Create the bucket, or correct `objects`."
-            )
+    for note in inert_notes(clients, accepted) if accepted else ():
+        talk(f"Warning: {note}")
 
 
 @rules.command(short_help="Fire RULE now, and print the id of its run.")

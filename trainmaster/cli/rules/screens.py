@@ -8,7 +8,7 @@ import click
 from trainmaster.cli.table import print_facts, print_table, terminal_width
 from trainmaster.cli.yaml_text import yaml_text
 from trainmaster.client.rules.found_rule import FoundRule
-from trainmaster.client.shown.rule_lines import next_text, rule_facts
+from trainmaster.client.shown.rule_lines import next_text, rule_facts, when_text
 from trainmaster.client.terminal import one_line
 from trainmaster.client.times import minute
 
@@ -31,7 +31,7 @@ def rule_rows(rules: Iterable[FoundRule], now: datetime, *, is_cut: bool) -> lis
 
 def _row(rule: FoundRule, now: datetime, most: int | None) -> dict[str, str]:
     last = rule.status.last_firing if rule.status else None
-    when = ", ".join(map(str, rule.rule.conditions)) if rule.rule else ""
+    when = when_text(rule.rule) if rule.rule else ""
     return {
         "RULE": one_line(rule.name),
         "STATE": rule.standing,

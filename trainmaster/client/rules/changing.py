@@ -1,7 +1,6 @@
 """Drops, fires and removes rules."""
 
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -55,24 +54,6 @@ def _read_template(clients: "Clients", uri: str) -> bytes | None:
         return bytes(blob.download_as_bytes(end=MAX_REQUEST_BYTES, raw_download=True))
     except ObjectNotFound:
         return None  # the check reports it with the other faults
-
-
-def missing_buckets(clients: "Clients", dropped_names: Collection[str]) -> dict[str, list[str]]:
-    """The buckets that accepted rules watch and that do not exist, by the rule's id; for rules of these files.
-
-    A bucket that cannot be looked up, for example without permission, counts as one that exists.
-    """
-    from google.api_core.exceptions import GoogleAPICallError
-
-    found: dict[str, list[str]] = {}
-    for rule in read_book(clients).rules:
-        if rule.dropped_name not in dropped_names:
-            continue
-        for bucket in sorted({split_object_uri(each.pattern)[0] for each in rule.new_data}):
-            with suppress(GoogleAPICallError):
-                if "*" not in bucket and not clients.storage.bucket(bucket).exists():
-                    found.setdefault(rule.rule_id, []).append(bucket)
-    return found
 
 
 def drop_rule(
@@ -166,7 +147,7 @@ def fire_refusal(rule: FoundRule) -> str:
         return f"{rule.name} is not accepted yet, so it cannot fire. See: trainmaster rules show {rule.name}"
     if not rule.decides:
         return f"{rule.name} may not fire: it is {rule.standing}. Resume it: trainmaster rules resume {rule.name}"
-    if not any(each.kind is ConditionKind.MANUAL for each in rule.rule.conditions):
+    if not any(each.kind is ConditionKind.MANUAL for each in rule.rule.members):
         return f"{rule.name} accepts no orders to fire: add `manual: {{}}` to its `when`."
     return ""
 
@@ -202,11 +183,10 @@ def remove_rule(clients: "Clients", rule: FoundRule) -> None:
 
 def data_note(rule: Examination) -> str | None:
     """A note about a rule that waits for new data and does not pass their names to its runs; None for any other rule."""
-    document = rule.value if isinstance(rule.value, dict) else {}
-    request, when = document.get("request"), document.get("when")
-    if not isinstance(request, dict) or not isinstance(when, list):
+    version = rule.rule
+    if version is None or version.request is None or not version.new_data:
         return None
-    if not any(isinstance(each, dict) and "new_data" in each for each in when) or "${data." in str(request):
+    if any(placeholder.name.startswith("data.") for placeholder in version.placeholders):
         return None
     return (
         f"{rule.title} waits for new data, but its request uses no placeholder such as ${{data.manifest_uri}}: "

@@ -1,15 +1,13 @@
 """A rule as its user knows it: the file, where it stands, and what comes next. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
-from trainmaster.orchestrator.core.retraining.condition import (
-    NewData,
-    Schedule,
-)
+from trainmaster.orchestrator.core.retraining.condition import Age, All, Condition, NewData, Schedule
 from trainmaster.orchestrator.core.retraining.decision import limits_end
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 from trainmaster.orchestrator.core.retraining.state import (
@@ -17,12 +15,15 @@ from trainmaster.orchestrator.core.retraining.state import (
     RuleStanding,
     RuleState,
     RuleStatus,
+    met_key,
 )
 from trainmaster.orchestrator.core.retraining.waiting import counted_by, folders_by
 
 NO_STATUS = "unanswered"
 """The state of a file that the service has not answered yet."""
 RETIRING = "retiring"
+SKIPPED_MAX = 100
+"""Scheduled times in windows of the rule's `blackout` that are passed over in search of the next one."""
 PAUSED = "paused"
 """The state of a rule whose file is deleted, until the service retires it."""
 
@@ -88,21 +89,49 @@ class FoundRule:
         return min((each.due_at for each in self.awaited(now) if each.due_at), default=None)
 
     def awaited(self, now: datetime) -> Iterator["Awaited"]:
-        """Each condition in force, with how far it is met."""
+        """Each condition in force, with how far it is met; of `all` each of its conditions, the first with the time of all."""
         if self.rule is None:
             return
         free_at = self._limits_end(self.rule, now)
         for condition in self.rule.conditions:
-            due_at = None
-            if isinstance(condition, NewData):
-                awaited = _awaited_data(condition, self._counted(condition))
-                # Data stays due while a limit holds the rule back.
-                due_at = max(awaited.due_at, free_at) if awaited.due_at and free_at > now else awaited.due_at
-                yield replace(awaited, due_at=due_at and _next_tick(max(due_at, now)))
-                continue
-            if isinstance(condition, Schedule) and self.decides:
-                due_at = _next_scheduled(condition, self.rule, now, free_at)
-            yield Awaited(text=str(condition), due_at=due_at and _next_tick(due_at))
+            members = [self._awaited(condition, member) for member in condition.members]
+            due_at = self._due_at(condition, members, self.rule, now, free_at)
+            for index, awaited in enumerate(members):
+                together = f"all of {len(members)}: " if len(members) > 1 else ""
+                is_first = index == 0
+                yield replace(
+                    awaited,
+                    text=together + awaited.text,
+                    due_at=_next_tick(due_at) if due_at is not None and is_first else None,
+                )
+
+    def _awaited(self, condition: Condition, member: Condition) -> "Awaited":
+        """How far the condition, or this one of its members, is met; `due_at` is when it is, if nothing more happens."""
+        if isinstance(member, NewData):
+            is_timed = isinstance(condition, All) and condition.schedule is not None
+            return _awaited_data(replace(member, quiet_s=0) if is_timed else member, self._counted(member))
+        met = self.state.met if self.state is not None and isinstance(condition, All) else {}
+        came = met.get(met_key(member))
+        return Awaited(text=f"{member}{', which has come' if came else ''}", due_at=came.at if came else None)
+
+    def _due_at(
+        self,
+        condition: Condition,
+        members: Sequence["Awaited"],
+        rule: Rule,
+        now: datetime,
+        free_at: datetime,
+    ) -> datetime | None:
+        """When the condition fires the rule if nothing more happens; None if that depends on an event."""
+        timer = next((member for member in condition.members if isinstance(member, Schedule)), None)
+        pairs = zip(condition.members, members, strict=True)
+        others = [each.due_at for member, each in pairs if member is not timer]
+        if None in others or (timer is not None and not self.decides):
+            return None
+        ready = max([now, *filter(None, others)])
+        if timer is not None:
+            return _next_scheduled(timer, rule, ready, free_at)
+        return rule.free_from(max(ready, free_at))  # data stays due while a limit holds the rule back
 
     def _limits_end(self, rule: Rule, now: datetime) -> datetime:
         last = self.status.last_firing if self.status else None
@@ -113,13 +142,20 @@ class FoundRule:
         return limits_end(rule, now, fired_last_at=max(times, default=None), fired_at=fired_at)
 
     def counts(self) -> Iterator[str]:
-        """How much of each data condition is met: `12 of 100 objects`, or `104 objects, enough`."""
-        for condition in self.rule.new_data if self.rule else ():
+        """How much of each condition is met: `12 of 100 objects`, or `104 objects, enough`; of `all`, `1 of 2 signals`."""
+        if self.rule is None:
+            return
+        for condition in self.rule.new_data:
             counted, needed = self._counted(condition), condition.min_objects
             folders = len(folders_by(self.state, condition)) if self.state and condition.each else 0
             among = f" in the first of {folders} folders" if folders > 1 else ""
             enough = f"{counted.count} objects{among}, enough"
             yield f"{counted.count} of {needed} objects{among}" if counted.count < needed else enough
+        for group in self.rule.groups:
+            signals = [each for each in group.members if not isinstance(each, NewData | Schedule | Age)]
+            came = sum(met_key(each) in self.state.met for each in signals) if self.state else 0
+            if signals:
+                yield f"{came} of {plural(len(signals), 'signal')}"
 
     def _counted(self, condition: NewData) -> MatchCount:
         """What the condition has counted; with `each`, in the folder that comes first."""
@@ -162,10 +198,15 @@ def _next_tick(moment: datetime) -> datetime:
 
 def _next_scheduled(condition: Schedule, rule: Rule, now: datetime, free_at: datetime) -> datetime | None:
     """The next scheduled time that is not skipped. With `queue_one`, one that a limit holds back waits for its end."""
-    due_at = condition.next_due(now)
-    if due_at is None or due_at >= free_at:
-        return due_at
-    return free_at if rule.while_running is WhileRunning.QUEUE_ONE else condition.next_due(free_at)
+    moment = now
+    for _ in range(SKIPPED_MAX):
+        due_at = condition.next_due(moment)
+        if due_at is None or (free := rule.free_from(max(due_at, free_at))) == due_at:
+            return due_at
+        if rule.while_running is WhileRunning.QUEUE_ONE:
+            return free
+        moment = free - timedelta(microseconds=1)  # it may come at the end itself
+    return None
 
 
 def _awaited_data(condition: NewData, counted: MatchCount) -> Awaited:

@@ -42,7 +42,7 @@ def list_rules(clients: "Clients") -> list[FoundRule]:
     has counted yet.
 
     Costs a listing, a read of the book, a read of each status, and a read of the state of each rule that counts objects
-    or may have used up its `max_per_day`; with a rule that counts, another listing, and a read of each batch of arrivals.
+    has never fired, or may have used up its `max_per_day`; with a rule that counts, another listing, and a read of each batch of arrivals.
 
     Raises:
         NotFound: a document in the ledger is damaged.
@@ -162,7 +162,8 @@ def _with_status(clients: "Clients", rule: FoundRule, *, is_whole: bool) -> Foun
 
 
 def _needs_state(rule: Rule, status: RuleStatus | None) -> bool:
-    """Whether its counts, or the firings that `max_per_day` counts, say what comes next."""
+    """Whether its counts, the firings that `max_per_day` counts, or the time since when it waits are to be shown."""
     may_be_used_up = status is not None and (status.firings or 0) >= rule.max_per_day
-    is_scheduled = any(isinstance(each, Schedule) for each in rule.conditions)
-    return bool(rule.new_data) or (is_scheduled and may_be_used_up)
+    is_scheduled = any(isinstance(each, Schedule) for each in rule.members)
+    has_never_fired = status is not None and not status.firings  # since when, only its state says
+    return bool(rule.new_data or rule.groups) or has_never_fired or (is_scheduled and may_be_used_up)

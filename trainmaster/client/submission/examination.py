@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.client.errors import ClientRefused
-from trainmaster.client.rules.doubts import rule_warnings
+from trainmaster.client.rules.doubts import rule_doubts
 from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
@@ -85,7 +85,7 @@ class Examination:
         kind: by its content.
         value: the document as it was given, which nothing has validated.
         faults: each at its place in the text, or with the option that gave the value.
-        warnings: doubts about a sound request.
+        warnings: doubts about a sound request or rule.
         not_checked: what only the services know.
         content: the text to send: the given one, unless options or a script changed it.
         object_name: what a request or a rule is called in the inbox.
@@ -380,7 +380,7 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
 
 def _warnings_of(rule: Rule) -> Iterator[Fault]:
     """The warnings about the rule, and about the request in it at their paths in the rule."""
-    yield from rule_warnings(rule)
+    yield from rule_doubts(rule)
     if rule.request is not None:
         meant = dialect_of(rule.request).in_own(rule.request, None)
         for fault in word_warnings(Draft(document=meant.document)):

@@ -95,7 +95,9 @@ class ExaminedDeployment:
                 agent = self.grants["agents"].get(account)
                 email = agent and f"service-{project_number}@{agent['domain']}.iam.gserviceaccount.com"
                 in_folders = "folders" in row
-                for thing in self._parts(row, name) if in_folders else self._things(kind, name, subscriptions):
+                for thing in (
+                    self._parts(row, name) if in_folders else self._things(kind, name, subscriptions)
+                ):
                     yield self._expected(row["role"], account, thing, agent_email=email or "")
 
     def expected_of_teams(self, teams: Sequence[str]) -> Iterator[Expected]:

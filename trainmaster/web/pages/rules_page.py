@@ -12,7 +12,7 @@ from trainmaster.client.rules.listing import RuleFile, list_rules, read_rule_fil
 from trainmaster.client.rules.pausing import pause_refusal
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.runs.reports import reported_faults
-from trainmaster.client.shown.rule_lines import standing_reasons, version_facts
+from trainmaster.client.shown.rule_lines import idle_text, standing_reasons, version_facts
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines
@@ -89,7 +89,7 @@ def _row(rule: FoundRule, ask: Ask) -> RuleRow:
         name=one_line(rule.name, NAME_MAX_CHARS),
         address=address_of(rule),
         awaited=tuple(rule.awaited(ask.now)),
-        reasons=tuple(_reasons(rule)),
+        reasons=tuple(_reasons(rule, ask)),
         changes=tuple(_changes(rule)),
         not_fired=one_line(fire_refusal(rule), NAME_MAX_CHARS) if rule.decides else "",
     )
@@ -106,11 +106,13 @@ def _changes(rule: FoundRule) -> Iterator[tuple[str, str]]:
         yield "resume", "Resume"
 
 
-def _reasons(rule: FoundRule) -> Iterator[str]:
+def _reasons(rule: FoundRule, ask: Ask) -> Iterator[str]:
     """Why the rule does not fire."""
     yield from standing_reasons(rule)
     if reason := rule.held_reason():
         yield f"held back: {reason}"
+    if idle := idle_text(rule, ask.now):
+        yield idle
 
 
 def rule(ask: Ask) -> ConsolePage:
@@ -130,7 +132,7 @@ def rule(ask: Ask) -> ConsolePage:
         template="rule.html",
         values={
             "row": _row(found, ask),
-            "reasons": [reason for reason in _reasons(found) if not faults or reason not in problems],
+            "reasons": [reason for reason in _reasons(found, ask) if not faults or reason not in problems],
             "facts": list(version_facts(found)),
             "file": file,
             "lines": lines,

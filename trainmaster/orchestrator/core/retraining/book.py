@@ -70,7 +70,7 @@ def parse_book(document: object) -> Book:
     try:
         book = decoded(Book, document)
         for rule in book.rules:
-            rule.conditions, rule.while_running  # noqa: B018 - so that damage is found here
+            rule.conditions, rule.while_running, rule.not_before, rule.blackout  # noqa: B018 - so that damage is found here
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"not a rule book: {type(error).__name__}: {error}") from error
     return book
@@ -117,7 +117,7 @@ def _steps(first: Rule, then: Rule) -> Sequence[LoopStep]:
     return [
         LoopStep(first=first.rule_id, then=then.rule_id, condition=index, how=how)
         for index, condition in enumerate(then.conditions)
-        if (how := _how_met(first, then, condition))
+        if (how := next(filter(None, (_how_met(first, then, one) for one in condition.members)), ""))
     ]
 
 

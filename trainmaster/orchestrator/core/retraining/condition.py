@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.names import Buckets, is_data
 from trainmaster.orchestrator.core.policy.policy import glob_matches
-from trainmaster.orchestrator.core.retraining import schedule
+from trainmaster.orchestrator.core.retraining.times import schedule
 
 SAMPLE_TIME = "2026-01-31T12:34:56.000000Z"
 SAMPLE_RUN_ID = "sample-20260131t123456-0123456789"
@@ -35,6 +35,7 @@ class ConditionKind(StrEnum):
     AGE = "age"
     UPSTREAM = "upstream"
     MANUAL = "manual"
+    ALL = "all"
 
 
 class UpstreamEvent(StrEnum):
@@ -54,6 +55,15 @@ class _Condition(ABC):
 
     kind: ClassVar[ConditionKind]
     subject: ClassVar[str] = ""
+
+    @property
+    def members(self) -> "tuple[Condition, ...]":
+        """Itself, or the conditions that it combines."""
+        return (self,)  # type: ignore[return-value]  # every class of this module is one of the union
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        return tuple(member.subject for member in self.members)
 
     def __str__(self) -> str:
         """In a few words: `new_data gs://…/**`, `schedule 0 3 * * 1 Europe/Amsterdam`."""
@@ -182,7 +192,7 @@ def _whole_pattern(text: str) -> str:
     return f"{text}**" if text.endswith("/") else text
 
 
-def _samples(pattern: str) -> tuple[str, str]:
+def _samples(pattern: str) -> tuple[str, ...]:
     """Two names that the pattern matches, and that another pattern matches only where it has wildcards too."""
     return tuple(pattern.replace("**", any_text).replace("*", _ANY) for any_text in (_ANY, f"{_ANY}/{_ANY}"))
 
@@ -334,10 +344,56 @@ class Manual(_Condition):
         return True
 
 
-Condition = NewData | Schedule | NewImage | Alert | Age | Upstream | Manual
+@dataclass(frozen=True, kw_only=True)
+class All(_Condition):
+    """Several conditions at once. With a schedule, they must hold at its times; without, the last to hold fires."""
+
+    conditions: "tuple[Condition, ...]"
+
+    kind = ConditionKind.ALL
+
+    def __str__(self) -> str:
+        return f"all of ({self.detail})"
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(map(str, self.conditions))
+
+    @property
+    def members(self) -> "tuple[Condition, ...]":
+        return self.conditions
+
+    @property
+    def schedule(self) -> Schedule | None:
+        return next((member for member in self.conditions if isinstance(member, Schedule)), None)
+
+    def faults(self, path: tuple[PathPart, ...], buckets: Buckets) -> Iterator[Fault]:
+        for place, member in placed_members(self, path):
+            yield from member.faults(place, buckets)
+            if isinstance(member, Schedule) and member is not self.schedule:
+                problem = "`all` has a second schedule, and two times rarely come at once"
+                yield Fault(at=place, problem=problem, value=member.cron, repair="keep one of them")
+
+    def sample_values(self, models_bucket: str) -> Mapping[str, str]:
+        samples = (member.sample_values(models_bucket) for member in self.conditions)
+        return {name: text for sample in samples for name, text in sample.items()}
+
+
+Condition = NewData | Schedule | NewImage | Alert | Age | Upstream | Manual | All
 CONDITIONS: Mapping[str, type[Condition]] = {
     condition.kind: condition for condition in (NewData, Schedule, NewImage, Alert, Age, Upstream, Manual)
 }
+
+
+def placed_members(
+    condition: Condition, path: tuple[PathPart, ...]
+) -> Iterator[tuple[tuple[PathPart, ...], Condition]]:
+    """The condition with its path; of `all`, its conditions with theirs."""
+    if not isinstance(condition, All):
+        yield path, condition
+        return
+    for index, member in enumerate(condition.conditions):
+        yield (*path, index, member.kind), member
 
 
 # Any: an entry that is not a condition is an error.
@@ -349,6 +405,8 @@ def condition_from(entry: Any) -> Condition:
     """
     try:
         ((kind, fields),) = entry.items()
-        return decoded(CONDITIONS[kind], fields)
+        if kind == ConditionKind.ALL:
+            return All(conditions=tuple(map(condition_from, fields)))
+        return decoded(CONDITIONS[kind], {} if fields is None else fields)  # `manual:` is `manual: {}`
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a condition: {entry!r}") from error

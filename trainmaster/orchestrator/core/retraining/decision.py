@@ -6,21 +6,31 @@ A decision holds the state to write. A run is launched only after that write suc
     launch                idempotent by the firing's run id
     `launched(state)`     written; the rule may fire again
 
-A due firing passes these gates, in this order: the rule's last run (`while_running`), the cooldown, the number of
-firings within an hour, the daily cap, and values for every placeholder. With `queue_one`, a firing held back by any gate but the last waits until
-all let it pass; otherwise a scheduled time or a signal that is held back is skipped. Data and age stay due.
+A due firing passes these gates, in this order: the rule's last run (`while_running`), the cooldown, `not_before` and
+`blackout`, the number of firings within an hour, the daily cap, and values for every placeholder. With `queue_one`, a
+firing held back by any gate but the last waits until all let it pass; otherwise a scheduled time or a signal that is
+held back is skipped. Data, age and `all` without a schedule stay due.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.retraining.condition import Age, ConditionKind, Each, NewData, Schedule
+from trainmaster.orchestrator.core.retraining.condition import (
+    Age,
+    All,
+    Condition,
+    ConditionKind,
+    NewData,
+    Schedule,
+)
 from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, why_unfilled
 from trainmaster.orchestrator.core.retraining.firing import STAYS_DUE, firing_of, with_firing
+from trainmaster.orchestrator.core.retraining.groups import Lacking, group_due
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.signals import Signal, matches
+from trainmaster.orchestrator.core.retraining.signals import Signal, conditions_met, matches
 from trainmaster.orchestrator.core.retraining.state import (
     DAY,
     DueFiring,
@@ -29,6 +39,7 @@ from trainmaster.orchestrator.core.retraining.state import (
     MatchCount,
     RuleState,
     has_seen,
+    with_met,
     with_seen,
 )
 from trainmaster.orchestrator.core.retraining.waiting import DataBatch, batch_of, counted_by, folders_by
@@ -117,32 +128,67 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
     # Cut so that the state stays small, but left too long to fill a placeholder.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
     due = DueFiring(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
-    return _decide_due(rule, state, due, facts)
+    groups = [group for group in rule.groups if conditions_met(group.members, signal)]
+    for group in groups:
+        state = with_met(state, conditions_met(group.members, signal), due)
+    if conditions_met(rule.conditions, signal):
+        return _decide_due(rule, state, due, facts)
+    return _decide_groups(rule, groups, state, due, facts)
 
 
-def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring]:
+def _decide_groups(
+    rule: Rule, groups: Sequence[All], state: RuleState, signal: DueFiring, facts: Facts
+) -> Fire | Hold:
+    """The decision about the groups that remember the signal: the first that may fire, or what the first waits for."""
+    what = "order" if signal.condition is ConditionKind.MANUAL else "signal"
+    holds: list[Hold] = []
+    for group in groups:
+        due = group_due(group, state, facts.now, partial(_since, state, facts))
+        if isinstance(due, DueFiring):
+            due = replace(due, event_id=signal.event_id)
+        decision = _decide_due(rule, state, due, facts)
+        if isinstance(decision, Fire):
+            return decision
+        reason = f"the {what} is remembered: {decision.reason}"
+        hold = _hold_back(rule, state, signal, facts.now, reason, waits=False)
+        holds.append(replace(hold, is_storm=decision.is_storm))
+    return holds[0]
+
+
+def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring | Lacking]:
     """The queued firing and those that a tick finds due; signals bring the others."""
     if state.queued is not None:
         yield state.queued
     for condition in rule.conditions:
-        folder = None
-        match condition:
-            case NewData(each=Each.FOLDER):
-                due = (one for one in folders_by(state, condition) if _data_due(condition, one, facts.now))
-                first = next(due, None)
-                since, folder = (first.newest_at, first.dir_uri) if first is not None else (None, None)
-            case NewData():
-                since = _data_due(condition, counted_by(state, condition), facts.now)
-            case Schedule():
-                named = condition.last_due(facts.now)
-                since = named if named is not None and named > state.scheduled_until else None
-            case Age():
-                since = _age_due(condition, state, facts)
-            case _:
-                since = None
-        if since is not None:
+        if isinstance(condition, All):
+            due = group_due(condition, state, facts.now, partial(_since, state, facts))
+            if isinstance(due, DueFiring) or due.passes:
+                yield due
+        elif (since := _since(state, facts, condition)) is not None:
+            folder = None
+            if isinstance(condition, NewData) and condition.each is not None:
+                folder = next(
+                    one.dir_uri
+                    for one in folders_by(state, condition)
+                    if _data_due(condition, one, facts.now)
+                )
             event_id = f"{condition.kind}/{encoded_time(since)}"
             yield DueFiring(condition=condition.kind, event_id=event_id, at=facts.now, folder=folder)
+
+
+def _since(state: RuleState, facts: Facts, condition: Condition) -> datetime | None:
+    """Since when a condition that a tick decides is due; None if it is not. With `each`, the first folder's."""
+    match condition:
+        case NewData():
+            counts = folders_by(state, condition) if condition.each else [counted_by(state, condition)]
+            return next(filter(None, (_data_due(condition, one, facts.now) for one in counts)), None)
+        case Schedule():
+            named = condition.last_due(facts.now)
+            return named if named is not None and named > state.scheduled_until else None
+        case Age():
+            return _age_due(condition, state, facts)
+        case _:
+            return None
 
 
 def _data_due(condition: NewData, counted: MatchCount, now: datetime) -> datetime | None:
@@ -164,7 +210,9 @@ def _age_due(condition: Age, state: RuleState, facts: Facts) -> datetime | None:
     return facts.now if facts.now - since >= timedelta(seconds=condition.older_than_s) else None
 
 
-def _decide_due(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Fire | Hold:
+def _decide_due(rule: Rule, state: RuleState, due: DueFiring | Lacking, facts: Facts) -> Fire | Hold:
+    if isinstance(due, Lacking):
+        return _hold_back(rule, state, due.due, facts.now, due.reason, waits=False)
     stopped = _gate_closed(rule, state, due, facts)
     if stopped is not None:
         return stopped
@@ -179,13 +227,16 @@ def _decide_due(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> F
 
 
 def _gate_closed(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> Hold | None:
-    """The gate that holds the firing back: the last run, the cooldown, a storm of firings, the daily cap."""
+    """The gate that holds the firing back: the last run, the cooldown, the clock, a storm of firings, the daily cap."""
     now = facts.now
     if _is_going(state, facts) and rule.while_running is not WhileRunning.REPLACE:
         return _hold_back(rule, state, due, now, f"its run {state.current_run} is still running")
     free_at = state.fired_last_at + rule.cooldown if state.fired_last_at else now
     if now < free_at:
         return _hold_back(rule, state, due, now, f"its cooldown lasts until {encoded_time(free_at)}")
+    if now < (free_at := rule.free_from(now)):
+        cause = "not_before" if rule.not_before is not None and now < rule.not_before else "blackout"
+        return _hold_back(rule, state, due, now, f"it is held until {encoded_time(free_at)} by its {cause}")
     # Dropping the rule again ends its quarantine: earlier firings do not count.
     if _fired_since(state, max(now - STORM_WITHIN, state.since)) >= STORM:
         reason = f"more than {STORM} firings within an hour; drop its file again to let it fire"
@@ -200,7 +251,9 @@ def _gate_closed(rule: Rule, state: RuleState, due: DueFiring, facts: Facts) -> 
 def limits_end(
     rule: Rule, now: datetime, *, fired_last_at: datetime | None, fired_at: Sequence[datetime]
 ) -> datetime:
-    """When the cooldown and the daily cap let the rule fire again, if it does not fire before; `now` if they do now.
+    """When the cooldown, the daily cap, `not_before` and `blackout` let the rule fire, if it does not fire before.
+
+    `now` if they do now.
 
     `fired_at`: the firings of the last 24 hours, oldest first.
     """
@@ -208,7 +261,7 @@ def limits_end(
     ends = [fired_last_at + rule.cooldown] if fired_last_at is not None else []
     if len(recent) >= rule.max_per_day:
         ends.append(recent[-rule.max_per_day] + DAY)
-    return max([now, *ends])
+    return rule.free_from(max([now, *ends]))
 
 
 def _is_going(state: RuleState, facts: Facts) -> bool:

@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.retraining.state import (
 )
 from trainmaster.orchestrator.core.retraining.waiting import DataBatch
 
-STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE})
+STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE, ConditionKind.ALL})
 """Conditions that need no queue when they cannot fire now: they stay due."""
 
 
@@ -109,6 +109,7 @@ def with_firing(state: RuleState, firing: Firing, due: DueFiring, batch: DataBat
         watermark=batch.newest.created_at if batch.newest is not None else state.watermark,
         scheduled_until=max(now, state.scheduled_until),
         image=due.image or state.image,
+        met={},
         held=None,
     )
     return fired if due.condition in STAYS_DUE else with_seen(fired, due.event_id)

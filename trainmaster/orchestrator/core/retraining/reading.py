@@ -23,7 +23,12 @@ from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, loops_of
-from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
+from trainmaster.orchestrator.core.retraining.condition import (
+    Condition,
+    NewData,
+    condition_from,
+    placed_members,
+)
 from trainmaster.orchestrator.core.retraining.request_check import (
     CheckContext,
     Checked,
@@ -32,6 +37,7 @@ from trainmaster.orchestrator.core.retraining.request_check import (
     template_request,
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.times.windows import window_faults
 from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES, MAX_RULE_BYTES
 
 _SHORTEN = "put the request in its own file and name it with request_uri"
@@ -98,9 +104,10 @@ def _check_rule(
     if not isinstance(read.value, dict):
         no_mapping = Fault(path="$", problem="a rule must be a mapping", value=read.value)
         return _refusal_of_all(*faults, *([] if read.faults else [no_mapping]))
-    value = _normal(_with_deployment(read.value, requirements.requests.names))
+    value = _with_deployment(read.value, requirements.requests.names)
     work.take(units(value))
     _add(faults, schema_faults(requirements.requests.schemas[RULE_SCHEMA], value, read.spelled))
+    _add(faults, window_faults(value))
     policy = requirements.requests.policy
     team = policy.team if policy is not None else None
     _add(faults, _template_faults(value.get("request_uri"), requirements.buckets, team))
@@ -191,17 +198,6 @@ def _with_deployment(value: dict[str, Any], names: Mapping[str, str]) -> dict[st
     return dict(filled)
 
 
-def _normal(value: dict[str, Any]) -> dict[str, Any]:
-    """The document with `manual:` read as `manual: {}`."""
-    when = value.get("when")
-    if not isinstance(when, list):
-        return value
-    return {
-        **value,
-        "when": [{"manual": {}} if condition == {"manual": None} else condition for condition in when],
-    }
-
-
 def _add(faults: list[Fault], found: Iterable[Fault]) -> None:
     """Add the faults at paths that no earlier check refused."""
     reported = {fault.path for fault in faults}
@@ -221,7 +217,8 @@ def _sound_conditions(
             continue  # the schema reports it
         path = ("when", index, condition.kind)
         _add(faults, condition.faults(path, requirements.buckets))
-        _add(faults, _foreign_data(condition, path, requirements.requests.policy))
+        for place, member in placed_members(condition, path):
+            _add(faults, _foreign_data(member, place, requirements.requests.policy))
         if not any(f"{fault.path}.".startswith((f"{here}.", f"{here}[")) for fault in faults):
             sound[index] = condition
     return sound
@@ -252,6 +249,8 @@ def _without_faults(entry: object, path: str, reported: Collection[str]) -> obje
             if not any(f"{fault}[".startswith(f"{path}.{kind}.{name}[") for fault in reported)
         }
         if isinstance(fields, dict)
+        else [_without_faults(part, f"{path}.{kind}[{index}]", reported) for index, part in enumerate(fields)]
+        if isinstance(fields, list)
         else fields
         for kind, fields in entry.items()
     }

@@ -78,6 +78,10 @@ class CheckContext:
     requirements: RuleRequirements
     work: Work
 
+    @property
+    def members(self) -> tuple[Condition, ...]:
+        return tuple(member for condition in self.conditions for member in condition.members)
+
 
 def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
     """The check of a request inside the rule; its faults have the paths of the rule's text."""
@@ -194,16 +198,16 @@ def made_by(request: Mapping[str, Any]) -> RunOutputs | None:
 def _provided_names(around: CheckContext) -> Iterable[str]:
     if not around.all_sound:
         return NAMES  # an invalid condition might provide any of them
-    watches = any(isinstance(condition, NewData) for condition in around.conditions)
-    given = (condition.subject for condition in around.conditions)
+    watches = any(isinstance(member, NewData) for member in around.members)
+    given = (subject for condition in around.conditions for subject in condition.subjects)
     return names_about("rule", "firing", "champion", *(("data",) if watches else ()), *given)
 
 
 def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
     """Placeholders without a default to which a condition never gives a value, so that it could never fire."""
     special = {
-        name: [condition.kind for condition in conditions if name not in names_about(condition.subject)]
-        for name in names_about(*(condition.subject for condition in conditions))
+        name: [condition.kind for condition in conditions if name not in names_about(*condition.subjects)]
+        for name in names_about(*(subject for condition in conditions for subject in condition.subjects))
     }
     for found in placeholders_at(request):
         placeholder = found.placeholder
@@ -265,7 +269,7 @@ def _samples(
 def _sample_values(condition: Condition, around: CheckContext) -> Mapping[str, str]:
     """Values that a firing by this condition may have."""
     models_bucket = around.requirements.buckets.models
-    watching = (other for other in (condition, *around.conditions) if isinstance(other, NewData))
+    watching = (other for other in (*condition.members, *around.members) if isinstance(other, NewData))
     data = next((watched.data_values() for watched in watching), {})
     return {
         "rule.id": around.rule_id,
@@ -288,12 +292,13 @@ def _as_sampled(fault: Fault, placeholders: Iterable[str]) -> Fault:
 
 def _by_tag(document: object, condition: Condition, work: Work) -> Iterator[Fault]:
     """A fault for each role in which a run started by a new image would use that image by its tag."""
-    if not isinstance(condition, NewImage) or not work.take(units(document)):
+    pushed = {member.repository for member in condition.members if isinstance(member, NewImage)}
+    if not pushed or not work.take(units(document)):
         return
     request = mapping_at(document)
     meant = dialect_of(request).in_own(request, None)
     for path, image in Draft(document=meant.document).images.items():
-        if "@" not in image and repository(image) == condition.repository:
+        if "@" not in image and repository(image) in pushed:
             yield Fault(
                 path=meant.written_path(json_path(path)),
                 problem="the run would use the image by its tag, which may point to another image by then",

@@ -7,9 +7,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.names import in_team
-from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
+from trainmaster.orchestrator.core.retraining.condition import All, Condition, NewData, condition_from
 from trainmaster.orchestrator.core.retraining.filling import Placeholder
+from trainmaster.orchestrator.core.retraining.times.windows import Window, free_from, windows_from
 
 
 def state_object(rule_id: str) -> str:
@@ -98,8 +100,17 @@ class Rule:
         return tuple(map(condition_from, self.document["when"]))
 
     @cached_property
+    def members(self) -> tuple[Condition, ...]:
+        """The conditions, those inside `all` included, but no `all`."""
+        return tuple(member for condition in self.conditions for member in condition.members)
+
+    @property
+    def groups(self) -> tuple[All, ...]:
+        return tuple(condition for condition in self.conditions if isinstance(condition, All))
+
+    @cached_property
     def new_data(self) -> tuple[NewData, ...]:
-        return tuple(condition for condition in self.conditions if isinstance(condition, NewData))
+        return tuple(condition for condition in self.members if isinstance(condition, NewData))
 
     @property
     def keeps_objects(self) -> bool:
@@ -129,6 +140,19 @@ class Rule:
     def max_per_day(self) -> int:
         """Firings in any 24 hours."""
         return int(self.document.get("max_per_day", 24))
+
+    @cached_property
+    def not_before(self) -> datetime | None:
+        text = self.document.get("not_before")
+        return decoded_time(text) if text is not None else None
+
+    @cached_property
+    def blackout(self) -> tuple[Window, ...]:
+        return windows_from(self.document.get("blackout", ()))
+
+    def free_from(self, moment: datetime) -> datetime:
+        """The first time, not before the moment, at which neither `not_before` nor `blackout` keeps it from firing."""
+        return free_from(self.blackout, max(moment, self.not_before or moment))
 
     @property
     def enabled(self) -> bool:

@@ -13,13 +13,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.condition import Condition, ConditionKind
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 DAY = timedelta(hours=24)
 KEPT_IDENTITIES = 10_000
 KEPT_BATCHES = 4_000
 KEPT_SIGNALS = 100
+KEPT_MET = 10
 HASH_CHARS = 8
 """48 bits: with 10,000 kept, a new object is mistaken for an old one once in 28 billion."""
 
@@ -120,6 +121,7 @@ class RuleState:
         scheduled_until: every scheduled time up to this one was handled.
         fired_last_at: the time of the last firing, at any age.
         image: the digest of the last firing by an image; pushing it again does not fire.
+        met: the signals that came since the last firing for conditions inside `all`, by `met_key`.
         signals, batches, identities: hashes of the latest ones seen, oldest first, HASH_CHARS each.
     """
 
@@ -143,6 +145,7 @@ class RuleState:
     batches: str = ""
     identities: str = ""
     image: str | None = None
+    met: Mapping[str, DueFiring] = field(default_factory=dict)
     held: HeldBack | None = None
     last: Fired | None = None
 
@@ -151,7 +154,7 @@ def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
     """The state to use with this generation of the rule: the given one, a new one, or one carried over.
 
     A newer generation restarts its schedule. It keeps the firings of the last day, the current
-    run, and the counts of patterns that it still has. Returns the same state if nothing changes.
+    run, and the counts and signals of conditions that it still has. Returns the same state if nothing changes.
     """
     watched = tuple(condition.watched for condition in rule.new_data)
     if state is None:
@@ -160,6 +163,7 @@ def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
         )
     if state.generation >= rule.generation:
         return state
+    keys = set(map(met_key, rule.members))
     places = {place: watched.index(text) for place, text in enumerate(state.watched) if text in watched}
     still = (
         replace(folder, takers=takers)
@@ -175,6 +179,7 @@ def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
         watched=watched,
         waiting=tuple(still),
         newest=tuple(found for found in state.newest if any(one.takes(found.uri) for one in rule.new_data)),
+        met={key: due for key, due in state.met.items() if key in keys},
         held=None,
     )
 
@@ -186,6 +191,16 @@ def has_seen(state: RuleState, signal_id: str) -> bool:
 
 def with_seen(state: RuleState, signal_id: str) -> RuleState:
     return replace(state, signals=with_latest(state.signals, [short_hash(signal_id)], KEPT_SIGNALS))
+
+
+def met_key(condition: Condition) -> str:
+    return short_hash(str(condition))
+
+
+def with_met(state: RuleState, conditions: Iterable[Condition], due: DueFiring) -> RuleState:
+    """The state with a signal for these conditions; the last KEPT_MET are remembered."""
+    met = {**state.met, **{met_key(condition): due for condition in conditions}}
+    return replace(with_seen(state, due.event_id), met=dict(list(met.items())[-KEPT_MET:]))
 
 
 def short_hash(text: str) -> str:

@@ -148,7 +148,7 @@ def _decide(
     services: Services, rule: Rule, state: RuleState, decide: Decide, waiting: Waiting
 ) -> tuple[Decision, list[FlowResult]]:
     """The decision, and log lines. The champion, the last run and the data are read only if they can change it."""
-    by_age = any(isinstance(condition, Age) for condition in rule.conditions)
+    by_age = any(isinstance(condition, Age) for condition in rule.members)
     by_champion = by_age or any(placeholder.name.startswith("champion.") for placeholder in rule.placeholders)
     champion = champion_facts(services, rule.model_name, rule.team) if by_age else None
     now, looks = services.clock.now(), list[FlowResult]()

@@ -1,4 +1,4 @@
-"""Cron expressions of five fields in local time of a time zone, as Debian's cron reads them.
+"""Cron expressions of five fields in local time of a time zone, as Debian's cron reads them (`cron` reads other forms).
 
 A time that the clocks skip in spring is due right after the change; a time that occurs twice in autumn is due the
 first time. Expressions whose minute or hour begins with `*` follow elapsed time instead.
@@ -12,6 +12,7 @@ clocks. croniter was declared abandoned in 2025.
 
 import difflib
 import functools
+import re
 import zoneinfo
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,12 +20,22 @@ from datetime import UTC, datetime, timedelta
 from cronsim import CronSim, CronSimError
 
 from trainmaster.orchestrator.core.documents.faults import FOUND_MAX_CHARS, Fault, PathPart, listed, shown
+from trainmaster.orchestrator.core.retraining.times.cron import (
+    FIELDS,
+    NICKNAMES,
+    cron_repairs,
+    five_fields,
+)
 
-FIELDS = 5
-_FORM = "minute hour day-of-month month day-of-week, for example 0 3 * * 1"
+_EXAMPLE = "0 3 * * 1"
+_FORM = f"minute hour day-of-month month day-of-week, without seconds and years, for example {_EXAMPLE}"
 _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 _ABBREVIATION_CHARS = 4
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+_ZONE_PREFIX = re.compile(r"\s*(?:CRON_)?TZ=(?P<zone>\S+)\s+(?P<rest>\S.*)")
+_OFFSET = re.compile(
+    r"(?P<inverted>Etc/GMT)?(?:Etc/)?(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?"
+)
 _CLOCK_CHANGES_WITHIN = timedelta(hours=3)
 """No zone ever changed its clocks by more, except the few that crossed the date line."""
 
@@ -49,7 +60,12 @@ def schedule_faults(cron: str, time_zone: str, path: tuple[PathPart, ...]) -> It
 
 
 def _nearest_zone(word: str) -> str:
-    """The nearest zone by its full name, else by its city; empty for an abbreviation, which is ambiguous."""
+    """The nearest zone by its full name, else by its city; empty for an abbreviation, which is ambiguous.
+
+    For an offset, the zones that have it.
+    """
+    if offset := _OFFSET.fullmatch(word.upper().replace("ETC/", "Etc/").replace(" ", "")):
+        return _zone_of_offset(offset)
     if len(word) <= _ABBREVIATION_CHARS:
         return ""
     by_lower = {zone.lower().replace("_", " "): zone for zone in time_zones()}
@@ -62,23 +78,52 @@ def _nearest_zone(word: str) -> str:
     return ""
 
 
+def _zone_of_offset(offset: re.Match[str]) -> str:
+    ahead = (offset["sign"] == "+") is not bool(offset["inverted"])
+    hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
+    fixed = f"Etc/GMT{'-' if ahead else '+'}{hours}" if hours else "Etc/UTC"
+    if minutes or fixed not in time_zones():
+        return "name a city of the zone, for example Asia/Kolkata for UTC+05:30"
+    inverted = f" ({hours} h {'ahead of' if ahead else 'behind'} UTC: its sign is inverted)" if hours else ""
+    return f"write {fixed!r}{inverted}, or a city's zone, which follows its summer time"
+
+
 def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
-    parts = cron.split()
-    if len(parts) != FIELDS:
-        found = f"{shown(cron)}, {len(parts)} fields"
-        yield Fault(at=path, problem="a cron expression has five fields", found=found, allowed=_FORM)
+    parts = five_fields(cron).split()
+    if prefix := _ZONE_PREFIX.fullmatch(cron):
+        zone, rest = prefix["zone"], prefix["rest"]
+        key = f"time_zone: {shown(zone)}" if zone in time_zones() else f"a time_zone; {_nearest_zone(zone)}"
+        repair = f"write cron: {rest!r} and {key}"
+        yield Fault(at=path, problem="the time zone has its own key", value=cron, repair=repair)
+    elif len(parts) != len(FIELDS):
+        problem, found = "a cron expression has five fields", f"{shown(cron)}, {len(parts)} fields"
+        yield Fault(at=path, problem=problem, found=found, allowed=_FORM, repair=_repair(cron))
     elif unreadable := [name for name, alone in _each_alone(parts) if not _is_readable(alone)]:
         problem = f"not a cron expression: the {listed(unreadable)} cannot be read"
-        yield Fault(at=path, problem=problem, value=cron, allowed=_FORM)
-    elif not _ever_comes(cron):
+        ranges = (f"{name} {FIELDS[name][0]} to {FIELDS[name][-1]}" for name in unreadable)
+        allowed = "; ".join((_FORM, *ranges))
+        yield Fault(at=path, problem=problem, value=cron, allowed=allowed, repair=_repair(cron))
+    elif not _ever_comes(" ".join(parts)):
         problem = "this never occurs: none of its months has this day"
         repair = "name a day that occurs; L means the last day of the month"
         yield Fault(at=path, problem=problem, value=cron, repair=repair)
 
 
+def _repair(cron: str) -> str:
+    readable = (f"write {text!r}{when}" for text, when in cron_repairs(cron) if _ever_comes(text))
+    if repair := "; or ".join(readable):
+        return repair
+    if cron.lstrip().startswith("@"):
+        return f"write the times, as in {_EXAMPLE}; or one of {listed(NICKNAMES)}"
+    is_relative = re.search(r"\dW|L-\d", cron.upper())
+    return (
+        "W and L-3 have no form here: name fixed days; L is the last day of the month" if is_relative else ""
+    )
+
+
 def _each_alone(parts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each field's name, with an expression that has `*` for all other fields."""
-    for index, name in enumerate(("minute", "hour", "day-of-month", "month", "day-of-week")):
+    for index, name in enumerate(FIELDS):
         yield name, " ".join(part if place == index else "*" for place, part in enumerate(parts))
 
 
@@ -93,9 +138,9 @@ def _is_readable(cron: str) -> bool:
 def _ever_comes(cron: str) -> bool:
     try:
         next(CronSim(cron, _SOME_DAY))
-    except (CronSimError, StopIteration):
+    except (CronSimError, AssertionError, ValueError, StopIteration):
         return False
-    return True
+    return len(cron.split()) == len(FIELDS)
 
 
 def last_due(cron: str, time_zone: str, until: datetime) -> datetime | None:
@@ -105,13 +150,13 @@ def last_due(cron: str, time_zone: str, until: datetime) -> datetime | None:
     ahead = _CLOCK_CHANGES_WITHIN if _clocks_change(zone, until) else timedelta()
     # cronsim gives times before its start, and the start itself must be included.
     start = until.astimezone(UTC).replace(microsecond=0) + ahead + timedelta(seconds=1)
-    times = CronSim(cron, _in_zone(start, zone), reverse=True)
+    times = CronSim(five_fields(cron), _in_zone(start, zone), reverse=True)
     return next((due for due in (moment.astimezone(UTC) for moment in times) if due <= until), None)
 
 
 def next_due(cron: str, time_zone: str, after: datetime) -> datetime | None:
     """The expression's first time after `after`, in UTC; None if it matches no time within 50 years."""
-    times = CronSim(cron, _in_zone(after.astimezone(UTC), zoneinfo.ZoneInfo(time_zone)))
+    times = CronSim(five_fields(cron), _in_zone(after.astimezone(UTC), zoneinfo.ZoneInfo(time_zone)))
     return next((due for due in (moment.astimezone(UTC) for moment in times) if due > after), None)
 
 

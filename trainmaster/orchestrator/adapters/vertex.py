@@ -4,8 +4,9 @@
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -123,8 +124,8 @@ class VertexJobs:
         except Exception as error:  # protobuf raises other errors than ValueError too; nothing was sent
             raise SubmissionRefused(0, f"it cannot be written as the service's message: {error}") from error
         try:
-            create = _method(self._client(location_region(submission.parent)), "create", submission.kind)
-            create = partial(create, **{_NOUNS[submission.kind]: message}, **once)
+            methods = _methods(self._client(location_region(submission.parent)), submission.kind)
+            create = partial(methods.create, **{methods.resource: message}, **once)
             created = within(Deadline.after(self._submit_within_s), create)
         except Exception as error:  # translated or raised again, never swallowed
             region = location_region(submission.parent)
@@ -148,8 +149,9 @@ class VertexJobs:
     def _labelled_jobs(self, run_id: str, kind: JobKind, region: str) -> Iterator[Job]:
         place = {"parent": location_name(self._project, region), "filter": f"labels.{RUN_LABEL}={run_id}"}
         try:
-            listed = _method(self._client(region), "list", kind)(request=place, timeout=TIMEOUT_S)
-            yield from map(job_from, listed)
+            yield from map(
+                job_from, _methods(self._client(region), kind).list(request=place, timeout=TIMEOUT_S)
+            )
         except Exception as error:  # translated or raised again, never swallowed
             called = Called(project=self._project, region=region, kind=kind)
             refused = deployment_refused(error, called) if _is_answer(error) else None
@@ -162,7 +164,7 @@ class VertexJobs:
             from google.api_core.exceptions import NotFound
 
         try:
-            get = _method(self._client(job_region(name)), "get", job_kind(name))
+            get = _methods(self._client(job_region(name)), job_kind(name)).get
             return job_from(get(name=name, timeout=TIMEOUT_S))
         except NotFound as error:
             raise JobNotFound(name) from error
@@ -174,7 +176,7 @@ class VertexJobs:
             from google.api_core.exceptions import BadRequest, NotFound
 
         try:
-            cancel = _method(self._client(job_region(name)), "cancel", job_kind(name))
+            cancel = _methods(self._client(job_region(name)), job_kind(name)).cancel
             cancel(name=name, timeout=TIMEOUT_S)
         except NotFound:
             return
@@ -201,13 +203,35 @@ class VertexJobs:
 
 
 # Any: proto-plus messages and pagers are untyped.
-def _method(client: "JobServiceClient", verb: str, kind: JobKind) -> Callable[..., Any]:
-    """The client's method for this kind of job: `create_custom_job`, `list_hyperparameter_tuning_jobs`."""
-    method: Callable[..., Any] = getattr(client, f"{verb}_{_NOUNS[kind]}{'s' if verb == 'list' else ''}")
-    return method
+@dataclass(frozen=True, kw_only=True)
+class _Methods:
+    """The client's methods for one kind of job; `resource` is the keyword under which `create` takes one."""
+
+    resource: str
+    create: Callable[..., Any]
+    get: Callable[..., Any]
+    list: Callable[..., Iterable[Any]]
+    cancel: Callable[..., Any]
 
 
-_NOUNS = {JobKind.CUSTOM: "custom_job", JobKind.TUNING: "hyperparameter_tuning_job"}
+def _methods(client: "JobServiceClient", kind: JobKind) -> _Methods:
+    match kind:
+        case JobKind.CUSTOM:
+            return _Methods(
+                resource="custom_job",
+                create=client.create_custom_job,
+                get=client.get_custom_job,
+                list=client.list_custom_jobs,
+                cancel=client.cancel_custom_job,
+            )
+        case JobKind.TUNING:
+            return _Methods(
+                resource="hyperparameter_tuning_job",
+                create=client.create_hyperparameter_tuning_job,
+                get=client.get_hyperparameter_tuning_job,
+                list=client.list_hyperparameter_tuning_jobs,
+                cancel=client.cancel_hyperparameter_tuning_job,
+            )
 
 
 def _session_of(client: "JobServiceClient") -> Any:  # Any: google.auth ships no types

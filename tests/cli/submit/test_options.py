@@ -1,12 +1,14 @@
 """Options of `submit`: a folder as an image here and in the cloud, and the program's own arguments."""
 
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from trainmaster.cli.command import main
 from trainmaster.cli.exits import Stop
-from trainmaster.cli.submit.options import image_of
+from trainmaster.cli.submit.options import Following, check_together, image_of
 from trainmaster.client.context import context_in_cloud
 
 CLOUD = context_in_cloud("my-project", "us-central1")
@@ -68,3 +70,20 @@ def test_a_misspelt_option_without_a_program_gets_the_nearest_alone(
     said = capsys.readouterr().err
     assert "'--script'" in said
     assert "behind --" not in said
+
+
+@pytest.mark.parametrize(
+    ("files", "key", "following", "said"),
+    [
+        ((), None, {}, "Name a request file, or --script train.py."),
+        (("a.yaml", "b.yaml"), "k", {}, "--key names one run"),
+        (("a.yaml", "b.yaml"), None, {"shows_logs": True}, "--logs follows one run"),
+        (("a.yaml",), None, {"timeout_s": 300.0}, "--timeout needs --wait or --logs"),
+    ],
+)
+def test_options_that_contradict_each_other_are_wrong_usage(
+    files: tuple[str, ...], key: str | None, following: dict[str, Any], said: str
+) -> None:
+    asked = {"waits": False, "shows_logs": False, "requires_model": False, "timeout_s": None, **following}
+    with pytest.raises(click.UsageError, match=said):
+        check_together(files, Following(**asked), script=None, image=None, key=key)

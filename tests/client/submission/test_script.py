@@ -225,7 +225,7 @@ def test_the_faults_of_a_changed_rule_are_at_their_places_in_the_file(file: Path
 
 def test_a_rule_on_new_data_whose_runs_do_not_learn_what_is_new_gets_a_note(file: Path) -> None:
     watching = RULE.replace("firing.time", "data.newest_uri").replace(
-        'schedule: {cron: "0 3 * * *", time_zone: UTC}', 'new_data: {objects: "gs://b/**"}'
+        'schedule: {cron: "0 3 * * *", time_zone: UTC}', 'new_data: {objects: "gs://data-1/**"}'
     )
     assert data_note(examined_rule(file, watching)) is None
     assert data_note(examined_rule(file, RULE)) is None

@@ -46,7 +46,8 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA, parse_order
 from trainmaster.orchestrator.core.policy.currency import shown_bound
-from trainmaster.orchestrator.core.requests.checks.words import word_warnings
+from trainmaster.orchestrator.core.requests.checks.programs import program_warnings
+from trainmaster.orchestrator.core.requests.checks.tuning import goal_warnings
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.reading import OWN, checked_request, dialect_of, with_places
 from trainmaster.orchestrator.core.requests.request import Request, oversized_refusal
@@ -383,5 +384,6 @@ def _warnings_of(rule: Rule) -> Iterator[Fault]:
     yield from rule_doubts(rule)
     if rule.request is not None:
         meant = dialect_of(rule.request).in_own(rule.request, None)
-        for fault in word_warnings(Draft(document=meant.document)):
+        draft = Draft(document=meant.document)
+        for fault in (*goal_warnings(draft), *program_warnings(draft)):
             yield fault.moved(lambda path: f"$.request{meant.written_path(path).removeprefix('$')}")

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from trainmaster.orchestrator.core.documents.envelopes import envelope_fault
+from trainmaster.orchestrator.core.documents.envelopes import ENVELOPE_KEYS, envelope_fault
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, PathPart, json_step
 from trainmaster.orchestrator.core.documents.places import Found, TextPlace, split_lines
 from trainmaster.orchestrator.core.documents.values import (
@@ -148,7 +148,8 @@ def parse_document(content: bytes, *, as_json: bool, what: str = "request") -> D
     if not text.strip():
         return unreadable("the document is empty", repair=_BEGINNINGS.get(what, ""))
     read = _json_document(text) if as_json else yaml_document(text)
-    if what in _BEGINNINGS and (enveloped := envelope_fault(content, read.value, what)):
+    is_odd = bool(read.faults) or not isinstance(read.value, dict) or not ENVELOPE_KEYS.isdisjoint(read.value)
+    if what in _BEGINNINGS and is_odd and (enveloped := envelope_fault(content, read.value, what)):
         read = Document(value=None, faults=(enveloped,))
     reported = {fault.path for fault in read.faults}
     strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)

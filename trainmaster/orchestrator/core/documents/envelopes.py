@@ -23,6 +23,7 @@ _BY_KEYS: Mapping[str, frozenset[str]] = {
     "a CloudEvent in structured mode": frozenset({"specversion", "type", "source"}),
     "a notification of Cloud Storage": frozenset({"kind", "bucket", "generation"}),
 }
+ENVELOPE_KEYS = frozenset().union(*_BY_KEYS.values())
 
 
 def envelope_fault(content: bytes, value: object, what: str) -> Fault | None:

@@ -27,10 +27,13 @@ from trainmaster.orchestrator.core.requests.checks.cluster import (
     fallback_faults,
 )
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
-from trainmaster.orchestrator.core.requests.checks.programs import prebuilt_faults, prebuilt_warnings
+from trainmaster.orchestrator.core.requests.checks.programs import (
+    prebuilt_faults,
+    prebuilt_warnings,
+    program_warnings,
+)
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
-from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
-from trainmaster.orchestrator.core.requests.checks.words import word_warnings
+from trainmaster.orchestrator.core.requests.checks.tuning import goal_warnings, tuning_faults
 from trainmaster.orchestrator.core.requests.draft import (
     FALLBACK_KEYS,
     Draft,
@@ -166,7 +169,8 @@ def check_document(
     warnings = (
         *cluster_warnings(draft),
         *prebuilt_warnings(draft, request_rules.today),
-        *word_warnings(draft),
+        *goal_warnings(draft),
+        *program_warnings(draft),
     )
     timed = _with_timeout(document, request_rules.policy)
     complete = _with_team(timed, request_rules.policy)

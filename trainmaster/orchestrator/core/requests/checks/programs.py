@@ -1,5 +1,7 @@
 """Faults of what roles run: words that no replica would use, programs that would end at once, retired containers.
 
+Templates that nothing filled in and references that stay text are only warned of: the program may fill them in itself.
+
 Google's prebuilt training containers are listed with the end of their patches and of their availability.
 After the end of its availability, says the policy, a container can no longer be used: "services might block the
 creation of new resources using these images, and the images are no longer available for download". So a request
@@ -14,17 +16,30 @@ https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import islice
 
 from trainmaster.orchestrator.core.documents.faults import Fault, nearest
-from trainmaster.orchestrator.core.documents.values import Path, at, mapping_at
+from trainmaster.orchestrator.core.documents.values import Path, at, list_at, mapping_at
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
 from trainmaster.orchestrator.core.policy.policy import RetiredImages
-from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, names_program
+from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, Running, names_program
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 
+MAX_WARNED = 20
+"""Of one request: the first ones say enough, and its record keeps them all."""
+_TEMPLATE = re.compile(
+    r"\{\{[^{}\n]{1,200}\}\}|\{%[^%\n]{1,200}%\}|\$\{[A-Z_][A-Z0-9_]*\}|(?<!\$)\$(?:[A-Za-z_]\w*|\{(?!run_id\}|trial\})\w+\})"
+    r"|%[A-Z_][A-Z0-9_]{2,}%|<(?i:your|my|insert|enter)[ _-][^<>\n]{1,80}>|<[A-Z]+[_-][A-Z0-9_-]+>"
+    r"|\bYOUR[_-][A-Z0-9_-]+|\byour-(?:bucket|data|dataset|image|project|region|repository)\b[\w-]*"
+)
+"""Of shells, Jinja and Go, of Windows, and of people's examples. `$$` is how the service writes one `$`."""
+_SHELL = re.compile(r"(?:.*/)?(?:a|ba|da|k|z)?sh")
+_SHELL_TEXT = re.compile(r"-[a-z]*c")
+_REFERENCE = re.compile(r"(?<!\$)\$\(([A-Za-z_]\w*)\)")
+_OF_SERVICE = re.compile(r"(AIP|CLOUD_ML|TRAINMASTER)_\w+|TF_CONFIG|CLUSTER_SPEC")
 READ_ON = date(2026, 11, 22)
 WARNED_BEFORE = timedelta(days=90)
 """How long before its end a container is warned about."""
@@ -309,3 +324,45 @@ def _contradiction(strategy: str, roles: set[str], *, servers: bool) -> tuple[st
             f"write {_FLAG}=multi_worker_mirrored, or leave workers out of the cluster",
         )
     return "", ""
+
+
+def program_warnings(draft: Draft) -> Iterator[Fault]:
+    """The first of the doubts about what each role's program is given."""
+    found = (fault for role in draft.roles for fault in _of_program(draft.running[role]))
+    yield from dict.fromkeys(islice(found, MAX_WARNED))
+
+
+def _of_program(runs: Running) -> Iterator[Fault]:
+    words = [((*(runs.command_at or ()), index), word) for index, word in enumerate(list_at(runs.command))]
+    words += [((*runs.args_at, index), word) for index, word in enumerate(runs.args)]
+    env = list(runs.env.values())
+    first = [str(word) for _, word in words[:6]]
+    if not (any(map(_SHELL.fullmatch, first[:2])) and any(map(_SHELL_TEXT.fullmatch, first))):
+        yield from _templates([*words, *env])
+        for path, word in words:
+            yield from _references(path, word, runs.env, "the role has no variable of this name")
+    for number, (path, value) in enumerate(env):
+        yield from _references(path, value, [*runs.env][:number], "no variable of this name comes before it")
+        # https://github.com/PrefectHQ/prefect/issues/5940, https://github.com/kubeflow/pipelines/issues/10111
+        if not value or "'" in str(value):
+            problem = (
+                f"Vertex AI is reported to refuse {'an apostrophe in a' if value else 'an empty'} variable"
+            )
+            yield Fault(at=path, problem=problem, value=value, repair="write another value, or leave it out")
+
+
+def _templates(texts: Iterable[tuple[Path, object]]) -> Iterator[Fault]:
+    for path, text in texts:
+        if template := _TEMPLATE.search(str(text)):
+            problem = f"{template[0]} looks like a template that was not filled in"
+            yield Fault(
+                at=path, problem=problem, value=text, repair="write its value, if nothing else fills it in"
+            )
+
+
+def _references(path: Path, text: object, known: Collection[str], why: str) -> Iterator[Fault]:
+    """References to variables that the service leaves as they are, because it does not know them there."""
+    for reference in _REFERENCE.finditer(str(text)):
+        if reference[1] not in known and not _OF_SERVICE.fullmatch(reference[1]):
+            repair = f"set {reference[1]} before it, or write the value out"
+            yield Fault(at=path, problem=f"{reference[0]} stays this text: {why}", value=text, repair=repair)

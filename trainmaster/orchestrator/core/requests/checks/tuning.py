@@ -19,7 +19,9 @@ from trainmaster.orchestrator.core.documents.faults import (
     shown,
 )
 from trainmaster.orchestrator.core.documents.values import Path, at, list_at, mapping_at
+from trainmaster.orchestrator.core.requests.checks.metrics import usual_goal
 from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.spec import Goal
 
 HERE: Path = ("tuning",)
 DISCRETE_APART = 1e-10
@@ -324,3 +326,20 @@ def _is_int64(number: float) -> bool:
 
 def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def goal_warnings(draft: Draft) -> Iterator[Fault]:
+    """Goals of a tuning or a champion that are opposite to what the metric's name says. The name may be odd: no faults."""
+    metrics = enumerate(map(mapping_at, list_at(draft.tuning, "metrics")))
+    tuned = ((("tuning", "metrics", number, "goal"), metric, "id") for number, metric in metrics)
+    for path, metric, key in (
+        (("champion", "goal"), mapping_at(draft.document, "champion"), "metric"),
+        *tuned,
+    ):
+        name, goal = metric.get(key), metric.get("goal")
+        usual = usual_goal(name) if isinstance(name, str) else None
+        if usual not in (None, goal):
+            better = "higher" if usual is Goal.MAXIMIZE else "lower"
+            problem = f"{name} is usually better when it is {better}, so the worst value would win"
+            repair = f"write goal: {usual}, unless the name means something else here"
+            yield Fault(at=path, problem=problem, value=goal, repair=repair)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.roles import MACHINE, OTHER, PACKAGE, accepted, cluster, request
 from tests.core.vertex_files import IMAGE, sound
-from trainmaster.orchestrator.core.requests.checks.words import MAX_WARNED
+from trainmaster.orchestrator.core.requests.checks.programs import MAX_WARNED
 
 TEMPLATES = [
     ("gs://$BUCKET/train", "$BUCKET"),

@@ -352,7 +352,7 @@ def test_a_bucket_that_the_deployment_may_not_read_is_named_as_it_arrived(
     (notice,) = [each for each in results if each.severity == "NOTICE"]
     assert notice.message == (
         f"cassava: Cloud Storage does not let this deployment read {URI}/a.csv: storage.objects.get is not granted; "
-        "deleted objects are not told from others"
+        "deleted objects count as if they existed"
     )
 
 

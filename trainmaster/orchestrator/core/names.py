@@ -157,7 +157,7 @@ def is_temporary(object_name: str) -> bool:
 def is_data(object_name: str) -> bool:
     """Whether an object of this name may be data: neither temporary or hidden, nor a marker that a program leaves beside it.
 
-    docs/reference/rules.md lists these names.
+    docs/reference/rules-data.md lists these names.
     """
     return not is_temporary(object_name) and _MARKER.search(object_name) is None
 

@@ -74,7 +74,7 @@ class WatchedObjects:
             listed = {entry.name: entry for entry in islice(self._listing(bucket, names), left)}
             listed_to = max(listed, default="") if len(listed) == left else max(names)
             for arrived in inside:
-                now = _unchanged(arrived, listed.get(arrived.name))
+                now = _present_version(arrived, listed.get(arrived.name))
                 if now is not None or arrived.name > listed_to:
                     found[arrived.identity] = now or arrived
             left = max(0, left - max(len(listed), PAGE))
@@ -93,7 +93,7 @@ class WatchedObjects:
         return False
 
 
-def _unchanged(arrived: ArrivedObject, now: Listed | None) -> ArrivedObject | None:
+def _present_version(arrived: ArrivedObject, now: Listed | None) -> ArrivedObject | None:
     if now is None:
         return None
     same = (arrived.crc32c, arrived.size_bytes) == (now.crc32c, now.size_bytes)

@@ -87,7 +87,7 @@ class Facts:
     Attributes:
         champion: the champion of `rule.model_name`.
         current_ended: whether the run `state.current_run` has ended; True if the rule has no current run.
-        batch: what the firing takes, once it was looked at; before, what the state has counted.
+        batch: what the firing takes, once that is known; before, what the state has counted.
     """
 
     now: datetime

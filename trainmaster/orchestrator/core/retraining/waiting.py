@@ -178,7 +178,7 @@ class _Tally:
         return tuple(sorted(folders, key=_first_arrival))
 
     def takers(self, arrived: ArrivedObject) -> tuple[int, ...]:
-        """The conditions that take it; none if it is no data."""
+        """The conditions that take it; none if it is temporary, a marker or empty."""
         uri = arrived.uri
         found = tuple(place for place, condition in self._watching if condition.takes(uri))
         return tuple(sorted(set(found))) if found and arrived.is_data else ()

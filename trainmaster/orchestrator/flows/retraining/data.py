@@ -1,4 +1,4 @@
-"""The data of a firing: before it is recorded, what it takes is looked at, and listed in a manifest if the request names it.
+"""The data of a firing: checked to exist before the firing is recorded, and listed in a manifest if the request names it.
 
 The order of writes, and what a crash between two of them leaves:
 
@@ -94,7 +94,7 @@ DecideOn = Callable[[RuleState, DataBatch | None], Decision]
 def decide_on_data(waiting: Waiting, state: RuleState, decide: DecideOn, log: list[FlowResult]) -> Decision:
     """The decision on what still exists of the data that a firing would take.
 
-    `decide` gets None for the batch until it has been looked at. If it fires, the manifest is written.
+    `decide` gets None for the batch until its objects are checked. If it fires, the manifest is written.
     """
     decision, counted = decide(state, None), state
     for _ in range(LOOKS_MAX):
@@ -182,7 +182,7 @@ def _unless_denied(
     try:
         return look()
     except AccessDenied as error:
-        message = f"{waiting.rule.rule_id}: {error}; deleted objects are not told from others"
+        message = f"{waiting.rule.rule_id}: {error}; deleted objects count as if they existed"
         log[:] = [FlowResult(message=message, severity="NOTICE")]
         return otherwise
 

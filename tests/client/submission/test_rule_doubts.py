@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.core.retraining_cases import rule
-from trainmaster.client.rules.doubts import cron_doubts, rule_doubts
+from trainmaster.client.submission.rule_doubts import cron_doubts, rule_doubts
 
 WATCHED = {"objects": "gs://data-1/sales/**"}
 

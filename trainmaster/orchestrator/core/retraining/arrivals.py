@@ -67,13 +67,9 @@ def parse_arrived_object(envelope: Envelope) -> ArrivedObject:
     if not (isinstance(bucket, str) and bucket and isinstance(name, str) and name):
         raise EventMalformed(f"event {envelope.id!r} does not name an object")
     stored = parse_stored_object(envelope, bucket, name)
-    created_at, crc32c = time_or(fields.get("timeCreated"), envelope.time), fields.get("crc32c")
-    return ArrivedObject(**vars(stored), created_at=created_at, crc32c=_checksum(crc32c))
-
-
-def _checksum(found: object) -> str:
-    """The checksum, four bytes in base64; empty for anything else."""
-    return found if isinstance(found, str) and _CRC32C.fullmatch(found) else ""
+    created_at, crc32c = time_or(fields.get("timeCreated"), envelope.time), str(fields.get("crc32c"))
+    is_checksum = _CRC32C.fullmatch(crc32c) is not None
+    return ArrivedObject(**vars(stored), created_at=created_at, crc32c=crc32c if is_checksum else "")
 
 
 def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:
@@ -119,7 +115,7 @@ def _parse_arrival(name: str, number: int, line: bytes) -> ArrivedObject:
             generation=int(generation),
             size_bytes=int(size_bytes),
             created_at=decoded_time(created_at),
-            crc32c=_checksum(*crc32c) if crc32c else "",
+            crc32c="".join(map(str, crc32c)),
         )
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}, line {number}: not an arrival: {error}") from error

@@ -6,7 +6,7 @@ before the firing, one that no longer exists is left out. Otherwise, the later o
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -29,14 +29,6 @@ NEWEST_MAX = 10
 FOLDERS_MAX = 500
 FOLDERS_MAX_CHARS = 32_768
 """Of a rule with `each: folder`. Other rules need no more folders than `data.dirs` can name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counted:
-    """A state with arrivals counted, and all objects that are known by name, oldest first."""
-
-    state: RuleState
-    objects: tuple[ArrivedObject, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,31 +80,33 @@ def counted_by(state: RuleState, condition: NewData) -> MatchCount:
     return total_of(folders_by(state, condition))
 
 
-def is_watched(rule: Rule, batches: Iterable[Batch]) -> bool:
-    """Whether any of the arrivals may count."""
-    arrivals = (arrived for batch in batches for arrived in batch.arrivals)
-    return any(condition.takes(arrived.uri) for arrived in arrivals for condition in rule.new_data)
-
-
 def with_arrivals(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
     """The state with the batches' matching objects counted, each once, in any order of arrival.
 
     The last KEPT_IDENTITIES objects and KEPT_BATCHES batches are remembered; a batch is known by its name. Returns the
     same state if nothing matched.
     """
-    return count_arrivals(state, rule, batches).state
+    return count_arrivals(state, rule, batches)[0]
 
 
 def count_arrivals(
-    state: RuleState, rule: Rule, batches: Sequence[Batch], kept: Sequence[ArrivedObject] | None = None
-) -> Counted:
-    """As `with_arrivals`. `kept`: all objects that wait, if the rule keeps them by name."""
+    state: RuleState,
+    rule: Rule,
+    batches: Sequence[Batch],
+    kept: Callable[[], Sequence[ArrivedObject]] | None = None,
+) -> tuple[RuleState, tuple[ArrivedObject, ...]]:
+    """As `with_arrivals`, and all objects that are known by name, oldest first; none if nothing matched.
+
+    `kept` reads all objects that wait, if the rule keeps them by name.
+    """
     known = unpacked(state.batches)
     fresh = {digest: batch for batch in batches if (digest := short_hash(batch.name)) not in known}
     arrivals = (arrived for batch in fresh.values() for arrived in batch.arrivals)
-    tally = _Tally(state, rule, state.newest if kept is None else kept)
-    unnamed = total_of(state.waiting).count - len(state.newest)
+    tally, unnamed = _Tally(state, rule), total_of(state.waiting).count - len(state.newest)
     matched = [(arrived, takers) for arrived in arrivals if (takers := tally.takers(arrived))]
+    if not matched:
+        return state, ()
+    tally.know(state.newest if kept is None else kept())
     for arrived, takers in sorted(matched, key=lambda one: _age(one[0])):
         knows_names = kept is not None or (unnamed == 0 and len(tally.places) < NEWEST_MAX)
         tally.take(arrived, takers, is_whole=knows_names)
@@ -120,7 +114,7 @@ def count_arrivals(
             del tally.places[next(iter(tally.places))]  # the oldest
     objects = tuple(sorted(tally.objects, key=_age))
     if not tally.has_changed:
-        return Counted(state=state, objects=objects)
+        return state, ()
     counted = replace(
         state,
         waiting=tally.waiting,
@@ -128,7 +122,7 @@ def count_arrivals(
         batches=with_latest(state.batches, fresh, KEPT_BATCHES),
         identities=with_latest(state.identities, tally.new, KEPT_IDENTITIES),
     )
-    return Counted(state=counted, objects=objects)
+    return counted, objects
 
 
 def _age(arrived: ArrivedObject) -> tuple[object, ...]:
@@ -155,7 +149,7 @@ def _first_arrival(folder: WaitingFolder | _Row) -> tuple[object, ...]:
 class _Tally:
     """The objects that wait: counted by folder, and those that are known by name, by digest."""
 
-    def __init__(self, state: RuleState, rule: Rule, objects: Iterable[ArrivedObject] = ()) -> None:
+    def __init__(self, state: RuleState, rule: Rule) -> None:
         places = {text: place for place, text in enumerate(state.watched)}
         self._watching = [(places[one.watched], one) for one in rule.new_data if one.watched in places]
         self._by_place = any(condition.each for condition in rule.new_data)
@@ -164,6 +158,9 @@ class _Tally:
         self.new = list[str]()
         self.has_changed = False
         self.places = dict[str, tuple[ArrivedObject, ...]]()
+
+    def know(self, objects: Iterable[ArrivedObject]) -> None:
+        """Take these as counted."""
         for found in objects:
             digest = self.digest(found, self.takers(found))
             self.places[digest] = (*self.places.get(digest, ()), found)

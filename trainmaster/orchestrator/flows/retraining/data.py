@@ -27,7 +27,6 @@ from trainmaster.orchestrator.core.retraining.waiting import (
     batch_from,
     count_arrivals,
     folders_without,
-    is_watched,
     knows_all,
     objects_in,
     total_of,
@@ -63,11 +62,11 @@ class Waiting:
 
     def count(self, batches: Sequence[Batch]) -> RuleState:
         """The state with the batches' arrivals counted."""
-        if not self.rule.keeps_objects or not is_watched(self.rule, batches):
-            return count_arrivals(self.state, self.rule, batches).state
-        counted = count_arrivals(self.state, self.rule, batches, self.objects)
-        self._objects = counted.objects
-        return counted.state
+        kept = (lambda: self.objects) if self.rule.keeps_objects else None
+        counted, objects = count_arrivals(self.state, self.rule, batches, kept)
+        if kept is not None and counted is not self.state:
+            self._objects = objects
+        return counted
 
     def remove(self, gone: Sequence[ArrivedObject]) -> None:
         identities = {one.identity for one in gone}

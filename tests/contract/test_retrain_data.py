@@ -282,6 +282,18 @@ def test_each_new_folder_fires_once_oldest_first_with_its_own_data(world: RuleWo
     assert world.state().waiting == ()
 
 
+def test_folders_of_many_objects_need_no_default(world: RuleWorld) -> None:
+    """The newest objects that the state knows are all of the last folder."""
+    names = ("newest_uri", "newest_dir_uri", "watermark", "dirs", "manifest_uri")
+    world.drop_rule(watching({name.upper(): f"${{data.{name}}}" for name in names}, each="folder"))
+    for folder in ("b", "a"):
+        for number in range(12):
+            world.upload(f"{folder}/{number:02}.csv", b"%d" % number)
+        world.wait(1)
+    assert fire_all(world) == 2
+    assert [env(world, number)["NEWEST_URI"] for number in range(2)] == [f"{URI}/b/11.csv", f"{URI}/a/11.csv"]
+
+
 def test_a_folder_waits_for_its_own_quiet_and_its_own_minimum(world: RuleWorld) -> None:
     world.drop_rule(watching(MANIFEST, each="folder", min_objects=2))
     world.upload("first/a.csv", b"a")

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from trainmaster.client.submission.terms import schema
+from trainmaster.orchestrator.core.names import split_object_uri
 
 from .data_events import data_event, post
 from .project import ENDED, Project, image_uri
@@ -61,6 +62,25 @@ def ended_runs(project: Project, rule_id: str, count: int) -> list[dict[str, Any
     for run in runs:
         jsonschema.validate(run, schema("run_record.v2"))
     return runs
+
+
+def test_each_partition_starts_a_run_that_knows_its_files(project: Project) -> None:
+    """Three days arrive at once, with the same bytes, as a writer of partitions leaves them."""
+    data = f"{project.id}-data"
+    watched = {"new_data": {"objects": f"gs://{data}/sales/**", "each": "folder", "quiet_s": 5}}
+    request = {**tiny(project, "sales", "--tag=loss-1"), "env": {"MANIFEST": "${data.manifest_uri}"}}
+    accepted(project, "sales", watched, request=request)
+    days = [f"dt=2026-11-{day}" for day in (22, 23, 24)]
+    bucket = project.storage.bucket(data)
+    for day in days:
+        for name in ("a.csv", "b.csv", "_SUCCESS"):
+            bucket.blob(f"sales/{day}/{name}").upload_from_string(b"the same bytes")
+    runs = ended_runs(project, "sales", 3)
+    for day, run in zip(days, runs, strict=True):
+        ledger, name = split_object_uri(run["request"]["document"]["env"]["MANIFEST"])
+        lines = project.storage.bucket(ledger).blob(name).download_as_bytes().splitlines()
+        uris = [json.loads(line)["uri"] for line in lines]
+        assert uris == [f"gs://{data}/sales/{day}/{name}" for name in ("a.csv", "b.csv")]
 
 
 def test_an_alert_of_cloud_monitoring_starts_a_run(project: Project) -> None:

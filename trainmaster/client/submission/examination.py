@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.client.errors import ClientRefused
-from trainmaster.client.submission.rule_doubts import rule_doubts
 from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
@@ -25,7 +24,7 @@ from trainmaster.client.submission.edits import (
 )
 from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
-from trainmaster.client.submission.rule_doubts import rule_warnings
+from trainmaster.client.submission.rule_doubts import rule_doubts
 from trainmaster.client.submission.script import placed_faults, with_archive
 from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, is_json_file
 from trainmaster.client.submission.terms import Terms

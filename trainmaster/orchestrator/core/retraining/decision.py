@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.retraining.condition import (
     NewData,
     Schedule,
 )
-from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, why_unfilled
+from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, names_about, why_unfilled
 from trainmaster.orchestrator.core.retraining.firing import STAYS_DUE, firing_of, with_firing
 from trainmaster.orchestrator.core.retraining.groups import Lacking, group_due
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule, WhileRunning
@@ -47,6 +47,7 @@ from trainmaster.orchestrator.core.retraining.waiting import DataBatch, batch_of
 STORM = 60
 STORM_WITHIN = timedelta(hours=1)
 """More firings of one rule than STORM within this time put it into quarantine."""
+_UNREAD = dict.fromkeys(names_about("data") - {"data.since"}, "unread")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +222,10 @@ def _decide_due(rule: Rule, state: RuleState, due: DueFiring | Lacking, facts: F
     firing = firing_of(
         rule, state, due, now=facts.now, batch=batch, champion=facts.champion, replaces=replaces
     )
-    if missing := why_unfilled(rule.placeholders, firing.values):
+    values = firing.values
+    if rule.keeps_objects and batch.count and facts.batch is None:
+        values = {**_UNREAD, **values}  # the turn reads the objects before it fires
+    if missing := why_unfilled(rule.placeholders, values):
         return _hold_back(rule, state, due, facts.now, missing, waits=False)
     return Fire(state=with_firing(state, firing, due, batch), firing=firing, folder=due.folder)
 

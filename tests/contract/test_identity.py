@@ -60,12 +60,12 @@ def test_of_many_events_with_different_times_at_once_one_starts_a_run() -> None:
     assert len(world.jobs.all()) == 1
 
 
-def test_a_forged_event_costs_three_reads_more_than_a_duplicate_and_no_download() -> None:
+def test_a_forged_event_costs_no_more_than_a_duplicate() -> None:
     world = World()
     incoming = world.drop_and_launch()
     boundary = Boundary()
     world.launch(forged(world, incoming), boundary)
-    assert boundary.calls == ["read ledger", "describe inbox", "read ledger", "read ledger"]
+    assert boundary.calls == ["read ledger", "read ledger"]
 
 
 def test_a_forged_event_about_a_deleted_file_finds_the_run_by_its_status() -> None:

@@ -244,8 +244,8 @@ class World:
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:
         generation = self.objects.write(INBOX, name, content, if_generation=None)
-        created_at = self.objects.describe(INBOX, name, generation).created_at
-        return self.uploaded(name, generation, len(content), created_at)
+        found = self.objects.describe(INBOX, name, generation)
+        return self.uploaded(name, generation, len(content), found.created_at, found.crc32c)
 
     def drop_and_launch(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:
         incoming = self.drop(content, name)
@@ -253,7 +253,12 @@ class World:
         return incoming
 
     def uploaded(
-        self, name: str, generation: int, size_bytes: int, created_at: datetime | None = None
+        self,
+        name: str,
+        generation: int,
+        size_bytes: int,
+        created_at: datetime | None = None,
+        crc32c: str = "",
     ) -> IncomingDocument:
         """What came in by the event about that generation, which says this size and time; by default, now."""
         return instance_of(
@@ -265,6 +270,7 @@ class World:
                         "name": name,
                         "generation": str(generation),
                         "size": str(size_bytes),
+                        "crc32c": crc32c,
                         "timeCreated": (created_at or self.clock.now()).isoformat(),
                     }
                 ),

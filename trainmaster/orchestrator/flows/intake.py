@@ -3,7 +3,7 @@
 A self-test is answered in the ledger, where its caller looks for the answer; it touches no run, rule or champion.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from trainmaster.orchestrator.core.requests.incoming import (
 )
 from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
+from trainmaster.orchestrator.core.runs.drop_status import run_shown, shown_generation, status_object_of
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.lifecycle.status import failures_in_status, write_ignored_status
 from trainmaster.orchestrator.flows.orders import take_order
@@ -92,29 +93,58 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
     Raises:
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must try again.
     """
-    # Reading the record first costs a new event one read, and ends a duplicate after two, without reading its request.
-    held = services.ledger.find(incoming.run_id)
-    if held is None and isinstance(incoming.content, StoredObject):
-        return _take_object(services, incoming, incoming.content)
-    return _take_new(services, incoming) if held is None else resume(services, held)
+    # Reading the status first costs a new event one read, and ends a duplicate after two, without reading its request.
+    present = services.drop_statuses.find(status_object_of(incoming.source))
+    dropped = incoming.content
+    if isinstance(dropped, StoredObject):
+        shown = run_shown(present, dropped.generation)
+        try:
+            return _resumed(services, shown) or _take_object(services, incoming, dropped, present)
+        except ObjectGone as gone:
+            return _take_gone(services, incoming, dropped, gone)
+    return _resumed(services, incoming.run_id if present else None) or _take_new(services, incoming)
 
 
-def _take_object(services: Services, incoming: IncomingDocument, dropped: StoredObject) -> FlowResult:
-    """Take an object that has no run under the time that its event gives.
+def _resumed(services: Services, run_id: str | None) -> FlowResult | None:
+    """The run moved forward, if it is on record."""
+    held = services.ledger.find(run_id) if run_id is not None else None
+    return None if held is None else resume(services, held)
+
+
+def _take_object(
+    services: Services, incoming: IncomingDocument, dropped: StoredObject, present: Mapping[str, Any]
+) -> FlowResult:
+    """Take an object that has no run in `present`, the status of its name.
 
     Bucket, name and generation alone identify the run, so that no event can start a second one: the object itself says
     when it was created. This costs a new drop one read, because a download does not say that.
+
+    Raises:
+        ObjectGone: that generation was deleted or overwritten before it was read.
     """
-    try:
-        found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
-    except ObjectGone as gone:
-        run_id = services.drop_statuses.run_of(dropped.name, dropped.generation)
-        held = services.ledger.find(run_id) if run_id is not None else None
-        return reject(services, incoming, _gone_refusal(gone)) if held is None else resume(services, held)
+    found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
     source, own = incoming.source, replace(dropped, size_bytes=found.size_bytes)
     actual = drop_of(own, source.event_id, found.created_at, source.received_at)
-    held = services.ledger.find(actual.run_id) if actual.run_id != incoming.run_id else None
-    return _take_new(services, actual) if held is None else resume(services, held)
+    # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
+    known = _resumed(services, actual.run_id) if shown_generation(present) >= dropped.generation else None
+    return known or _take_new(services, actual)
+
+
+def _take_gone(
+    services: Services, incoming: IncomingDocument, dropped: StoredObject, gone: ObjectGone
+) -> FlowResult:
+    """Answer for a generation that can no longer be read: a newer one with the same content asks for the same."""
+    known = _resumed(services, incoming.run_id)
+    if known is not None:
+        return known
+    try:
+        newer = services.inbox.describe(dropped.bucket, dropped.name)
+    except ObjectGone:
+        return reject(services, incoming, _gone_refusal(gone))
+    if not dropped.crc32c or (newer.crc32c, newer.size_bytes) != (dropped.crc32c, dropped.size_bytes):
+        return reject(services, incoming, _gone_refusal(gone))
+    what = f"{dropped.uri}, generation {dropped.generation}, was overwritten with the same content before it was read"
+    return FlowResult(message=f"{what}: generation {newer.generation} asks for the same")
 
 
 def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
@@ -122,7 +152,7 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     if dropped is not None:
         incoming = incoming.of_team(team_of_drop(request_rules.policy, dropped))
     of_team = request_rules.of_team(incoming.source.team, dropped or _ON_TOPIC)
-    text = of_team if isinstance(of_team, Refused) else _text(services, incoming)
+    text = of_team if isinstance(of_team, Refused) else _text(services, incoming.content)
     if isinstance(text, Refused):
         return reject(services, incoming, text)
     if is_order(text.read.value):
@@ -130,8 +160,7 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     return take_request(services, incoming, text)
 
 
-def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
-    content = incoming.content
+def _text(services: Services, content: StoredObject | bytes) -> Text | Refused:
     if isinstance(content, bytes):
         return _message_text(content)
     refusal = too_large(content.size_bytes)
@@ -141,8 +170,6 @@ def _text(services: Services, incoming: IncomingDocument) -> Text | Refused:
         found = services.inbox.read(
             content.bucket, content.name, content.generation, max_bytes=MAX_REQUEST_BYTES
         )
-    except ObjectGone as gone:
-        return _gone_refusal(gone)
     except ObjectTooLarge:
         return oversized_refusal()
     return decode_text(found, as_json=content.name.lower().endswith(".json"))

@@ -54,8 +54,8 @@ class Inbox(Store):
         """
         return self.objects.read(bucket, name, generation, max_bytes=max_bytes).content
 
-    def describe(self, bucket: str, name: str, generation: int) -> Listed:
-        """When exactly that generation was created, and its size.
+    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
+        """When exactly that generation was created, its size and its checksum; by default, of the live object.
 
         Raises:
             ObjectGone: it was deleted or overwritten.

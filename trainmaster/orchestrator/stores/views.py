@@ -9,7 +9,6 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.errors import GenerationMoved
-from trainmaster.orchestrator.core.names import is_run_id, status_object
 from trainmaster.orchestrator.core.runs.drop_status import (
     DropStatus,
     parse_status,
@@ -49,17 +48,19 @@ class DropStatuses(Store):
         self._change(status.object_name, change, is_first=is_first)
 
     def shows(self, status: DropStatus) -> bool:
-        """Whether the object is this status, or a newer one of the same run. Costs one read."""
-        name = status.object_name
-        present, generation = self._read(name)
-        self._last = name, present, generation
+        """Whether the object is this status, or a newer one of the same run. Costs one read, or none after `find`."""
+        present = self.find(status.object_name)
         return present.get("run_id") == status.run_id and status_after(present, status) is None
 
-    def run_of(self, dropped_name: str, generation: int) -> str | None:
-        """The id of the run of that generation, if the status of the drop is about it. Costs one read."""
-        present, _ = self._read(status_object(dropped_name))
-        run_id = present.get("run_id") if present.get("generation") == generation else None
-        return run_id if isinstance(run_id, str) and is_run_id(run_id) else None
+    def find(self, name: str) -> _Status:
+        """The status, as this delivery has read or written it last; empty if there is none. Costs one read at most.
+
+        A status never returns to an older version, so an older answer can only lead to a write that finds the newer one.
+        """
+        last = self._last
+        if last is None or last[0] != name:
+            last = self._last = (name, *self._read(name))
+        return last[1]
 
     def write_failure(self, drop: DropStatus, error: Exception) -> None:
         """Write that a delivery failed. `drop` is the first status of a drop that has none.

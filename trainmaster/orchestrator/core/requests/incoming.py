@@ -37,12 +37,14 @@ _GENERATION_SUFFIX = re.compile(r"#\d+$")
 
 @dataclass(frozen=True, kw_only=True)
 class StoredObject:
-    """Where an uploaded request or rule lies. `size_bytes` is known before anything is read."""
+    """Where an uploaded request or rule lies. Its size and checksum are known before anything is read."""
 
     bucket: str
     name: str
     generation: int
     size_bytes: int
+    crc32c: str = ""
+    """As the event says; empty if it does not."""
 
     @property
     def uri(self) -> str:
@@ -133,7 +135,8 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
         raise EventMalformed(
             f"event {envelope.id!r} has no valid size of {plain(name)!r}: found {shown(fields['size'])}"
         )
-    return StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes)
+    crc32c = str(fields.get("crc32c") or "")
+    return StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes, crc32c=crc32c)
 
 
 def _integer(value: object) -> int | None:

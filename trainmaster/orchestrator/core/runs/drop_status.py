@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault, plain
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.job_names import job_id
-from trainmaster.orchestrator.core.names import message_status_object, status_object
+from trainmaster.orchestrator.core.names import is_run_id, message_status_object, status_object
 from trainmaster.orchestrator.core.runs.end import Model
 from trainmaster.orchestrator.core.runs.job import BestTrial, Progress, trials_by_state
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source, short_reason
@@ -73,9 +73,20 @@ class DropStatus:
     @property
     def object_name(self) -> str:
         """The name of the status object in the ledger bucket."""
-        if self.dropped_name is not None:
-            return status_object(self.dropped_name)
-        return message_status_object(self.message_id or "", self.idempotency_key, self.team)
+        return _status_object(self.dropped_name, self.message_id, self.idempotency_key, self.team)
+
+
+def status_object_of(source: Source) -> str:
+    """The name of the status object of a drop or message."""
+    return _status_object(source.object_name, source.message_id, source.idempotency_key, source.team)
+
+
+def _status_object(
+    dropped_name: str | None, message_id: str | None, key: str | None, team: str | None
+) -> str:
+    if dropped_name is not None:
+        return status_object(dropped_name)
+    return message_status_object(message_id or "", key, team)
 
 
 def status_of_source(source: Source, state: str, updated_at: datetime) -> DropStatus | None:
@@ -168,6 +179,17 @@ def parse_status(content: bytes) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return document if isinstance(document, Mapping) and document.get("schema") == DropStatus.schema else {}
+
+
+def shown_generation(present: Mapping[str, Any]) -> int:
+    """The generation of the drop that a status is about; 0 for a message or without a status."""
+    return _order(present)[0]
+
+
+def run_shown(present: Mapping[str, Any], generation: int) -> str | None:
+    """The id of the run, or the order, of that generation of the drop, if the status is about it."""
+    run_id = present.get("run_id") if shown_generation(present) == generation else None
+    return run_id if isinstance(run_id, str) and is_run_id(run_id) else None
 
 
 def status_after(present: Mapping[str, Any], status: DropStatus) -> DropStatus | None:

@@ -1,10 +1,17 @@
-"""What people's tools do with a file starts a second run only where that is meant."""
+"""What people's tools do with a file starts a second run only where that is meant; a key names one document."""
+
+import base64
+import json
 
 import pytest
+import yaml
 
-from tests.contract.boundaries import At
+from tests.contract.boundaries import At, dies_after
 from tests.contract.index import index_rows
-from tests.contract.world import INBOX, OBJECT, REQUEST, World
+from tests.contract.schemas import RECORD, REPORT, STATUS
+from tests.contract.world import INBOX, OBJECT, REQUEST, Boundary, Killed, World
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
 
 
@@ -59,3 +66,80 @@ def test_the_event_of_a_run_finds_it_after_the_same_bytes_were_saved_again() -> 
     assert world.launch(first).run_id == first.run_id
     assert states(world) == [RunState.SUBMITTED]
     assert world.objects.describe(INBOX, OBJECT).size_bytes > len(REQUEST)
+
+
+def keyed(world: World, content: bytes, message_id: str, key: str = "daily") -> IncomingDocument:
+    data = base64.b64encode(content).decode()
+    message = {"data": data, "messageId": message_id, "attributes": {"idempotency_key": key}}
+    return world.published(message)
+
+
+OTHER = REQUEST.replace(b"cassava-resnet50", b"cassava-vit")
+SAME_DOCUMENT = json.dumps(dict(reversed(yaml.safe_load(REQUEST).items()))).encode()
+
+
+def test_a_message_with_the_key_of_another_document_is_rejected_and_the_first_run_stays() -> None:
+    world = World()
+    first, second = keyed(world, REQUEST, "1"), keyed(world, OTHER, "2")
+    world.launch(first)
+    record, status = world.record(first.run_id), world.document("status/keys/daily.json")
+    STATUS.validate(status)
+    for _ in range(2):
+        result = world.launch(second)
+    rejected = world.record(result.run_id or "")
+    RECORD.validate(encoded(rejected))
+    assert rejected.state is RunState.REJECTED
+    assert "named another document before: message-key-" in rejected.problems[0]
+    assert world.record(first.run_id) == record
+    assert world.document("status/keys/daily.json") == status
+    refusal = world.document("status/messages/2.json")
+    STATUS.validate(refusal)
+    assert (refusal["state"], refusal["run_id"]) == ("rejected", rejected.run_id)
+    REPORT.validate(world.document(f"rejected/{rejected.run_id}.json"))
+    world.reconcile()
+    assert f"{rejected.run_id}/rejected" in [notice.id for notice in world.notices.published]
+    assert len(world.jobs.all()) == 1
+
+
+def test_a_message_with_the_same_key_and_document_costs_two_reads_whatever_its_formatting() -> None:
+    world = World()
+    world.launch(keyed(world, REQUEST, "1"))
+    for content in (REQUEST, SAME_DOCUMENT):
+        boundary = Boundary()
+        world.launch(keyed(world, content, "2"), boundary)
+        assert boundary.calls == ["read ledger", "read ledger"]
+    assert len(states(world)) == 1
+
+
+@pytest.mark.parametrize("second", [OTHER, b"model_name: 1"])
+def test_another_document_is_rejected_even_if_the_first_run_has_no_status_yet(second: bytes) -> None:
+    world = World()
+    first = keyed(world, REQUEST, "1")
+    with pytest.raises(Killed):
+        world.launch(first, dies_after("write runs"))
+    world.launch(keyed(world, second, "2"))
+    assert "another document" in world.document("status/messages/2.json")["reason"]
+    assert world.record(first.run_id).state is RunState.RESERVED
+
+
+@pytest.mark.parametrize("second", [b"{rollback: {model_name: other}}", REQUEST])
+def test_the_key_of_an_order_names_that_order_alone(second: bytes) -> None:
+    world = World()
+    run = world.drop_and_launch()
+    order = b"{cancel: {run: %s}}" % run.run_id.encode()
+    for _ in range(2):
+        world.launch(keyed(world, order, "1"))
+    world.launch(keyed(world, second, "2"))
+    assert world.document("status/keys/daily.json")["state"] == "succeeded"
+    assert world.document("status/messages/2.json")["state"] == "rejected"
+    assert len(world.jobs.all()) == 1
+
+
+def test_a_rejected_request_keeps_its_key() -> None:
+    world = World()
+    first = keyed(world, b"model_name: 1", "1")
+    world.launch(first)
+    world.launch(keyed(world, REQUEST, "2"))
+    assert "another document" in world.document("status/messages/2.json")["reason"]
+    assert len(world.document(f"rejected/{first.run_id}.json")["faults"]) > 1
+    assert world.jobs.all() == []

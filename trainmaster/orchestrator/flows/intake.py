@@ -34,13 +34,19 @@ from trainmaster.orchestrator.core.requests.incoming import (
 from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.drop_status import run_shown, shown_generation, status_object_of
+from trainmaster.orchestrator.core.runs.same_request import is_key_reused
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.lifecycle.status import failures_in_status, write_ignored_status
 from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.launch import checked_text, reject, take_request
+from trainmaster.orchestrator.flows.submission.launch import (
+    checked_text,
+    refuse_key,
+    reject,
+    take_request,
+)
 from trainmaster.orchestrator.flows.submission.resume import resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2
@@ -102,6 +108,9 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
             return _resumed(services, shown) or _take_object(services, incoming, dropped, present)
         except ObjectGone as gone:
             return _take_gone(services, incoming, dropped, gone)
+    incoming = incoming.with_content_id()
+    if is_key_reused(present.get("content_id"), incoming.source):
+        return refuse_key(services, incoming)
     return _resumed(services, incoming.run_id if present else None) or _take_new(services, incoming)
 
 

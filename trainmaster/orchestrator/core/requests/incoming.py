@@ -25,6 +25,7 @@ from trainmaster.orchestrator.core.names import (
     stem,
 )
 from trainmaster.orchestrator.core.runs.record import Source
+from trainmaster.orchestrator.core.runs.same_request import document_id
 
 ORDER_KEYS = ("fire", "rollback", "cancel")
 """A document is an order when it has one of these keys; no request has such a key."""
@@ -69,6 +70,17 @@ class IncomingDocument:
     def of_team(self, team: str | None) -> "IncomingDocument":
         """The same, from this team."""
         return replace(self, source=replace(self.source, team=team))
+
+    def with_content_id(self) -> "IncomingDocument":
+        """The same, a message's key with the document that it names."""
+        if isinstance(self.content, StoredObject) or self.source.idempotency_key is None:
+            return self
+        return replace(self, source=replace(self.source, content_id=document_id(self.content)))
+
+    def without_key(self) -> "IncomingDocument":
+        """The message as a document of its own, known by the message's id alone."""
+        source = replace(self.source, idempotency_key=None, content_id=None)
+        return replace(self, run_id=_run_id_of_message(source), source=source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +187,7 @@ def drop_of(
 def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocument:
     """The request that the message carries, from this team.
 
-    With the attribute `idempotency_key`, every message of that key is the same request, whenever it was
+    With the attribute `idempotency_key`, every message of that key and document is the same request, whenever it was
     published; so the run's id then has no time in it. Without, the message's id is its identity. Of two teams neither
     key nor id is the same, for any publisher can set both.
 
@@ -183,25 +195,22 @@ def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocume
         EventMalformed: the event holds no readable message.
     """
     message = pubsub_message(envelope)
-    key = message.attributes.get(IDEMPOTENCY_KEY) or None
-    if key is not None:
-        run_id = run_id_of_message_key(key, team)
-    else:
-        identity = _of_team(team, f"message:{message.message_id}")
-        run_id = run_id_at(MESSAGE_BASE, message.publish_time, identity)
-    return IncomingDocument(
-        run_id=run_id,
-        source=Source(
-            kind="message",
-            event_id=envelope.id,
-            event_time=message.publish_time,
-            received_at=envelope.received_at,
-            message_id=message.message_id,
-            idempotency_key=key,
-            team=team,
-        ),
-        content=message.data,
+    source = Source(
+        kind="message",
+        event_id=envelope.id,
+        event_time=message.publish_time,
+        received_at=envelope.received_at,
+        message_id=message.message_id,
+        idempotency_key=message.attributes.get(IDEMPOTENCY_KEY) or None,
+        team=team,
     )
+    return IncomingDocument(run_id=_run_id_of_message(source), source=source, content=message.data)
+
+
+def _run_id_of_message(source: Source) -> str:
+    if source.idempotency_key is not None:
+        return run_id_of_message_key(source.idempotency_key, source.team)
+    return run_id_at(MESSAGE_BASE, source.event_time, _of_team(source.team, f"message:{source.message_id}"))
 
 
 def run_id_of_message_key(key: str, team: str | None = None) -> str:

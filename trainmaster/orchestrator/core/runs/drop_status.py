@@ -48,6 +48,8 @@ class DropStatus:
     generation: int | None = None
     message_id: str | None = None
     idempotency_key: str | None = None
+    content_id: str | None = None
+    """As in the record's source."""
     team: str | None = None
     state: str
     reason: str | None = None
@@ -98,6 +100,7 @@ def status_of_source(source: Source, state: str, updated_at: datetime) -> DropSt
         generation=source.generation,
         message_id=source.message_id,
         idempotency_key=source.idempotency_key,
+        content_id=source.content_id,
         team=source.team,
         state=state,
         updated_at=updated_at,

@@ -123,6 +123,8 @@ class Source:
     generation: int | None = None
     message_id: str | None = None
     idempotency_key: str | None = None
+    content_id: str | None = None
+    """Of a message with a key: the same for every text of its document."""
     team: str | None = None
     """The team in whose folder or topic it arrived; None without teams. Never taken from a document."""
     rule_id: str | None = None

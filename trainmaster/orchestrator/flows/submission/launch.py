@@ -45,11 +45,13 @@ from trainmaster.orchestrator.core.runs.record import (
     Step,
     SubmissionState,
 )
+from trainmaster.orchestrator.core.runs.same_request import is_key_reused, key_refusal
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.status import show, with_warnings, write_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
+from trainmaster.orchestrator.stores.ledger import Held
 
 
 def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
@@ -105,7 +107,7 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
     try:
         held = services.ledger.create(_reserved_record(services, incoming, request, original))
     except RecordExists:
-        return resume(services, services.ledger.present(incoming.run_id))
+        return _resume_recorded(services, incoming, services.ledger.present(incoming.run_id))
     with suppress(TrainmasterError):  # the submission must not wait for a status, and writes the next one
         write_status(services, held, is_first=True)
     return with_warnings(submit(services, held), held.record.problems)
@@ -218,7 +220,7 @@ def reject(
         if there.record.state is not RunState.REJECTED:
             # Another attempt accepted it, perhaps under another policy: a report next to that would mislead.
             services.ledger.unreport(incoming.run_id)
-        return resume(services, there)
+        return _resume_recorded(services, incoming, there)
     if over is not None and over.mark is not None:
         services.starts.unmark(over.mark)
     show(services, held, is_first=True)
@@ -230,6 +232,22 @@ def reject(
         run_id=incoming.run_id,
         severity="WARNING",
     )
+
+
+def _resume_recorded(services: Services, incoming: IncomingDocument, held: Held) -> FlowResult:
+    """The run that another attempt recorded first, moved forward; unless that was for another document of the key."""
+    if is_key_reused(held.record.source.content_id, incoming.source):
+        return refuse_key(services, incoming)
+    return resume(services, held)
+
+
+def refuse_key(services: Services, incoming: IncomingDocument) -> FlowResult:
+    """Reject the message, whose key named another document before. Its report and status are under its own id."""
+    own = incoming.without_key()
+    held = services.ledger.find(own.run_id)
+    if held is not None:
+        return resume(services, held)
+    return reject(services, own, key_refusal(incoming.source, incoming.run_id))
 
 
 def report(services: Services, incoming: IncomingDocument, refused: Refused) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from datetime import timedelta
 
 import pytest
 import yaml
@@ -10,7 +11,9 @@ from tests.contract.boundaries import At, dies_after
 from tests.contract.index import index_rows
 from tests.contract.schemas import RECORD, REPORT, STATUS
 from tests.contract.world import INBOX, OBJECT, REQUEST, Boundary, Killed, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.names import UPLOAD_ID
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -66,6 +69,95 @@ def test_the_event_of_a_run_finds_it_after_the_same_bytes_were_saved_again() -> 
     assert world.launch(first).run_id == first.run_id
     assert states(world) == [RunState.SUBMITTED]
     assert world.objects.describe(INBOX, OBJECT).size_bytes > len(REQUEST)
+
+
+def saved(world: World, after_s: float, content: bytes = REQUEST, upload_id: str = "") -> IncomingDocument:
+    """The request saved again so much later, by the call of `trainmaster submit` with that id, if any."""
+    world.clock.advance(timedelta(seconds=after_s))
+    metadata = {UPLOAD_ID: upload_id} if upload_id else None
+    generation = world.objects.write(INBOX, OBJECT, content, if_generation=None, metadata=metadata)
+    found = world.objects.describe(INBOX, OBJECT)
+    return world.uploaded(OBJECT, generation, len(content), found.created_at, found.crc32c)
+
+
+def test_saves_of_the_same_bytes_within_a_minute_are_one_request_and_the_status_says_so() -> None:
+    world = World()
+    first = world.drop_and_launch()
+    for after_s in (1, 29, 30):
+        again = saved(world, after_s)
+        for _ in range(2):
+            assert world.launch(again).run_id == first.run_id
+    world.complete(world.hint(world.train(world.record(first.run_id))))
+    status = world.document(f"status/{OBJECT}.json")
+    STATUS.validate(status)
+    assert (status["run_id"], status["state"]) == (first.run_id, "succeeded")
+    assert (status["generation"], status["repeated_by"]) == (first.source.generation, again.source.generation)
+    assert states(world) == [RunState.SUCCEEDED]
+
+
+@pytest.mark.parametrize(
+    ("after_s", "content", "upload_id"), [(61, REQUEST, ""), (1, REQUEST + b"\n", ""), (1, REQUEST, "b")]
+)
+def test_a_later_upload_other_bytes_and_another_submission_start_a_run(
+    after_s: float, content: bytes, upload_id: str
+) -> None:
+    world = World()
+    world.launch(saved(world, 0, upload_id=upload_id and "a"))
+    world.launch(saved(world, after_s, content, upload_id))
+    assert states(world) == [RunState.SUBMITTED] * 2
+
+
+@pytest.mark.parametrize("after_s", [1, 100_000])
+def test_a_rewrite_of_a_submitted_file_starts_no_run_whenever_it_is(after_s: float) -> None:
+    world = World()
+    world.launch(saved(world, 0, upload_id="a"))
+    world.launch(saved(world, after_s, upload_id="a"))
+    assert states(world) == [RunState.SUBMITTED]
+
+
+def test_a_save_after_the_run_was_cancelled_is_another_try_and_its_own_repetition_is_not() -> None:
+    world = World()
+    first = world.drop_and_launch()
+    repeated = saved(world, 1)
+    world.launch(repeated)
+    world.jobs.cancel(present(world.record(first.run_id).job).name)
+    world.reconcile()
+    world.launch(repeated)
+    assert states(world) == [RunState.CANCELLED]
+    world.launch(saved(world, 1))
+    assert sorted(states(world)) == [RunState.CANCELLED, RunState.SUBMITTED]
+
+
+def test_a_rejected_request_saved_three_times_is_rejected_once() -> None:
+    world = World()
+    for _ in range(3):
+        world.launch(saved(world, 1, b"model_name: 1"))
+    assert states(world) == [RunState.REJECTED]
+
+
+def test_a_repetition_that_other_bytes_overwrote_before_it_was_read_is_not_reported() -> None:
+    world = World()
+    world.drop_and_launch()
+    repeated, changed = saved(world, 1), saved(world, 1, OTHER)
+    world.launch(repeated)
+    world.launch(changed)
+    assert states(world) == [RunState.SUBMITTED] * 2
+
+
+def test_a_repetition_costs_two_reads_and_one_write() -> None:
+    world = World()
+    world.drop_and_launch()
+    boundary = Boundary()
+    world.launch(saved(world, 1), boundary)
+    assert boundary.calls == ["read ledger", "describe inbox", "write status"]
+
+
+def test_an_order_saved_three_times_is_carried_out_once() -> None:
+    world = World()
+    order = b"{rollback: {model_name: cassava}}"
+    results = [world.launch(saved(world, 1, order)) for _ in range(3)]
+    assert [result.message.endswith("the same content") for result in results] == [False, True, True]
+    assert len(list(world.objects.listing("ledger", "rejected/"))) == 1
 
 
 def keyed(world: World, content: bytes, message_id: str, key: str = "daily") -> IncomingDocument:

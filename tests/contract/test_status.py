@@ -96,6 +96,7 @@ def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before() -
     world.launch(second)
     world.launch(first)
     assert (told(world)["run_id"], "previous_run_id" in told(world)) == (second.run_id, False)
+    world.clock.advance(timedelta(seconds=61))
     third = world.drop_and_launch()
     assert (told(world)["run_id"], told(world)["previous_run_id"]) == (third.run_id, second.run_id)
     world.complete(world.hint(world.train(world.record(third.run_id))))

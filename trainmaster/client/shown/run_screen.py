@@ -61,9 +61,13 @@ def state_text(record: RunRecord, now: datetime) -> str:
 
 
 def _delivery_facts(run: "Run") -> Iterator[Fact]:
-    """Deliveries of the run's event that failed since the run last made progress."""
-    if run.status is not None and run.status.get("failed_deliveries"):
-        yield "event", [str(run.status.get("reason"))]
+    """Deliveries of the run's event that failed since the run last made progress, and repetitions of its file."""
+    status = run.status or {}
+    if status.get("failed_deliveries"):
+        yield "event", [str(status.get("reason"))]
+    if status.get("repeated_by"):
+        again = f"generation {status['repeated_by']} of the file has the content of generation {status.get('generation')}"
+        yield "saved again", [f"{again}, and so started no run of its own"]
 
 
 def next_commands(record: RunRecord) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
+    UPLOAD_ID,
     is_run_id,
     message_status_object,
     object_uri,
@@ -44,8 +45,6 @@ RECORDED_WITHIN_S = 30.0
 """How long the service usually needs at most, its start included."""
 UPLOADS_MAX = 100
 """How often an upload is tried while others upload under the same name."""
-UPLOAD_ID = "trainmaster-upload"
-"""The metadata key of an uploaded request that says which call uploaded it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +98,7 @@ def send_script(clients: "Clients", packed: Packed, team: str | None) -> tuple[s
 
 
 def upload(clients: "Clients", examination: Examination, *, timeout_s: float = RECORDED_WITHIN_S) -> Sent:
-    """Upload the request into the inbox. Each call starts another run.
+    """Upload the request into the inbox. Each call starts another run, also for the same content: it has its own UPLOAD_ID.
 
     Never overwrites a request that the service has not read: waits until the present object of that name is recorded.
 
@@ -161,7 +160,8 @@ def _read_status(clients: "Clients", present: Sent, timeout_s: float) -> dict[st
 
     def read() -> dict[str, Any] | None:
         status = read_document(clients, present.status_name) or {}
-        found = (int(status.get("generation") or 0), status.get("state") != RETRYING)
+        newest = max(int(status.get(key) or 0) for key in ("generation", "repeated_by"))
+        found = (newest, status.get("state") != RETRYING)
         return status if found >= (present.generation or 0, True) else None
 
     try:

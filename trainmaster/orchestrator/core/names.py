@@ -17,6 +17,8 @@ MICROSECOND_CHARS = 6
 
 IDEMPOTENCY_KEY = "idempotency_key"
 """The attribute of a message by which its repetitions are known."""
+UPLOAD_ID = "trainmaster-upload"
+"""The metadata key of an uploaded request that says which call of the command or the console uploaded it."""
 REQUESTS_PREFIX = "requests/"
 RULES_PREFIX = "rules/"
 TEMPLATES_PREFIX = "templates/"

@@ -34,7 +34,12 @@ from trainmaster.orchestrator.core.requests.incoming import (
 from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.drop_status import run_shown, shown_generation, status_object_of
-from trainmaster.orchestrator.core.runs.same_request import is_key_reused
+from trainmaster.orchestrator.core.runs.same_request import (
+    document_id,
+    file_id,
+    is_key_reused,
+    is_saved_again,
+)
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.lifecycle.status import failures_in_status, write_ignored_status
 from trainmaster.orchestrator.flows.orders import take_order
@@ -48,6 +53,7 @@ from trainmaster.orchestrator.flows.submission.launch import (
     take_request,
 )
 from trainmaster.orchestrator.flows.submission.resume import resume
+from trainmaster.orchestrator.ports.objects import Listed
 
 ADMITTED_PER_ARRIVAL_MAX = 2
 """How many queued runs are admitted when a new run has to wait, so that the queue does not grow by what it delays."""
@@ -107,8 +113,9 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
         try:
             return _resumed(services, shown) or _take_object(services, incoming, dropped, present)
         except ObjectGone as gone:
-            return _take_gone(services, incoming, dropped, gone)
-    incoming = incoming.with_content_id()
+            return _take_gone(services, incoming, dropped, present, gone)
+    if incoming.source.idempotency_key is not None:
+        incoming = incoming.of_content(document_id(dropped))
     if is_key_reused(present.get("content_id"), incoming.source):
         return refuse_key(services, incoming)
     return _resumed(services, incoming.run_id if present else None) or _take_new(services, incoming)
@@ -133,24 +140,44 @@ def _take_object(
     """
     found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
     source, own = incoming.source, replace(dropped, size_bytes=found.size_bytes)
-    actual = drop_of(own, source.event_id, found.created_at, source.received_at)
+    actual = drop_of(own, source.event_id, found.created_at, source.received_at).of_content(_file_id(found))
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
     known = _resumed(services, actual.run_id) if shown_generation(present) >= dropped.generation else None
-    return known or _take_new(services, actual)
+    if known is not None:
+        return known
+    if is_saved_again(present, actual.source):
+        services.drop_statuses.note_repetition(actual.source, services.clock.now())
+        return _repeats(present, dropped)
+    return _take_new(services, actual)
+
+
+def _file_id(found: Listed) -> str | None:
+    return file_id(found.size_bytes, found.crc32c, found.metadata)
+
+
+def _repeats(present: Mapping[str, Any], dropped: StoredObject) -> FlowResult:
+    what = f"{dropped.uri}, generation {dropped.generation}, repeats generation {present.get('generation')}"
+    return FlowResult(message=f"{what}: the same content", run_id=present.get("run_id"))
 
 
 def _take_gone(
-    services: Services, incoming: IncomingDocument, dropped: StoredObject, gone: ObjectGone
+    services: Services,
+    incoming: IncomingDocument,
+    dropped: StoredObject,
+    present: Mapping[str, Any],
+    gone: ObjectGone,
 ) -> FlowResult:
     """Answer for a generation that can no longer be read: a newer one with the same content asks for the same."""
     known = _resumed(services, incoming.run_id)
     if known is not None:
         return known
+    if is_saved_again(present, incoming.of_content(dropped.content_id).source):
+        return _repeats(present, dropped)
     try:
         newer = services.inbox.describe(dropped.bucket, dropped.name)
     except ObjectGone:
         return reject(services, incoming, _gone_refusal(gone))
-    if not dropped.crc32c or (newer.crc32c, newer.size_bytes) != (dropped.crc32c, dropped.size_bytes):
+    if dropped.content_id is None or _file_id(newer) != dropped.content_id:
         return reject(services, incoming, _gone_refusal(gone))
     what = f"{dropped.uri}, generation {dropped.generation}, was overwritten with the same content before it was read"
     return FlowResult(message=f"{what}: generation {newer.generation} asks for the same")

@@ -5,6 +5,7 @@ A row is one small object, which a listing reads without its content; a status i
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import json_bytes
@@ -14,9 +15,12 @@ from trainmaster.orchestrator.core.runs.drop_status import (
     parse_status,
     status_after,
     status_after_failure,
+    status_after_repetition,
+    status_object_of,
     with_unknown_fields,
 )
 from trainmaster.orchestrator.core.runs.index import IndexRow, index_object, row_metadata
+from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_STATUS_BYTES
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.store import RACES_MAX, TEXT, Store
@@ -61,6 +65,14 @@ class DropStatuses(Store):
         if last is None or last[0] != name:
             last = self._last = (name, *self._read(name))
         return last[1]
+
+    def note_repetition(self, source: Source, now: datetime) -> None:
+        """Write that this generation of a file asks for the same as the one that the status shows. Safe to repeat.
+
+        Raises:
+            GenerationMoved: the object kept changing.
+        """
+        self._change(status_object_of(source), lambda present: status_after_repetition(present, source, now))
 
     def write_failure(self, drop: DropStatus, error: Exception) -> None:
         """Write that a delivery failed. `drop` is the first status of a drop that has none.

@@ -8,6 +8,7 @@ from datetime import datetime
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import Document, parse_document, parse_line_numbers
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain, shown
+from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.names import (
@@ -25,7 +26,7 @@ from trainmaster.orchestrator.core.names import (
     stem,
 )
 from trainmaster.orchestrator.core.runs.record import Source
-from trainmaster.orchestrator.core.runs.same_request import document_id
+from trainmaster.orchestrator.core.runs.same_request import file_id
 
 ORDER_KEYS = ("fire", "rollback", "cancel")
 """A document is an order when it has one of these keys; no request has such a key."""
@@ -44,8 +45,8 @@ class StoredObject:
     name: str
     generation: int
     size_bytes: int
-    crc32c: str = ""
-    """As the event says; empty if it does not."""
+    content_id: str | None = None
+    """Its `file_id`, as the event says; None if it does not."""
 
     @property
     def uri(self) -> str:
@@ -71,11 +72,9 @@ class IncomingDocument:
         """The same, from this team."""
         return replace(self, source=replace(self.source, team=team))
 
-    def with_content_id(self) -> "IncomingDocument":
-        """The same, a message's key with the document that it names."""
-        if isinstance(self.content, StoredObject) or self.source.idempotency_key is None:
-            return self
-        return replace(self, source=replace(self.source, content_id=document_id(self.content)))
+    def of_content(self, content_id: str | None) -> "IncomingDocument":
+        """The same, with this content."""
+        return replace(self, source=replace(self.source, content_id=content_id))
 
     def without_key(self) -> "IncomingDocument":
         """The message as a document of its own, known by the message's id alone."""
@@ -147,8 +146,10 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
         raise EventMalformed(
             f"event {envelope.id!r} has no valid size of {plain(name)!r}: found {shown(fields['size'])}"
         )
-    crc32c = str(fields.get("crc32c") or "")
-    return StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes, crc32c=crc32c)
+    content_id = file_id(size_bytes, str(fields.get("crc32c") or ""), mapping_at(fields, "metadata"))
+    return StoredObject(
+        bucket=bucket, name=name, generation=generation, size_bytes=size_bytes, content_id=content_id
+    )
 
 
 def _integer(value: object) -> int | None:

@@ -46,6 +46,10 @@ class DropStatus:
     schema: str = "drop_status.v1"
     dropped_name: str | None = None
     generation: int | None = None
+    repeated_by: int | None = None
+    """The newest generation of the file that asked for the same again."""
+    created_at: datetime | None = None
+    """When the file was created or the message published."""
     message_id: str | None = None
     idempotency_key: str | None = None
     content_id: str | None = None
@@ -98,6 +102,7 @@ def status_of_source(source: Source, state: str, updated_at: datetime) -> DropSt
     return DropStatus(
         dropped_name=source.object_name,
         generation=source.generation,
+        created_at=source.event_time,
         message_id=source.message_id,
         idempotency_key=source.idempotency_key,
         content_id=source.content_id,
@@ -202,7 +207,20 @@ def status_after(present: Mapping[str, Any], status: DropStatus) -> DropStatus |
         return None
     is_same_drop = there[0] == new[0]
     previous = present.get("previous_run_id" if is_same_drop else "run_id")
-    return replace(status, previous_run_id=previous if isinstance(previous, str) else None)
+    return replace(
+        status,
+        previous_run_id=previous if isinstance(previous, str) else None,
+        repeated_by=present.get("repeated_by") if is_same_drop else None,
+    )
+
+
+def status_after_repetition(
+    present: Mapping[str, Any], source: Source, now: datetime
+) -> Mapping[str, Any] | None:
+    """`present`, repeated by this generation; None if it says so, or is of a newer one."""
+    if (source.generation or 0) <= max(shown_generation(present), present.get("repeated_by", 0)):
+        return None
+    return {**present, "repeated_by": source.generation, "updated_at": encoded(now)}
 
 
 def with_unknown_fields(present: Mapping[str, Any], after: DropStatus) -> object:

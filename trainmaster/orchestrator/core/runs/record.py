@@ -124,7 +124,7 @@ class Source:
     message_id: str | None = None
     idempotency_key: str | None = None
     content_id: str | None = None
-    """Of a message with a key: the same for every text of its document."""
+    """The same for the same content, of a file or a message with a key: core/runs/same_request.py."""
     team: str | None = None
     """The team in whose folder or topic it arrived; None without teams. Never taken from a document."""
     rule_id: str | None = None

@@ -1,16 +1,53 @@
 """Whether what came in asks for the same as something before it.
 
 A message with an idempotency key is the same request as an earlier one if its document is the same, however it is
-formatted; with another document, it is refused.
+formatted; with another document, it is refused. A file is the same request as the one that its name held a moment
+before if it has the same bytes, as editors and tools that synchronize save a file several times.
 """
 
 import hashlib
 import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
 
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import is_json, parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
+from trainmaster.orchestrator.core.names import UPLOAD_ID
+from trainmaster.orchestrator.core.runs.drop_status import run_shown, shown_generation
 from trainmaster.orchestrator.core.runs.record import Source
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
+
+SAVED_AGAIN_WITHIN = timedelta(seconds=60)
+_TRIED_AGAIN = (RunState.FAILED, RunState.CANCELLED, RunState.EXPIRED)
+"""States of a run after which an upload of the same bytes means another try."""
+_UPLOAD = "upload:"
+
+
+def file_id(size_bytes: int, crc32c: str, metadata: Mapping[str, Any]) -> str | None:
+    """The same for copies of a file; two calls of `trainmaster submit` upload two files. None without a checksum."""
+    upload_id = str(metadata.get(UPLOAD_ID) or "")[:64]
+    return f"{_UPLOAD if upload_id else ''}{upload_id}crc32c:{crc32c}:{size_bytes}" if crc32c else None
+
+
+def is_saved_again(present: Mapping[str, Any], source: Source) -> bool:
+    """Whether this generation of a file asks for the same as the older one that the status of its name shows.
+
+    A file that `trainmaster submit` uploaded does so whenever it is rewritten: the next call uploads another one.
+    """
+    generation, shown = source.generation or 0, shown_generation(present)
+    if present.get("repeated_by") == generation:
+        return True
+    is_same = run_shown(present, shown) is not None and present.get("content_id") == source.content_id
+    if shown >= generation or not is_same or source.content_id is None:
+        return False
+    earlier = time_or(present.get("created_at"), source.event_time)
+    is_of_moment = timedelta() <= source.event_time - earlier <= SAVED_AGAIN_WITHIN
+    return source.content_id.startswith(_UPLOAD) or (
+        is_of_moment and present.get("state") not in _TRIED_AGAIN
+    )
 
 
 def document_id(content: bytes) -> str:

@@ -235,3 +235,65 @@ def test_a_rejected_request_keeps_its_key() -> None:
     assert "another document" in world.document("status/messages/2.json")["reason"]
     assert len(world.document(f"rejected/{first.run_id}.json")["faults"]) > 1
     assert world.jobs.all() == []
+
+
+def moved(world: World, name: str, content: bytes = REQUEST) -> IncomingDocument:
+    """The file under another name, a day later."""
+    world.clock.advance(timedelta(days=1))
+    world.objects.delete(INBOX, OBJECT)
+    return world.drop(content, name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "done/cassava.yaml",
+        "Archive/2026/03/cassava.yaml",
+        "cassava.done.yaml",
+        "Copy of cassava.yaml",
+        "old/cassava.bak.yaml",
+    ],
+)
+def test_a_file_that_was_put_away_after_its_run_starts_no_other(name: str) -> None:
+    world = World()
+    first = world.drop_and_launch()
+    put_away = moved(world, f"requests/{name}")
+    for _ in range(2):
+        assert world.launch(put_away).run_id == first.run_id
+    status = world.document(f"status/requests/{name}.json")
+    STATUS.validate(status)
+    assert (status["state"], status["run_id"]) == ("ignored", first.run_id)
+    assert f"it is a copy of {OBJECT}, which started {first.run_id}" in status["reason"]
+    assert states(world) == [RunState.SUBMITTED]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("monday.yaml", REQUEST),
+        ("done/cassava.yaml", OTHER),
+        ("done/other.yaml", REQUEST),
+        ("undone/cassava.yaml", REQUEST),
+        ("cassava.2026-03-02.yaml", REQUEST),
+    ],
+)
+def test_a_copy_under_another_name_and_another_file_in_such_a_folder_start_a_run(
+    name: str, content: bytes
+) -> None:
+    world = World()
+    world.drop_and_launch()
+    boundary = Boundary()
+    world.launch(moved(world, f"requests/{name}", content), boundary)
+    assert states(world) == [RunState.SUBMITTED] * 2
+    assert boundary.calls.count("read ledger") == 1 + (name.startswith("done/"))
+
+
+def test_an_order_that_was_put_away_is_not_carried_out_again() -> None:
+    world = World()
+    run = world.drop_and_launch()
+    order = b"{cancel: {run: %s}}" % run.run_id.encode()
+    world.launch(world.drop(order, "requests/stop.yaml"))
+    assert (
+        "is a copy of requests/stop.yaml"
+        in world.launch(moved(world, "requests/old/stop.yaml", order)).message
+    )

@@ -24,6 +24,7 @@ from trainmaster.orchestrator.core.names import (
     status_object,
 )
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT
+from trainmaster.orchestrator.core.runs.drop_status import IGNORED
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _nearest_ids(text: str, run_ids: Sequence[str]) -> str:
 
 
 def _of_status(clients: "Clients", status: dict[str, Any], *, retry_s: float | None) -> Run | Drop:
-    run_id = status.get("run_id")
+    run_id = status.get("run_id") if status.get("state") != IGNORED else None
     run = _run(clients, run_id, retry_s=retry_s) if isinstance(run_id, str) and is_run_id(run_id) else None
     return Drop(status=status) if run is None else replace(run, status=status)
 

@@ -44,7 +44,7 @@ def test_the_screen_of_a_teams_run_names_the_team() -> None:
     assert "team" not in dict(run_facts(found, NOW, is_local=False))
 
 
-@pytest.mark.parametrize("status", ["held_order", "ignored", "retrying"])
+@pytest.mark.parametrize("status", ["held_order", "ignored", "put_away", "retrying"])
 def test_the_screen_of_a_file_without_a_run(status: str) -> None:
     document = json.loads((EXAMPLES / f"drop_status.v1.{status}.json").read_text())
     assert_screen(f"status.{status}", text_of(drop_facts(document, "unused"), 80))
@@ -154,6 +154,24 @@ def test_a_file_whose_event_is_delivered_again_shows_that(served: Served) -> Non
     assert (
         json.loads(served.trainmaster("status", "late.yaml", "-o", "json").out)["schema"] == "drop_status.v1"
     )
+
+
+def test_a_file_that_was_put_away_and_one_that_was_saved_again_say_so(served: Served) -> None:
+    put_away = json.loads((EXAMPLES / "drop_status.v1.put_away.json").read_text()) | {"run_id": RUN}
+    served.write("ledger", "status/requests/done/cassava.yaml.json", put_away)
+    done = served.trainmaster("status", "requests/done/cassava.yaml")
+    assert "is put away" in " ".join(done.out.split())
+    assert f"trainmaster status {RUN}" in done.out
+    repeated = {
+        "schema": "drop_status.v1",
+        "state": "failed",
+        "run_id": RUN,
+        "generation": 1,
+        "repeated_by": 2,
+    }
+    served.write("ledger", "status/requests/saved.yaml.json", repeated)
+    done = served.trainmaster("status", "saved.yaml")
+    assert "generation 2 of the file has the content of generation 1" in " ".join(done.out.split())
 
 
 def test_an_unknown_run_gets_the_ids_that_are_most_like_it(served: Served) -> None:

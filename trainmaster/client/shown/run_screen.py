@@ -128,6 +128,8 @@ def _next_for(state: str, status: Mapping[str, Any]) -> str:
         return "trainmaster dead-letters ls"
     if state == "retrying":
         return "the event is delivered again by itself; look again with this command"
+    if state == "ignored" and status.get("run_id"):
+        return shlex.join(["trainmaster", "status", str(status["run_id"])])
     if state == "ignored":
         return "drop a corrected file: trainmaster submit FILE"
     return "trainmaster rules ls" if state == "held" else "trainmaster ls"

@@ -18,7 +18,7 @@ from trainmaster.orchestrator.core.events.self_test import (
     MarkedEntry,
     parse_dry_run,
 )
-from trainmaster.orchestrator.core.names import is_rule_object
+from trainmaster.orchestrator.core.names import is_rule_object, status_object
 from trainmaster.orchestrator.core.policy.teams import team_of_drop, team_of_topic
 from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
@@ -38,7 +38,10 @@ from trainmaster.orchestrator.core.runs.same_request import (
     document_id,
     file_id,
     is_key_reused,
+    is_put_away,
     is_saved_again,
+    names_before,
+    put_away_reason,
 )
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.lifecycle.status import failures_in_status, write_ignored_status
@@ -66,8 +69,7 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Handle an object that was uploaded to the inbox."""
     incoming = parse_upload(envelope, services.buckets.inbox)
     if isinstance(incoming, Ignored):
-        write_ignored_status(services, incoming)
-        yield FlowResult(message=f"ignored: {incoming.reason}")
+        yield _ignore(services, incoming)
     elif isinstance(incoming.content, StoredObject) and is_rule_object(incoming.content.name):
         with rule_failures_in_status(services, incoming.content):
             accepted = accept(services, incoming, incoming.content)
@@ -148,7 +150,17 @@ def _take_object(
     if is_saved_again(present, actual.source):
         services.drop_statuses.note_repetition(actual.source, services.clock.now())
         return _repeats(present, dropped)
+    for name in names_before(dropped.name):
+        before = services.drop_statuses.find(status_object(name))
+        if is_put_away(before, actual.source):
+            ignored = Ignored(reason=put_away_reason(name, before), dropped=dropped, run_id=before["run_id"])
+            return _ignore(services, ignored)
     return _take_new(services, actual)
+
+
+def _ignore(services: Services, ignored: Ignored) -> FlowResult:
+    write_ignored_status(services, ignored)
+    return FlowResult(message=f"ignored: {ignored.reason}", run_id=ignored.run_id)
 
 
 def _file_id(found: Listed) -> str | None:

@@ -84,11 +84,12 @@ class IncomingDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class Ignored:
-    """An event that asks for nothing, and why. `dropped`: the file whose user should know."""
+    """An event that asks for nothing, and why. `dropped`: the file whose user should know; `run_id`: what it asked for."""
 
     reason: str
     dropped: StoredObject | None = None
     severity: str = "INFO"
+    run_id: str | None = None
 
 
 def parse_upload(envelope: Envelope, inbox_bucket: str) -> IncomingDocument | Ignored:

@@ -2,18 +2,20 @@
 
 A message with an idempotency key is the same request as an earlier one if its document is the same, however it is
 formatted; with another document, it is refused. A file is the same request as the one that its name held a moment
-before if it has the same bytes, as editors and tools that synchronize save a file several times.
+before if it has the same bytes, as editors and tools that synchronize save a file several times; or as the one of
+which its place or its name says that it was put away after its run.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import is_json, parse_document
-from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
+from trainmaster.orchestrator.core.documents.faults import Refused, plain, refusal_of
 from trainmaster.orchestrator.core.names import UPLOAD_ID
 from trainmaster.orchestrator.core.runs.drop_status import run_shown, shown_generation
 from trainmaster.orchestrator.core.runs.record import Source
@@ -24,6 +26,12 @@ SAVED_AGAIN_WITHIN = timedelta(seconds=60)
 _TRIED_AGAIN = (RunState.FAILED, RunState.CANCELLED, RunState.EXPIRED)
 """States of a run after which an upload of the same bytes means another try."""
 _UPLOAD = "upload:"
+_PUT_AWAY = r"(done|archived?|archives|processed|finished|completed?|old|backups?|bak|trash)"
+_FOLDER = re.compile(_PUT_AWAY, re.IGNORECASE)
+_STEM = re.compile(
+    rf"(copy of )?(?P<stem>.+?)([ ._-]+({_PUT_AWAY}|copy)( \(?\d+\)?)?| \(\d+\))*", re.IGNORECASE
+)
+"""`a.done`, `a_old`, `a (1)`, `a copy 2`, `a - Copy (2)` and `Copy of a` are all made from `a`."""
 
 
 def file_id(size_bytes: int, crc32c: str, metadata: Mapping[str, Any]) -> str | None:
@@ -48,6 +56,36 @@ def is_saved_again(present: Mapping[str, Any], source: Source) -> bool:
     return source.content_id.startswith(_UPLOAD) or (
         is_of_moment and present.get("state") not in _TRIED_AGAIN
     )
+
+
+def is_put_away(before: Mapping[str, Any], source: Source) -> bool:
+    """Whether the file is the one that the status `before` shows, of one of its `names_before`."""
+    is_same = source.content_id is not None and before.get("content_id") == source.content_id
+    return is_same and run_shown(before, shown_generation(before)) is not None
+
+
+def put_away_reason(name: str, before: Mapping[str, Any]) -> str:
+    """Why the file is ignored, which had this name before, and what to do to run it again."""
+    what = f"this file is ignored: it is a copy of {plain(name)}, which started {before['run_id']}, and is put away"
+    return f"{what}; to run it again, upload {plain(name)} again, or this file under another name"
+
+
+def names_before(object_name: str) -> Sequence[str]:
+    """The names that a file may have had before it was put away under this one; none for most names.
+
+    `requests/old/a.done.yaml` may have been `requests/a.yaml` or `requests/a.done.yaml`.
+    """
+    *folders, file_name = object_name.split("/")
+    stem, dot, suffix = file_name.rpartition(".")
+    made_from = _STEM.fullmatch(stem)
+    files = dict.fromkeys((f"{made_from['stem'] if made_from else stem}{dot}{suffix}", file_name))
+    places = [folders]
+    for number, folder in enumerate(folders[1:], start=1):
+        if _FOLDER.fullmatch(folder):
+            places = [folders[:number], [*folders[:number], *folders[number + 1 :]]]
+            break
+    names = dict.fromkeys("/".join((*place, file)) for place in places for file in files)
+    return [name for name in names if name != object_name]
 
 
 def document_id(content: bytes) -> str:

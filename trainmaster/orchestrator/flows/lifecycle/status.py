@@ -132,6 +132,7 @@ def write_ignored_status(services: Services, ignored: Ignored) -> None:
             generation=ignored.dropped.generation,
             state=IGNORED,
             reason=ignored.reason,
+            run_id=ignored.run_id,
             updated_at=services.clock.now(),
         )
         services.drop_statuses.write(status, is_first=True)

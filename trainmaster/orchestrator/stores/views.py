@@ -30,16 +30,14 @@ _Status = Mapping[str, Any]
 
 
 class DropStatuses(Store):
-    """The statuses, for one delivery: the last one written is cached."""
+    """The statuses, for one delivery: the last one read or written is cached."""
 
     def __init__(self, objects: Objects, bucket: str) -> None:
         super().__init__(objects, bucket)
         self._last: tuple[str, _Status, int] | None = None
 
-    def write(self, status: DropStatus, *, is_first: bool = False) -> None:
+    def write(self, status: DropStatus) -> None:
         """Write the status, unless the object is newer or the same. Safe to repeat, in any order.
-
-        `is_first`: most likely no status exists yet, so none is read first.
 
         Raises:
             GenerationMoved: the object kept changing.
@@ -49,7 +47,7 @@ class DropStatuses(Store):
             after = status_after(present, status)
             return None if after is None else with_unknown_fields(present, after)
 
-        self._change(status.object_name, change, is_first=is_first)
+        self._change(status.object_name, change)
 
     def shows(self, status: DropStatus) -> bool:
         """Whether the object is this status, or a newer one of the same run. Costs one read, or none after `find`."""
@@ -61,10 +59,7 @@ class DropStatuses(Store):
 
         A status never returns to an older version, so an older answer can only lead to a write that finds the newer one.
         """
-        last = self._last
-        if last is None or last[0] != name:
-            last = self._last = (name, *self._read(name))
-        return last[1]
+        return self._seen(name)[0]
 
     def note_repetition(self, source: Source, now: datetime) -> None:
         """Write that this generation of a file asks for the same as the one that the status shows. Safe to repeat.
@@ -82,12 +77,8 @@ class DropStatuses(Store):
         """
         self._change(drop.object_name, lambda present: status_after_failure(present, drop, error))
 
-    def _change(self, name: str, change: Callable[[_Status], object], *, is_first: bool = False) -> None:
-        last = self._last  # read once: rules that have their turn in parallel share this
-        if last is not None and last[0] == name:
-            _, present, generation = last
-        else:
-            present, generation = ({}, 0) if is_first else self._read(name)
+    def _change(self, name: str, change: Callable[[_Status], object]) -> None:
+        present, generation = self._seen(name)
         for _ in range(RACES_MAX):
             changed = change(present)
             if changed is None:
@@ -99,6 +90,12 @@ class DropStatuses(Store):
                 return
             present, generation = self._read(name)
         raise GenerationMoved(self._uri(name), generation)
+
+    def _seen(self, name: str) -> tuple[_Status, int]:
+        last = self._last  # read once: rules that have their turn in parallel share this
+        if last is None or last[0] != name:
+            last = self._last = (name, *self._read(name))
+        return last[1], last[2]
 
     def _read(self, name: str) -> tuple[_Status, int]:
         stored = self._find_bounded(name, MAX_STATUS_BYTES)

@@ -32,10 +32,10 @@ from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 
-def show(services: Services, held: Held, *, is_first: bool = False) -> None:
-    """Write the run's row in the index, then its status. Safe to repeat. `is_first` as in `write_status`."""
+def show(services: Services, held: Held) -> None:
+    """Write the run's row in the index, then its status. Safe to repeat."""
     write_row(services, held)
-    write_status(services, held, is_first=is_first)
+    write_status(services, held)
 
 
 def show_again(services: Services, held: Held) -> None:
@@ -73,12 +73,10 @@ def _has_no_row(record: RunRecord) -> bool:
     return len(record.history) <= 2 and (waiting is None or waiting.attempts <= 1)  # noqa: PLR2004
 
 
-def write_status(
-    services: Services, held: Held, *, is_first: bool = False, is_explained: bool = True
-) -> None:
+def write_status(services: Services, held: Held, *, is_explained: bool = True) -> None:
     """Write the record's status for the drop or message. Safe to repeat; a rule's run has none.
 
-    `is_first`: most likely no status exists yet. `is_explained` False: the job's log has not been read yet.
+    `is_explained` False: the job's log has not been read yet.
     """
     status = _status_of(services, held)
     if status is not None and not is_explained:
@@ -86,7 +84,7 @@ def write_status(
             status, reason=f"{status.reason} (the reason will appear here once its log has been read)"
         )
     if status is not None:
-        services.drop_statuses.write(status, is_first=is_first)
+        services.drop_statuses.write(status)
 
 
 def _status_of(services: Services, held: Held) -> DropStatus | None:
@@ -121,7 +119,7 @@ def write_order_status(
         status = replace(
             status, run_id=incoming.run_id, record_uri=about_uri, model_uri=model_uri, reason=held
         )
-        services.drop_statuses.write(status, is_first=True)
+        services.drop_statuses.write(status)
 
 
 def write_ignored_status(services: Services, ignored: Ignored) -> None:
@@ -135,7 +133,7 @@ def write_ignored_status(services: Services, ignored: Ignored) -> None:
             run_id=ignored.run_id,
             updated_at=services.clock.now(),
         )
-        services.drop_statuses.write(status, is_first=True)
+        services.drop_statuses.write(status)
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
     except RecordExists:
         return _resume_recorded(services, incoming, services.ledger.present(incoming.run_id))
     with suppress(TrainmasterError):  # the submission must not wait for a status, and writes the next one
-        write_status(services, held, is_first=True)
+        write_status(services, held)
     return with_warnings(submit(services, held), held.record.problems)
 
 
@@ -223,7 +223,7 @@ def reject(
         return _resume_recorded(services, incoming, there)
     if over is not None and over.mark is not None:
         services.starts.unmark(over.mark)
-    show(services, held, is_first=True)
+    show(services, held)
     number = len(refused.faults)
     faults = "1 fault" if number == 1 else f"{number} faults"
     why = f"for {faults}" if over is None else f"by a cap: {over.reached.text}"

@@ -153,3 +153,22 @@ def test_a_paused_rule_does_not_name_a_firing_without_a_run(world: RuleWorld) ->
     world.drop_rule({**rule(MANUAL), "enabled": False})
     paused = world.rule_status()
     assert (paused["firings"], paused.get("last_firing")) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "state"),
+    [
+        ("rules/old/cassava.json", {}, "refused"),
+        ("rules/cassava-copy.json", {}, "refused"),
+        ("rules/old/cassava.json", {"max_per_day": 3}, "accepted"),
+        ("rules/other.json", {}, "accepted"),
+    ],
+)
+def test_a_copy_of_a_rule_that_is_put_away_is_no_rule(
+    world: RuleWorld, name: str, changes: dict[str, object], state: str
+) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.drop_rule({**rule(MANUAL), **changes}, name)
+    assert world.rule_status(name)["state"] == state
+    assert world.rule_status()["state"] == "accepted"
+    assert len(world.services().rule_book.read().book.rules) == (1 if state == "refused" else 2)

@@ -9,6 +9,7 @@ import yaml
 
 from tests.contract.boundaries import At, dies_after
 from tests.contract.index import index_rows
+from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.schemas import RECORD, REPORT, STATUS
 from tests.contract.world import INBOX, OBJECT, REQUEST, Boundary, Killed, World
 from tests.narrowing import present
@@ -152,12 +153,15 @@ def test_a_repetition_costs_two_reads_and_one_write() -> None:
     assert boundary.calls == ["read ledger", "describe inbox", "write status"]
 
 
-def test_an_order_saved_three_times_is_carried_out_once() -> None:
-    world = World()
-    order = b"{rollback: {model_name: cassava}}"
+@pytest.mark.parametrize(("rule_id", "reports"), [("cassava", 0), ("unknown", 1)])
+def test_an_order_saved_three_times_is_carried_out_or_refused_once(rule_id: str, reports: int) -> None:
+    world = RuleWorld()
+    world.drop_rule(rule(MANUAL))
+    order = b"{fire: {rule: %s}}" % rule_id.encode()
     results = [world.launch(saved(world, 1, order)) for _ in range(3)]
     assert [result.message.endswith("the same content") for result in results] == [False, True, True]
-    assert len(list(world.objects.listing("ledger", "rejected/"))) == 1
+    assert len(list(world.objects.listing("ledger", "rejected/"))) == reports
+    assert len(world.jobs.all()) == 1 - reports
 
 
 def keyed(world: World, content: bytes, message_id: str, key: str = "daily") -> IncomingDocument:

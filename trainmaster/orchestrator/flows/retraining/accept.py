@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.documents.faults import Refused
+from trainmaster.orchestrator.core.documents.faults import Refused, plain, refusal_of
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
     ObjectGone,
@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.policy.teams import team_of_drop
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject
 from trainmaster.orchestrator.core.requests.request import oversized_refusal
+from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import (
     oversized_rule,
     parse_rule,
@@ -34,6 +35,7 @@ from trainmaster.orchestrator.core.retraining.state import (
     with_launch,
 )
 from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_faults, first_problems
+from trainmaster.orchestrator.core.runs.same_request import names_before
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import report
@@ -93,6 +95,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
             book=held.book,
             template=template,
         )
+        rule = rule if isinstance(rule, Refused) else _unless_put_away(rule, held.book)
         if isinstance(rule, Refused):
             return rule
         if isinstance(template, bytes):
@@ -107,6 +110,18 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
             continue  # check the rule again with what was written first: together they may form a loop
         return book.find(rule.rule_id) or rule
     raise GenerationMoved("the rule book", 0)
+
+
+def _unless_put_away(rule: Rule, book: Book) -> Rule | Refused:
+    """The rule, unless it is a copy of one in the book, and its place or its name says that it was put away."""
+    for name in names_before(rule.dropped_name):
+        before = book.find(rule_id_of(name) or "")
+        if before is not None and before.document == rule.document:
+            return refusal_of(
+                problem=f"this file is a copy of {plain(name)}, and is put away: it is no rule of its own",
+                repair="to make it a rule, give it another name",
+            )
+    return rule
 
 
 def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | None, int]:

@@ -160,7 +160,7 @@ def _take_object(
 
 def _ignore(services: Services, ignored: Ignored) -> FlowResult:
     write_ignored_status(services, ignored)
-    return FlowResult(message=f"ignored: {ignored.reason}", run_id=ignored.run_id)
+    return FlowResult(message=f"ignored: {ignored.reason}", run_id=ignored.run_id or "")
 
 
 def _file_id(found: Listed) -> str | None:
@@ -169,7 +169,7 @@ def _file_id(found: Listed) -> str | None:
 
 def _repeats(present: Mapping[str, Any], dropped: StoredObject) -> FlowResult:
     what = f"{dropped.uri}, generation {dropped.generation}, repeats generation {present.get('generation')}"
-    return FlowResult(message=f"{what}: the same content", run_id=present.get("run_id"))
+    return FlowResult(message=f"{what}: the same content", run_id=str(present.get("run_id") or ""))
 
 
 def _take_gone(

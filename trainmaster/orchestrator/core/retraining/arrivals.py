@@ -69,7 +69,8 @@ def parse_arrived_object(envelope: Envelope) -> ArrivedObject:
     stored = parse_stored_object(envelope, bucket, name)
     created_at, crc32c = time_or(fields.get("timeCreated"), envelope.time), str(fields.get("crc32c"))
     is_checksum = _CRC32C.fullmatch(crc32c) is not None
-    return ArrivedObject(**vars(stored), created_at=created_at, crc32c=crc32c if is_checksum else "")
+    known = {**vars(stored), "content_id": None}  # an arrival is known by its checksum alone
+    return ArrivedObject(**known, created_at=created_at, crc32c=crc32c if is_checksum else "")
 
 
 def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:

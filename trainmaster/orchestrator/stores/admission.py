@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.admission.listed import (
     place_object,
 )
 from trainmaster.orchestrator.core.admission.queue import Place
+from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import (
     STARTED_PREFIX,
@@ -167,4 +168,4 @@ class Starts(Store):
 
     def keep_notified(self, window: str, document: Mapping[str, object]) -> None:
         """Record that it was reported. Safe to repeat."""
-        self._write_once(cap_object(window), document)
+        self._write_once(cap_object(window), json_bytes(document))

@@ -8,10 +8,9 @@ import secrets
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from itertools import islice
 
-from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
+from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.retraining.arrivals import (
     ARRIVALS_PREFIX,
     ArrivedObject,
@@ -23,7 +22,7 @@ from trainmaster.orchestrator.core.retraining.arrivals import (
 from trainmaster.orchestrator.core.sizes import MAX_BATCH_BYTES
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.ports.services import Clock
-from trainmaster.orchestrator.stores.store import Store
+from trainmaster.orchestrator.stores.store import NDJSON, Store
 
 AT_ONCE = 10
 """Batches that are read or deleted in parallel: as many as the storage client's connection pool holds."""
@@ -117,12 +116,8 @@ class ArrivalLog(Store):
             ServiceFailed: it may or may not exist.
         """
         name = batch_object(self._clock.now(), self._instance, group.number)
-        content = encoded_batch(group.arrivals)
         # No other process uses this name: if it exists, the client repeated our write after a lost response.
-        with suppress(GenerationMoved):
-            self.objects.write(
-                self.bucket, name, content, if_generation=0, content_type="application/x-ndjson"
-            )
+        self._write_once(name, encoded_batch(group.arrivals), NDJSON)
 
 
 class Arrivals(Store):

@@ -210,7 +210,7 @@ class Ledger(Store):
     def _keep(self, name_of: Callable[[str, str], str], run_id: str, document: object) -> tuple[str, str]:
         sha256 = hashlib.sha256(json_bytes(document)).hexdigest()
         name = name_of(run_id, sha256)
-        self._write_once(name, document)
+        self._write_once(name, json_bytes(document))
         return self._uri(name), sha256
 
     def record_uri(self, run_id: str) -> str:

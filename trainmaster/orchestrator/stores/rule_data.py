@@ -8,15 +8,14 @@ from dataclasses import replace
 from itertools import islice, takewhile
 from os.path import commonprefix
 
-from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.core.errors import AccessDenied, ObjectGone, ServiceFailed
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, encoded_batch, parse_batch
 from trainmaster.orchestrator.core.retraining.rule import chunk_object
 from trainmaster.orchestrator.core.sizes import MAX_CHUNK_BYTES
 from trainmaster.orchestrator.ports.objects import Listed, Objects
-from trainmaster.orchestrator.stores.store import Store
+from trainmaster.orchestrator.stores.store import NDJSON, Store
 
-NDJSON = "application/x-ndjson"
 LISTED_MAX, PAGE = 50_000, 1000
 """Names that are listed to look for a batch. Each listing counts as a page at least."""
 
@@ -39,13 +38,12 @@ class RuleData(Store):
         content = encoded_batch(objects)
         digest = hashlib.sha256(b"%d\n%b" % (version, content)).hexdigest()[:20]
         name = chunk_object(rule_id, digest)
-        self.write_once(name, content)
+        self._write_once(name, content, NDJSON)
         return name
 
-    def write_once(self, name: str, content: bytes) -> None:
-        """Write the content, of which the name holds the hash. Safe to repeat."""
-        with suppress(GenerationMoved):
-            self.objects.write(self.bucket, name, content, if_generation=0, content_type=NDJSON)
+    def write_manifest(self, name: str, content: bytes) -> None:
+        """Write the manifest, whose name has the hash of its content. Safe to repeat."""
+        self._write_once(name, content, NDJSON)
 
     def delete(self, names: Collection[str]) -> None:
         """Delete what no state names any more, if the service answers."""
@@ -55,7 +53,7 @@ class RuleData(Store):
 
 
 class WatchedObjects:
-    """The objects in the buckets that rules watch. Each method raises AccessDenied if this deployment may not list one."""
+    """The objects in the buckets that rules watch."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
@@ -64,6 +62,9 @@ class WatchedObjects:
         """Those that still have their content, as they are now, by the identity with which they arrived.
 
         Beyond LISTED_MAX names, an object is not looked for, and counts as it was.
+
+        Raises:
+            AccessDenied: this deployment may not list one of the buckets.
         """
         by_folder = defaultdict[tuple[str, str], list[ArrivedObject]](list)
         for arrived in arrivals:
@@ -87,10 +88,13 @@ class WatchedObjects:
             yield from takewhile(lambda entry: entry.name <= last, self.objects.listing(bucket, prefix))
 
     def has_any(self, dir_uri: str) -> bool:
-        """Whether the folder, `gs://…/`, holds any object."""
-        with suppress(ObjectGone):  # the bucket
+        """Whether the folder, `gs://…/`, holds any object, as far as this deployment may know."""
+        try:
             return any(True for _ in self.objects.listing(*split_object_uri(dir_uri)))
-        return False
+        except ObjectGone:  # the bucket
+            return False
+        except AccessDenied:
+            return True
 
 
 def _present_version(arrived: ArrivedObject, now: Listed | None) -> ArrivedObject | None:

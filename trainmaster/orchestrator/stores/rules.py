@@ -1,7 +1,6 @@
 """The rules, their states, and what their users see: one object each."""
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -13,7 +12,7 @@ from trainmaster.orchestrator.core.documents.codec import (
     parse_json,
     with_unknown,
 )
-from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved
+from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_bytes, parse_book
 from trainmaster.orchestrator.core.retraining.rule import state_object, template_object
@@ -72,10 +71,7 @@ class RuleBook(Store):
     def keep_template(self, content: bytes) -> str:
         """Store the content of an accepted template, and return its SHA-256. Safe to repeat: it is the same object."""
         sha256 = hashlib.sha256(content).hexdigest()
-        with suppress(GenerationMoved):
-            self.objects.write(
-                self.bucket, template_object(sha256), content, if_generation=0, content_type=TEXT
-            )
+        self._write_once(template_object(sha256), content, TEXT)
         return sha256
 
     def template(self, sha256: str) -> bytes | None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from itertools import islice
 
-from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX, Answer, self_test_object
 from trainmaster.orchestrator.stores.store import Store
 
@@ -24,7 +24,7 @@ class SelfTests(Store):
         self._forget(answer)
         name = self_test_object(answer.self_test_id)
         # The answer to a redelivery is not written: the first one has the true latency.
-        self._write_once(name, encoded(answer))
+        self._write_once(name, json_bytes(encoded(answer)))
         return self._uri(name)
 
     def _forget(self, answer: Answer) -> None:

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMove
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
 
-TEXT = "text/plain"
+TEXT, NDJSON = "text/plain", "application/x-ndjson"
 RACES_MAX = 10
 _Document = TypeVar("_Document")
 
@@ -70,10 +70,10 @@ class Store:
         except (ValueError, ObjectTooLarge) as error:
             raise DocumentDamaged(self._uri(name), damage(error)) from error
 
-    def _write_once(self, name: str, document: object) -> None:
-        """Write the document if no object exists; the first one stays."""
+    def _write_once(self, name: str, content: bytes, content_type: str = "application/json") -> None:
+        """Write the content if no object exists; the first one stays."""
         with suppress(GenerationMoved):
-            self.objects.write(self.bucket, name, json_bytes(document), if_generation=0)
+            self.objects.write(self.bucket, name, content, if_generation=0, content_type=content_type)
 
     def _write_newer(self, name: str, change: Callable[[bytes], object | None], max_bytes: int) -> None:
         """Write what `change` makes of the existing content, which is empty without any; None: it is newer.

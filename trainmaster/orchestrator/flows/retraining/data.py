@@ -11,8 +11,6 @@ The order of writes, and what a crash between two of them leaves:
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TypeVar
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
 from trainmaster.orchestrator.core.errors import AccessDenied
@@ -86,7 +84,6 @@ class Waiting:
         return tuple(self._chunks[self.objects[start : start + CHUNK_MAX]] for start in starts)
 
 
-_Seen = TypeVar("_Seen")
 DecideOn = Callable[[RuleState, DataBatch | None], Decision]
 
 
@@ -127,7 +124,7 @@ class _Looked:
 
     def take(self, waiting: Waiting) -> None:
         if self.manifest is not None:
-            waiting.services.rule_data.write_once(*self.manifest)
+            waiting.services.rule_data.write_manifest(*self.manifest)
             waiting.remove(self.taken)
 
 
@@ -156,10 +153,10 @@ def _look_at_newest(waiting: Waiting, state: RuleState, log: list[FlowResult]) -
     while looked < len(state.newest) and (knows_all(state) or not still):
         still |= _still(waiting, state.newest[looked : looked + 1], log)
         looked += 1
-    if not knows_all(state) and any(one.name == "data.dirs" for one in waiting.rule.placeholders):
+    names_dirs = any(one.name == "data.dirs" for one in waiting.rule.placeholders)
+    if names_dirs and not knows_all(state):
         dirs = {folder.dir_uri for folder in state.waiting}
-        has_any = waiting.services.watched.has_any
-        full = {one for one in dirs if _unless_denied(waiting, log, partial(has_any, one), otherwise=True)}
+        full = {one for one in dirs if waiting.services.watched.has_any(one)}
         state = replace(state, waiting=tuple(one for one in state.waiting if one.dir_uri in full))
     gone = [one for one in state.newest[:looked] if one.identity not in still]
     return without_gone(state, waiting.rule, gone, still)
@@ -168,22 +165,16 @@ def _look_at_newest(waiting: Waiting, state: RuleState, log: list[FlowResult]) -
 def _still(
     waiting: Waiting, objects: Sequence[ArrivedObject], log: list[FlowResult]
 ) -> dict[str, ArrivedObject]:
-    """Those that still exist, as they are now, by the identity with which they arrived."""
-    as_they_were = {one.identity: one for one in objects}
-    look = partial(waiting.services.watched.still, objects)
-    return _unless_denied(waiting, log, look, otherwise=as_they_were)
+    """Those that still exist, as they are now, by the identity with which they arrived.
 
-
-def _unless_denied(
-    waiting: Waiting, log: list[FlowResult], look: Callable[[], _Seen], *, otherwise: _Seen
-) -> _Seen:
-    """What is seen; `otherwise` in a bucket that this deployment may not read, with a line in the log."""
+    All, with a line in the log, if this deployment may not read one of their buckets.
+    """
     try:
-        return look()
+        return waiting.services.watched.still(objects)
     except AccessDenied as error:
         message = f"{waiting.rule.rule_id}: {error}; deleted objects count as if they existed"
         log[:] = [FlowResult(message=message, severity="NOTICE")]
-        return otherwise
+        return {one.identity: one for one in objects}
 
 
 def _manifest(rule: Rule, run_id: str, objects: Sequence[ArrivedObject]) -> tuple[str, bytes]:

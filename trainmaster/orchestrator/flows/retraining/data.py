@@ -150,9 +150,10 @@ def _look(waiting: Waiting, state: RuleState, fire: Fire, log: list[FlowResult])
 def _look_at_newest(waiting: Waiting, state: RuleState, log: list[FlowResult]) -> RuleState:
     """The state without what is gone of the newest objects: of all, if no others wait, else up to the first that exists."""
     still, looked = dict[str, ArrivedObject](), 0
-    while looked < len(state.newest) and (knows_all(state) or not still):
-        still |= _still(waiting, state.newest[looked : looked + 1], log)
-        looked += 1
+    while looked < len(state.newest) and not still:
+        more = len(state.newest) if knows_all(state) else 1
+        still |= _still(waiting, state.newest[looked : looked + more], log)
+        looked += more
     names_dirs = any(one.name == "data.dirs" for one in waiting.rule.placeholders)
     if names_dirs and not knows_all(state):
         dirs = {folder.dir_uri for folder in state.waiting}

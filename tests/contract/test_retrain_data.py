@@ -247,6 +247,20 @@ def test_a_manifest_lists_what_exists_of_the_batch(world: RuleWorld) -> None:
     assert manifest(world) == ["0/3.csv"]
 
 
+@pytest.mark.parametrize("env_of", [ALL, MANIFEST], ids=["counted", "by name"])
+def test_the_watermark_is_that_of_the_bytes_as_they_were_last_written(
+    world: RuleWorld, env_of: dict[str, str]
+) -> None:
+    world.drop_rule(watching(env_of))
+    for name in ("a.csv", "b.csv"):
+        world.upload(name, name.encode())
+    world.wait(5)
+    world.objects.write(DATA, "a.csv", b"a.csv", if_generation=None)  # its event is still to come
+    world.tick_after(61)
+    assert (env(world)["NEWEST"], env(world)["COUNT"]) == (f"{URI}/a.csv", "2")
+    assert env(world)["WATERMARK"] == "2026-03-01T12:00:05.000000Z"
+
+
 def test_an_order_without_data_has_no_manifest(world: RuleWorld) -> None:
     world.drop_rule(watching(MANIFEST, MANUAL))
     world.order({"fire": {"rule": "cassava"}}, "1")

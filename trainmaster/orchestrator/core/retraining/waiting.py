@@ -290,7 +290,8 @@ def without_gone(
     `still`: others as they are now, by the identity with which they arrived.
     """
     lost, tally = {found.identity for found in gone}, _Tally(state, rule)
-    newest = tuple(still.get(one.identity, one) for one in state.newest if one.identity not in lost)
+    left = (still.get(one.identity, one) for one in state.newest if one.identity not in lost)
+    newest = tuple(sorted(left, key=_age, reverse=True))
     digests = [
         {tally.digest(one, tally.takers(one)) for one in objects}
         for objects in (gone, (*newest, *still.values()))

@@ -140,7 +140,7 @@ def _look(waiting: Waiting, state: RuleState, fire: Fire, log: list[FlowResult])
     waiting.remove(gone)
     if not taken:
         return _Looked(state=state if waiting.objects else replace(state, waiting=()))
-    live = [still[one.identity] for one in taken]
+    live = sorted((still[one.identity] for one in taken), key=lambda one: one.created_at)
     name, content = _manifest(waiting.rule, fire.firing.run_id, live)
     left = folders_without(state, waiting.rule, taken) if len(taken) < len(waiting.objects) else ()
     batch = batch_from(live, left, object_uri(waiting.services.buckets.ledger, name))

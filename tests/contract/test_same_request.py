@@ -14,7 +14,6 @@ from tests.contract.schemas import RECORD, REPORT, STATUS
 from tests.contract.world import INBOX, OBJECT, REQUEST, Boundary, Killed, World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.names import UPLOAD_ID
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -72,13 +71,12 @@ def test_the_event_of_a_run_finds_it_after_the_same_bytes_were_saved_again() -> 
     assert world.objects.describe(INBOX, OBJECT).size_bytes > len(REQUEST)
 
 
-def saved(world: World, after_s: float, content: bytes = REQUEST, upload_id: str = "") -> IncomingDocument:
+def saved(
+    world: World, after_s: float, content: bytes = REQUEST, upload_id: str | None = None
+) -> IncomingDocument:
     """The request saved again so much later, by the call of `trainmaster submit` with that id, if any."""
     world.clock.advance(timedelta(seconds=after_s))
-    metadata = {UPLOAD_ID: upload_id} if upload_id else None
-    generation = world.objects.write(INBOX, OBJECT, content, if_generation=None, metadata=metadata)
-    found = world.objects.describe(INBOX, OBJECT)
-    return world.uploaded(OBJECT, generation, len(content), found.created_at, found.crc32c)
+    return world.drop(content, upload_id=upload_id)
 
 
 def test_saves_of_the_same_bytes_within_a_minute_are_one_request_and_the_status_says_so() -> None:
@@ -97,10 +95,10 @@ def test_saves_of_the_same_bytes_within_a_minute_are_one_request_and_the_status_
 
 
 @pytest.mark.parametrize(
-    ("after_s", "content", "upload_id"), [(61, REQUEST, ""), (1, REQUEST + b"\n", ""), (1, REQUEST, "b")]
+    ("after_s", "content", "upload_id"), [(61, REQUEST, None), (1, REQUEST + b"\n", None), (1, REQUEST, "b")]
 )
 def test_a_later_upload_other_bytes_and_another_submission_start_a_run(
-    after_s: float, content: bytes, upload_id: str
+    after_s: float, content: bytes, upload_id: str | None
 ) -> None:
     world = World()
     world.launch(saved(world, 0, upload_id=upload_id and "a"))

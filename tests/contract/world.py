@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQu
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.job_names import JobKind, location_name
-from trainmaster.orchestrator.core.names import RUN_LABEL
+from trainmaster.orchestrator.core.names import RUN_LABEL, UPLOAD_ID
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.admission import Admission
@@ -242,10 +242,15 @@ class World:
             hint_reads=self.hint_reads,
         )
 
-    def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:
-        generation = self.objects.write(INBOX, name, content, if_generation=None)
+    def drop(
+        self, content: bytes = REQUEST, name: str = OBJECT, *, upload_id: str | None = None
+    ) -> IncomingDocument:
+        """`upload_id`: of the call of `trainmaster submit` that uploads it."""
+        metadata = None if upload_id is None else {UPLOAD_ID: upload_id}
+        generation = self.objects.write(INBOX, name, content, if_generation=None, metadata=metadata)
         found = self.objects.describe(INBOX, name, generation)
-        return self.uploaded(name, generation, len(content), found.created_at, found.crc32c)
+        known = {"crc32c": found.crc32c, "metadata": found.metadata}
+        return self.uploaded(name, generation, len(content), found.created_at, known)
 
     def drop_and_launch(self, content: bytes = REQUEST, name: str = OBJECT) -> IncomingDocument:
         incoming = self.drop(content, name)
@@ -258,7 +263,7 @@ class World:
         generation: int,
         size_bytes: int,
         created_at: datetime | None = None,
-        crc32c: str = "",
+        known: Mapping[str, object] | None = None,
     ) -> IncomingDocument:
         """What came in by the event about that generation, which says this size and time; by default, now."""
         return instance_of(
@@ -270,8 +275,8 @@ class World:
                         "name": name,
                         "generation": str(generation),
                         "size": str(size_bytes),
-                        "crc32c": crc32c,
                         "timeCreated": (created_at or self.clock.now()).isoformat(),
+                        **(known or {}),
                     }
                 ),
                 INBOX,

@@ -45,11 +45,16 @@ class ScenarioWorld(RuleWorld):
     def _parts(self) -> Sequence[object]:
         return self, self.objects, self.jobs, self.notices, self.room
 
-    def dropped(self, name: str, document: object) -> IncomingDocument:
-        if name not in self.arrivals:
-            self.arrivals[name] = self.drop(json.dumps(document).encode(), f"requests/{name}.json")
+    def dropped(self, name: str, document: object, save: int = 0) -> IncomingDocument:
+        """The file of this name; `save`: the nth time that it was saved again.
+
+        It is rewritten with the mark of one upload: after a disruption, seconds have become minutes.
+        """
+        key, content = f"{name}#{save}", json.dumps(document).encode()
+        if key not in self.arrivals:
+            self.arrivals[key] = self.drop(content, f"requests/{name}.json", upload_id="one")
             self.wait(1)
-        return self.arrivals[name]
+        return self.arrivals[key]
 
     def put_data_once(self, name: str, content: bytes) -> ArrivedObject:
         if (name, content) not in self.data:

@@ -25,6 +25,7 @@ from tests.contract.simulation.steps import (
     pushed,
     rolled_back,
     rule_dropped,
+    saved,
     set_denied,
     set_full,
     stocked_out,
@@ -32,6 +33,7 @@ from tests.contract.simulation.steps import (
     too_fast,
     trained,
     uploaded,
+    uploaded_again,
     waited,
 )
 from tests.contract.world import ELSEWHERE, REQUEST_RULES, request_rules_with
@@ -50,6 +52,7 @@ TUNED = {
         "parallel_trials": 2,
     },
 }
+OTHER = {**SMALL, "model_name": "other"}
 WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
 LIMITED = request_rules_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
 CAPPED = request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1)))
@@ -96,6 +99,41 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "a message with a key, and an end without a log entry": Scenario(
         steps=(published("k"), trained(0), TICK, published("k"))
+    ),
+    "three saves of a file, each before or after the event of another": Scenario(
+        steps=(
+            saved("a", 0),
+            saved("a", 1),
+            uploaded_again("a", 0),
+            uploaded_again("a", 1),
+            uploaded_again("a", 2),
+            uploaded_again("a", 1),
+            *finished(0),
+            uploaded_again("a", 2),
+            TICK,
+        )
+    ),
+    "a file that is saved again, and put away after its run": Scenario(
+        steps=(
+            uploaded("a"),
+            uploaded_again("a", 1),
+            *finished(0),
+            uploaded("done/a"),
+            uploaded("done/a"),
+            TICK,
+        )
+    ),
+    "two documents with one key": Scenario(
+        steps=(
+            published("k"),
+            waited(1),
+            published("k", OTHER, message_id="2"),
+            published("k"),
+            *finished(0),
+            published("k", OTHER, message_id="2"),
+            TICK,
+        ),
+        ends=(RunState.SUCCEEDED, RunState.REJECTED),
     ),
     "an invalid request": Scenario(
         steps=(uploaded("a", {"model_name": "x"}), TICK), ends=(RunState.REJECTED,), jobs=0

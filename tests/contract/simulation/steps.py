@@ -31,9 +31,24 @@ def uploaded(name: str, document: object = SMALL) -> Step:
     return Step(act=lambda world, boundary: _launched(world, boundary, world.dropped(name, document)))
 
 
-def published(key: str, document: object = SMALL) -> Step:
+def saved(name: str, save: int) -> Step:
+    """The file is saved for the nth time; no event arrives yet."""
+    return Step(act=lambda world, _: world.dropped(name, SMALL, save), retried=False)
+
+
+def uploaded_again(name: str, save: int) -> Step:
+    """The event of the nth save arrives."""
+    return Step(act=lambda world, boundary: _launched(world, boundary, world.dropped(name, SMALL, save)))
+
+
+def published(key: str, document: object = SMALL, message_id: str = "1") -> Step:
     data = base64.b64encode(json.dumps(document).encode()).decode()
-    message = {"data": data, "messageId": "1", "attributes": {"idempotency_key": key}}
+    message = {
+        "data": data,
+        "messageId": message_id,
+        "publishTime": START.isoformat(),
+        "attributes": {"idempotency_key": key},
+    }
     return Step(act=lambda world, boundary: _launched(world, boundary, world.published(message)))
 
 

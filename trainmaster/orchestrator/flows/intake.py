@@ -141,8 +141,11 @@ def _take_object(
         ObjectGone: that generation was deleted or overwritten before it was read.
     """
     found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
-    source, own = incoming.source, replace(dropped, size_bytes=found.size_bytes)
-    actual = drop_of(own, source.event_id, found.created_at, source.received_at).of_content(_file_id(found))
+    source, described = (
+        incoming.source,
+        replace(dropped, size_bytes=found.size_bytes, content_id=_file_id(found)),
+    )
+    actual = drop_of(described, source.event_id, found.created_at, source.received_at)
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
     known = _resumed(services, actual.run_id) if shown_generation(present) >= dropped.generation else None
     if known is not None:
@@ -183,14 +186,15 @@ def _take_gone(
     known = _resumed(services, incoming.run_id)
     if known is not None:
         return known
-    if is_saved_again(present, incoming.of_content(dropped.content_id).source):
+    if is_saved_again(present, incoming.source):
         return _repeats(present, dropped)
     try:
         newer = services.inbox.describe(dropped.bucket, dropped.name)
     except ObjectGone:
-        return reject(services, incoming, _gone_refusal(gone))
-    if dropped.content_id is None or _file_id(newer) != dropped.content_id:
-        return reject(services, incoming, _gone_refusal(gone))
+        newer = None
+    if newer is None or dropped.content_id is None or _file_id(newer) != dropped.content_id:
+        # Not read, it is not the same as what is saved next.
+        return reject(services, incoming.of_content(None), _gone_refusal(gone))
     what = f"{dropped.uri}, generation {dropped.generation}, was overwritten with the same content before it was read"
     return FlowResult(message=f"{what}: generation {newer.generation} asks for the same")
 

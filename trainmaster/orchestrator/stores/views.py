@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.runs.drop_status import (
 )
 from trainmaster.orchestrator.core.runs.index import IndexRow, index_object, row_metadata
 from trainmaster.orchestrator.core.runs.record import Source
+from trainmaster.orchestrator.core.runs.same_request import is_saved_again
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_STATUS_BYTES
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.store import RACES_MAX, TEXT, Store
@@ -69,13 +70,17 @@ class DropStatuses(Store):
         """
         self._change(status_object_of(source), lambda present: status_after_repetition(present, source, now))
 
-    def write_failure(self, drop: DropStatus, error: Exception) -> None:
-        """Write that a delivery failed. `drop` is the first status of a drop that has none.
+    def write_failure(self, drop: DropStatus, source: Source, error: Exception) -> None:
+        """Write that a delivery failed. `drop` is the first status of a drop that has none, which `source` is about.
 
         Raises:
             GenerationMoved: the object kept changing.
         """
-        self._change(drop.object_name, lambda present: status_after_failure(present, drop, error))
+
+        def change(present: _Status) -> object:
+            return status_after_failure(present, drop, error, is_repetition=is_saved_again(present, source))
+
+        self._change(drop.object_name, change)
 
     def _change(self, name: str, change: Callable[[_Status], object]) -> None:
         present, generation = self._seen(name)

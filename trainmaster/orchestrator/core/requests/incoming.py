@@ -181,6 +181,7 @@ def drop_of(
             uri=dropped.uri,
             object_name=dropped.name,
             generation=dropped.generation,
+            content_id=dropped.content_id,
         ),
         content=dropped,
     )

@@ -235,17 +235,17 @@ def with_unknown_fields(present: Mapping[str, Any], after: DropStatus) -> object
 
 
 def status_after_failure(
-    present: Mapping[str, Any], drop: DropStatus, error: Exception
+    present: Mapping[str, Any], drop: DropStatus, error: Exception, *, is_repetition: bool
 ) -> Mapping[str, Any] | None:
     """`present`, or the drop's first status, with the reason why a delivery failed. None if there is nothing to report.
 
-    A recorded run keeps its state: the reconciler continues it whatever happens to the event.
+    `is_repetition`: the drop asks for the same as the one that `present` is about. A recorded run keeps its state: the reconciler continues it whatever happens to the event.
     """
     generation, _ = _order(present)
     if generation > (drop.generation or 0) or present.get("state") in {*ENDS, HELD}:
         return None
     status = dict(present)
-    if generation < (drop.generation or 0) or not present:
+    if (generation < (drop.generation or 0) and not is_repetition) or not present:
         new = replace(drop, previous_run_id=present.get("run_id"))
         status = dict(mapping_at(encoded(new)))
     elif status["state"] == DEAD_LETTER:  # the event was replayed

@@ -150,7 +150,7 @@ def failures_in_status(services: Services, incoming: IncomingDocument) -> Iterat
         status = status_of_source(incoming.source, RETRYING, services.clock.now())
         if status is not None:
             with suppress(TrainmasterError):
-                services.drop_statuses.write_failure(status, error)
+                services.drop_statuses.write_failure(status, incoming.source, error)
         raise
 
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 from tests.contract.index import index_violations
 from tests.contract.simulation.checks import RUNS_PER_HOUR
 from tests.contract.simulation.odds import Odds
-from tests.contract.simulation.requests import CHAMPION, MODELS_WITH_CHAMPION
+from tests.contract.simulation.requests import CHAMPION, MODELS_WITH_CHAMPION, SampleRequest
 from tests.contract.simulation.simulation import Simulation
 from tests.contract.simulation.tally import Tally
-from tests.contract.simulation.workload import TrainingJobs, Users
+from tests.contract.simulation.workload import SentRequest, TrainingJobs, Users
 from tests.contract.world import LEDGER
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.job_names import same_job
@@ -24,6 +24,7 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import gave_up
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.same_request import SAVED_AGAIN_WITHIN, document_id
 from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, RunState
 from trainmaster.orchestrator.core.sizes import MIB
 
@@ -48,7 +49,13 @@ def check_guarantees(simulation: Simulation, users: Users, training_jobs: Traini
     """
     tally, world = simulation.tally, simulation.world
     records = {run_id: world.record(run_id) for run_id in _run_ids(simulation)}
-    tally.requests, tally.runs = len(users.requests), len(records)
+    refused = dict(_refused_by_key(users, records))
+    repeated = [
+        run_id
+        for run_id, sent in users.requests.items()
+        if run_id not in records and _is_repetition(users, sent, records)
+    ]
+    tally.requests, tally.runs = len(users.requests) - len(repeated) + len(refused), len(records)
     tally.jobs = simulation.jobs.submitted.total()
     surplus = {
         run_id: count - _jobs_of(records.get(run_id)) for run_id, count in simulation.jobs.submitted.items()
@@ -56,7 +63,8 @@ def check_guarantees(simulation: Simulation, users: Users, training_jobs: Traini
     tally.duplicate_jobs = sum(count for count in surplus.values() if count > 0)
     tally.submissions.update(simulation.jobs.answers)
     tally.ends.update(record.state.value for record in records.values())
-    lost = [run_id for run_id in users.requests if run_id not in records]
+    lost = [run_id for run_id in {**users.requests, **refused} if run_id not in records]
+    lost = sorted(set(lost) - set(repeated))
     unfinished = [run_id for run_id, record in records.items() if not record.ended]
     tally.lost, tally.unfinished = len(lost), len(unfinished)
     tally.violations += [f"{run_id} was requested and has no record" for run_id in lost]
@@ -73,7 +81,7 @@ def check_guarantees(simulation: Simulation, users: Users, training_jobs: Traini
     for record in records.values():
         tally.violations += [
             f"{record.run_id}: {violation}"
-            for violation in _run_violations(simulation, users, training_jobs, record)
+            for violation in _run_violations(simulation, users, training_jobs, record, refused)
         ]
     tally.violations += [f"{run_id} still has a marker" for run_id in world.active()]
     _count_waits(tally, records)
@@ -159,10 +167,37 @@ def _run_ids(simulation: Simulation) -> list[str]:
     return [each.name.removeprefix(RUNS).removesuffix(SUFFIX) for each in listed]
 
 
+def _refused_by_key(users: Users, records: dict[str, RunRecord]) -> Iterator[tuple[str, SentRequest]]:
+    """The messages whose key names another document on record, each by the id of its rejection."""
+    for run_id, messages in users.keyed.items():
+        first = records[run_id].source.content_id if run_id in records else None
+        for message in messages:
+            assert isinstance(message.content, bytes)
+            if document_id(message.content) != first:
+                sample = SampleRequest(content=message.content, valid=False)
+                yield message.without_key().run_id, SentRequest(incoming=message, sample=sample)
+
+
+def _is_repetition(users: Users, sent: SentRequest, records: dict[str, RunRecord]) -> bool:
+    """Whether the same bytes, saved a moment before or later under the same name, have a run instead."""
+    source = sent.incoming.source
+    return source.object_name is not None and any(
+        other.incoming.source.object_name == source.object_name
+        and other.sample.content == sent.sample.content
+        and source.event_time - other.incoming.source.event_time <= SAVED_AGAIN_WITHIN
+        and other.incoming.run_id in records
+        for other in users.requests.values()
+    )
+
+
 def _run_violations(
-    simulation: Simulation, users: Users, training_jobs: TrainingJobs, record: RunRecord
+    simulation: Simulation,
+    users: Users,
+    training_jobs: TrainingJobs,
+    record: RunRecord,
+    refused: dict[str, SentRequest],
 ) -> Iterator[str]:
-    request = users.requests.get(record.run_id)
+    request = users.requests.get(record.run_id) or refused.get(record.run_id)
     if request is None:
         yield "it was never requested"
         return

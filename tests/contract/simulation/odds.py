@@ -39,6 +39,10 @@ class Odds:
     overwriting: float = 0.3
     message: float = 0.2
     with_key: float = 0.5
+    saved_again: float = 0.05
+    """Share of files that are saved once or twice more within seconds, with the same bytes."""
+    reused_key: float = 0.05
+    """Share of keys that name another document too."""
     between_requests_s: float = 10.0
     queue_s: float = 20.0
     work_s: float = 80.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tests.contract.simulation.requests import SampleRequest, draw_request
+from tests.contract.simulation.requests import VALID, SampleRequest, draw_request
 from tests.contract.simulation.simulation import Event, Simulation
 from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, labelled
 from trainmaster.orchestrator.core.errors import JobNotFound
@@ -21,6 +21,7 @@ from trainmaster.orchestrator.flows.services import Services
 REUSED_NAMES = 50
 """The number of names that users overwrite repeatedly."""
 ERROR_LATE_S = 60.0
+SAVED_AGAIN_S = 5.0
 FATES: Mapping[str, float] = {
     "trains": 0.80,
     "trains without a manifest": 0.03,
@@ -44,7 +45,10 @@ class SentRequest:
 class Users:
     """Users drop files, some again under the same name, and publish messages, some twice with one key.
 
-    `cancelled` has the ids of the runs that they ordered to be cancelled.
+    Some files are saved several times in a moment.
+
+    `cancelled` has the ids of the runs that they ordered to be cancelled, `keyed` by run the messages with a key that
+    names two documents.
     """
 
     def __init__(self, simulation: Simulation, events: int) -> None:
@@ -52,6 +56,7 @@ class Users:
         self._events = events
         self._number = 0
         self.requests: dict[str, SentRequest] = {}
+        self.keyed: dict[str, list[IncomingDocument]] = {}
         self.cancelled: set[str] = set()
         simulation.later(0.0, self._send_request)
 
@@ -66,8 +71,12 @@ class Users:
         else:
             again = random.random() < odds.overwriting
             number = random.randrange(REUSED_NAMES) if again else REUSED_NAMES + self._number
-            incoming = simulation.world.drop(sample.content, f"requests/{number}.json")
-            simulation.upload_or_message(incoming, "upload")
+            incoming = self._save(sample, f"requests/{number}.json")
+            for _ in range(random.choice((1, 2)) if random.random() < odds.saved_again else 0):
+                simulation.later(
+                    random.expovariate(1 / SAVED_AGAIN_S),
+                    partial(self._save, sample, f"requests/{number}.json"),
+                )
         self.requests[incoming.run_id] = SentRequest(incoming=incoming, sample=sample)
         if random.random() < odds.forged_job:
             self._forge(incoming.run_id)
@@ -75,6 +84,12 @@ class Users:
             within_s = odds.queue_s + odds.work_s
             simulation.later(random.expovariate(1 / within_s), partial(self._cancel, incoming.run_id))
         simulation.later(random.expovariate(1 / odds.between_requests_s), self._send_request)
+
+    def _save(self, sample: SampleRequest, name: str) -> IncomingDocument:
+        incoming = self._simulation.world.drop(sample.content, name)
+        self._simulation.upload_or_message(incoming, "upload")
+        self.requests[incoming.run_id] = SentRequest(incoming=incoming, sample=sample)
+        return incoming
 
     def _publish(self, sample: SampleRequest) -> IncomingDocument:
         """With a key, a sender that got no response publishes the request again, as another message."""
@@ -87,9 +102,17 @@ class Users:
             message["attributes"] = {"idempotency_key": f"key-{self._number}"}
         incoming = simulation.world.published({**message, "messageId": f"{self._number}"})
         simulation.upload_or_message(incoming, "message")
+        if keyed and sample.valid and simulation.random.random() < simulation.odds.reused_key:
+            data = base64.b64encode(simulation.random.choice(VALID).content).decode()
+            other = simulation.world.published(
+                {**message, "data": data, "messageId": f"{self._number}-other"}
+            )
+            simulation.upload_or_message(other, "message")
+            self.keyed[incoming.run_id] = [incoming, other]
         if keyed and simulation.random.random() < simulation.odds.duplicate:
             again = simulation.world.published({**message, "messageId": f"{self._number}-again"})
             simulation.upload_or_message(again, "message")
+            self.keyed.get(incoming.run_id, []).append(again)
         return incoming
 
     def _cancel(self, run_id: str) -> None:

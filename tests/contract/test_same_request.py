@@ -7,13 +7,14 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from tests.contract.boundaries import At, dies_after
+from tests.contract.boundaries import At, dies_after, raising
 from tests.contract.index import index_rows
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.schemas import RECORD, REPORT, STATUS
 from tests.contract.world import INBOX, OBJECT, REQUEST, Boundary, Killed, World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -299,3 +300,11 @@ def test_an_order_that_was_put_away_is_not_carried_out_again() -> None:
         "is a copy of requests/stop.yaml"
         in world.launch(moved(world, "requests/old/stop.yaml", order)).message
     )
+
+
+def test_another_object_that_is_gone_is_not_taken_for_the_file() -> None:
+    world = World()
+    gone = ObjectGone("gs://champions/elsewhere", 1)
+    with pytest.raises(ObjectGone):
+        world.launch(world.drop(), At("write active", before=raising(gone)))
+    assert states(world) == []

@@ -76,9 +76,9 @@ class Simulation:
         self.on_created: Callable[[Job], None] = lambda _: None
         self._now_s = 0.0
         self._order: Iterator[int] = itertools.count()
-        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._agenda: list[tuple[float, int, Callable[[], object]]] = []
 
-    def later(self, seconds: float, act: Callable[[], None]) -> None:
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
         heapq.heappush(self._agenda, (self._now_s + seconds, next(self._order), act))
 
     def run(self) -> None:

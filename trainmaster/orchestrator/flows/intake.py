@@ -49,12 +49,7 @@ from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.launch import (
-    checked_text,
-    refuse_key,
-    reject,
-    take_request,
-)
+from trainmaster.orchestrator.flows.submission.launch import checked_text, refuse_key, reject, take_request
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.ports.objects import Listed
 
@@ -115,6 +110,8 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
         try:
             return _resumed(services, shown) or _take_object(services, incoming, dropped, present)
         except ObjectGone as gone:
+            if gone.uri != dropped.uri:
+                raise
             return _take_gone(services, incoming, dropped, present, gone)
     if incoming.source.idempotency_key is not None:
         incoming = incoming.of_content(document_id(dropped))
@@ -141,10 +138,8 @@ def _take_object(
         ObjectGone: that generation was deleted or overwritten before it was read.
     """
     found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
-    source, described = (
-        incoming.source,
-        replace(dropped, size_bytes=found.size_bytes, content_id=_file_id(found)),
-    )
+    described = replace(dropped, size_bytes=found.size_bytes, content_id=_file_id(found))
+    source = incoming.source
     actual = drop_of(described, source.event_id, found.created_at, source.received_at)
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
     known = _resumed(services, actual.run_id) if shown_generation(present) >= dropped.generation else None

@@ -67,7 +67,7 @@ def _delivery_facts(run: "Run") -> Iterator[Fact]:
         yield "event", [str(status.get("reason"))]
     if status.get("repeated_by"):
         again = f"generation {status['repeated_by']} of the file has the content of generation {status.get('generation')}"
-        yield "saved again", [f"{again}, and so started no run of its own"]
+        yield "saved again", [f"{again}, and so started no other run"]
 
 
 def next_commands(record: RunRecord) -> Iterator[tuple[str, str]]:

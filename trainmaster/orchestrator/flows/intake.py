@@ -108,7 +108,7 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
     if isinstance(dropped, StoredObject):
         shown = run_shown(present, dropped.generation)
         try:
-            return _resumed(services, shown) or _take_object(services, incoming, dropped, present)
+            return _resume_known(services, shown) or _take_object(services, incoming, dropped, present)
         except ObjectGone as gone:
             if gone.uri != dropped.uri:
                 raise
@@ -117,10 +117,10 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
         incoming = incoming.of_content(document_id(dropped))
     if is_key_reused(present.get("content_id"), incoming.source):
         return refuse_key(services, incoming)
-    return _resumed(services, incoming.run_id if present else None) or _take_new(services, incoming)
+    return _resume_known(services, incoming.run_id if present else None) or _take_new(services, incoming)
 
 
-def _resumed(services: Services, run_id: str | None) -> FlowResult | None:
+def _resume_known(services: Services, run_id: str | None) -> FlowResult | None:
     """The run moved forward, if it is on record."""
     held = services.ledger.find(run_id) if run_id is not None else None
     return None if held is None else resume(services, held)
@@ -142,7 +142,9 @@ def _take_object(
     source = incoming.source
     actual = drop_of(described, source.event_id, found.created_at, source.received_at)
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
-    known = _resumed(services, actual.run_id) if shown_generation(present) >= dropped.generation else None
+    known = (
+        _resume_known(services, actual.run_id) if shown_generation(present) >= dropped.generation else None
+    )
     if known is not None:
         return known
     if is_saved_again(present, actual.source):
@@ -178,7 +180,7 @@ def _take_gone(
     gone: ObjectGone,
 ) -> FlowResult:
     """Answer for a generation that can no longer be read: a newer one with the same content asks for the same."""
-    known = _resumed(services, incoming.run_id)
+    known = _resume_known(services, incoming.run_id)
     if known is not None:
         return known
     if is_saved_again(present, incoming.source):

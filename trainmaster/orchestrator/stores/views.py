@@ -60,7 +60,7 @@ class DropStatuses(Store):
 
         A status never returns to an older version, so an older answer can only lead to a write that finds the newer one.
         """
-        return self._seen(name)[0]
+        return self._latest(name)[0]
 
     def note_repetition(self, source: Source, now: datetime) -> None:
         """Write that this generation of a file asks for the same as the one that the status shows. Safe to repeat.
@@ -83,7 +83,7 @@ class DropStatuses(Store):
         self._change(drop.object_name, change)
 
     def _change(self, name: str, change: Callable[[_Status], object]) -> None:
-        present, generation = self._seen(name)
+        present, generation = self._latest(name)
         for _ in range(RACES_MAX):
             changed = change(present)
             if changed is None:
@@ -96,7 +96,7 @@ class DropStatuses(Store):
             present, generation = self._read(name)
         raise GenerationMoved(self._uri(name), generation)
 
-    def _seen(self, name: str) -> tuple[_Status, int]:
+    def _latest(self, name: str) -> tuple[_Status, int]:
         last = self._last  # read once: rules that have their turn in parallel share this
         if last is None or last[0] != name:
             last = self._last = (name, *self._read(name))

@@ -77,7 +77,7 @@ class IncomingDocument:
         return replace(self, source=replace(self.source, content_id=content_id))
 
     def without_key(self) -> "IncomingDocument":
-        """The message as a document of its own, known by the message's id alone."""
+        """The message as a separate request, known by the message's id alone."""
         source = replace(self.source, idempotency_key=None, content_id=None)
         return replace(self, run_id=_run_id_of_message(source), source=source)
 

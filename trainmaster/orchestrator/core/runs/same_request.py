@@ -106,5 +106,5 @@ def key_refusal(source: Source, run_id: str) -> Refused:
     return refusal_of(
         problem=f"its idempotency_key named another document before: {run_id}",
         value=source.idempotency_key,
-        repair="give each request or order a key of its own, for example with the date in it",
+        repair="give each request or order its own key, for example with the date in it",
     )

@@ -118,7 +118,7 @@ def _unless_put_away(rule: Rule, book: Book) -> Rule | Refused:
         before = book.find(rule_id_of(name) or "")
         if before is not None and before.document == rule.document:
             return refusal_of(
-                problem=f"this file is a copy of {plain(name)}, and is put away: it is no rule of its own",
+                problem=f"this file is a copy of {plain(name)}, and is put away, so it is not a separate rule",
                 repair="to make it a rule, give it another name",
             )
     return rule

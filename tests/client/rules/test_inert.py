@@ -16,8 +16,8 @@ from trainmaster.client.rules.inert import inert_notes
 from trainmaster.client.shown.rule_lines import idle_text, next_text
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.values import mapping_at
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.state import Fired, RuleStanding, RuleStatus
 
 

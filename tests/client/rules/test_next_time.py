@@ -10,7 +10,7 @@ from tests.core.retraining_cases import batch, fresh, pictures, rule
 from tests.narrowing import present
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.shown.rule_lines import limits_text, next_text, rule_facts, when_text
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.state import DueFiring, with_met
 from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 

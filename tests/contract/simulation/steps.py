@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.contract.retraining import DATA, SMALL
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.simulation.scenario_world import ScenarioWorld
-from tests.contract.world import REGION, Boundary
+from tests.contract.world import REGION, START, Boundary
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF

@@ -23,7 +23,7 @@ from tests.core.retraining_cases import (
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import is_run_id
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import (
     STORM,
     Decision,

@@ -16,7 +16,7 @@ from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.requests import placeholders
 from trainmaster.orchestrator.core.requests.request import Request
-from trainmaster.orchestrator.core.retraining.condition import CONDITIONS, NewData, condition_from
+from trainmaster.orchestrator.core.retraining.condition import CONDITIONS, condition_from
 from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,
     VALUE_MAX_CHARS,
@@ -29,6 +29,7 @@ from trainmaster.orchestrator.core.retraining.filling import (
     why_unfilled,
 )
 from trainmaster.orchestrator.core.retraining.firing import request_of_firing
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import Firing
 

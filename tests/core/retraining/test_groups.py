@@ -25,7 +25,7 @@ from tests.core.retraining_cases import (
     rule,
 )
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import (
     Decision,
     Facts,
@@ -235,6 +235,11 @@ class TestWithoutASchedule:
         ([FEATURES, LABELS, PUSH, FILES, SATURDAY, MANUAL], "$.when[0].all", "too many entries"),
         ([FEATURES, {"all": [LABELS, PUSH]}], "$.when[0].all[1].all", "not allowed"),
         ([SATURDAY, {"schedule": {"cron": "0 4 * * *"}}], "$.when[0].all[1].schedule", "a second schedule"),
+        (
+            [SATURDAY, {"new_data": {"objects": "gs://data-1/sales/**", "each": "folder"}}],
+            "$.when[0].all[1].new_data.each",
+            "it cannot fire for each folder",
+        ),
         ([FEATURES, {"schedule": {"cron": "61 4 * * *"}}], "$.when[0].all[1].schedule.cron", "minute"),
         (
             [FEATURES, {"new_data": {"objects": "gs://ledger/x"}}],

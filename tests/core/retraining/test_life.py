@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.core.deciding import DATA, HOURLY, MANUAL, call, ordered, tick
 from tests.core.retraining_cases import DAY, NOON, arrived, batch, fresh, rule
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import (
     Decision,
     Facts,

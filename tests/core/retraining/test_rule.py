@@ -27,12 +27,12 @@ from trainmaster.orchestrator.core.retraining.condition import (
     Age,
     Alert,
     Manual,
-    NewData,
     NewImage,
     Schedule,
     Upstream,
     UpstreamEvent,
 )
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of, template_uri
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES, MAX_RULE_BYTES

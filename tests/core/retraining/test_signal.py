@@ -13,7 +13,7 @@ from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 from trainmaster.orchestrator.core.requests.incoming import Ignored
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.filling import unfit
 from trainmaster.orchestrator.core.retraining.signals import (
     SUMMARY_MAX_CHARS,

@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.retraining.arrivals import (
     parse_arrived_object,
     parse_batch,
 )
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.rule import state_object
 from trainmaster.orchestrator.core.retraining.state import (
     KEPT_BATCHES,

@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.names import (
     record_object,
     split_object_uri,
 )
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.runs.drop_status import HELD
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES

@@ -7,8 +7,9 @@ from typing import Any
 
 from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
-from trainmaster.orchestrator.core.retraining.condition import Age, All, Condition, NewData, Schedule
+from trainmaster.orchestrator.core.retraining.condition import Age, All, Condition, Schedule, members_of
 from trainmaster.orchestrator.core.retraining.decision import limits_end
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 from trainmaster.orchestrator.core.retraining.state import (
     MatchCount,
@@ -94,7 +95,7 @@ class FoundRule:
             return
         free_at = self._limits_end(self.rule, now)
         for condition in self.rule.conditions:
-            members = [self._awaited(condition, member) for member in condition.members]
+            members = [self._awaited(condition, member) for member in members_of(condition)]
             due_at = self._due_at(condition, members, self.rule, now, free_at)
             for index, awaited in enumerate(members):
                 together = f"all of {len(members)}: " if len(members) > 1 else ""
@@ -123,8 +124,8 @@ class FoundRule:
         free_at: datetime,
     ) -> datetime | None:
         """When the condition fires the rule if nothing more happens; None if that depends on an event."""
-        timer = next((member for member in condition.members if isinstance(member, Schedule)), None)
-        pairs = zip(condition.members, members, strict=True)
+        timer = next((member for member in members_of(condition) if isinstance(member, Schedule)), None)
+        pairs = zip(members_of(condition), members, strict=True)
         others = [each.due_at for member, each in pairs if member is not timer]
         if None in others or (timer is not None and not self.decides):
             return None
@@ -152,7 +153,7 @@ class FoundRule:
             enough = f"{counted.count} objects{among}, enough"
             yield f"{counted.count} of {needed} objects{among}" if counted.count < needed else enough
         for group in self.rule.groups:
-            signals = [each for each in group.members if not isinstance(each, NewData | Schedule | Age)]
+            signals = [each for each in group.conditions if not isinstance(each, NewData | Schedule | Age)]
             came = sum(met_key(each) in self.state.met for each in signals) if self.state else 0
             if signals:
                 yield f"{came} of {plural(len(signals), 'signal')}"

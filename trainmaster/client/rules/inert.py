@@ -15,7 +15,8 @@ from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.names import in_team, split_object_uri
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.condition import Alert, NewData, NewImage, Upstream
+from trainmaster.orchestrator.core.retraining.condition import Alert, NewImage, Upstream
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
-from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, Schedule, placed_members
+from trainmaster.orchestrator.core.retraining.condition import Condition, Schedule, placed_members
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 from trainmaster.orchestrator.core.retraining.times.cron import FIELDS, five_fields
 from trainmaster.orchestrator.core.retraining.times.schedule import next_due

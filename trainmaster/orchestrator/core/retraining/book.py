@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_line
-from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, Upstream, UpstreamEvent
+from trainmaster.orchestrator.core.retraining.condition import Condition, Upstream, UpstreamEvent, members_of
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 BOOK_OBJECT = "rules/book.json"
@@ -117,7 +118,7 @@ def _steps(first: Rule, then: Rule) -> Sequence[LoopStep]:
     return [
         LoopStep(first=first.rule_id, then=then.rule_id, condition=index, how=how)
         for index, condition in enumerate(then.conditions)
-        if (how := next(filter(None, (_how_met(first, then, one) for one in condition.members)), ""))
+        if (how := next(filter(None, (_how_met(first, then, one) for one in members_of(condition))), ""))
     ]
 
 

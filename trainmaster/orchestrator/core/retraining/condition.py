@@ -1,41 +1,23 @@
 """The conditions of rules: a class for each kind, with its checks, what meets it, and the values it provides."""
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
-from trainmaster.orchestrator.core.names import Buckets, is_data
+from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.policy.policy import glob_matches
+from trainmaster.orchestrator.core.retraining.base import SAMPLE_RUN_ID, BaseCondition, ConditionKind
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.times import schedule
 
-SAMPLE_TIME = "2026-01-31T12:34:56.000000Z"
-SAMPLE_RUN_ID = "sample-20260131t123456-0123456789"
-SAMPLE_MANIFEST_URI = f"gs://ledger/manifests/{SAMPLE_RUN_ID}-0123456789.ndjson"
-_ANY = "\ue000"
-"""A character for private use, which stands for whatever a wildcard matches."""
 _RESOURCE = re.compile(
     r"projects/[^/]+/locations/(?P<location>[^/]+)/(?P<collection>[A-Za-z]+)/(?P<id>[^/@]+)(@[^/]+)?"
 )
-
-
-class ConditionKind(StrEnum):
-    """The kinds of conditions, as rules spell them."""
-
-    NEW_DATA = "new_data"
-    SCHEDULE = "schedule"
-    NEW_IMAGE = "new_image"
-    ALERT = "alert"
-    AGE = "age"
-    UPSTREAM = "upstream"
-    MANUAL = "manual"
-    ALL = "all"
 
 
 class UpstreamEvent(StrEnum):
@@ -46,159 +28,7 @@ class UpstreamEvent(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Condition(ABC):
-    """Its fields are those of the condition in the rule's document.
-
-    Attributes:
-        subject: the subject in `filling.PLACEHOLDERS` whose placeholders only this kind of condition fills.
-    """
-
-    kind: ClassVar[ConditionKind]
-    subject: ClassVar[str] = ""
-
-    @property
-    def members(self) -> "tuple[Condition, ...]":
-        """Itself, or the conditions that it combines."""
-        return (self,)  # type: ignore[return-value]  # every class of this module is one of the union
-
-    @property
-    def subjects(self) -> tuple[str, ...]:
-        return tuple(member.subject for member in self.members)
-
-    def __str__(self) -> str:
-        """In a few words: `new_data gs://…/**`, `schedule 0 3 * * 1 Europe/Amsterdam`."""
-        return f"{self.kind} {self.detail}".rstrip()
-
-    @property
-    @abstractmethod
-    def detail(self) -> str:
-        """What a user needs beside the kind to know the condition; empty if nothing."""
-
-    def faults(self, _path: tuple[PathPart, ...], _buckets: Buckets) -> Iterator[Fault]:
-        """The faults that the schema cannot find. `path` is the condition's; the buckets are the deployment's."""
-        yield from ()
-
-    def matches(self, _: Mapping[str, str]) -> bool:
-        """Whether a signal of its kind with these facts meets it. Conditions that a tick decides match no signal."""
-        return False
-
-    def sample_values(self, _: str) -> Mapping[str, str]:
-        """A sample value for each placeholder of the subject; the argument is the models bucket."""
-        return {}
-
-
-class Each(StrEnum):
-    """What a firing by new data takes, if not everything."""
-
-    FOLDER = "folder"
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewData(_Condition):
-    """Objects finalized under `objects`, a `gs://bucket/pattern`: `*` is any characters but '/', `**` any characters.
-
-    Due when all minima are reached and no object arrived for `quiet_s`, or the first arrived `max_wait_s` ago; with
-    `each`, in one folder. An object that a pattern of `exclude` matches does not count.
-    """
-
-    objects: str
-    exclude: tuple[str, ...] = ()
-    each: Each | None = None
-    min_objects: int = 1
-    min_bytes: int = 0
-    quiet_s: int = 60
-    max_wait_s: int = 3600
-
-    kind = ConditionKind.NEW_DATA
-
-    @property
-    def detail(self) -> str:
-        return self.objects if self.each is None else f"{self.objects}, each {self.each}"
-
-    @cached_property
-    def pattern(self) -> str:
-        """The pattern of `objects`; one that ends in `/` matches everything below it."""
-        return _whole_pattern(self.objects)
-
-    @cached_property
-    def _excluded(self) -> tuple[str, ...]:
-        return tuple(map(_whole_pattern, self.exclude))
-
-    @property
-    def watched(self) -> str:
-        """The text of what it matches: two conditions with the same text match the same objects."""
-        return "\n".join((self.pattern, *self._excluded))
-
-    def takes(self, uri: str) -> bool:
-        """Whether the object matches. Almost none does, so the pattern's literal prefix is compared first."""
-        return (
-            uri.startswith(self.pattern.partition("*")[0])
-            and glob_matches(self.pattern, uri)
-            and not self._excludes(uri)
-        )
-
-    def excludes_folder(self, folder_uri: str) -> bool:
-        """Whether it takes no object below the folder, `gs://…/`, because a pattern of `exclude` matches them all."""
-        return self._excludes(f"{folder_uri}{_ANY}") and self._excludes(f"{folder_uri}{_ANY}/{_ANY}")
-
-    def _excludes(self, uri: str) -> bool:
-        return any(glob_matches(pattern, uri) for pattern in self._excluded)
-
-    def faults(self, path: tuple[PathPart, ...], buckets: Buckets) -> Iterator[Fault]:
-        bucket, _, name = self.pattern.removeprefix("gs://").partition("/")
-        at, value = (*path, "objects"), self.objects
-        if bucket in (buckets.inbox, buckets.ledger):
-            kept = "requests and rules" if bucket == buckets.inbox else "records"
-            problem = f"the service stores its {kept} in this bucket, so rules may not watch it"
-            repair = "watch the bucket where the data arrives"
-            yield Fault(at=at, problem=problem, value=value, repair=repair)
-        elif not any(map(is_data, _samples(name))):
-            problem = "it matches only temporary or hidden objects, or markers, and these never count"
-            repair = "watch the data itself, and wait for the last object with quiet_s"
-            yield Fault(at=at, problem=problem, value=value, repair=repair)
-        if self.each is not None and "*" not in name.rpartition("/")[0] and "**" not in name:
-            folder = f"gs://{bucket}/{name.rpartition('/')[0]}".rstrip("/")
-            problem = "each: folder needs a pattern that matches several folders"
-            repair = f"write {folder}/**, or leave out each"
-            yield Fault(at=at, problem=problem, value=value, repair=repair)
-        for number, excluded in enumerate(self.exclude):
-            yield from self._exclude_faults((*path, "exclude", number), excluded, bucket)
-
-    def _exclude_faults(self, at: tuple[PathPart, ...], excluded: str, bucket: str) -> Iterator[Fault]:
-        pattern = _whole_pattern(excluded)
-        if not excluded.startswith(f"gs://{bucket}/"):
-            problem, repair = "no object of this bucket could match objects", f"begin it with gs://{bucket}/"
-            yield Fault(at=at, problem=problem, value=excluded, repair=repair)
-        elif all(glob_matches(pattern, sample) for sample in _samples(self.pattern)):
-            problem, repair = "it excludes everything that objects matches", "write a narrower pattern"
-            yield Fault(at=at, problem=problem, value=excluded, repair=repair)
-
-    def data_values(self) -> Mapping[str, str]:
-        """A sample value for each placeholder about data, which every firing of a rule with this condition may fill."""
-        uri = self.pattern.replace("**", "sample").replace("*", "sample")
-        return {
-            "data.count": "100",
-            "data.bytes": "1000000",
-            "data.watermark": SAMPLE_TIME,
-            "data.newest_uri": uri,
-            "data.newest_dir_uri": uri.rpartition("/")[0] + "/",
-            "data.since": SAMPLE_TIME,
-            "data.dirs": uri.rpartition("/")[0] + "/",
-            "data.manifest_uri": SAMPLE_MANIFEST_URI,
-        }
-
-
-def _whole_pattern(text: str) -> str:
-    return f"{text}**" if text.endswith("/") else text
-
-
-def _samples(pattern: str) -> tuple[str, ...]:
-    """Two names that the pattern matches, and that another pattern matches only where it has wildcards too."""
-    return tuple(pattern.replace("**", any_text).replace("*", _ANY) for any_text in (_ANY, f"{_ANY}/{_ANY}"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Schedule(_Condition):
+class Schedule(BaseCondition):
     """A cron expression of five fields, in local time of `time_zone`."""
 
     cron: str
@@ -223,7 +53,7 @@ class Schedule(_Condition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewImage(_Condition):
+class NewImage(BaseCondition):
     """A push to an image's repository; `tag` may hold `*`."""
 
     repository: str
@@ -249,7 +79,7 @@ class NewImage(_Condition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alert(_Condition):
+class Alert(BaseCondition):
     """An alert, matched by its policy's name (`*` is any characters), by the model it is about, or by both."""
 
     policy: str | None = None
@@ -293,7 +123,7 @@ def _same_model(wanted: str, named: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Age(_Condition):
+class Age(BaseCondition):
     """The champion of the request's model is older than this."""
 
     older_than_s: int
@@ -306,7 +136,7 @@ class Age(_Condition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Upstream(_Condition):
+class Upstream(BaseCondition):
     """A run of another model succeeded, or its champion changed."""
 
     model_name: str
@@ -331,7 +161,7 @@ class Upstream(_Condition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manual(_Condition):
+class Manual(BaseCondition):
     """An order that names the rule."""
 
     kind = ConditionKind.MANUAL
@@ -345,7 +175,7 @@ class Manual(_Condition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class All(_Condition):
+class All(BaseCondition):
     """Several conditions at once. With a schedule, they must hold at its times; without, the last to hold fires."""
 
     conditions: "tuple[Condition, ...]"
@@ -360,8 +190,8 @@ class All(_Condition):
         return ", ".join(map(str, self.conditions))
 
     @property
-    def members(self) -> "tuple[Condition, ...]":
-        return self.conditions
+    def subjects(self) -> tuple[str, ...]:
+        return tuple(member.subject for member in self.conditions)
 
     @property
     def schedule(self) -> Schedule | None:
@@ -373,6 +203,10 @@ class All(_Condition):
             if isinstance(member, Schedule) and member is not self.schedule:
                 problem = "`all` has a second schedule, and two times rarely come at once"
                 yield Fault(at=place, problem=problem, value=member.cron, repair="keep one of them")
+            if isinstance(member, NewData) and member.each is not None:
+                problem = "`all` takes everything that waits, so it cannot fire for each folder"
+                repair = "leave out each, or write the condition beside `all`"
+                yield Fault(at=(*place, "each"), problem=problem, value=member.each.value, repair=repair)
 
     def sample_values(self, models_bucket: str) -> Mapping[str, str]:
         samples = (member.sample_values(models_bucket) for member in self.conditions)
@@ -383,6 +217,11 @@ Condition = NewData | Schedule | NewImage | Alert | Age | Upstream | Manual | Al
 CONDITIONS: Mapping[str, type[Condition]] = {
     condition.kind: condition for condition in (NewData, Schedule, NewImage, Alert, Age, Upstream, Manual)
 }
+
+
+def members_of(condition: Condition) -> tuple[Condition, ...]:
+    """The condition itself, or those that it combines."""
+    return condition.conditions if isinstance(condition, All) else (condition,)
 
 
 def placed_members(

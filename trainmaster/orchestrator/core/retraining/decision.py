@@ -18,17 +18,12 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.retraining.condition import (
-    Age,
-    All,
-    Condition,
-    ConditionKind,
-    NewData,
-    Schedule,
-)
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
+from trainmaster.orchestrator.core.retraining.condition import Age, All, Condition, Schedule
 from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, names_about, why_unfilled
 from trainmaster.orchestrator.core.retraining.firing import STAYS_DUE, firing_of, with_firing
 from trainmaster.orchestrator.core.retraining.groups import Lacking, group_due
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule, WhileRunning
 from trainmaster.orchestrator.core.retraining.signals import Signal, conditions_met, matches
 from trainmaster.orchestrator.core.retraining.state import (
@@ -129,9 +124,9 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
     # Cut so that the state stays small, but left too long to fill a placeholder.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
     due = DueFiring(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
-    groups = [group for group in rule.groups if conditions_met(group.members, signal)]
+    groups = [group for group in rule.groups if conditions_met(group.conditions, signal)]
     for group in groups:
-        state = with_met(state, conditions_met(group.members, signal), due)
+        state = with_met(state, conditions_met(group.conditions, signal), due)
     if conditions_met(rule.conditions, signal):
         return _decide_due(rule, state, due, facts)
     return _decide_groups(rule, groups, state, due, facts)

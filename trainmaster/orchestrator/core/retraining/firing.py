@@ -7,7 +7,7 @@ from datetime import datetime
 from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.names import run_id_at
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.filling import (
     VALUE_MAX_CHARS,
     filled_request,

@@ -11,7 +11,9 @@ from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.retraining.condition import Age, All, Condition, ConditionKind, NewData
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
+from trainmaster.orchestrator.core.retraining.condition import Age, All, Condition
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.state import DueFiring, RuleState, met_key
 from trainmaster.orchestrator.core.retraining.waiting import counted_by
 

@@ -23,12 +23,8 @@ from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, loops_of
-from trainmaster.orchestrator.core.retraining.condition import (
-    Condition,
-    NewData,
-    condition_from,
-    placed_members,
-)
+from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from, placed_members
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.request_check import (
     CheckContext,
     Checked,

@@ -23,14 +23,8 @@ from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.reading import checked_request, dialect_of
 from trainmaster.orchestrator.core.requests.request import RequestRules, too_large
-from trainmaster.orchestrator.core.retraining.condition import (
-    SAMPLE_RUN_ID,
-    SAMPLE_TIME,
-    Condition,
-    Manual,
-    NewData,
-    NewImage,
-)
+from trainmaster.orchestrator.core.retraining.base import SAMPLE_RUN_ID, SAMPLE_TIME
+from trainmaster.orchestrator.core.retraining.condition import Condition, Manual, NewImage, members_of
 from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,
     Placeholder,
@@ -41,6 +35,7 @@ from trainmaster.orchestrator.core.retraining.filling import (
     placeholders_at,
     unfit,
 )
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import RunOutputs
 
 SAMPLED = "checked with sample values for its placeholders"
@@ -80,7 +75,7 @@ class CheckContext:
 
     @property
     def members(self) -> tuple[Condition, ...]:
-        return tuple(member for condition in self.conditions for member in condition.members)
+        return tuple(member for condition in self.conditions for member in members_of(condition))
 
 
 def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
@@ -269,7 +264,7 @@ def _samples(
 def _sample_values(condition: Condition, around: CheckContext) -> Mapping[str, str]:
     """Values that a firing by this condition may have."""
     models_bucket = around.requirements.buckets.models
-    watching = (other for other in (*condition.members, *around.members) if isinstance(other, NewData))
+    watching = (other for other in (*members_of(condition), *around.members) if isinstance(other, NewData))
     data = next((watched.data_values() for watched in watching), {})
     return {
         "rule.id": around.rule_id,
@@ -292,7 +287,7 @@ def _as_sampled(fault: Fault, placeholders: Iterable[str]) -> Fault:
 
 def _by_tag(document: object, condition: Condition, work: Work) -> Iterator[Fault]:
     """A fault for each role in which a run started by a new image would use that image by its tag."""
-    pushed = {member.repository for member in condition.members if isinstance(member, NewImage)}
+    pushed = {member.repository for member in members_of(condition) if isinstance(member, NewImage)}
     if not pushed or not work.take(units(document)):
         return
     request = mapping_at(document)

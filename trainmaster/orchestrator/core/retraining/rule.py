@@ -9,8 +9,9 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.names import in_team
-from trainmaster.orchestrator.core.retraining.condition import All, Condition, NewData, condition_from
+from trainmaster.orchestrator.core.retraining.condition import All, Condition, condition_from, members_of
 from trainmaster.orchestrator.core.retraining.filling import Placeholder
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.times.windows import Window, free_from, windows_from
 
 
@@ -102,7 +103,7 @@ class Rule:
     @cached_property
     def members(self) -> tuple[Condition, ...]:
         """The conditions, those inside `all` included, but no `all`."""
-        return tuple(member for condition in self.conditions for member in condition.members)
+        return tuple(member for condition in self.conditions for member in members_of(condition))
 
     @property
     def groups(self) -> tuple[All, ...]:

@@ -15,7 +15,8 @@ from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREF
 from trainmaster.orchestrator.core.orders.order import FireOrder
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.incoming import Ignored
-from trainmaster.orchestrator.core.retraining.condition import Condition, ConditionKind, UpstreamEvent
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
+from trainmaster.orchestrator.core.retraining.condition import Condition, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 

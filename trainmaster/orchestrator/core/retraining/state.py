@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
-from trainmaster.orchestrator.core.retraining.condition import Condition, ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
+from trainmaster.orchestrator.core.retraining.condition import Condition
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 DAY = timedelta(hours=24)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
-from trainmaster.orchestrator.core.retraining.condition import NewData
 from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS
+from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import (
     KEPT_BATCHES,

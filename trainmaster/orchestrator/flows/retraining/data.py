@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded_time, json_lin
 from trainmaster.orchestrator.core.errors import AccessDenied
 from trainmaster.orchestrator.core.names import HASH_CHARS, object_uri
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
-from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import Decision, Fire, Hold, NothingDue
 from trainmaster.orchestrator.core.retraining.rule import Rule, manifest_object
 from trainmaster.orchestrator.core.retraining.state import HeldBack, RuleState

@@ -71,6 +71,8 @@ def write_runs(log: Logged) -> None:
     ignored = {"schema": "drop_status.v1", "dropped_name": "requests/notes.yaml", "generation": 1}
     ignored |= {"state": "ignored", "reason": HOSTILE, "updated_at": "2026-03-01T12:00:00Z"}
     log.served.write("ledger", "status/requests/notes.yaml.json", ignored)
+    put_away = ignored | {"dropped_name": "requests/done/trains.yaml", "run_id": "trains"}
+    log.served.write("ledger", "status/requests/done/trains.yaml.json", put_away)
     for run in (FAILED, REJECTED, WAITING):
         log.served.write("ledger", f"runs/{run.record.run_id}.json", run.document)
 
@@ -153,6 +155,13 @@ def test_a_file_without_a_run_has_a_page_with_the_reason(browser: Browser, path:
     assert '<span class="state state-ignored">ignored</span>' in page
     assert ESCAPED in page
     assert "trainmaster status requests/notes.yaml" in page
+
+
+def test_a_file_that_was_put_away_has_a_page_with_the_reason_and_its_run(browser: Browser) -> None:
+    page = browser.get("/drops/requests/done/trains.yaml").text
+    assert ESCAPED in page
+    assert 'href="/runs/trains">Its run</a>' in page
+    assert "Drop a corrected file" not in page
 
 
 def test_an_unknown_run_is_not_found_with_the_names_that_are_like_it(browser: Browser) -> None:

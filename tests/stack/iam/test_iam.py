@@ -234,11 +234,11 @@ def test_too_many_access_tokens_are_refused_until_one_expires(grants: Grants) ->
 def test_what_a_firing_names_is_read_by_the_functions_and_its_manifest_by_the_jobs(
     grants: Grants, function: str
 ) -> None:
-    read = ["storage.objects.get", "storage.objects.list"]
+    read, ledger = ["storage.objects.get", "storage.objects.list"], f"projects/_/buckets/{LEDGER}"
     trainer, decider = (
         f"serviceAccount:tm-{name}@{PROJECT}.iam.gserviceaccount.com" for name in ("trainer", function)
     )
     assert grants.permitted(decider, read, f"projects/_/buckets/{PROJECT}-data") == read
-    assert grants.permitted(trainer, read, LEDGER, "manifests/") == read
-    assert grants.permitted(trainer, read, LEDGER) == []
-    assert grants.permitted(trainer, read, LEDGER, "runs/") == []
+    assert grants.permitted(trainer, read, ledger, "manifests/") == read
+    assert grants.permitted(trainer, read, ledger) == []
+    assert grants.permitted(trainer, read, ledger, "runs/") == []

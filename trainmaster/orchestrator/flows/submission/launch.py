@@ -56,7 +56,7 @@ from trainmaster.orchestrator.stores.ledger import Held
 
 def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
-    request = _checked(services, incoming, text)
+    request = _check_request(services, incoming, text)
     if isinstance(request, Refused):
         return reject(services, incoming, request)
     return launch(services, incoming, request, text)
@@ -64,11 +64,11 @@ def take_request(services: Services, incoming: IncomingDocument, text: Text) -> 
 
 def is_launchable(services: Services, incoming: IncomingDocument, text: Text) -> bool:
     """Whether neither the checks nor a cap, which counts the run from now on, reject it: `take_request` will launch it."""
-    request = _checked(services, incoming, text)
+    request = _check_request(services, incoming, text)
     return isinstance(request, Request) and _over_caps(services, incoming.run_id, request) is None
 
 
-def _checked(services: Services, incoming: IncomingDocument, text: Text) -> Request | Refused:
+def _check_request(services: Services, incoming: IncomingDocument, text: Text) -> Request | Refused:
     dropped, source = incoming.source.object_name, incoming.source
     name = None if dropped is None else model_name_from(stem(dropped))
     return checked_text(services, text, source.team, found=dropped or source.kind, name=name)

@@ -5,7 +5,7 @@ which is higher.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
@@ -143,43 +143,24 @@ def with_price(
     if isinstance(request, Refused) or policy is None or prices is None or not policy.admission.priced:
         return request
     caps, candidates, table = policy.admission.caps, parse_candidates(request.document), prices()
-    faults = _at_written_places(request, _faults(caps, candidates, table))
+    estimates = [(candidate, estimate(candidate.spec, candidate.region, table)) for candidate in candidates]
+    faults = [fault for pair in estimates if (fault := _too_dear(caps, *pair, table))]
+    unknown = [_unknown(caps, *pair) for pair in estimates if caps.of_cost and pair[1].unknown]
+    if caps.unknown_prices is UnknownPrices.REFUSE:
+        faults, unknown = faults + unknown, []
     if faults:
-        return Refused(faults=faults)
-    warnings = {*request.warnings, *_at_written_places(request, _warnings(caps, candidates, table))}
+        return Refused(faults=tuple(sorted(fault.moved(request.written_path) for fault in faults)))
+    warnings = {*request.warnings, *(fault.moved(request.written_path) for fault in unknown)}
     return replace(request, warnings=tuple(sorted(warnings)), estimate=estimate_of(candidates, table))
 
 
-def _at_written_places(request: Request, faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    return tuple(sorted(fault.moved(request.written_path) for fault in faults))
-
-
-def _faults(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:
-    reported: set[str] = set()
-    refuses = caps.of_cost and caps.unknown_prices is UnknownPrices.REFUSE
-    for candidate in candidates:
-        found = estimate(candidate.spec, candidate.region, prices)
-        fault = _too_dear(caps, candidate, found, prices)
-        if refuses and found.unknown:
-            repair = "use something else, or ask for its price to be added to prices.yaml"
-            fault = _unknown(candidate, found, repair)
-        if fault is not None and fault.path not in reported:
-            reported.add(fault.path)
-            yield fault
-
-
-def _warnings(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:
-    for candidate in candidates if caps.of_cost else ():
-        found = estimate(candidate.spec, candidate.region, prices)
-        if found.unknown:
-            yield _unknown(candidate, found, "the cost caps cannot be applied")
-
-
-def _unknown(candidate: Candidate, found: Estimate, repair: str) -> Fault:
+def _unknown(caps: Caps, candidate: Candidate, found: Estimate) -> Fault:
+    is_refused = caps.unknown_prices is UnknownPrices.REFUSE
+    repair = "use something else, or ask for its price to be added to prices.yaml"
     return Fault(
         at=(*_place(candidate), "cluster"),
         problem=f"its cost is unknown: no price for {listed(found.unknown)}",
-        repair=repair,
+        repair=repair if is_refused else "the cost caps cannot be applied",
     )
 
 

@@ -59,8 +59,10 @@ def after_challenge(
 
     `copy` matters only if the challenger wins: without a copy of its model there is no reign.
     """
-    run_id, before = challenger.record.run_id, _document(champion, challenger, now)
-    if _was_considered(before, run_id):
+    run_id, team = challenger.record.run_id, challenger.record.source.team
+    before = champion or Champion(model_name=challenger.spec.model_name, team=team, updated_at=now)
+    # A reign proves a promotion even when its verdict is no longer kept.
+    if reign_of(before, run_id) or any(verdict.run_id == run_id for verdict in before.considered):
         return before
     reign = _reign(before, challenger, now)
     if isinstance(reign, str):
@@ -76,23 +78,10 @@ def after_challenge(
     return after if served is None else with_reign(after, served)
 
 
-def _document(champion: Champion | None, challenger: Challenger, now: datetime) -> Champion:
-    record = challenger.record
-    new = Champion(model_name=challenger.spec.model_name, team=record.source.team, updated_at=now)
-    return champion or new
-
-
 def reign_of(champion: Champion, run_id: str) -> Reign | None:
     """The reign that the run's promotion began."""
     found = (reign for reign in champion.history if reign.run_id == run_id and reign.cause is Cause.PROMOTION)
     return next(found, None)
-
-
-def _was_considered(champion: Champion, run_id: str) -> bool:
-    """A reign proves a promotion even when its verdict is no longer kept."""
-    return any(verdict.run_id == run_id for verdict in champion.considered) or bool(
-        reign_of(champion, run_id)
-    )
 
 
 def verdict_on(champion: Champion, run_id: str) -> ChampionVerdict | None:

@@ -125,25 +125,19 @@ def error_found(lines: Sequence[str]) -> ErrorFound | None:
         index = next(
             (number for number in range(max(begin, 0), len(lines)) if lines[number] == raised), len(lines) - 1
         )
-        return _error_at(lines, raised, begin=begin, index=index, is_certain=True)
+        return _error_at(lines, raised, begin=begin, index=index)
     if mentioned:
         index = len(lines) - 1 - list(reversed(lines)).index(mentioned)
-        return _error_at(
-            lines,
-            mentioned,
-            begin=_place(lines, index),
-            index=index,
-            is_certain=bool(_LAST_WORD.match(mentioned)),
-        )
+        error = _error_at(lines, mentioned, begin=_place(lines, index), index=index)
+        return replace(error, is_certain=bool(_LAST_WORD.match(mentioned)))
     return None
 
 
-def _error_at(lines: Sequence[str], error: str, *, begin: int, index: int, is_certain: bool) -> ErrorFound:
+def _error_at(lines: Sequence[str], error: str, *, begin: int, index: int) -> ErrorFound:
     return ErrorFound(
         text=shortened_error(error.strip()),
         index=index,
         around=tuple(lines[max(begin, index - LINES_BEFORE) : index + 1 + LINES_BEHIND]),
-        is_certain=is_certain,
     )
 
 
@@ -169,18 +163,13 @@ def _arguments_refused(lines: Sequence[str], *, after: int) -> ErrorFound | None
     """The error with which an argument parser ended the program."""
     begin = after
     for number in range(after + 1, len(lines)):
-        if _USAGE.match(lines[number]):
+        is_of_flags, reason = lines[number].startswith(_FLAGS_REFUSED), lines[number]
+        if is_of_flags:
+            begin, reason = number, " ".join(line.strip() for line in lines[number : number + 2])
+        elif _USAGE.match(reason):
             begin = number
-        elif lines[number].startswith(_FLAGS_REFUSED):
-            reason = " ".join(line.strip() for line in lines[number : number + 2])
-            return replace(
-                _error_at(lines, reason, begin=number, index=number, is_certain=True), refused_arguments=True
-            )
-        elif begin > after and _REFUSED.fullmatch(lines[number]):
-            return replace(
-                _error_at(lines, lines[number], begin=begin, index=number, is_certain=True),
-                refused_arguments=True,
-            )
+        if is_of_flags or (begin > after and _REFUSED.fullmatch(reason)):
+            return replace(_error_at(lines, reason, begin=begin, index=number), refused_arguments=True)
     return None
 
 

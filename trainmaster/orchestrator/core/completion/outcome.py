@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.completion.trials import (
 )
 from trainmaster.orchestrator.core.names import model_uri
 from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, find_names
-from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, Tuning, spec_from
+from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, spec_from
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, TuningResult
 from trainmaster.orchestrator.core.runs.job import (
     Failure,
@@ -73,22 +73,22 @@ def outcome_of(
     state = END_OF.get(job.state)
     if state is None:
         return None
-    found = _model_in(job, directories, export_schema, spec)
-    if spec is not None and spec.tuning is not None:
-        return _outcome_of_tuning(state, job, found, spec.tuning)
+    tuning = spec.tuning if spec is not None else None
+    best = best_trial(job.trials, tuning) if tuning is not None else None
+    found, failure = FoundModel(model=None, problems=(NO_REQUEST,)), _failure(state, job)
+    if directories and spec is not None:
+        measured = best_measurement(job.trials, best, tuning) if tuning is not None and best else None
+        found = find_first_model(directories, export_schema, measured=measured)
+    if tuning is not None:
+        if best is None:
+            found = FoundModel(model=None, problems=(why_no_best(job.trials, tuning),))
+        else:
+            best = replace(best, model_uri=found.model.uri if found.model else None)
+        result = TuningResult(trials=recorded_trials(job.trials, tuning), best_trial=best)
+        return Outcome(state=state, found=found, tuning=result, failure=failure)
     if found.model is None and state is not RunState.SUCCEEDED:
         found = replace(found, problems=())  # no model is expected of such a run
-    return Outcome(state=state, found=found, failure=_failure(state, job))
-
-
-def _model_in(
-    job: Job, directories: Sequence[ModelDirectory], export_schema: Mapping[str, Any], spec: JobSpec | None
-) -> FoundModel:
-    if not directories or spec is None:
-        return FoundModel(model=None, problems=(NO_REQUEST,))
-    best = best_trial(job.trials, spec.tuning) if spec.tuning is not None else None
-    measured = best_measurement(job.trials, best, spec.tuning) if spec.tuning is not None and best else None
-    return find_first_model(directories, export_schema, measured=measured)
+    return Outcome(state=state, found=found, failure=failure)
 
 
 def _failure(state: RunState, job: Job) -> Failure | None:
@@ -97,16 +97,6 @@ def _failure(state: RunState, job: Job) -> Failure | None:
     if job.error is None:
         return None
     return replace(job.error, message=without_log_link(job.error.message))
-
-
-def _outcome_of_tuning(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outcome:
-    best = best_trial(job.trials, tuning)
-    if best is None:
-        found = FoundModel(model=None, problems=(why_no_best(job.trials, tuning),))
-    else:
-        best = replace(best, model_uri=found.model.uri if found.model else None)
-    result = TuningResult(trials=recorded_trials(job.trials, tuning), best_trial=best)
-    return Outcome(state=state, found=found, tuning=result, failure=_failure(state, job))
 
 
 EXHAUSTED, UNAVAILABLE = 8, 14

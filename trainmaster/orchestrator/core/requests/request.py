@@ -78,11 +78,9 @@ class RequestRules:
         fault = team_fault(self.policy, team, found)
         if fault is not None:
             return Refused(faults=(fault,))
-        return (
-            self
-            if team is None or self.policy is None
-            else replace(self, policy=policy_of(self.policy, team))
-        )
+        if team is None or self.policy is None:
+            return self
+        return replace(self, policy=policy_of(self.policy, team))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,8 @@ from trainmaster.client.submission.kinds import FileKind
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms
 from trainmaster.client.wait import poll
-from trainmaster.orchestrator.core.names import (
-    record_object,
-    split_object_uri,
-)
+from trainmaster.orchestrator.core.documents.values import text_at
+from trainmaster.orchestrator.core.names import record_object, split_object_uri
 from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.runs.drop_status import HELD
@@ -109,10 +107,8 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float) -> str:
         RuleHeld: a limit, or its last run, holds the rule back.
         TimedOut: the service has not answered in time.
     """
-    if not rule.has_file:
-        raise RuleRemoved(fire_refusal(rule))
     if refusal := fire_refusal(rule):  # the service would carry out the order, and start nothing
-        raise ClientRefused(refusal)
+        raise ClientRefused(refusal) if rule.has_file else RuleRemoved(refusal)
     team = rule.rule.team if rule.rule is not None else None
     try:
         order_id, status = give_order(clients, {"fire": {"rule": rule.name}}, team=team, timeout_s=timeout_s)
@@ -132,7 +128,8 @@ def run_fired_by(clients: "Clients", rule_id: str, order_id: str) -> str | None:
     """The run that the order started, if it is one of the rule's last two; None if other firings followed."""
     state = read_state(clients, rule_id)
     for firing in (state.firing, state.last) if state is not None else ():
-        if firing is not None and _is_fired_by(clients, firing.run_id, order_id):
+        record = read_document(clients, record_object(firing.run_id)) if firing is not None else None
+        if firing is not None and text_at(record, "source", "event_id") == order_id:
             return firing.run_id
     return None
 
@@ -158,11 +155,6 @@ class RuleHeld(Exception):
 
 class RuleRemoved(RuleHeld):
     """The rule's file is deleted."""
-
-
-def _is_fired_by(clients: "Clients", run_id: str, order_id: str) -> bool:
-    record = read_document(clients, record_object(run_id))
-    return record is not None and record.get("source", {}).get("event_id") == order_id
 
 
 def remove_rule(clients: "Clients", rule: FoundRule) -> None:

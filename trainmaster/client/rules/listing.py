@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
@@ -14,12 +14,7 @@ from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.arrived import rules_with_arrivals
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.names import (
-    RULES_PREFIX,
-    in_team,
-    is_rule_object,
-    status_object,
-)
+from trainmaster.orchestrator.core.names import RULES_PREFIX, in_team, is_rule_object, status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
 from trainmaster.orchestrator.core.retraining.condition import Schedule
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of
@@ -33,6 +28,7 @@ if TYPE_CHECKING:
 FILES_MAX = 10_000
 """Objects below rules/ that are listed: those that a tick follows."""
 READS_AT_ONCE = 8
+_Value = TypeVar("_Value")
 
 
 def list_rules(clients: "Clients") -> list[FoundRule]:
@@ -47,11 +43,9 @@ def list_rules(clients: "Clients") -> list[FoundRule]:
     Raises:
         NotFound: a document in the ledger is damaged.
     """
-    rules = _without_statuses(clients)
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        return rules_with_arrivals(
-            clients, list(pool.map(partial(_with_status, clients, is_whole=False), rules))
-        )
+        rules = list(pool.map(partial(_with_status, clients, is_whole=False), _without_statuses(clients)))
+        return rules_with_arrivals(clients, rules)
 
 
 def find_rule(clients: "Clients", text: str) -> FoundRule:
@@ -88,18 +82,18 @@ def read_book(clients: "Clients") -> Book:
 
 def read_status(clients: "Clients", dropped_name: str) -> RuleStatus | None:
     """The status of the drop with this name, or None if it is missing or unreadable for this version."""
-    document = read_document(clients, status_object(dropped_name))
-    try:
-        return None if document is None else decoded(RuleStatus, document)
-    except (KeyError, TypeError, ValueError):
-        return None
+    return _read(clients, RuleStatus, status_object(dropped_name))
 
 
 def read_state(clients: "Clients", rule_id: str) -> RuleState | None:
     """What the rule remembers, or None if its state is missing or unreadable for this version."""
-    document = read_document(clients, state_object(rule_id))
+    return _read(clients, RuleState, state_object(rule_id))
+
+
+def _read(clients: "Clients", kind: type[_Value], name: str) -> _Value | None:
+    document = read_document(clients, name)
     try:
-        return None if document is None else decoded(RuleState, document)
+        return None if document is None else decoded(kind, document)
     except (KeyError, TypeError, ValueError):
         return None
 

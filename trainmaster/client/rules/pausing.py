@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.rules.changing import changed_meanwhile, drop_rule
 from trainmaster.client.rules.found_rule import FoundRule
+from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
@@ -22,7 +23,7 @@ def pause_refusal(rule: FoundRule, *, enabled: bool) -> str:
     """Why the rule cannot be paused, or with `enabled` resumed, now; empty if it can."""
     if not rule.has_file:
         return f"The file of {rule.name} is deleted; the rule retires within a minute."
-    if rule.rule is None or rule.status is None or rule.status.state is RuleStanding.REFUSED:
+    if not _is_accepted(rule):
         return (
             f"The file of {rule.name} is not accepted, so it is not changed. "
             "Correct it, and drop it again: trainmaster rules apply FILE"
@@ -34,14 +35,14 @@ def pause_refusal(rule: FoundRule, *, enabled: bool) -> str:
 
 def is_already(rule: FoundRule, *, enabled: bool) -> bool:
     """Whether the accepted rule is paused, or with `enabled` may fire, so that nothing needs to change."""
-    if (
-        not rule.has_file
-        or rule.rule is None
-        or rule.status is None
-        or rule.status.state is RuleStanding.REFUSED
-    ):
+    if rule.rule is None or not rule.has_file or not _is_accepted(rule):
         return False
     return rule.decides if enabled else not rule.rule.document.get("enabled", True)
+
+
+def _is_accepted(rule: FoundRule) -> bool:
+    status = rule.status
+    return rule.rule is not None and status is not None and status.state is not RuleStanding.REFUSED
 
 
 def refuse_change(rules: Iterable[FoundRule], *, enabled: bool) -> None:
@@ -65,7 +66,7 @@ def with_enabled(content: bytes, *, enabled: bool, as_json: bool) -> bytes:
         wanted = {**before, "enabled": enabled}
         # JSON has no comments to keep, and a YAML file may hold JSON.
         is_json = as_json or parse_document(content, as_json=True).value == before
-        changed = _as_json(wanted) if is_json else _as_yaml(content.decode("utf-8-sig"), enabled=enabled)
+        changed = json_bytes(wanted) if is_json else _as_yaml(content.decode("utf-8-sig"), enabled=enabled)
         if parse_document(changed, as_json=as_json).value == wanted:
             return changed
     value = json.dumps(enabled)
@@ -73,10 +74,6 @@ def with_enabled(content: bytes, *, enabled: bool, as_json: bool) -> bytes:
         f"`enabled` cannot be changed safely in this file. Write `enabled: {value}` into it, "
         "and drop it again: trainmaster rules apply FILE"
     )
-
-
-def _as_json(document: object) -> bytes:
-    return f"{json.dumps(document, indent=2, ensure_ascii=False)}\n".encode()
 
 
 def _as_yaml(text: str, *, enabled: bool) -> bytes:

@@ -131,14 +131,10 @@ def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeou
     if isinstance(restored, str):
         # The service says the same of the order, and would record that it refused it.
         other = next(iter(restorable_runs(found.champion)), None)
-        repair = (
-            f"\nTo restore another one: trainmaster champions rollback {model_name} --to-run {other}"
-            if other is not None
-            else ""
-        )
+        repair = f"\nTo restore another one: trainmaster champions rollback {model_name} --to-run {other}"
         raise ClientRefused(
             f"The champion of {model_name!r} stays: {restored}. "
-            f"See: trainmaster champions show {model_name}{repair}"
+            f"See: trainmaster champions show {model_name}{repair if other is not None else ''}"
         )
     back = {"model_name": found.champion.model_name} | ({"to_run": to_run} if to_run is not None else {})
     give_order(clients, {"rollback": back}, team=found.champion.team, timeout_s=timeout_s)

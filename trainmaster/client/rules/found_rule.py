@@ -99,12 +99,8 @@ class FoundRule:
             due_at = self._due_at(condition, members, self.rule, now, free_at)
             for index, awaited in enumerate(members):
                 together = f"all of {len(members)}: " if len(members) > 1 else ""
-                is_first = index == 0
-                yield replace(
-                    awaited,
-                    text=together + awaited.text,
-                    due_at=_next_tick(due_at) if due_at is not None and is_first else None,
-                )
+                tick = _next_tick(due_at) if due_at is not None and index == 0 else None
+                yield replace(awaited, text=together + awaited.text, due_at=tick)
 
     def _awaited(self, condition: Condition, member: Condition) -> "Awaited":
         """How far the condition, or this one of its members, is met; `due_at` is when it is, if nothing more happens."""
@@ -136,11 +132,9 @@ class FoundRule:
 
     def _limits_end(self, rule: Rule, now: datetime) -> datetime:
         last = self.status.last_firing if self.status else None
-        times = [
-            each for each in (last.at if last else None, self.state and self.state.fired_last_at) if each
-        ]
+        times = (last.at if last else None, self.state and self.state.fired_last_at)
         fired_at = self.state.fired_at if self.state else ()
-        return limits_end(rule, now, fired_last_at=max(times, default=None), fired_at=fired_at)
+        return limits_end(rule, now, fired_last_at=max(filter(None, times), default=None), fired_at=fired_at)
 
     def counts(self) -> Iterator[str]:
         """How much of each condition is met: `12 of 100 objects`, or `104 objects, enough`; of `all`, `1 of 2 signals`."""

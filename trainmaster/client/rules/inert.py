@@ -64,15 +64,10 @@ def _upstream_note(clients: "Clients", book: Book, rule: Rule, condition: Upstre
     if any((other.model_name, other.team) == (name, team) for other in book.rules):
         return ""
     champions = champion_names(clients)[0]
-    filters = Filters(model=name, team=team)
-    if (
-        in_team(team, name) in champions
-        or list_runs(clients, filters, limit=1, scanned_max=RUNS_SCANNED_MAX).rows
-    ):
+    filters, folder = Filters(model=name, team=team), in_team(team, "")
+    if folder + name in champions or list_runs(clients, filters, limit=1, scanned_max=RUNS_SCANNED_MAX).rows:
         return ""
     newest = list_runs(clients, Filters(team=team), limit=NAMES_MAX, scanned_max=NAMES_MAX).rows
     models = {row.model_name for row in newest if row.model_name is not None}
-    models |= {
-        each.rpartition("/")[2] for each in champions if each == in_team(team, each.rpartition("/")[2])
-    }
+    models |= {champion.removeprefix(folder) for champion in champions if champion.startswith(folder)}
     return f"waits for {condition}, and there is no run and no champion of {name} yet. {nearest_names(name, models)}"

@@ -318,20 +318,13 @@ def _object_name(source: RequestSource, document: object, team: str | None) -> s
 
 def _name_faults(source: RequestSource, object_name: str) -> Iterator[Fault]:
     """Why the service would ignore the file."""
+    problem = ""
     if source.is_named and not object_name.lower().endswith(REQUEST_SUFFIXES):
-        yield Fault(
-            path="$",
-            problem=f"the file's name must end in {listed(REQUEST_SUFFIXES)}",
-            found=source.file,
-            repair="rename it",
-        )
+        problem = f"the file's name must end in {listed(REQUEST_SUFFIXES)}"
     elif is_temporary(object_name) or not is_object_name(object_name):
-        yield Fault(
-            path="$",
-            problem="the service ignores hidden and temporary files",
-            found=source.file,
-            repair="rename it",
-        )
+        problem = "the service ignores hidden and temporary files"
+    if problem:
+        yield Fault(path="$", problem=problem, found=source.file, repair="rename it")
 
 
 def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examination:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -43,12 +44,7 @@ def own_job(request: Request, context: Context) -> Submission:
     labels: Any = submission.body["labels"]
     kept = {name: value for name, value in labels.items() if name not in (RUN_LABEL, MODEL_LABEL)}
     body = {**submission.body, key: job_spec, "labels": kept}
-    return Submission(
-        run_id=submission.run_id,
-        parent=submission.parent,
-        kind=submission.kind,
-        body={name: value for name, value in body.items() if value != {}},
-    )
+    return replace(submission, body={name: value for name, value in body.items() if value != {}})
 
 
 def in_form(job: Submission, form: Form) -> Mapping[str, object]:

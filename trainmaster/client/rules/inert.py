@@ -51,9 +51,8 @@ def _data_note(clients: "Clients", condition: NewData) -> str:
     prefix = pattern.partition("*")[0]
     if any(clients.storage.list_blobs(bucket, prefix=prefix, max_results=1)):
         return ""
-    parent = prefix.rstrip("/").rpartition("/")[0]
-    parent = f"{parent}/" if parent else ""
-    beside = clients.storage.list_blobs(bucket, prefix=parent, delimiter="/", max_results=NAMES_MAX)
+    parent, slash, _ = prefix.rstrip("/").rpartition("/")
+    beside = clients.storage.list_blobs(bucket, prefix=parent + slash, delimiter="/", max_results=NAMES_MAX)
     names = {blob.name for blob in beside} | set(beside.prefixes)
     return f"watches {condition.objects}, and no object's name begins with {prefix!r} yet. {nearest_names(prefix, names)}"
 

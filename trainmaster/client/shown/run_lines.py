@@ -3,13 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from trainmaster.client.runs.facts import (
-    candidate_of,
-    console_uri,
-    has_timed_out,
-    metrics_of,
-    trials_text,
-)
+from trainmaster.client.runs.facts import candidate_of, console_uri, has_timed_out, metrics_of, trials_text
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text

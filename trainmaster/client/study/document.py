@@ -77,18 +77,8 @@ def study_csv(study: Study) -> str:
 
 def _rows(study: Study) -> Iterator[list[str]]:
     names = [parameter.name for parameter in study.parameters]
-    headings = [
-        "trial",
-        "state",
-        *names,
-        study.metric,
-        "best measured",
-        "measurements",
-        "started",
-        "ended",
-        "reason",
-    ]
-    yield [_cell(heading) for heading in headings]
+    results = (study.metric, "best measured", "measurements")
+    yield [_cell(heading) for heading in ("trial", "state", *names, *results, "started", "ended", "reason")]
     for trial in study.trials:
         given: Mapping[str, Value] = trial.parameters
         yield [

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from trainmaster.client.study.study import Choices, Parameter, Study, StudyTrial, Value
+from trainmaster.client.study.study import Choices, Parameter, Study, Value
 
 MIN_TRIALS = 20
 """With fewer, a parameter without any influence often gets more than 0.3 by chance."""
@@ -47,17 +47,9 @@ def _importance(parameter: Parameter, study: Study) -> Importance:
         return Importance(name=name, trials=len(trials), reason=reason)
     if len(set(groups)) == 1:
         return Importance(name=name, trials=len(trials), reason="had the same value in every trial")
-    value = eta_squared(groups, _results(trials))
-    return Importance(
-        name=name,
-        trials=len(trials),
-        value=value,
-        reason="" if value is not None else "all results are equal",
-    )
-
-
-def _results(trials: Sequence[StudyTrial]) -> list[float]:
-    return [trial.result for trial in trials if trial.result is not None]
+    value = eta_squared(groups, [trial.result for trial in trials if trial.result is not None])
+    reason = "" if value is not None else "all results are equal"
+    return Importance(name=name, trials=len(trials), value=value, reason=reason)
 
 
 def eta_squared(groups: Sequence[Value], results: Sequence[float]) -> float | None:

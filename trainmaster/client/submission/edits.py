@@ -9,7 +9,7 @@ from typing import Any
 
 from trainmaster.client.submission.settings import RequestSetting, with_settings
 from trainmaster.orchestrator.core.documents.faults import is_within, json_path
-from trainmaster.orchestrator.core.documents.values import Document
+from trainmaster.orchestrator.core.documents.values import Document, mapping_at
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.draft import ROLES
 
@@ -77,13 +77,8 @@ def _cluster(cluster: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     if edits.workers == 0:
         changed.pop("workers", None)
     elif edits.workers and isinstance(chief, dict):
-        workers = changed.get("workers")
         same = {key: chief[key] for key in _OF_MACHINE if key in chief}
-        changed["workers"] = {
-            **same,
-            **(workers if isinstance(workers, dict) else {}),
-            "count": edits.workers,
-        }
+        changed["workers"] = {**same, **mapping_at(changed, "workers"), "count": edits.workers}
     return changed
 
 

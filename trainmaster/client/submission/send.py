@@ -27,11 +27,7 @@ from trainmaster.orchestrator.core.names import (
     split_object_uri,
     status_object,
 )
-from trainmaster.orchestrator.core.requests.incoming import (
-    StoredObject,
-    drop_of,
-    run_id_of_message_key,
-)
+from trainmaster.orchestrator.core.requests.incoming import StoredObject, drop_of, run_id_of_message_key
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, RETRYING
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 

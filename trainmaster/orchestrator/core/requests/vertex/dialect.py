@@ -15,12 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.names import MODEL_LABEL, PRIORITY_LABEL, RUN_LABEL, model_name_from
-from trainmaster.orchestrator.core.requests.fields import (
-    Fields,
-    copy_keys,
-    inverse,
-    number,
-)
+from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse, number
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Translated, Translation
 from trainmaster.orchestrator.core.requests.spec import SETTINGS
 from trainmaster.orchestrator.core.requests.submission import DURATIONS, FLAGS, STRATEGIES

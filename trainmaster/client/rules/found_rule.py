@@ -132,7 +132,7 @@ class FoundRule:
 
     def _limits_end(self, rule: Rule, now: datetime) -> datetime:
         last = self.status.last_firing if self.status else None
-        times = (last.at if last else None, self.state and self.state.fired_last_at)
+        times = (last.at if last else None, self.state.fired_last_at if self.state else None)
         fired_at = self.state.fired_at if self.state else ()
         return limits_end(rule, now, fired_last_at=max(filter(None, times), default=None), fired_at=fired_at)
 

@@ -42,10 +42,8 @@ def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
         *(unknown_of(roles) if spans else ()),
         *(f"the end of {key}" for key in spans.keys() - hours.keys()),
     ]
-    whole, per_hour = (
-        sum(hours.values(), Decimal(0)),
-        sum((role.per_hour for role in roles.values()), Decimal(0)),
-    )
+    whole = sum(hours.values(), Decimal(0))
+    per_hour = sum((role.per_hour for role in roles.values()), Decimal(0))
     is_known = not unknown
     return Cost(
         currency=prices.currency,

@@ -102,13 +102,10 @@ def _too_many_to_count(moment: datetime) -> CapReached:
     return CapReached(text=text, window=f"runs_counted/{moment:%Y-%m-%d}", fault=fault)
 
 
-def _runs(count: int) -> str:
-    return "1 run was" if count == 1 else f"{count} runs were"
-
-
 def _of_runs(cap: int, moment: datetime) -> CapReached:
     free = (moment + timedelta(hours=1)).replace(minute=0)
-    text = f"{_runs(cap)} started in the hour from {moment:%H}:00 UTC, as many as the policy's runs_per_hour allows"
+    runs = "1 run was" if cap == 1 else f"{cap} runs were"
+    text = f"{runs} started in the hour from {moment:%H}:00 UTC, as many as the policy's runs_per_hour allows"
     fault = Fault(
         path="$",
         problem=text,

@@ -144,11 +144,8 @@ def find_first_model(
     for number, directory in enumerate(directories):
         if directory.holds_model:
             found = find_model(directory, export_schema, measured)
-            missed = tuple(
-                f"{_contents(looked_at)}: no model"
-                for looked_at in directories[:number]
-                if looked_at.is_named
-            )
+            named = (earlier for earlier in directories[:number] if earlier.is_named)
+            missed = (f"{_contents(earlier)}: no model" for earlier in named)
             return replace(found, problems=(*missed, *found.problems))
     looked = "; ".join(map(_contents, directories))
     return FoundModel(model=None, problems=(f"no model was found: {looked}. {_ADVICE}",))
@@ -238,11 +235,8 @@ def _contents(directory: ModelDirectory) -> str:
     """The contents of a directory without a model, in one line of bounded length."""
     if directory.denied:
         return f"{directory.uri} cannot be read: {directory.denied}"
-    others = [
-        name
-        for name, there in ((METRICS_NAME, directory.metrics), (MANIFEST_NAME, directory.manifest))
-        if there
-    ]
+    documents = {METRICS_NAME: directory.metrics, MANIFEST_NAME: directory.manifest}
+    others = [name for name, content in documents.items() if content]
     others += [plain(file.path) for file in directory.files if file.path and not file.path.endswith("/")]
     parts = [f"only {listed(dict.fromkeys(others), SHOWN_FILES)}"] if others else []
     parts += [_older(directory)] if directory.older else []

@@ -6,6 +6,7 @@ same record. Only the measurement that counts is kept: all those of 1,000 trials
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from trainmaster.orchestrator.core.completion.error_repair import as_sentence
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
@@ -53,11 +54,9 @@ def measurement_of(trial: Trial, tuning: Tuning) -> Measured | None:
     ]
     if not measured:
         return trial.final
-    match tuning.measurement:
-        case Measurement.LAST:
-            return measured[-1]
-        case Measurement.BEST:
-            return max(measured, key=lambda measurement: _gain(measurement.metrics[metric.id], metric.goal))
+    if tuning.measurement is Measurement.LAST:
+        return measured[-1]
+    return max(measured, key=lambda measurement: _gain(measurement.metrics[metric.id], metric.goal))
 
 
 def best_trial(trials: Sequence[Trial], tuning: Tuning) -> BestTrial | None:
@@ -91,17 +90,11 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
     metric = tuning.metrics[0].id
     if not trials:
         return "the study has no trials, so there is no best trial"
-    reported = sorted(
-        {name for trial in trials for measurement in _all(trial) for name in measurement.metrics}
-    )
-    diverged = metric in reported and not any(
-        math.isfinite(measurement.metrics.get(metric, math.nan))
-        for trial in trials
-        for measurement in _all(trial)
-    )
-    if diverged:
-        return f"no trial is best: the metric {metric!r} was never a number: every trial diverged"
+    measured = [measurement.metrics for trial in trials for measurement in _all(trial)]
+    reported = sorted({name for metrics in measured for name in metrics})
     if metric in reported:
+        if not any(math.isfinite(metrics.get(metric, math.nan)) for metrics in measured):
+            return f"no trial is best: the metric {metric!r} was never a number: every trial diverged"
         return f"no trial is best: none that reported {metric!r} succeeded ({_states(trials)})"
     if reported:
         hint = nearest(metric, reported)
@@ -139,20 +132,14 @@ def _states(trials: Sequence[Trial]) -> str:
 
 
 def _gain(value: float, goal: Goal) -> float:
-    match goal:
-        case Goal.MAXIMIZE:
-            return value
-        case Goal.MINIMIZE:
-            return -value
+    return value if goal is Goal.MAXIMIZE else -value
 
 
 def _finite(measured: Measured | None) -> Measured | None:
     if measured is None:
         return None
-    metrics: Mapping[str, float] = {
-        name: value for name, value in sorted(measured.metrics.items()) if math.isfinite(value)
-    }
-    return Measured(metrics=metrics, step=measured.step, elapsed_s=measured.elapsed_s)
+    finite = {name: value for name, value in sorted(measured.metrics.items()) if math.isfinite(value)}
+    return replace(measured, metrics=finite)
 
 
 def trial_order(trial_id: str) -> tuple[int, str]:

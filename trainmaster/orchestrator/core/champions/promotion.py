@@ -92,17 +92,15 @@ def verdict_on(champion: Champion, run_id: str) -> ChampionVerdict | None:
     verdict = next((judged for judged in champion.considered if judged.run_id == run_id), None)
     reign = reign_of(champion, run_id)
     if reign is not None:
-        before = next((earlier for earlier in champion.history if earlier.number == reign.number - 1), None)
+        earlier = [other.run_id for other in champion.history if other.number == reign.number - 1]
         reason = verdict.reason if verdict else f"{reign.contest.metric} {reign.value:g}"
     elif verdict is not None:
-        before = next(
-            (earlier for earlier in reversed(champion.history) if earlier.since <= verdict.at), None
-        )
+        earlier = [other.run_id for other in reversed(champion.history) if other.since <= verdict.at]
         reason = verdict.reason
     else:
         return None
     return ChampionVerdict(
-        promoted=reign is not None, reason=reason, compared_with=before.run_id if before else None
+        promoted=reign is not None, reason=reason, compared_with=earlier[0] if earlier else None
     )
 
 

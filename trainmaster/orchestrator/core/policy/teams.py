@@ -37,9 +37,8 @@ def team_of_topic(policy: Policy | None, event_source: str) -> str | None:
     """
     topic = event_source.rpartition("/topics/")[2]
     teams: Mapping[str, Team] = {} if policy is None else policy.teams
-    return _known_teams(
-        policy, next((name for name, team in teams.items() if team.requests_topic == topic), None)
-    )
+    names = (name for name, team in teams.items() if team.requests_topic == topic)
+    return _known_teams(policy, next(names, None))
 
 
 def _known_teams(policy: Policy | None, team: str | None) -> str | None:
@@ -55,9 +54,8 @@ def team_fault(policy: Policy | None, team: str | None, found: str) -> Fault | N
         return None
     if not teams:
         problem = f"it belongs to the team {team}, and the policy no longer names teams"
-        return Fault(
-            path="$", problem=problem, value=found, repair="drop it again outside of a team's folder"
-        )
+        repair = "drop it again outside of a team's folder"
+        return Fault(path="$", problem=problem, value=found, repair=repair)
     folders = [f"{prefix}{name}/" for name in teams for prefix in (REQUESTS_PREFIX, RULES_PREFIX)]
     topics = [row.requests_topic for row in teams.values() if row.requests_topic is not None]
     return Fault(

@@ -119,11 +119,8 @@ def _chief(draft: Draft) -> Iterator[Fault]:
 def _parameter_servers(draft: Draft, *, reduces: bool) -> Iterator[Fault]:
     if "parameter_servers" not in draft.cluster or "workers" in draft.cluster:
         return
-    does = (
-        "add up the gradients of workers"
-        if reduces
-        else "serve workers; on its own, the chief only coordinates"
-    )
+    alone = "serve workers; on its own, the chief only coordinates"
+    does = "add up the gradients of workers" if reduces else alone
     yield Fault(
         at=("cluster", "parameter_servers"),
         problem=f"no strategy uses them without workers; they {does}",

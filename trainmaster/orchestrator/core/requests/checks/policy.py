@@ -223,17 +223,11 @@ def _nfs(policy: Policy, draft: Draft) -> Iterator[Fault]:
 
 
 def _access(policy: Policy, draft: Draft) -> Iterator[Fault]:
-    for key, is_allowed in (
-        ("web_access", policy.web_access),
-        ("dashboard_access", policy.dashboard_access),
-    ):
+    allowed = {"web_access": policy.web_access, "dashboard_access": policy.dashboard_access}
+    for key, is_allowed in allowed.items():
         if is_true(draft.document, key) and not is_allowed:
-            yield _policy_fault(
-                (key,),
-                True,
-                "false",
-                f"remove it, or ask for {key} to be allowed in the policy",
-            )
+            repair = f"remove it, or ask for {key} to be allowed in the policy"
+            yield _policy_fault((key,), True, "false", repair)
 
 
 def _env(policy: Policy, draft: Draft) -> Iterator[Fault]:
@@ -242,13 +236,12 @@ def _env(policy: Policy, draft: Draft) -> Iterator[Fault]:
             row = next((row for row in policy.env.refused if row.matches(name)), None)
             if row is not None:
                 why = f": {row.why}" if row.why else ""
+                others = ", and those of env.refused in the policy" if len(policy.env.refused) > 1 else ""
                 yield Fault(
                     at=(*here, "env", name),
                     problem=f"the policy does not allow this name{why}",
                     value=name,
-                    allowed=f"any name but {listed(row.names)}, and those of env.refused in the policy"
-                    if len(policy.env.refused) > 1
-                    else f"any name but {listed(row.names)}",
+                    allowed=f"any name but {listed(row.names)}{others}",
                     repair=row.instead,
                 )
 

@@ -143,8 +143,7 @@ def _ended_containers(draft: Draft, today: date) -> Iterator[Fault]:
 
 def _containers_used(draft: Draft) -> Iterator[tuple[Path, str, PrebuiltContainer]]:
     for path, image in draft.images.items():
-        container = container_of(image)
-        if container is not None:
+        if (container := container_of(image)) is not None:
             yield path, image, container
 
 

@@ -68,10 +68,8 @@ def _metric(metric: Fields, tuning: OwnDocument) -> dict[str, Any]:
     goal = metric.word("goal", GOALS) if metric.has("goal") else "maximize"
     own.put("goal", goal, metric.at("goal"))
     if metric.has("safetyConfig"):
-        safety = OwnDocument(own.translation, (*own.path, "safety"))
-        own.content["safety"] = safety.content
-        written = metric.fields("safetyConfig")
-        copy_keys(written, safety, inverse(SAFETY))
+        safety = own.inner("safety", metric.at("safetyConfig"))
+        copy_keys(metric.fields("safetyConfig"), safety, inverse(SAFETY))
     return own.content
 
 

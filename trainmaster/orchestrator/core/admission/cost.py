@@ -58,12 +58,6 @@ def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:
     return replace(dearest, unknown=tuple(sorted(unknown)))
 
 
-def dearest_role(spec: JobSpec, region: str, prices: Prices) -> str:
-    """The role whose replicas cost the most in total; an unknown price counts as nothing."""
-    roles = role_prices(spec, region, prices)
-    return max(roles, key=lambda role: roles[role].per_hour)
-
-
 @dataclass(frozen=True, kw_only=True)
 class RolePrice:
     """What all replicas of a role cost per hour, without what `unknown` names."""
@@ -171,7 +165,8 @@ def _too_dear(caps: Caps, candidate: Candidate, found: Estimate, prices: Prices)
     name = "cost_per_run" if cap == caps.cost_per_run else "cost_per_day"
     allowed = f"at most {money(cap, caps.currency)}, by the policy's {name}"
     cost = f"{money(found.at_most, found.currency)}, at {money(found.per_hour, found.currency)} an hour"
-    role = dearest_role(candidate.spec, candidate.region, prices)
+    roles = role_prices(candidate.spec, candidate.region, prices)
+    role = max(roles, key=lambda name: roles[name].per_hour)
     return Fault(
         at=(*_place(candidate), "cluster", role),
         problem=f"the run may cost too much, mostly for {role}",

@@ -188,7 +188,8 @@ def _reader(kind: object) -> _Reader:
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         (present,) = (argument for argument in arguments if argument is not type(None))
-        return _optional(_reader(present))
+        read = _reader(present)
+        return lambda document, path: None if document is None else read(document, path)
     if origin is tuple:
         return _each(_reader(arguments[0]))
     if origin is not None:  # Mapping[str, X]
@@ -196,16 +197,8 @@ def _reader(kind: object) -> _Reader:
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind)  # type: ignore[arg-type]  # never an instance here
     if kind in (object, Any):
-        return _as_it_is
+        return lambda document, _: document
     return functools.partial(_scalar, kind)
-
-
-def _as_it_is(document: object, _: str) -> object:
-    return document
-
-
-def _optional(read: _Reader) -> _Reader:
-    return lambda document, path: None if document is None else read(document, path)
 
 
 def _each(read: _Reader) -> _Reader:

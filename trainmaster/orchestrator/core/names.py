@@ -313,8 +313,7 @@ def status_object(dropped_name: str) -> str:
     Unsafe: non-printable characters and the components `.`, `..` and '', which a listing or a copy to a disk would
     misread; and names in the folders of the messages' statuses.
     """
-    is_odd = dropped_name.startswith(_STATUSES_OF_MESSAGES)
-    return _status_object(dropped_name, is_odd=is_odd)
+    return _status_object(dropped_name, is_odd=dropped_name.startswith(_STATUSES_OF_MESSAGES))
 
 
 def message_status_object(message_id: str, idempotency_key: str | None, team: str | None = None) -> str:

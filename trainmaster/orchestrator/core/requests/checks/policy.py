@@ -115,11 +115,8 @@ def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, obj
     kinds = [f"{name} ({listed(counts)})" for name, counts in taken.items()]
     if accelerator is None:
         if row.accelerator_required and at(pool, "accelerator") is None:
-            yield Fault(
-                at=(*here, "accelerator"),
-                problem=f"missing: {machine} requires accelerators",
-                among=kinds,
-            )
+            problem = f"missing: {machine} requires accelerators"
+            yield Fault(at=(*here, "accelerator"), problem=problem, among=kinds)
     elif accelerator not in taken:
         near = accelerator_type(accelerator, [row]) or Suggestions().find(
             accelerator[:FOUND_MAX_CHARS], list(taken)
@@ -132,10 +129,8 @@ def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, obj
             repair=_CHIPS if row.tpu_topologies else hint(near),
         )
     elif count is not None and count not in taken[accelerator]:
-        problem = f"{machine} does not support this many {accelerator}"
-        yield Fault(
-            at=(*here, "accelerator", "count"), problem=problem, value=count, among=taken[accelerator]
-        )
+        path, problem = (*here, "accelerator", "count"), f"{machine} does not support this many {accelerator}"
+        yield Fault(at=path, problem=problem, value=count, among=taken[accelerator])
 
 
 def _topology(path: Path, machine: str, row: Machines, pool: Mapping[str, object]) -> Iterator[Fault]:

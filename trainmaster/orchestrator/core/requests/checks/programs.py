@@ -344,9 +344,8 @@ def _of_program(runs: Running) -> Iterator[Fault]:
         yield from _references(path, value, [*runs.env][:number], "no variable of this name comes before it")
         # https://github.com/PrefectHQ/prefect/issues/5940, https://github.com/kubeflow/pipelines/issues/10111
         if not value or "'" in str(value):
-            problem = (
-                f"Vertex AI is reported to refuse {'an apostrophe in a' if value else 'an empty'} variable"
-            )
+            which = "an apostrophe in a" if value else "an empty"
+            problem = f"Vertex AI is reported to refuse {which} variable"
             yield Fault(at=path, problem=problem, value=value, repair="write another value, or leave it out")
 
 
@@ -354,9 +353,8 @@ def _templates(texts: Iterable[tuple[Path, object]]) -> Iterator[Fault]:
     for path, text in texts:
         if template := _TEMPLATE.search(str(text)):
             problem = f"{template[0]} looks like a template that was not filled in"
-            yield Fault(
-                at=path, problem=problem, value=text, repair="write its value, if nothing else fills it in"
-            )
+            repair = "write its value, if nothing else fills it in"
+            yield Fault(at=path, problem=problem, value=text, repair=repair)
 
 
 def _references(path: Path, text: object, known: Collection[str], why: str) -> Iterator[Fault]:

@@ -21,10 +21,7 @@ def lineage_facts(reign: Reign, firing_values: Mapping[str, str] | None = None) 
     yield "image", [lineage.image, *([] if lineage.image_digest else ["a tag: no digest is known"])]
     if lineage.request_uri:
         generation = lineage.request_generation
-        yield (
-            "request",
-            [lineage.request_uri if generation is None else f"{lineage.request_uri}#{generation}"],
-        )
+        yield "request", [lineage.request_uri + ("" if generation is None else f"#{generation}")]
     if lineage.rule_id:
         yield "rule", [f"{lineage.rule_id}, firing {lineage.firing}"]
     yield "event", [f"{lineage.source} {lineage.event_id}"]

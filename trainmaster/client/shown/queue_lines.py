@@ -67,9 +67,7 @@ def _started_text(queue: QueueListing) -> str:
     text = f"{started.this_hour}{an_hour} this hour, {started.today} today (UTC)"
     if started.may_cost_today is None:
         return text
-    a_day = (
-        f" of {shown_money(caps.cost_per_day, caps.currency)}"
-        if caps and caps.cost_per_day is not None
-        else ""
-    )
+    a_day = ""
+    if caps and caps.cost_per_day is not None:
+        a_day = f" of {shown_money(caps.cost_per_day, caps.currency)}"
     return f"{text}, each counted at its maximum cost: {may_cost_text(queue)}{a_day}"

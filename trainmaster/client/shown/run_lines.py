@@ -97,14 +97,9 @@ def failed_trial_facts(record: RunRecord) -> Iterator[Fact]:
     failed = [trial for trial in trials if trial.state is TrialState.INFEASIBLE]
     if failed:
         more = len(failed) - FAILED_SHOWN
-        yield (
-            "no result",
-            [
-                *(f"trial {each.id}: {trial_reason(each)}" for each in failed[:FAILED_SHOWN]),
-                *([f"and {plural(more, 'more trial')}"] if more > 0 else []),
-                f"trainmaster logs {record.run_id} --trial {failed[0].id}",
-            ],
-        )
+        reasons = [f"trial {trial.id}: {trial_reason(trial)}" for trial in failed[:FAILED_SHOWN]]
+        rest = [f"and {plural(more, 'more trial')}"] if more > 0 else []
+        yield "no result", [*reasons, *rest, f"trainmaster logs {record.run_id} --trial {failed[0].id}"]
 
 
 def trial_reason(trial: RecordedTrial) -> str:

@@ -24,7 +24,6 @@ from trainmaster.orchestrator.core.retraining.signals import (
     parse_alert,
     parse_image_push,
     parse_notice,
-    why_unmatched,
 )
 
 DIGEST = f"sha256:{'0f' * 32}"
@@ -340,17 +339,6 @@ def test_a_manual_call_fires_the_rule_it_names_alone() -> None:
     assert matches(one, ordered("o1", "watch", NOON))
     assert not matches(one, ordered("o1", "watch2", NOON))
     assert not matches(rule({"age": {"older_than_s": 60}}), ordered("o1", "watch", NOON))
-
-
-def test_a_signal_that_no_rule_waits_for_names_the_nearest_condition() -> None:
-    push = signal_of(parse_image_push(message(PUSH)))
-    typo = rule({"new_image": {"repository": IMAGE, "tag": "lastest"}}, request={"image": "${image.uri}"})
-    far = rule({"new_image": {"repository": "gcr.io/p/x", "tag": "v1"}}, {"manual": {}}, name="rules/far.yaml",
-               request={"image": f"{IMAGE}@{DIGEST}"})  # fmt: skip
-    assert why_unmatched([far, typo], push) == (
-        f"no rule waits for the new_image {IMAGE}:latest; the nearest: watch waits for new_image {IMAGE}:lastest"
-    )
-    assert why_unmatched([rule({"manual": {}})], push) == ""
 
 
 @given(text=st.text(max_size=1200))

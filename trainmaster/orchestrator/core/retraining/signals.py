@@ -1,6 +1,5 @@
 """Signals, events that may fire rules at once, read from messages: an image, an alert or a notice."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +20,6 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 SUMMARY_MAX_CHARS = 500
-NEAREST_OF = 100
-"""Conditions that a signal is compared with, which takes up to a millisecond for each."""
 MODEL_LABELS = (
     "model",
     "model_name",
@@ -92,20 +89,6 @@ def matches(rule: Rule, signal: Signal) -> bool:
 def conditions_met(conditions: Iterable[Condition], signal: Signal) -> list[Condition]:
     """Those that the signal meets by its facts."""
     return [one for one in conditions if one.kind is signal.kind and one.matches(signal.facts)]
-
-
-def why_unmatched(rules: Iterable[Rule], signal: Signal) -> str:
-    """A line about a signal that no rule waits for, with the nearest condition of its kind; empty if there is none."""
-    facts = (signal.facts.get(name) for name in ("repository", "tag", "policy", "model_name", "event"))
-    about = (":" if signal.kind is ConditionKind.NEW_IMAGE else " ").join(filter(None, facts))
-    known = {
-        member.detail[:SUMMARY_MAX_CHARS]: f"{rule.rule_id} waits for {member}"
-        for rule in rules
-        for member in rule.members
-        if member.kind is signal.kind and rule.team == signal.facts.get("team", rule.team)
-    }
-    near = difflib.get_close_matches(about, list(known)[:NEAREST_OF], n=1, cutoff=0)
-    return f"no rule waits for the {signal.kind} {about}; the nearest: {known[near[0]]}" if near else ""
 
 
 def parse_image_push(message: PubsubMessage) -> Signal | Ignored:

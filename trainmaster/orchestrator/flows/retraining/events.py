@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.decision import decide_on_signal, decide_on_tick
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, Signal, matches, why_unmatched
+from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, Signal, matches
 from trainmaster.orchestrator.flows.retraining.turn import (
     MOST_BATCHES,
     RACES_MAX,
@@ -35,12 +35,8 @@ def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
         yield FlowResult(message=signal.warning, severity="WARNING")
     failure: Exception | None = None
     known: dict[str, Batch] = {}
-    rules = services.rule_book.read().book.rules
-    waiting = [rule for rule in rules if matches(rule, signal)]
-    if not waiting and (reason := why_unmatched(rules, signal)):
-        yield FlowResult(message=reason)
-    for rule in waiting:
-        if rule.quarantine is not None:
+    for rule in services.rule_book.read().book.rules:
+        if rule.quarantine is not None or not matches(rule, signal):
             continue
         decide: Decide = partial(decide_on_signal, rule, signal)
         try:

@@ -42,26 +42,7 @@ def test_an_expression_with_one_meaning_is_understood(cron: str, same: str) -> N
         ("0 3 * * SAT-SUN", "write '0 3 * * SAT,SUN'"),
         ("0 3 * * 6-1", "write '0 3 * * 6,0-1'"),
         ("0 3 * NOV-FEB *", "write '0 3 * NOV-DEC,JAN-FEB *'"),
-        ("0 3 * * monday-friday", "write '0 3 * * MON-FRI'"),
-        ("0 3 * april *", "write '0 3 * APR *'"),
-        ("0 3 * sept thurs", "write '0 3 * SEP THU'"),
         ("0 3 * * MON-SUN", "write '0 3 * * MON-SAT,SUN'"),
-        ("0 3 * * FRIL", "write '0 3 * * 5L'"),
-        ("0 0 3 ? * MON", "write '0 3 * * MON'"),
-        ("0 0 3 ? * 2", "write '0 3 * * MON'"),  # Quartz: 1 is Sunday
-        ("0 0 3 ? * 6#3", "write '0 3 * * FRI#3'"),
-        ("0 0 3 ? * 6L", "write '0 3 * * 5L'"),
-        ("0 0 12 1/1 * ? *", "write '0 12 1/1 * *'"),
-        ("cron(0 3 ? * MON-FRI *)", "write '0 3 * * MON-FRI'"),
-        ("cron(0 3 ? * 2 *)", "write '0 3 * * MON'"),  # EventBridge: 1 is Sunday
-        (
-            "0 0 3 * * *",
-            "write '0 3 * * *' if the first field is the seconds; or write '0 0 3 * *' if the last field is the year",
-        ),
-        (
-            "0 3 ? * 2",
-            "write '0 3 * * MON' if 1 is Sunday, as in Quartz; or write '0 3 * * TUE' if 0 is Sunday, as in cron",
-        ),
         ("TZ=Europe/Paris 0 10 * * *", "write cron: '0 10 * * *' and time_zone: 'Europe/Paris'"),
         ("CRON_TZ=Europe/Paris @daily", "write cron: '@daily' and time_zone: 'Europe/Paris'"),
     ],
@@ -77,6 +58,7 @@ def test_an_expression_of_another_scheduler_is_answered_with_the_same_meaning(cr
         ("@every 1h", "write the times, as in 0 3 * * 1"),
         ("0 3 15W * *", "W and L-3 have no form here"),
         ("0 3 L-3 * *", "W and L-3 have no form here"),
+        ("0 3 ? * 2", "name the day of the week, as in MON: Sunday is 1 in Quartz and 0 in cron"),
         ("TZ=UTC+2 0 10 * * *", "write 'Etc/GMT-2'"),
         ("TZ=Europe/Pari 0 10 * * *", "did you mean 'Europe/Paris'?"),
     ],
@@ -87,7 +69,7 @@ def test_an_expression_without_an_equal_is_answered_with_what_there_is(cron: str
 
 @pytest.mark.parametrize(
     "cron", ["30 0 3 * * ?", "30 0 3 * * 1", "0 0 12 ? * 2-6 2026", "cron(0 3 ? * MON 2026)", "60 * * * *",
-             "0 24 * * *", "0 3 * *", "0 3 * * monthly", "x", "? ? ? ? ?", "0 3 * * L"]
+             "0 24 * * *", "0 3 * *", "0 3 * * monthly", "x", "0 0 3 ? * MON", "0 3 * * monday", "? ? ? ? ?", "0 3 * * L"]
 )  # fmt: skip
 def test_an_expression_that_would_lose_its_meaning_gets_no_repair(cron: str) -> None:
     fault = fault_of(cron)
@@ -102,17 +84,16 @@ def test_a_number_out_of_range_is_answered_with_the_range() -> None:
 @pytest.mark.parametrize(
     ("zone", "repair"),
     [
-        ("UTC+2", "write 'Etc/GMT-2' (2 h ahead of UTC: its sign is inverted), or a city's zone"),
-        ("GMT+1", "write 'Etc/GMT-1' (1 h ahead of UTC: its sign is inverted), or a city's zone"),
-        ("utc-05:00", "write 'Etc/GMT+5' (5 h behind UTC: its sign is inverted), or a city's zone"),
+        ("UTC+2", "write 'Etc/GMT-2', whose sign is inverted, or a city's zone"),
+        ("utc-05:00", "write 'Etc/GMT+5', whose sign is inverted, or a city's zone"),
+        ("GMT+1", "write 'Etc/GMT-1'"),
         ("+02:00", "write 'Etc/GMT-2'"),
         ("UTC +2", "write 'Etc/GMT-2'"),
         ("Etc/UTC+2", "write 'Etc/GMT-2'"),
-        ("Etc/GMT+02", "write 'Etc/GMT+2' (2 h behind UTC"),
-        ("UTC+0", "write 'Etc/UTC'"),
-        ("UTC+5:30", "name a city of the zone"),
-        ("GMT+15", "name a city of the zone"),
+        ("Etc/GMT+02", "did you mean 'Etc/GMT+2'?"),
+        ("UTC+5:30", ""),
+        ("GMT+15", ""),
     ],
 )
 def test_an_offset_as_a_zone_is_answered_with_the_zone_that_has_it(zone: str, repair: str) -> None:
-    assert fault_of("0 3 * * *", zone).repair.startswith(repair)
+    assert fault_of("0 3 * * *", zone).repair[: len(repair) or None] == repair

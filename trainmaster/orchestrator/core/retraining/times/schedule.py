@@ -23,8 +23,9 @@ from trainmaster.orchestrator.core.documents.faults import FOUND_MAX_CHARS, Faul
 from trainmaster.orchestrator.core.retraining.times.cron import (
     FIELDS,
     NICKNAMES,
-    cron_repairs,
     five_fields,
+    in_order,
+    numbers_day_beside_mark,
 )
 
 _EXAMPLE = "0 3 * * 1"
@@ -33,9 +34,7 @@ _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 _ABBREVIATION_CHARS = 4
 _SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 _ZONE_PREFIX = re.compile(r"\s*(?:CRON_)?TZ=(?P<zone>\S+)\s+(?P<rest>\S.*)")
-_OFFSET = re.compile(
-    r"(?P<inverted>Etc/GMT)?(?:Etc/)?(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?"
-)
+_OFFSET = re.compile(r"(?:(?:ETC/)?UTC|GMT)?\s*(?P<sign>[+-])0?(?P<hours>\d{1,2})(?::?00)?")
 _CLOCK_CHANGES_WITHIN = timedelta(hours=3)
 """No zone ever changed its clocks by more, except the few that crossed the date line."""
 
@@ -62,10 +61,12 @@ def schedule_faults(cron: str, time_zone: str, path: tuple[PathPart, ...]) -> It
 def _nearest_zone(word: str) -> str:
     """The nearest zone by its full name, else by its city; empty for an abbreviation, which is ambiguous.
 
-    For an offset, the zones that have it.
+    For an offset of whole hours, the zone that has it.
     """
-    if offset := _OFFSET.fullmatch(word.upper().replace("ETC/", "Etc/").replace(" ", "")):
-        return _zone_of_offset(offset)
+    if offset := _OFFSET.fullmatch(word.upper()):
+        fixed = f"Etc/GMT{'-' if offset['sign'] == '+' else '+'}{offset['hours']}"
+        write = f"write {fixed!r}, whose sign is inverted, or a city's zone, which follows its summer time"
+        return write if fixed in time_zones() else ""
     if len(word) <= _ABBREVIATION_CHARS:
         return ""
     by_lower = {zone.lower().replace("_", " "): zone for zone in time_zones()}
@@ -78,16 +79,6 @@ def _nearest_zone(word: str) -> str:
     return ""
 
 
-def _zone_of_offset(offset: re.Match[str]) -> str:
-    ahead = (offset["sign"] == "+") is not bool(offset["inverted"])
-    hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
-    fixed = f"Etc/GMT{'-' if ahead else '+'}{hours}" if hours else "Etc/UTC"
-    if minutes or fixed not in time_zones():
-        return "name a city of the zone, for example Asia/Kolkata for UTC+05:30"
-    inverted = f" ({hours} h {'ahead of' if ahead else 'behind'} UTC: its sign is inverted)" if hours else ""
-    return f"write {fixed!r}{inverted}, or a city's zone, which follows its summer time"
-
-
 def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
     parts = five_fields(cron).split()
     if prefix := _ZONE_PREFIX.fullmatch(cron):
@@ -98,7 +89,7 @@ def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
     elif len(parts) != len(FIELDS):
         problem, found = "a cron expression has five fields", f"{shown(cron)}, {len(parts)} fields"
         yield Fault(at=path, problem=problem, found=found, allowed=_FORM, repair=_repair(cron))
-    elif unreadable := [name for name, alone in _each_alone(parts) if not _is_readable(alone)]:
+    elif unreadable := [name for name, alone in _each_alone(parts) if not _ever_comes(alone)]:
         problem = f"not a cron expression: the {listed(unreadable)} cannot be read"
         ranges = (f"{name} {FIELDS[name][0]} to {FIELDS[name][-1]}" for name in unreadable)
         allowed = "; ".join((_FORM, *ranges))
@@ -110,9 +101,12 @@ def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
 
 
 def _repair(cron: str) -> str:
-    readable = (f"write {text!r}{when}" for text, when in cron_repairs(cron) if _ever_comes(text))
-    if repair := "; or ".join(readable):
-        return repair
+    fields = cron.upper().split()
+    if len(fields) == len(FIELDS):
+        if numbers_day_beside_mark(fields):
+            return "name the day of the week, as in MON: Sunday is 1 in Quartz and 0 in cron"
+        if _ever_comes(text := in_order(fields)):
+            return f"write {text!r}"
     if cron.lstrip().startswith("@"):
         return f"write the times, as in {_EXAMPLE}; or one of {listed(NICKNAMES)}"
     is_relative = re.search(r"\dW|L-\d", cron.upper())
@@ -127,20 +121,12 @@ def _each_alone(parts: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, " ".join(part if place == index else "*" for place, part in enumerate(parts))
 
 
-def _is_readable(cron: str) -> bool:
-    try:
-        CronSim(cron, _SOME_DAY)
-    except (CronSimError, AssertionError, ValueError):
-        return False
-    return True
-
-
 def _ever_comes(cron: str) -> bool:
     try:
         next(CronSim(cron, _SOME_DAY))
     except (CronSimError, AssertionError, ValueError, StopIteration):
         return False
-    return len(cron.split()) == len(FIELDS)
+    return True
 
 
 def last_due(cron: str, time_zone: str, until: datetime) -> datetime | None:

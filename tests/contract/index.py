@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tests.contract.world import LEDGER, World
-from trainmaster.orchestrator.core.admission.candidates import indexed_job
-from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, index_row_of, parse_row
+from trainmaster.orchestrator.core.admission.candidates import index_row_of
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, parse_row
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.ports.objects import Objects
 
@@ -38,9 +38,7 @@ def index_violations(world: World, records: Sequence[RunRecord]) -> Iterator[str
         if row is None:
             yield f"{record.run_id} has no row in the index"
             continue
-        expected = replace(
-            index_row_of(record, 0, indexed_job(record)), generation=row.generation, updated_at=row.updated_at
-        )
+        expected = replace(index_row_of(record, 0), generation=row.generation, updated_at=row.updated_at)
         if row != expected:
             yield f"{record.run_id}: the index shows {row}, its record says {expected}"
 

@@ -15,8 +15,8 @@ from trainmaster.client.runs.queue_listing import QueueListing, Waits
 from trainmaster.client.shown.cost_lines import total_cost
 from trainmaster.client.shown.queue_lines import cap_texts, waits_text
 from trainmaster.client.study.study import number
-from trainmaster.orchestrator.core.admission.candidates import indexed_job
-from trainmaster.orchestrator.core.runs.index import IndexRow, index_row_of
+from trainmaster.orchestrator.core.admission.candidates import index_row_of
+from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.web.pages.queue_page import queue_now
@@ -170,7 +170,7 @@ def _running_rows(
 def _running_row(ask: Ask, run_id: str, row: IndexRow | None) -> RunningRow | None:
     record = ask.source.read(("record-of", run_id), AnswerAge.SLOW, lambda clients: _record(clients, run_id))
     if row is None:  # older than the newest runs
-        row = index_row_of(record, 0, indexed_job(record)) if record is not None else None
+        row = index_row_of(record, 0) if record is not None else None
     if row is None or row.state in ENDS:
         return None
     return RunningRow(row=row, progress=_progress(record) if record is not None else "")

@@ -1,20 +1,24 @@
 """The candidates of a run: where, on which machines and on which terms it may be submitted, in order.
 
-Runs wait together for a candidate's quotas, a request rate, or a right that the deployment lacks.
+Runs wait together for a candidate's quotas, a request rate, or a right that the deployment lacks. A run's row in the
+index shows the candidate that was submitted last, or that is submitted next.
 """
 
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.names import output_prefix_uri
 from trainmaster.orchestrator.core.requests.draft import ROLES, candidate_documents
 from trainmaster.orchestrator.core.requests.spec import Cluster, JobSpec, Scheduling, WorkerPool, spec_from
-from trainmaster.orchestrator.core.runs.index import IndexedJob
+from trainmaster.orchestrator.core.runs.drop_status import reason_of
+from trainmaster.orchestrator.core.runs.index import IndexRow, bounded_labels, bounded_text
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 CLASS_MAX_CHARS = 63
 _HASH_CHARS = 10
@@ -116,18 +120,78 @@ def _terms(scheduling: Scheduling) -> list[str]:
     ]
 
 
-def indexed_job(record: RunRecord) -> IndexedJob | None:
-    """What the index shows of the run's current candidate; None for a rejected run."""
-    if record.request is None:
+def index_row_of(record: RunRecord, generation: int) -> IndexRow:
+    """The row of this generation of the record."""
+    row = IndexRow(
+        run_id=record.run_id,
+        created_at=record.history[0].at,
+        state=record.state,
+        source=record.source.kind,
+        generation=generation,
+        updated_at=record.updated_at,
+        ended_at=_ended_at(record),
+        team=record.source.team,
+        model_name=record.model_name,
+        reason=_reason(record),
+    )
+    return _with_job(_with_request(row, record), record)
+
+
+def _ended_at(record: RunRecord) -> datetime | None:
+    if not record.ended:
         return None
-    candidate = current_candidate(record)
+    return (record.job.end_time if record.job is not None else None) or record.history[-1].at
+
+
+def _reason(record: RunRecord) -> str | None:
+    reason = reason_of(record)
+    if record.state is RunState.REJECTED and record.problems:
+        reason = record.problems[0]
+    elif record.state is RunState.SUCCEEDED and (problems := _problems_at_end(record)):
+        reason = problems[-1]
+    return bounded_text(reason) if reason is not None else None
+
+
+def _problems_at_end(record: RunRecord) -> tuple[str, ...]:
+    """Without those of the steps after the end, which come last: the row is written before such a step is given up."""
+    failed = (record.completion.steps_failed or {}) if record.completion is not None else {}
+    given_up = sum(step.next_at is None for step in failed.values())
+    return record.problems[: len(record.problems) - given_up]
+
+
+def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
+    """With the candidate that runs or runs next, and what it was estimated to cost."""
+    if record.request is None:
+        return row
+    candidate, estimate = current_candidate(record), record.request.estimate
     spec = candidate.spec
-    return IndexedJob(
-        kind=spec.kind,
+    labels = bounded_labels(spec.labels)
+    return replace(
+        row,
+        job_kind=spec.kind,
         region=candidate.region,
-        machines=candidate.machines,
+        machines=bounded_text(candidate.machines),
         priority=spec.priority,
-        labels=spec.labels,
+        labels=labels,
+        labels_left_out=len(spec.labels) - len(labels),
+        currency=(estimate.currency or None) if estimate else None,
+        per_hour=estimate.per_hour if estimate else None,
+        at_most=estimate.at_most if estimate else None,
+        prices_unknown=bool(estimate and estimate.unknown),
+    )
+
+
+def _with_job(row: IndexRow, record: RunRecord) -> IndexRow:
+    if record.job is None:
+        return row
+    name = record.job.name
+    cost = record.completion.cost if record.completion is not None else None
+    return replace(
+        row,
+        job_kind=job_kind(name),
+        job_id=job_id(name),
+        region=job_region(name),
+        cost=cost.total if cost is not None else None,
     )
 
 

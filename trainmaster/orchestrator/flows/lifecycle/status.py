@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.candidates import indexed_job
+from trainmaster.orchestrator.core.admission.candidates import index_row_of
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import run_entered
 from trainmaster.orchestrator.core.requests.incoming import Ignored, IncomingDocument
@@ -25,7 +25,6 @@ from trainmaster.orchestrator.core.runs.drop_status import (
     status_of_run,
     status_of_source,
 )
-from trainmaster.orchestrator.core.runs.index import index_row_of
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -56,15 +55,13 @@ def write_row(services: Services, held: Held) -> None:
     A refused order is not a run, and has none.
     """
     if held.record.state is not RunState.RESERVED and not held.record.is_order:
-        services.index.put(
-            index_row_of(held.record, held.version, indexed_job(held.record)),
-            is_first=_has_no_row(held.record),
-        )
+        row = index_row_of(held.record, held.version)
+        services.index.put(row, is_first=_has_no_row(held.record))
 
 
 def add_row(services: Services, held: Held) -> None:
     """Write the row of a reserved run, unless it has one. Safe to repeat."""
-    services.index.add(index_row_of(held.record, held.version, indexed_job(held.record)))
+    services.index.add(index_row_of(held.record, held.version))
 
 
 def _has_no_row(record: RunRecord) -> bool:

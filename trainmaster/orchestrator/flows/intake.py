@@ -142,10 +142,7 @@ def _take_object(
     source = incoming.source
     actual = drop_of(described, source.event_id, found.created_at, source.received_at)
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
-    known = (
-        _resume_known(services, actual.run_id) if shown_generation(present) >= dropped.generation else None
-    )
-    if known is not None:
+    if shown_generation(present) >= dropped.generation and (known := _resume_known(services, actual.run_id)):
         return known
     if is_saved_again(present, actual.source):
         services.drop_statuses.note_repetition(actual.source, services.clock.now())
@@ -180,8 +177,7 @@ def _take_gone(
     gone: ObjectGone,
 ) -> FlowResult:
     """Answer for a generation that can no longer be read: a newer one with the same content asks for the same."""
-    known = _resume_known(services, incoming.run_id)
-    if known is not None:
+    if known := _resume_known(services, incoming.run_id):
         return known
     if is_saved_again(present, incoming.source):
         return _repeats(present, dropped)
@@ -191,7 +187,11 @@ def _take_gone(
         newer = None
     if newer is None or dropped.content_id is None or _file_id(newer) != dropped.content_id:
         # Not read, it is not the same as what is saved next.
-        return reject(services, incoming.of_content(None), _gone_refusal(gone))
+        refused = refusal_of(
+            problem=f"{gone}: it was deleted or overwritten before it was read",
+            repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
+        )
+        return reject(services, incoming.of_content(None), refused)
     what = f"{dropped.uri}, generation {dropped.generation}, was overwritten with the same content before it was read"
     return FlowResult(message=f"{what}: generation {newer.generation} asks for the same")
 
@@ -212,27 +212,18 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
 def _text(services: Services, content: StoredObject | bytes) -> Text | Refused:
     if isinstance(content, bytes):
         return _message_text(content)
-    refusal = too_large(content.size_bytes)
-    if refusal is not None:
+    if refusal := too_large(content.size_bytes):
         return refusal
+    bucket, name = content.bucket, content.name
     try:
-        found = services.inbox.read(
-            content.bucket, content.name, content.generation, max_bytes=MAX_REQUEST_BYTES
-        )
+        found = services.inbox.read(bucket, name, content.generation, max_bytes=MAX_REQUEST_BYTES)
     except ObjectTooLarge:
         return oversized_refusal()
-    return decode_text(found, as_json=content.name.lower().endswith(".json"))
+    return decode_text(found, as_json=name.lower().endswith(".json"))
 
 
 def _message_text(content: bytes) -> Text | Refused:
     return too_large(len(content)) or decode_text(content, as_json=is_json(content))
-
-
-def _gone_refusal(gone: ObjectGone) -> Refused:
-    return refusal_of(
-        problem=f"{gone}: it was deleted or overwritten before it was read",
-        repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
-    )
 
 
 def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
@@ -270,11 +261,8 @@ def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowRe
         target = replace(services.target, region=request.document["region"])
         submission = submission_of(DRY_RUN_ID, request.spec, target)
         verdict["warnings"] = [fault.document for fault in request.warnings]
-        verdict["submission"] = {
-            "parent": submission.parent,
-            "kind": str(submission.kind),
-            "body": submission.body,
-        }
+        parent, kind, body = submission.parent, str(submission.kind), submission.body
+        verdict["submission"] = {"parent": parent, "kind": kind, "body": body}
     answer = Answer(
         self_test_id=dry_run.self_test_id,
         entry_point="on_request_published",
@@ -282,11 +270,8 @@ def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowRe
         answered_at=services.clock.now(),
         verdict=verdict,
     )
-    return _answer(services, answer, f"a request was checked: {_word(request)}")
-
-
-def _word(request: object) -> str:
-    return "refused" if isinstance(request, Refused) else "found sound"
+    word = "found sound" if verdict["accepted"] else "refused"
+    return _answer(services, answer, f"a request was checked: {word}")
 
 
 def _answer(services: Services, answer: Answer, what: str) -> FlowResult:

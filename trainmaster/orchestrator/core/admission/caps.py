@@ -44,11 +44,13 @@ class CapReached:
     """A cap that leaves no room for the run.
 
     `window` names the cap and its period, `runs_per_hour/2026-11-21T13`: the same for every run that it refuses.
+    `mark`: the mark that the run has all the same.
     """
 
     text: str
     window: str
     fault: Fault
+    mark: CountedStart | None = None
 
 
 def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> CapReached | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import is_json, parse_document
-from trainmaster.orchestrator.core.documents.faults import Refused, plain, refusal_of
+from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.names import UPLOAD_ID
 from trainmaster.orchestrator.core.runs.drop_status import run_shown, shown_generation
 from trainmaster.orchestrator.core.runs.record import Source
@@ -99,12 +99,3 @@ def document_id(content: bytes) -> str:
 def is_key_reused(recorded_id: str | None, source: Source) -> bool:
     """Whether the key of the message named another document before; `recorded_id` is that document's."""
     return source.idempotency_key is not None and recorded_id not in (None, source.content_id)
-
-
-def key_refusal(source: Source, run_id: str) -> Refused:
-    """The refusal of a message whose key named another document before."""
-    return refusal_of(
-        problem=f"its idempotency_key named another document before: {run_id}",
-        value=source.idempotency_key,
-        repair="give each request or order its own key, for example with the date in it",
-    )

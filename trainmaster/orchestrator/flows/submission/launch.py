@@ -22,13 +22,13 @@ store's clock, which orders the marks, may already be in the next hour.
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import with_price
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.faults import Refused
+from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
@@ -45,7 +45,7 @@ from trainmaster.orchestrator.core.runs.record import (
     Step,
     SubmissionState,
 )
-from trainmaster.orchestrator.core.runs.same_request import is_key_reused, key_refusal
+from trainmaster.orchestrator.core.runs.same_request import is_key_reused
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.status import show, with_warnings, write_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -100,28 +100,20 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
     run_id = incoming.run_id
     over = _over_caps(services, run_id, request)
     if over is not None:
-        return reject(services, incoming, Refused(faults=(over.reached.fault,)), over)
+        return reject(services, incoming, Refused(faults=(over.fault,)), over)
     services.ledger.mark_active(run_id)
     uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, text))
     original = Original(uri=uri, sha256=sha256, dialect=request.dialect)
     try:
         held = services.ledger.create(_reserved_record(services, incoming, request, original))
     except RecordExists:
-        return _resume_recorded(services, incoming, services.ledger.present(incoming.run_id))
+        return _resume_recorded(services, incoming, services.ledger.present(run_id))
     with suppress(TrainmasterError):  # the submission must not wait for a status, and writes the next one
         write_status(services, held)
     return with_warnings(submit(services, held), held.record.problems)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OverCap:
-    """The cap that refuses the run, and the mark that the run has all the same."""
-
-    reached: CapReached
-    mark: CountedStart | None
-
-
-def _over_caps(services: Services, run_id: str, request: Request) -> OverCap | None:
+def _over_caps(services: Services, run_id: str, request: Request) -> CapReached | None:
     """The cap that refuses one more run. None: the run may start, and is counted. Without caps it costs nothing."""
     policy = services.request_rules().policy
     caps = policy.admission.caps if policy is not None else Caps()
@@ -136,19 +128,18 @@ def _over_caps(services: Services, run_id: str, request: Request) -> OverCap | N
         last = CountedStart(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
         reached = over_cap(caps, marks, last)
         if reached is not None:
-            return OverCap(reached=reached, mark=None)
+            return reached
         services.starts.mark(run_id, now, cost)
         marks = _marks(services, caps, now)
         own = _mark_of(marks, run_id) or last
     reached = over_cap(caps, marks, own)
-    return None if reached is None else OverCap(reached=reached, mark=own)
+    return None if reached is None else replace(reached, mark=own)
 
 
 def _marks(services: Services, caps: Caps, now: datetime) -> Sequence[CountedStart]:
     """What counts beside a run that starts now: an hour's runs, or a day's if their cost counts."""
-    if caps.cost_per_day is None:
-        return services.starts.of_hour(now)
-    return services.starts.of_day(now.date())
+    starts = services.starts
+    return starts.of_hour(now) if caps.cost_per_day is None else starts.of_day(now.date())
 
 
 def _mark_of(marks: Sequence[CountedStart], run_id: str) -> CountedStart | None:
@@ -191,7 +182,7 @@ def reject(
     services: Services,
     incoming: IncomingDocument,
     refused: Refused,
-    over: OverCap | None = None,
+    over: CapReached | None = None,
     *,
     of_order: bool = False,
 ) -> FlowResult:
@@ -208,7 +199,7 @@ def reject(
         problems=tuple(str(fault) for fault in refused.faults),
         rejection=Rejection(
             report_uri=report_uri,
-            cap=over.reached.window if over is not None else None,
+            cap=over.window if over is not None else None,
             faults=first_faults(refused.faults),
             of_order=of_order or None,
         ),
@@ -226,12 +217,9 @@ def reject(
     show(services, held)
     number = len(refused.faults)
     faults = "1 fault" if number == 1 else f"{number} faults"
-    why = f"for {faults}" if over is None else f"by a cap: {over.reached.text}"
-    return FlowResult(
-        message=f"the request was rejected {why}",
-        run_id=incoming.run_id,
-        severity="WARNING",
-    )
+    why = f"for {faults}" if over is None else f"by a cap: {over.text}"
+    message = f"the request was rejected {why}"
+    return FlowResult(message=message, run_id=incoming.run_id, severity="WARNING")
 
 
 def _resume_recorded(services: Services, incoming: IncomingDocument, held: Held) -> FlowResult:
@@ -244,10 +232,14 @@ def _resume_recorded(services: Services, incoming: IncomingDocument, held: Held)
 def refuse_key(services: Services, incoming: IncomingDocument) -> FlowResult:
     """Reject the message, whose key named another document before. Its report and status are under its own id."""
     own = incoming.without_key()
-    held = services.ledger.find(own.run_id)
-    if held is not None:
+    if held := services.ledger.find(own.run_id):
         return resume(services, held)
-    return reject(services, own, key_refusal(incoming.source, incoming.run_id))
+    refused = refusal_of(
+        problem=f"its idempotency_key named another document before: {incoming.run_id}",
+        value=incoming.source.idempotency_key,
+        repair="give each request or order its own key, for example with the date in it",
+    )
+    return reject(services, own, refused)
 
 
 def report(services: Services, incoming: IncomingDocument, refused: Refused) -> str:

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.admission.queue import QueuePass
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.errors import DeploymentRefused, LeaseHeld, TrainmasterError
-from trainmaster.orchestrator.core.requests.request import Request, checked_again
+from trainmaster.orchestrator.core.requests.request import checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -95,16 +95,13 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
         return Failure(message=why), ()
     if record.request is None:
         return None
-    request_rules = services.request_rules().of_team(record.source.team, record.run_id)
-    found: Request | Refused
-    if isinstance(request_rules, Refused):
-        found = request_rules
-    else:
-        checked = checked_again(record.request.document, request_rules)
-        found = with_price(checked, request_rules.policy, services.prices)
-    if not isinstance(found, Refused):
+    rules = services.request_rules().of_team(record.source.team, record.run_id)
+    checked = rules if isinstance(rules, Refused) else checked_again(record.request.document, rules)
+    if not isinstance(rules, Refused):
+        checked = with_price(checked, rules.policy, services.prices)
+    if not isinstance(checked, Refused):
         return None
-    faults = tuple(str(fault) for fault in found.faults)
+    faults = tuple(str(fault) for fault in checked.faults)
     return Failure(message=f"the request is no longer allowed: {'; '.join(faults)}"), faults
 
 

@@ -96,9 +96,8 @@ class Alert(BaseCondition):
         # A policy's name is free text, in which '/' has no special meaning.
         if self.policy is not None and not glob_matches(re.sub(r"\*+", "**", self.policy), facts["policy"]):
             return False
-        if self.model is None:
-            return True
-        return any(_same_model(self.model, named) for named in facts["models"].splitlines())
+        names = facts["models"].splitlines()
+        return self.model is None or any(_same_model(self.model, named) for named in names)
 
     def sample_values(self, _: str) -> Mapping[str, str]:
         return {
@@ -165,10 +164,7 @@ class Manual(BaseCondition):
     """An order that names the rule."""
 
     kind = ConditionKind.MANUAL
-
-    @property
-    def detail(self) -> str:
-        return ""
+    detail = ""
 
     def matches(self, _: Mapping[str, str]) -> bool:
         return True

@@ -9,7 +9,7 @@ mistaken for one of them, each `${` in a value becomes `$${` there.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -75,21 +75,13 @@ def placeholders_at(document: object) -> Iterator[PlaceholderAt]:
 
 def _iter_placeholders(document: object) -> Iterator[PlaceholderAt]:
     """Every placeholder in values and keys, except the run's placeholders."""
-    is_later = _filled_later(document)
-    for path, text, in_key in _texts(document, ()):
-        for match in PLACEHOLDER.finditer(text):
-            placeholder = _placeholder(match)
-            is_the_runs = placeholder.name in (RUN_ID, TRIAL) and is_later(path)
-            if match["literal"] is None and (in_key or not is_the_runs):
-                yield PlaceholderAt(
-                    path=path, placeholder=placeholder, closed=bool(match["end"]), in_key=in_key
-                )
-
-
-def _filled_later(document: object) -> Callable[[Path], bool]:
-    """Whether the value at a path of this request is filled again when its job is built."""
     is_ours = _is_ours(document)
-    return lambda path: is_ours and holds_placeholders(path)
+    for path, text, in_key in _texts(document, ()):
+        is_later = is_ours and holds_placeholders(path) and not in_key
+        for match in PLACEHOLDER.finditer(text):
+            placed, closed = _placeholder(match), bool(match["end"])
+            if match["literal"] is None and not (is_later and placed.name in (RUN_ID, TRIAL)):
+                yield PlaceholderAt(path=path, placeholder=placed, closed=closed, in_key=in_key)
 
 
 def _is_ours(document: object) -> bool:
@@ -134,16 +126,12 @@ def _fault(placed: PlaceholderAt, possible: Sequence[str], suggestions: Suggesti
         problem = "placeholders are allowed in values, not in keys"
         return Fault(at=path, problem=problem, value=path[-1], is_key=True)
     if not placed.closed:
-        repair = "close it, or write $${ for a literal ${"
-        return Fault(
-            at=path, problem="the placeholder is not closed", value=str(placeholder)[:-1], repair=repair
-        )
+        problem, repair = "the placeholder is not closed", "close it, or write $${ for a literal ${"
+        return Fault(at=path, problem=problem, value=str(placeholder)[:-1], repair=repair)
     if placeholder.name not in NAMES:
-        repair = nearest(placeholder.name, (*NAMES, *DEPLOYMENT), suggestions) or "write $${ for a literal ${"
-        among = (*NAMES, *DEPLOYMENT)
-        return Fault(
-            at=path, problem="unknown placeholder", value=str(placeholder), among=among, repair=repair
-        )
+        problem, among = "unknown placeholder", (*NAMES, *DEPLOYMENT)
+        repair = nearest(placeholder.name, among, suggestions) or "write $${ for a literal ${"
+        return Fault(at=path, problem=problem, value=str(placeholder), among=among, repair=repair)
     if placeholder.name not in possible:
         problem = "none of the rule's conditions can give it a value"
         repair = "remove it, or add the condition that gives it"
@@ -157,10 +145,8 @@ def unfit(value: str) -> str:
     """Why the value cannot fill a placeholder; empty if it can."""
     if len(value) > VALUE_MAX_CHARS:
         return f"longer than {VALUE_MAX_CHARS} characters"
-    unfit_character = _UNFIT.search(value)
-    if unfit_character is not None:
-        return f"not plain text: it holds the character {unfit_character[0]!r}"
-    return ""
+    character = _UNFIT.search(value)
+    return f"not plain text: it holds the character {character[0]!r}" if character else ""
 
 
 def why_unfilled(placeholders: Iterable[Placeholder], values: Mapping[str, str]) -> str:
@@ -186,7 +172,7 @@ def filled_request(document: object, values: Mapping[str, str]) -> object:
     """
     if reason := why_unfilled(find_placeholders(document), values):
         raise ValueError(reason)
-    is_ours, is_later = _is_ours(document), _filled_later(document)
+    is_ours = _is_ours(document)
 
     def text(found: re.Match[str], *, later: bool) -> str:
         placeholder = _placeholder(found)
@@ -196,7 +182,7 @@ def filled_request(document: object, values: Mapping[str, str]) -> object:
         return str(literal(value)) if later else value
 
     def text_of(each: str, path: Path) -> str:
-        later = is_later(path)
+        later = is_ours and holds_placeholders(path)
         found = PLACEHOLDER.sub(partial(text, later=later), each)
         # The request is read again: no value, and no text that was written as one, may become a placeholder there.
         return without_deployment(found) if is_ours and not later else found

@@ -72,9 +72,8 @@ class Signal:
 
 def manual_call(order: FireOrder) -> Signal:
     """The signal of an order to fire a rule."""
-    return Signal(
-        kind=ConditionKind.MANUAL, id=order.order_id, at=order.given_at, facts={"rule": order.rule_id}
-    )
+    facts = {"rule": order.rule_id}
+    return Signal(kind=ConditionKind.MANUAL, id=order.order_id, at=order.given_at, facts=facts)
 
 
 def matches(rule: Rule, signal: Signal) -> bool:
@@ -102,9 +101,8 @@ def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
     document = _document(message, "a registry's notification")
     action, digest, tag = (document.get(key) for key in ("action", "digest", "tag"))
     if action == "DELETE":
-        what = (
-            f"the image {digest!r} was deleted" if digest else f"the tag {tag!r} was removed from its image"
-        )
+        removed = f"the tag {tag!r} was removed from its image"
+        what = f"the image {digest!r} was deleted" if digest else removed
         return Ignored(reason=f"{what}; only a push fires rules")
     if action != "INSERT":
         raise _malformed_message(message, f"has the action {action!r}; a registry writes INSERT or DELETE")
@@ -116,9 +114,8 @@ def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
 def _push_signal(message: PubsubMessage, tag: str, digest: object) -> Signal | Ignored:
     match = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if match is None:
-        raise _malformed_message(
-            message, f"gives no digest of {tag!r} but {digest!r}; expected HOST/…/IMAGE@sha256:…"
-        )
+        problem = f"gives no digest of {tag!r} but {digest!r}; expected HOST/…/IMAGE@sha256:…"
+        raise _malformed_message(message, problem)
     name = tag.removeprefix(f"{match['repository']}:")
     if _ABOUT_IMAGE.fullmatch(name):
         return Ignored(reason=f"{tag!r} is a signature or another document about an image, not an image")
@@ -153,10 +150,9 @@ def _opened_incident(message: PubsubMessage, document: Mapping[str, object]) -> 
     incident_id, state = incident.get("incident_id"), incident.get("state")
     if not isinstance(incident_id, str) or not incident_id:
         keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
-        raise _malformed_message(
-            message,
-            f"is not an alert, which has an incident with an incident_id: it has {keys}, and the version {shown(version)}",
-        )
+        has = f"it has {keys}, and the version {shown(version)}"
+        problem = f"is not an alert, which has an incident with an incident_id: {has}"
+        raise _malformed_message(message, problem)
     if not isinstance(state, str) or state.strip().lower() != "open":
         reason = f"incident {incident_id!r} is {state!r}; only one that opens fires rules"
         return Ignored(reason=reason, severity="INFO" if isinstance(state, str) else "WARNING")
@@ -200,9 +196,8 @@ def parse_notice(message: PubsubMessage) -> ParsedNotice | Ignored:
     event = _document(message, "a notice")
     event_id, kind = event.get("id"), event.get("type")
     if not isinstance(event_id, str) or not isinstance(kind, str) or not kind.startswith(PREFIX):
-        raise _malformed_message(
-            message, f"is not a notice from this service: its id is {event_id!r}, its type {kind!r}"
-        )
+        problem = f"is not a notice from this service: its id is {event_id!r}, its type {kind!r}"
+        raise _malformed_message(message, problem)
     data = mapping_at(event, "data")
     at = time_or(event.get("time"), message.publish_time)
     if kind == CHAMPION_PROMOTED:

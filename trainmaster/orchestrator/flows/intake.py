@@ -204,9 +204,8 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     text = of_team if isinstance(of_team, Refused) else _text(services, incoming.content)
     if isinstance(text, Refused):
         return reject(services, incoming, text)
-    if is_order(text.read.value):
-        return take_order(services, incoming, text)
-    return take_request(services, incoming, text)
+    take_text = take_order if is_order(text.read.value) else take_request
+    return take_text(services, incoming, text)
 
 
 def _text(services: Services, content: StoredObject | bytes) -> Text | Refused:

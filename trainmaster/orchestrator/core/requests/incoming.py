@@ -168,11 +168,9 @@ def drop_of(
     A request's `run_id` takes its time from `created_at`: by an event, until the object itself says when it was created.
     A rule's has no time.
     """
-    name, is_rule = stem(dropped.name), is_rule_object(dropped.name)
+    name, key, is_rule = stem(dropped.name), dropped.identity, is_rule_object(dropped.name)
     return IncomingDocument(
-        run_id=run_id_of_key(name, dropped.identity)
-        if is_rule
-        else run_id_at(name, created_at, dropped.identity),
+        run_id=run_id_of_key(name, key) if is_rule else run_id_at(name, created_at, key),
         source=Source(
             kind="rule_drop" if is_rule else "upload",
             event_id=event_id,

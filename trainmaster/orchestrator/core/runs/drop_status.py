@@ -29,7 +29,7 @@ DELIVERIES_MAX = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Logs:
-    """Where the job's log is: `gcloud logging read FILTER --project PROJECT`."""
+    """Where everything is that the job and its trials wrote: `gcloud logging read FILTER --project PROJECT`."""
 
     project: str
     filter: str
@@ -117,23 +117,24 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
     status = status_of_source(record.source, record.state, record.updated_at)
     if status is None:
         return None
-    job, model, reached = record.job, record.model, _progress_of(record)
+    job, model, reached, rejection = record.job, record.model, _progress_of(record), record.rejection
+    if job is not None:
+        job_filter = f'resource.type="ml_job" AND resource.labels.job_id="{job_id(job.name)}"'
+        status = replace(status, job_name=job.name, logs=Logs(project=project, filter=job_filter))
     return replace(
         status,
         reason=reason_of(record),
         run_id=record.run_id,
         record_uri=record_uri,
         record_generation=version,
-        job_name=job.name if job is not None else None,
-        logs=Logs(project=project, filter=log_filter(job.name)) if job is not None else None,
         model_uri=model.uri if model is not None else None,
         model_format=model.format if model is not None else None,
         metrics=_metrics(reached, model) or None,
         best_trial=reached.best_trial,
         trials=reached.trials or None,
-        report_uri=record.rejection.report_uri if record.rejection else None,
+        report_uri=rejection.report_uri if rejection else None,
         problems=first_problems(record.problems),
-        faults=record.rejection.faults if record.rejection else None,
+        faults=rejection.faults if rejection else None,
     )
 
 
@@ -152,19 +153,13 @@ def _metrics(reached: Progress, model: Model | None) -> Mapping[str, float]:
     return {**measured, **(model.metrics if model is not None else reached.metrics or {})}
 
 
-def log_filter(job_name: str) -> str:
-    """The Cloud Logging filter for everything that the job and its trials wrote."""
-    return f'resource.type="ml_job" AND resource.labels.job_id="{job_id(job_name)}"'
-
-
 def reason_of(record: RunRecord) -> str | None:
     """Why the run waits, was rejected or failed; None if it does none of these."""
     if record.admission.waiting is not None:
         return record.admission.waiting.reason
     if record.state is RunState.REJECTED:
-        faults = (
-            f"{len(record.problems)} faults, the first of them" if len(record.problems) > 1 else "one fault"
-        )
+        count = len(record.problems)
+        faults = f"{count} faults, the first of them" if count > 1 else "one fault"
         return f"the request was rejected for {faults}: {record.problems[0]}"
     return record.failure.message if record.failure is not None else None
 
@@ -258,12 +253,7 @@ def status_after_failure(
         follows = "the event is now a dead letter: `trainmaster dead-letters` shows and replays it"
         status["state"] = DEAD_LETTER if status["state"] == RETRYING else status["state"]
     reason = f"delivery failed {'once' if failed == 1 else f'{failed} times, most recently'} because {failure_text(error)}; {follows}"
-    return {
-        **status,
-        "reason": reason,
-        "failed_deliveries": failed,
-        "updated_at": encoded(drop.updated_at),
-    }
+    return status | {"reason": reason, "failed_deliveries": failed, "updated_at": encoded(drop.updated_at)}
 
 
 def failure_text(error: Exception) -> str:

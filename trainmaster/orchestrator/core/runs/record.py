@@ -261,13 +261,9 @@ def stored_form(record: RunRecord, document: object) -> tuple[RunRecord, bytes]:
     if is_long(record):
         record = _with_short_texts(record, PROBLEMS_MAX, TEXT_MAX_CHARS)
         document = encoded(record)
-    content = json_bytes(document)
-    if len(content) <= MAX_RECORD_BYTES:
-        return record, content
-    for smaller in _smaller(record):
-        record, content = smaller, json_bytes(encoded(smaller))
-        if len(content) <= MAX_RECORD_BYTES:
-            break
+    content, smaller = json_bytes(document), _smaller(record)
+    while len(content) > MAX_RECORD_BYTES and (less := next(smaller, None)) is not None:
+        record, content = less, json_bytes(encoded(less))
     return record, content
 
 
@@ -285,15 +281,11 @@ def _smaller(record: RunRecord) -> Iterator[RunRecord]:
         record = replace(record, rejection=replace(record.rejection, faults=None))
     yield record
     if record.tuning is not None:
-        trials = (
-            replace(
-                trial,
-                parameters={},
-                infeasible_reason=cut(trial.infeasible_reason or "", SHORT_MAX_CHARS) or None,
-                failure=None,
-            )
+        trials = [
+            replace(trial, parameters={}, infeasible_reason=reason or None, failure=None)
             for trial in record.tuning.trials
-        )
+            for reason in [cut(trial.infeasible_reason or "", SHORT_MAX_CHARS)]
+        ]
         yield replace(record, tuning=replace(record.tuning, trials=tuple(trials)))
         record = replace(record, tuning=TuningResult(trials=(), best_trial=record.tuning.best_trial))
     yield record
@@ -314,14 +306,10 @@ def _bare(record: RunRecord) -> RunRecord:
 
 
 def _with_short_texts(record: RunRecord, problems: int, chars: int) -> RunRecord:
-    more = len(record.problems) - problems
+    more, failure = len(record.problems) - problems, record.failure
     kept = tuple(cut(problem, chars) for problem in record.problems[:problems])
     return replace(
         record,
         problems=(*kept, f"and {more} more problems") if more > 0 else kept,
-        failure=_short_failure(record.failure, chars),
+        failure=failure and replace(failure, message=cut(failure.message, chars)),
     )
-
-
-def _short_failure(failure: Failure | None, chars: int) -> Failure | None:
-    return None if failure is None else replace(failure, message=cut(failure.message, chars))

@@ -121,11 +121,6 @@ class Index(Store):
         super().__init__(objects, bucket)
         self._last: tuple[str, int, int] | None = None
 
-    def add(self, row: IndexRow) -> None:
-        """Write the row, if the run has none."""
-        with suppress(GenerationMoved):
-            self._write(row, 0)
-
     def put(self, row: IndexRow, *, is_first: bool = False) -> None:
         """Write the row, unless the present one is newer or the same. Safe to repeat, in any order.
 
@@ -134,7 +129,7 @@ class Index(Store):
         Raises:
             GenerationMoved: the row kept changing.
         """
-        name = index_object(row.created_at, row.run_id)
+        name, content = index_object(row.created_at, row.run_id), str(row.generation).encode()
         last = self._last  # read once: rules that have their turn in parallel share this
         if last is not None and last[0] == name:
             _, present, version = last
@@ -144,23 +139,23 @@ class Index(Store):
             if present >= row.generation:
                 return
             with suppress(GenerationMoved):
-                self._write(row, version)
+                written = self.objects.write(
+                    self.bucket,
+                    name,
+                    content,
+                    if_generation=version,
+                    metadata=row_metadata(row),
+                    content_type=TEXT,
+                )
+                self._last = name, row.generation, written
                 return
             present, version = self._present(name)
         raise GenerationMoved(self._uri(name), version)
-
-    def _write(self, row: IndexRow, version: int) -> None:
-        name, content = index_object(row.created_at, row.run_id), str(row.generation).encode()
-        written = self.objects.write(
-            self.bucket, name, content, if_generation=version, metadata=row_metadata(row), content_type=TEXT
-        )
-        self._last = name, row.generation, written
 
     def _present(self, name: str) -> tuple[int, int]:
         """The generations of the row's record and of the row; the former is 0 if it cannot be read."""
         stored = self._find_bounded(name, MAX_MARK_BYTES)
         if stored is None:
             return 0, 0
-        text = stored.content
-        is_row = text.isdigit() and len(text) <= GENERATION_MAX_CHARS
-        return int(text) if is_row else 0, stored.generation
+        is_row = stored.content.isdigit() and len(stored.content) <= GENERATION_MAX_CHARS
+        return int(stored.content) if is_row else 0, stored.generation

@@ -37,11 +37,6 @@ class BaseCondition(ABC):
     kind: ClassVar[ConditionKind]
     subject: ClassVar[str] = ""
 
-    @property
-    def subjects(self) -> tuple[str, ...]:
-        """Its subject, or those of the conditions that it combines."""
-        return (self.subject,)
-
     def __str__(self) -> str:
         """In a few words: `new_data gs://…/**`, `schedule 0 3 * * 1 Europe/Amsterdam`."""
         return f"{self.kind} {self.detail}".rstrip()

@@ -186,10 +186,6 @@ class All(BaseCondition):
         return ", ".join(map(str, self.conditions))
 
     @property
-    def subjects(self) -> tuple[str, ...]:
-        return tuple(member.subject for member in self.conditions)
-
-    @property
     def schedule(self) -> Schedule | None:
         return next((member for member in self.conditions if isinstance(member, Schedule)), None)
 

@@ -194,15 +194,16 @@ def _provided_names(around: CheckContext) -> Iterable[str]:
     if not around.all_sound:
         return NAMES  # an invalid condition might provide any of them
     watches = any(isinstance(member, NewData) for member in around.members)
-    given = (subject for condition in around.conditions for subject in condition.subjects)
+    given = (member.subject for member in around.members)
     return names_about("rule", "firing", "champion", *(("data",) if watches else ()), *given)
 
 
 def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
     """Placeholders without a default to which a condition never gives a value, so that it could never fire."""
+    given = [names_about(*(member.subject for member in members_of(one))) for one in conditions]
     special = {
-        name: [condition.kind for condition in conditions if name not in names_about(*condition.subjects)]
-        for name in names_about(*(subject for condition in conditions for subject in condition.subjects))
+        name: [one.kind for one, names in zip(conditions, given, strict=True) if name not in names]
+        for name in frozenset().union(*given)
     }
     for found in placeholders_at(request):
         placeholder = found.placeholder

@@ -60,8 +60,8 @@ def write_row(services: Services, held: Held) -> None:
 
 
 def add_row(services: Services, held: Held) -> None:
-    """Write the row of a reserved run, unless it has one. Safe to repeat."""
-    services.index.add(index_row_of(held.record, held.version))
+    """Write the row of a reserved run, which most likely has none. Safe to repeat."""
+    services.index.put(index_row_of(held.record, held.version), is_first=True)
 
 
 def _has_no_row(record: RunRecord) -> bool:

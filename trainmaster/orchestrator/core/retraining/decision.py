@@ -209,8 +209,7 @@ def _age_due(condition: Age, state: RuleState, facts: Facts) -> datetime | None:
 def _decide_due(rule: Rule, state: RuleState, due: DueFiring | Lacking, facts: Facts) -> Fire | Hold:
     if isinstance(due, Lacking):
         return _hold_back(rule, state, due.due, facts.now, due.reason, waits=False)
-    stopped = _gate_closed(rule, state, due, facts)
-    if stopped is not None:
+    if stopped := _gate_closed(rule, state, due, facts):
         return stopped
     replaces = state.current_run if _is_going(state, facts) else None
     batch = facts.batch or batch_of(state, due.folder)

@@ -258,19 +258,14 @@ def stored_form(record: RunRecord, document: object) -> tuple[RunRecord, bytes]:
 
     `document` is the encoded record, with what this release does not know.
     """
-    if is_long(record):
+    texts = (*record.problems, record.failure.message if record.failure else "")
+    if len(record.problems) > PROBLEMS_MAX or max(map(len, texts)) > TEXT_MAX_CHARS:
         record = _with_short_texts(record, PROBLEMS_MAX, TEXT_MAX_CHARS)
         document = encoded(record)
     content, smaller = json_bytes(document), _smaller(record)
     while len(content) > MAX_RECORD_BYTES and (less := next(smaller, None)) is not None:
         record, content = less, json_bytes(encoded(less))
     return record, content
-
-
-def is_long(record: RunRecord) -> bool:
-    """Whether the record has more or longer problems, or a longer failure, than records keep."""
-    texts = (*record.problems, record.failure.message if record.failure else "")
-    return len(record.problems) > PROBLEMS_MAX or max(map(len, texts)) > TEXT_MAX_CHARS
 
 
 def _smaller(record: RunRecord) -> Iterator[RunRecord]:

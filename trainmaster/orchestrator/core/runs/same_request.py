@@ -79,11 +79,8 @@ def names_before(object_name: str) -> Sequence[str]:
     stem, dot, suffix = file_name.rpartition(".")
     made_from = _STEM.fullmatch(stem)
     files = dict.fromkeys((f"{made_from['stem'] if made_from else stem}{dot}{suffix}", file_name))
-    places = [folders]
-    for number, folder in enumerate(folders[1:], start=1):
-        if _FOLDER.fullmatch(folder):
-            places = [folders[:number], [*folders[:number], *folders[number + 1 :]]]
-            break
+    away = next((place for place, name in enumerate(folders) if place and _FOLDER.fullmatch(name)), None)
+    places = [folders] if away is None else [folders[:away], [*folders[:away], *folders[away + 1 :]]]
     names = dict.fromkeys("/".join((*place, file)) for place in places for file in files)
     return [name for name in names if name != object_name]
 

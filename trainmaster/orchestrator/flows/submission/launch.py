@@ -98,8 +98,7 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must try again.
     """
     run_id = incoming.run_id
-    over = _over_caps(services, run_id, request)
-    if over is not None:
+    if over := _over_caps(services, run_id, request):
         return reject(services, incoming, Refused(faults=(over.fault,)), over)
     services.ledger.mark_active(run_id)
     uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, text))
@@ -126,8 +125,7 @@ def _over_caps(services: Services, run_id: str, request: Request) -> CapReached 
         # The marks have the store's clock: the existing ones are earlier.
         latest = max((now, *(mark.created_at for mark in marks)))
         last = CountedStart(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
-        reached = over_cap(caps, marks, last)
-        if reached is not None:
+        if reached := over_cap(caps, marks, last):
             return reached
         services.starts.mark(run_id, now, cost)
         marks = _marks(services, caps, now)

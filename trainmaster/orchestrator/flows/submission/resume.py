@@ -51,8 +51,7 @@ def resume(services: Services, held: Held) -> FlowResult:
 
 def _check_lease(services: Services, record: RunRecord) -> None:
     """Raise LeaseHeld if another attempt may still submit a job, or may have submitted one that is not visible yet."""
-    lease = live_lease(record, services.clock.now())
-    if lease is not None:
+    if lease := live_lease(record, services.clock.now()):
         raise LeaseHeld(record.run_id, lease.expires_at)
 
 

@@ -53,9 +53,8 @@ def in_order(fields: Sequence[str]) -> str:
     parts: list[str] = []
     for values, text in zip(FIELDS.values(), fields, strict=True):
         names = _DAYS if values == FIELDS["day-of-week"] else _MONTHS
-        parts.append(
-            ",".join(_in_order([*map(str, values)], _in_order(names, term)) for term in text.split(","))
-        )
+        numbers, terms = [*map(str, values)], text.split(",")
+        parts.append(",".join(_in_order(numbers, _in_order(names, term)) for term in terms))
     return " ".join(parts)
 
 

@@ -14,7 +14,7 @@ import difflib
 import functools
 import re
 import zoneinfo
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
@@ -89,7 +89,9 @@ def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
     elif len(parts) != len(FIELDS):
         problem, found = "a cron expression has five fields", f"{shown(cron)}, {len(parts)} fields"
         yield Fault(at=path, problem=problem, found=found, allowed=_FORM, repair=_repair(cron))
-    elif unreadable := [name for name, alone in _each_alone(parts) if not _ever_comes(alone)]:
+    elif unreadable := [
+        name for name, text in zip(FIELDS, parts, strict=True) if not _is_readable(name, text)
+    ]:
         problem = f"not a cron expression: the {listed(unreadable)} cannot be read"
         ranges = (f"{name} {FIELDS[name][0]} to {FIELDS[name][-1]}" for name in unreadable)
         allowed = "; ".join((_FORM, *ranges))
@@ -109,16 +111,13 @@ def _repair(cron: str) -> str:
             return f"write {text!r}"
     if cron.lstrip().startswith("@"):
         return f"write the times, as in {_EXAMPLE}; or one of {listed(NICKNAMES)}"
-    is_relative = re.search(r"\dW|L-\d", cron.upper())
-    return (
-        "W and L-3 have no form here: name fixed days; L is the last day of the month" if is_relative else ""
-    )
+    if re.search(r"\dW|L-\d", cron.upper()):
+        return "W and L-3 have no form here: name fixed days; L is the last day of the month"
+    return ""
 
 
-def _each_alone(parts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each field's name, with an expression that has `*` for all other fields."""
-    for index, name in enumerate(FIELDS):
-        yield name, " ".join(part if place == index else "*" for place, part in enumerate(parts))
+def _is_readable(name: str, text: str) -> bool:
+    return _ever_comes(" ".join({**dict.fromkeys(FIELDS, "*"), name: text}.values()))
 
 
 def _ever_comes(cron: str) -> bool:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.documents.codec import decoded, decoded_time
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
+from trainmaster.orchestrator.core.documents.values import list_at
 from trainmaster.orchestrator.core.retraining.times.schedule import last_due, schedule_faults
 
 WINDOWS_MAX = 10
@@ -53,10 +54,7 @@ def free_from(windows: Sequence[Window], moment: datetime) -> datetime:
 def window_faults(document: Mapping[str, object]) -> Iterator[Fault]:
     """The faults of `not_before` and `blackout` that the schema cannot find, in a rule that it may refuse."""
     yield from _time_faults(document, "not_before", ())
-    entries = document.get("blackout")
-    if not isinstance(entries, list):
-        return
-    for index, entry in enumerate(entries[:WINDOWS_MAX]):
+    for index, entry in enumerate(list_at(document, "blackout")[:WINDOWS_MAX]):
         if isinstance(entry, dict):
             yield from _entry_faults(entry, ("blackout", index))
 

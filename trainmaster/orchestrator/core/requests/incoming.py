@@ -138,15 +138,12 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
         where = plain(object_uri(bucket, name))
         raise EventMalformed(f"event {envelope.id!r} names {where}, which is not a valid object name")
     generation, size_bytes = _integer(fields.get("generation")), _integer(fields.get("size", 0))
+    without, of_file = f"event {envelope.id!r} has no valid", f"of {plain(name)!r}"
     if not generation:
-        raise EventMalformed(
-            f"event {envelope.id!r} has no valid generation of {plain(name)!r}: expected an integer from 1 to "
-            f"{GENERATION_MAX}, found {shown(fields.get('generation'))}"
-        )
+        said = f"expected an integer from 1 to {GENERATION_MAX}, found {shown(fields.get('generation'))}"
+        raise EventMalformed(f"{without} generation {of_file}: {said}")
     if size_bytes is None:
-        raise EventMalformed(
-            f"event {envelope.id!r} has no valid size of {plain(name)!r}: found {shown(fields['size'])}"
-        )
+        raise EventMalformed(f"{without} size {of_file}: found {shown(fields['size'])}")
     content_id = file_id(size_bytes, str(fields.get("crc32c") or ""), mapping_at(fields, "metadata"))
     return StoredObject(
         bucket=bucket, name=name, generation=generation, size_bytes=size_bytes, content_id=content_id

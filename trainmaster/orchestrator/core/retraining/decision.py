@@ -163,11 +163,8 @@ def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[DueFiring | Lac
         elif (since := _since(state, facts, condition)) is not None:
             folder = None
             if isinstance(condition, NewData) and condition.each is not None:
-                folder = next(
-                    one.dir_uri
-                    for one in folders_by(state, condition)
-                    if _data_due(condition, one, facts.now)
-                )
+                folders = folders_by(state, condition)
+                folder = next(one.dir_uri for one in folders if _data_due(condition, one, facts.now))
             event_id = f"{condition.kind}/{encoded_time(since)}"
             yield DueFiring(condition=condition.kind, event_id=event_id, at=facts.now, folder=folder)
 

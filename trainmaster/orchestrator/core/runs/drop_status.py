@@ -87,12 +87,9 @@ def status_object_of(source: Source) -> str:
     return _status_object(source.object_name, source.message_id, source.idempotency_key, source.team)
 
 
-def _status_object(
-    dropped_name: str | None, message_id: str | None, key: str | None, team: str | None
-) -> str:
-    if dropped_name is not None:
-        return status_object(dropped_name)
-    return message_status_object(message_id or "", key, team)
+def _status_object(dropped: str | None, message_id: str | None, key: str | None, team: str | None) -> str:
+    of_message = message_status_object(message_id or "", key, team)
+    return of_message if dropped is None else status_object(dropped)
 
 
 def status_of_source(source: Source, state: str, updated_at: datetime) -> DropStatus | None:

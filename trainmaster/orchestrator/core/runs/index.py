@@ -90,22 +90,6 @@ def index_object(created_at: datetime, run_id: str) -> str:
     return f"{INDEX_PREFIX}{(_LATEST - created_at) // _MICROSECOND:0{_TIME_CHARS}}-{run_id}"
 
 
-def index_parts(object_name: str) -> tuple[datetime, str]:
-    """The arguments of the `index_object` call that built the name.
-
-    Raises:
-        ValueError: the name has another form.
-    """
-    inverted, _, run_id = object_name.removeprefix(INDEX_PREFIX).partition("-")
-    is_time = len(inverted) == _TIME_CHARS and inverted.isascii() and inverted.isdecimal()
-    if not (object_name.startswith(INDEX_PREFIX) and is_time and is_run_id(run_id)):
-        raise ValueError(f"{object_name!r} is not an index row")
-    try:
-        return _LATEST - int(inverted) * _MICROSECOND, run_id
-    except OverflowError as error:
-        raise ValueError(f"{object_name!r} is not an index row: {error}") from error
-
-
 def row_metadata(row: IndexRow) -> dict[str, str]:
     """The custom metadata of the row's object: at most METADATA_MAX_BYTES, if `bounded_*` made its texts and labels."""
     document: Any = encoded(row)  # Any: a JSON object
@@ -118,14 +102,18 @@ def row_metadata(row: IndexRow) -> dict[str, str]:
 
 def parse_row(object_name: str, metadata: Mapping[str, str]) -> IndexRow | None:
     """The row in an object's name and metadata. None for any other object, and for a row of an unknown version."""
+    inverted, _, run_id = object_name.removeprefix(INDEX_PREFIX).partition("-")
+    is_time = len(inverted) == _TIME_CHARS and inverted.isascii() and inverted.isdecimal()
+    if not (object_name.startswith(INDEX_PREFIX) and is_time and is_run_id(run_id)):
+        return None
     try:
-        created_at, run_id = index_parts(object_name)
+        created_at = _LATEST - int(inverted) * _MICROSECOND
         # Any: JSON, whose types `decoded` checks.
         document: dict[str, Any] = {
             key: json.loads(value) if key in _AS_JSON else value for key, value in metadata.items()
         }
         return decoded(IndexRow, {**document, "run_id": run_id, "created_at": encoded(created_at)})
-    except (ValueError, RecursionError):
+    except (ValueError, OverflowError, RecursionError):
         return None
 
 

@@ -23,11 +23,12 @@ from trainmaster.orchestrator.core.runs.index import IndexRow, index_object, row
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.same_request import is_saved_again
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_STATUS_BYTES
-from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.ports.objects import Objects, Stored
 from trainmaster.orchestrator.stores.store import RACES_MAX, TEXT, Store
 
 # Any: JSON.
 _Status = Mapping[str, Any]
+_ABSENT = Stored(content=b"", generation=0)
 
 
 class DropStatuses(Store):
@@ -83,8 +84,8 @@ class DropStatuses(Store):
         self._change(drop.object_name, change)
 
     def _change(self, name: str, change: Callable[[_Status], object]) -> None:
-        present, generation = self._latest(name)
         for _ in range(RACES_MAX):
+            present, generation = self._latest(name)
             changed = change(present)
             if changed is None:
                 return
@@ -93,18 +94,15 @@ class DropStatuses(Store):
                 written = self.objects.write(self.bucket, name, content, if_generation=generation)
                 self._last = name, parse_status(content), written
                 return
-            present, generation = self._read(name)
+            self._last = None
         raise GenerationMoved(self._uri(name), generation)
 
     def _latest(self, name: str) -> tuple[_Status, int]:
         last = self._last  # read once: rules that have their turn in parallel share this
         if last is None or last[0] != name:
-            last = self._last = (name, *self._read(name))
+            stored = self._find_bounded(name, MAX_STATUS_BYTES) or _ABSENT
+            last = self._last = name, parse_status(stored.content), stored.generation
         return last[1], last[2]
-
-    def _read(self, name: str) -> tuple[_Status, int]:
-        stored = self._find_bounded(name, MAX_STATUS_BYTES)
-        return ({}, 0) if stored is None else (parse_status(stored.content), stored.generation)
 
 
 GENERATION_MAX_CHARS = 19
@@ -154,8 +152,6 @@ class Index(Store):
 
     def _present(self, name: str) -> tuple[int, int]:
         """The generations of the row's record and of the row; the former is 0 if it cannot be read."""
-        stored = self._find_bounded(name, MAX_MARK_BYTES)
-        if stored is None:
-            return 0, 0
+        stored = self._find_bounded(name, MAX_MARK_BYTES) or _ABSENT
         is_row = stored.content.isdigit() and len(stored.content) <= GENERATION_MAX_CHARS
         return int(stored.content) if is_row else 0, stored.generation

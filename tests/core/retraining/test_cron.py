@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.retraining.times.cron import NICKNAMES
-from trainmaster.orchestrator.core.retraining.times.schedule import next_due, schedule_faults
+from trainmaster.orchestrator.core.retraining.times.schedule import NICKNAMES, next_due, schedule_faults
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 

@@ -8,8 +8,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.retraining.condition import Condition, Schedule, placed_members
 from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.times.cron import FIELDS, five_fields
-from trainmaster.orchestrator.core.retraining.times.schedule import next_due
+from trainmaster.orchestrator.core.retraining.times.schedule import FIELDS, five_fields, next_due
 
 _MEANT_OTHERWISE = re.compile(r"[?\[{\\]")
 """Wildcards and escapes of other patterns."""

@@ -1,4 +1,8 @@
-"""Cron expressions of five fields in local time of a time zone, as Debian's cron reads them (`cron` reads other forms).
+"""Cron expressions of five fields in local time of a time zone, as Debian's cron reads them.
+
+Those that other schedulers write are understood where they mean one thing, or refused with what to write.
+Sources, read in 2026: crontab(5) of Debian and its nicknames; Quartz's CronTrigger, with seconds first and perhaps a
+year last, `?` for the day field that is not used, and Sunday as 1; EventBridge, which has the same without seconds.
 
 A time that the clocks skip in spring is due right after the change; a time that occurs twice in autumn is due the
 first time. Expressions whose minute or hour begins with `*` follow elapsed time instead.
@@ -14,20 +18,34 @@ import difflib
 import functools
 import re
 import zoneinfo
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 
 from trainmaster.orchestrator.core.documents.faults import FOUND_MAX_CHARS, Fault, PathPart, listed, shown
-from trainmaster.orchestrator.core.retraining.times.cron import (
-    FIELDS,
-    NICKNAMES,
-    five_fields,
-    in_order,
-    numbers_day_beside_mark,
-)
 
+FIELDS: Mapping[str, range] = {
+    "minute": range(60),
+    "hour": range(24),
+    "day-of-month": range(1, 32),
+    "month": range(1, 13),
+    "day-of-week": range(7),
+}
+"""The values of each field, in the order of the fields. Sunday is also 7."""
+NICKNAMES: Mapping[str, str] = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAY, _WEEKDAY = 2, 4
+_NUMBER_OF_DAY = re.compile(r"(?<![#/\d])[0-7](?!\d)")
 _EXAMPLE = "0 3 * * 1"
 _FORM = f"minute hour day-of-month month day-of-week, without seconds and years, for example {_EXAMPLE}"
 _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
@@ -79,6 +97,42 @@ def _nearest_zone(word: str) -> str:
     return ""
 
 
+def five_fields(cron: str) -> str:
+    """The expression in five fields, with a nickname spelled out, and `*` for the `?` of a day field.
+
+    Beside `?`, a number as the day of the week is left as it is, and then refused: Quartz counts Sunday as 1.
+    """
+    fields = NICKNAMES.get(cron.strip().lower(), cron).split()
+    if len(fields) == len(FIELDS) and not _numbers_day_beside_mark(fields):
+        for place in (_DAY, _WEEKDAY):
+            fields[place] = "*" if fields[place] == "?" else fields[place]
+    return " ".join(fields)
+
+
+def _numbers_day_beside_mark(fields: Sequence[str]) -> bool:
+    """Whether the five fields have a number as the day of the week, and `?` in a day field."""
+    has_mark = "?" in (fields[_DAY], fields[_WEEKDAY])
+    return has_mark and _NUMBER_OF_DAY.search(fields[_WEEKDAY]) is not None
+
+
+def _with_ranges_in_order(fields: Sequence[str]) -> str:
+    """The expression with each range across the end in two: `22-2` as `22-23,0-2`; perhaps unreadable."""
+    parts: list[str] = []
+    for values, text in zip(FIELDS.values(), fields, strict=True):
+        names = _DAYS if values == FIELDS["day-of-week"] else _MONTHS
+        numbers, terms = [*map(str, values)], text.split(",")
+        parts.append(",".join(_range_in_order(numbers, _range_in_order(names, term)) for term in terms))
+    return " ".join(parts)
+
+
+def _range_in_order(values: Sequence[str], term: str) -> str:
+    first, _, last = term.partition("-")
+    if first not in values or last not in values or values.index(first) <= values.index(last):
+        return term
+    ends = ((first, values[-1]), (values[0], last))
+    return ",".join(begin if begin == end else f"{begin}-{end}" for begin, end in ends)
+
+
 def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
     parts = five_fields(cron).split()
     if prefix := _ZONE_PREFIX.fullmatch(cron):
@@ -105,9 +159,9 @@ def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
 def _repair(cron: str) -> str:
     fields = cron.upper().split()
     if len(fields) == len(FIELDS):
-        if numbers_day_beside_mark(fields):
+        if _numbers_day_beside_mark(fields):
             return "name the day of the week, as in MON: Sunday is 1 in Quartz and 0 in cron"
-        if _ever_comes(text := in_order(fields)):
+        if _ever_comes(text := _with_ranges_in_order(fields)):
             return f"write {text!r}"
     if cron.lstrip().startswith("@"):
         return f"write the times, as in {_EXAMPLE}; or one of {listed(NICKNAMES)}"

@@ -8,7 +8,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
@@ -122,6 +121,7 @@ def _terms(scheduling: Scheduling) -> list[str]:
 
 def index_row_of(record: RunRecord, generation: int) -> IndexRow:
     """The row of this generation of the record."""
+    job_end = record.job.end_time if record.job is not None else None
     row = IndexRow(
         run_id=record.run_id,
         created_at=record.history[0].at,
@@ -129,18 +129,12 @@ def index_row_of(record: RunRecord, generation: int) -> IndexRow:
         source=record.source.kind,
         generation=generation,
         updated_at=record.updated_at,
-        ended_at=_ended_at(record),
+        ended_at=(job_end or record.history[-1].at) if record.ended else None,
         team=record.source.team,
         model_name=record.model_name,
         reason=_reason(record),
     )
     return _with_job(_with_request(row, record), record)
-
-
-def _ended_at(record: RunRecord) -> datetime | None:
-    if not record.ended:
-        return None
-    return (record.job.end_time if record.job is not None else None) or record.history[-1].at
 
 
 def _reason(record: RunRecord) -> str | None:

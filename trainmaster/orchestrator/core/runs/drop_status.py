@@ -114,7 +114,10 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
     status = status_of_source(record.source, record.state, record.updated_at)
     if status is None:
         return None
-    job, model, reached, rejection = record.job, record.model, _progress_of(record), record.rejection
+    job, model, tuning, rejection = record.job, record.model, record.tuning, record.rejection
+    reached = record.progress or Progress()
+    if tuning is not None:  # how far the job was at its end
+        reached = Progress(trials=trials_by_state(tuning.trials), best_trial=tuning.best_trial)
     if job is not None:
         job_filter = f'resource.type="ml_job" AND resource.labels.job_id="{job_id(job.name)}"'
         status = replace(status, job_name=job.name, logs=Logs(project=project, filter=job_filter))
@@ -133,14 +136,6 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
         problems=first_problems(record.problems),
         faults=rejection.faults if rejection else None,
     )
-
-
-def _progress_of(record: RunRecord) -> Progress:
-    """How far the job is, or how far it was at its end."""
-    if record.tuning is not None:
-        trials = trials_by_state(record.tuning.trials)
-        return Progress(trials=trials, best_trial=record.tuning.best_trial)
-    return record.progress or Progress()
 
 
 def _metrics(reached: Progress, model: Model | None) -> Mapping[str, float]:

@@ -75,10 +75,9 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
 
 def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Handle a message that was published to the requests topic."""
-    dry_run = parse_dry_run(pubsub_message(envelope))
-    if dry_run is not None:
-        policy = services.request_rules().policy
-        yield try_request(services, dry_run, team_of_topic(policy, envelope.source))
+    if dry_run := parse_dry_run(pubsub_message(envelope)):
+        team = team_of_topic(services.request_rules().policy, envelope.source)
+        yield try_request(services, dry_run, team)
         return
     with failures_in_status(services, parse_message(envelope)):
         team = team_of_topic(services.request_rules().policy, envelope.source)

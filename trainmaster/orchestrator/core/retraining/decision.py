@@ -209,10 +209,8 @@ def _decide_due(rule: Rule, state: RuleState, due: DueFiring | Lacking, facts: F
     if stopped := _gate_closed(rule, state, due, facts):
         return stopped
     replaces = state.current_run if _is_going(state, facts) else None
-    batch = facts.batch or batch_of(state, due.folder)
-    firing = firing_of(
-        rule, state, due, now=facts.now, batch=batch, champion=facts.champion, replaces=replaces
-    )
+    now, batch, champion = facts.now, facts.batch or batch_of(state, due.folder), facts.champion
+    firing = firing_of(rule, state, due, now=now, batch=batch, champion=champion, replaces=replaces)
     values = firing.values
     if rule.keeps_objects and batch.count and facts.batch is None:
         values = {**_UNREAD, **values}  # the turn reads the objects before it fires

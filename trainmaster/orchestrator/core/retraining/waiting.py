@@ -8,7 +8,6 @@ before the firing, one that no longer exists is left out. Otherwise, the later o
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS
@@ -129,20 +128,7 @@ def _age(arrived: ArrivedObject) -> tuple[object, ...]:
     return arrived.created_at, arrived.uri, arrived.generation
 
 
-@dataclass(kw_only=True)
-class _Row:
-    """A WaitingFolder while objects come and go."""
-
-    dir_uri: str
-    takers: tuple[int, ...]
-    others: bool = False
-    count: int = 0
-    size_bytes: int = 0
-    first_at: datetime | None = None
-    newest_at: datetime | None = None
-
-
-def _first_arrival(folder: WaitingFolder | _Row) -> tuple[object, ...]:
+def _first_arrival(folder: WaitingFolder) -> tuple[object, ...]:
     return folder.first_at, folder.dir_uri, folder.takers
 
 
@@ -153,7 +139,7 @@ class _Tally:
         places = {text: place for place, text in enumerate(state.watched)}
         self._watching = [(places[one.watched], one) for one in rule.new_data if one.watched in places]
         self._by_place = any(condition.each for condition in rule.new_data)
-        self._rows = {(one.dir_uri, one.takers): _Row(**vars(one)) for one in state.waiting}
+        self._rows = {(one.dir_uri, one.takers): one for one in state.waiting}
         self._seen = unpacked(state.identities)
         self.new = list[str]()
         self.has_changed = False
@@ -171,8 +157,7 @@ class _Tally:
 
     @property
     def waiting(self) -> tuple[WaitingFolder, ...]:
-        folders = (WaitingFolder(**vars(row)) for row in self._rows.values() if row.count > 0)
-        return tuple(sorted(folders, key=_first_arrival))
+        return tuple(sorted((row for row in self._rows.values() if row.count > 0), key=_first_arrival))
 
     def takers(self, arrived: ArrivedObject) -> tuple[int, ...]:
         """The conditions that take it; none if it is temporary, a marker or empty."""
@@ -214,12 +199,15 @@ class _Tally:
         """Count the object once more, or once less."""
         key, at = (arrived.dir_uri, takers), arrived.created_at
         row = self._rows.get(key) or self._room_for(*key, is_new=number > 0)
-        row.count += number
-        row.size_bytes += number * arrived.size_bytes
-        row.first_at = min(row.first_at or at, at)
-        row.newest_at = max(row.newest_at or at, at)
+        self._rows[row.dir_uri, takers] = replace(
+            row,
+            count=row.count + number,
+            size_bytes=row.size_bytes + number * arrived.size_bytes,
+            first_at=min(row.first_at or at, at),
+            newest_at=max(row.newest_at or at, at),
+        )
 
-    def _room_for(self, dir_uri: str, takers: tuple[int, ...], *, is_new: bool) -> _Row:
+    def _room_for(self, dir_uri: str, takers: tuple[int, ...], *, is_new: bool) -> WaitingFolder:
         """A new folder, or the last one with these takers if there is, or was, no room for its name."""
         most = (FOLDERS_MAX, FOLDERS_MAX_CHARS) if self._by_place else (VALUE_MAX_CHARS, VALUE_MAX_CHARS)
         chars = sum(len(one) + 1 for one, _ in self._rows)
@@ -228,10 +216,8 @@ class _Tally:
         if joined and not is_new:
             return joined[-1]
         if not same or (len(self._rows) < most[0] and chars <= most[1]):
-            return self._rows.setdefault((dir_uri, takers), _Row(dir_uri=dir_uri, takers=takers))
-        last = max(same, key=_first_arrival)
-        last.others = True
-        return last
+            return WaitingFolder(dir_uri=dir_uri, takers=takers)
+        return replace(max(same, key=_first_arrival), others=True)
 
 
 def batch_of(state: RuleState, folder: str | None = None) -> DataBatch:

@@ -1,15 +1,14 @@
 """A dropped rule, read and checked in full: either a valid rule or all of its faults."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Refused, json_path, listed
 from trainmaster.orchestrator.core.documents.placing import faults_with_places
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.documents.values import Work, units
+from trainmaster.orchestrator.core.documents.values import Work, mapping_at, units
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
     RULES_PREFIX,
@@ -71,41 +70,16 @@ def parse_rule(
     refusal = rule_too_large(len(content))
     if refusal is not None:
         return refusal
-    read, policy = _read(content, dropped_name), requirements.requests.policy
-    rule = _check_rule(
-        read,
-        dropped_name=dropped_name,
-        generation=generation,
-        requirements=requirements,
-        book=book,
-        template=template,
-    )
-    if not isinstance(rule, Refused):
-        return rule
-    hidden = secret_lines(read, () if policy is None else policy.env.secrets)
-    return Refused(faults=faults_with_places(rule.faults, read, hidden))
-
-
-def _check_rule(
-    read: Document,
-    *,
-    dropped_name: str,
-    generation: int,
-    requirements: RuleRequirements,
-    book: Book,
-    template: bytes | Refused | None,
-) -> Rule | Refused:
-    rule_id, work = rule_id_of(dropped_name), Work()
+    read, policy, work = _read(content, dropped_name), requirements.requests.policy, Work()
+    rule_id, team = rule_id_of(dropped_name), policy.team if policy is not None else None
     faults = [*_name_faults(dropped_name, rule_id, book), *read.faults]
     if not isinstance(read.value, dict):
         no_mapping = Fault(path="$", problem="a rule must be a mapping", value=read.value)
-        return _refusal_of_all(*faults, *([] if read.faults else [no_mapping]))
-    value = _with_deployment(read.value, requirements.requests.names)
+        return _refusal(faults if read.faults else [*faults, no_mapping], read, policy)
+    value = mapping_at(with_deployment(read.value, requirements.requests.names))
     work.take(units(value))
     _add(faults, schema_faults(requirements.requests.schemas[RULE_SCHEMA], value, read.spelled))
     _add(faults, window_faults(value))
-    policy = requirements.requests.policy
-    team = policy.team if policy is not None else None
     _add(faults, _template_faults(value.get("request_uri"), requirements.buckets, team))
     when = value.get("when")
     conditions = _sound_conditions(when, faults, requirements)
@@ -116,10 +90,14 @@ def _check_rule(
         requirements=requirements,
         work=work,
     )
-    checked = _request(value, read, template, around, {fault.path for fault in faults})
+    request, uri, checked = value.get("request"), value.get("request_uri"), Checked()
+    if isinstance(request, dict):
+        checked = inline_request(request, read.spelled, around)
+    elif isinstance(uri, str) and all(fault.path != "$.request_uri" for fault in faults):
+        checked = template_request(uri, template, around)
     _add(faults, checked.faults)
     if checked.makes is None:
-        return _refusal_of_all(*faults)
+        return _refusal(faults, read, policy)
     rule = Rule(
         rule_id=around.rule_id,
         dropped_name=dropped_name,
@@ -132,8 +110,8 @@ def _check_rule(
     )
     _add(faults, _loop_faults(book, rule, tuple(conditions)))
     if not faults:
-        _add(faults, _room_faults(book, rule, shares=len(policy.teams) if policy is not None else 0))
-    return _refusal_of_all(*faults) if faults else rule
+        _add(faults, _room_faults(book, rule, shares=len(policy.teams) or 1 if policy is not None else 1))
+    return _refusal(faults, read, policy) if faults else rule
 
 
 def rule_too_large(size_bytes: int) -> Refused | None:
@@ -159,12 +137,13 @@ def template_uri(content: bytes, dropped_name: str, requirements: RuleRequiremen
     team = requests.policy.team if requests.policy is not None else None
     value = _read(content, dropped_name).value if len(content) <= MAX_RULE_BYTES else None
     uri = with_deployment(value.get("request_uri"), requests.names) if isinstance(value, dict) else None
-    sound = isinstance(uri, str) and not list(_template_faults(uri, requirements.buckets, team))
-    return uri if isinstance(uri, str) and sound else None
+    faults = list(_template_faults(uri, requirements.buckets, team))
+    return uri if isinstance(uri, str) and not faults else None
 
 
-def _refusal_of_all(*faults: Fault) -> Refused:
-    return Refused(faults=tuple(sorted(set(faults))))
+def _refusal(faults: Iterable[Fault], read: Document, policy: Policy | None) -> Refused:
+    hidden = secret_lines(read, () if policy is None else policy.env.secrets)
+    return Refused(faults=faults_with_places(sorted(set(faults)), read, hidden))
 
 
 def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator[Fault]:
@@ -186,12 +165,6 @@ def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator
             value=dropped_name,
             repair="rename this file; or delete the other, wait two minutes, and drop this one again",
         )
-
-
-# Any: values of a document that no schema has validated.
-def _with_deployment(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    filled: Any = with_deployment(value, names)
-    return dict(filled)
 
 
 def _add(faults: list[Fault], found: Iterable[Fault]) -> None:
@@ -273,21 +246,6 @@ def _template_faults(uri: object, buckets: Buckets, team: str | None) -> Iterato
         )
 
 
-def _request(
-    value: Mapping[str, Any],
-    read: Document,
-    template: bytes | Refused | None,
-    around: CheckContext,
-    reported: Collection[str],
-) -> Checked:
-    request, uri = value.get("request"), value.get("request_uri")
-    if isinstance(request, dict):
-        return inline_request(request, read.spelled, around)
-    if isinstance(uri, str) and "$.request_uri" not in reported:
-        return template_request(uri, template, around)
-    return Checked()
-
-
 def _loop_faults(book: Book, rule: Rule, numbers: tuple[int, ...]) -> Iterator[Fault]:
     """One fault for each condition that the rule's own output would meet; `numbers` are the valid conditions'."""
     when = [rule.document["when"][number] for number in numbers]
@@ -307,11 +265,9 @@ def _loop_faults(book: Book, rule: Rule, numbers: tuple[int, ...]) -> Iterator[F
 
 
 def _room_faults(book: Book, rule: Rule, *, shares: int) -> Iterator[Fault]:
-    """Why the rule does not fit. Each of `shares` teams has its part of the book; 0: there are no teams."""
+    """Why the rule does not fit. The book has a part for each team, so `shares` of them; 1: there are no teams."""
     counted = [other for other in book.without(rule.rule_id).rules if other.team in (rule.team, None)]
-    others, most, most_bytes = Book(rules=tuple(counted)), MAX_RULES, MAX_BOOK_BYTES
-    if shares:
-        most, most_bytes = MAX_RULES // shares, MAX_BOOK_BYTES // shares
+    others, most, most_bytes = Book(rules=tuple(counted)), MAX_RULES // shares, MAX_BOOK_BYTES // shares
     if len(others.rules) >= most:
         yield Fault(
             path="$",

@@ -60,7 +60,7 @@ class RuleRequirements:
 
     requests: RequestRules
     buckets: Buckets
-    prices: "ReadPrices | None" = None
+    prices: ReadPrices | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,13 +156,12 @@ def _request_faults(
             break
         found: list[Fault] = []
         sample = tuple(values.get(placeholder.name) for placeholder in placeholders)
-        if sample not in documents:  # a request without placeholders is the same for every condition
+        if sample not in documents:  # a request whose placeholders have the same values is the same
             documents[sample] = filled_request(request, values)
             found += _faults_when_filled(documents[sample], spelled, around)
         found += _by_tag(documents[sample], condition, around.work)
         reported = {fault.path for fault in faults}
-        new = (fault for fault in found if fault.path not in reported)
-        faults += [_as_sampled(fault, at) for fault in new]
+        faults += [_as_sampled(fault, at) for fault in found if fault.path not in reported]
     return faults
 
 
@@ -205,58 +204,40 @@ def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> I
         name: [one.kind for one, names in zip(conditions, given, strict=True) if name not in names]
         for name in frozenset().union(*given)
     }
+    watches = any(isinstance(condition, NewData) for condition in conditions)
     for found in placeholders_at(request):
-        placeholder = found.placeholder
-        if placeholder.default is None:
-            without = special.get(placeholder.name)
-            if placeholder.name == "data.since" and any(isinstance(one, NewData) for one in conditions):
-                yield Fault(
-                    at=found.path,
-                    problem="the first firing has no value for it, so the rule could never fire",
-                    value=str(placeholder),
-                    repair="give it a default: ${data.since:-1970-01-01T00:00:00Z}",
-                )
-            elif without:
-                yield Fault(
-                    at=found.path,
-                    problem=f"a firing by {listed(dict.fromkeys(without))} has no value for it, so the rule could never fire",
-                    value=str(placeholder),
-                    repair=f"give it a default, ${{{placeholder.name}:-…}}, or split this rule in two",
-                )
+        name, without = found.placeholder.name, special.get(found.placeholder.name)
+        if name == "data.since" and watches:
+            firing, repair = "the first firing", "give it a default: ${data.since:-1970-01-01T00:00:00Z}"
+        elif without:
+            firing = f"a firing by {listed(dict.fromkeys(without))}"
+            repair = f"give it a default, ${{{name}:-…}}, or split this rule in two"
+        else:
+            continue
+        if found.placeholder.default is None:
+            problem = f"{firing} has no value for it, so the rule could never fire"
+            yield Fault(at=found.path, problem=problem, value=str(found.placeholder), repair=repair)
 
 
 def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
     """Placeholders where the text must be the same in every firing."""
     meant = dialect_of(request).in_own(request, None)
-    filled_in = {json_path(found.path): found for found in placeholders_at(request)}
+    placeholders = {json_path(found.path): found.placeholder for found in placeholders_at(request)}
+    problem = "it must not depend on what fires the rule"
+    allowed = "fixed text: a rule's champion and its output are known before it fires"
     for path in map(meant.written_path, _FIXED):
-        if path in filled_in:
-            yield Fault(
-                path=path,
-                problem="it must not depend on what fires the rule",
-                value=str(filled_in[path].placeholder),
-                allowed="fixed text: a rule's champion and its output are known before it fires",
-            )
+        if path in placeholders:
+            yield Fault(path=path, problem=problem, value=str(placeholders[path]), allowed=allowed)
 
 
 def _samples(
     placeholders: Collection[Placeholder], around: CheckContext
 ) -> Iterator[tuple[Condition, Mapping[str, str]]]:
     """Two sets of values for each condition: all values that it may provide, and the fewest."""
-    needed = {
-        placeholder.name
-        for placeholder in placeholders
-        if placeholder.default is None or unfit(placeholder.default)
-    }
-    may_lack = names_about("champion", "data")
-    lacks = (
-        (frozenset[str](), may_lack)
-        if any(placeholder.name in may_lack for placeholder in placeholders)
-        else (frozenset(),)
-    )
+    needed = {one.name for one in placeholders if one.default is None or unfit(one.default)}
     for condition in around.conditions or (Manual(),):
         values = _sample_values(condition, around)
-        for lacking in lacks:
+        for lacking in (frozenset[str](), names_about("champion", "data")):
             given = {name: text for name, text in values.items() if name in needed or name not in lacking}
             # The placeholder's own fault is already reported; the sample only keeps the rest valid.
             yield condition, {**dict.fromkeys(needed, "sample"), **given}
@@ -281,9 +262,8 @@ def _sample_values(condition: Condition, around: CheckContext) -> Mapping[str, s
 
 
 def _as_sampled(fault: Fault, placeholders: Iterable[str]) -> Fault:
-    if fault.path not in placeholders:
-        return fault
-    return replace(fault, repair="; ".join(text for text in (fault.repair, SAMPLED) if text))
+    repair = "; ".join(filter(None, (fault.repair, SAMPLED)))
+    return replace(fault, repair=repair) if fault.path in placeholders else fault
 
 
 def _by_tag(document: object, condition: Condition, work: Work) -> Iterator[Fault]:

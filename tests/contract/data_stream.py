@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, ArrivedObject
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
-from trainmaster.orchestrator.stores.arrivals import ArrivalLog, GroupCommit
+from trainmaster.orchestrator.stores.arrivals import ArrivalLog
 from trainmaster.orchestrator.stores.ledger import Ledger
 
 WRITE_S = 0.05
@@ -133,21 +133,20 @@ class Instance:
 
     def __init__(self, world: MeteredWorld, later: Callable[[float, Callable[[], None]], None]) -> None:
         self._log = ArrivalLog(world.objects, LEDGER, world.clock)
-        self._commit = GroupCommit()
         self._later = later
 
     def receive(self, incoming: ArrivedObject) -> None:
-        self._commit.add(incoming)
+        self._log.waiting.arrivals.append(incoming)
         self._write()
 
     def _write(self) -> None:
-        if self._commit.writing or not self._commit.waiting:
+        if self._log.writing or not self._log.waiting.arrivals:
             return
-        group = self._commit.begin()
+        group = self._log.begin()
 
         def ended() -> None:
             self._log.create(group)
-            self._commit.end(group)
+            self._log.end(group)
             self._write()
 
         self._later(WRITE_S, ended)

@@ -66,7 +66,7 @@ def while_one_is_written(gate: Gate, log: ArrivalLog, pool: ThreadPoolExecutor, 
     first = pool.submit(outcome, 0)
     assert gate.entered.acquire(timeout=60)
     rest = [pool.submit(outcome, number) for number in range(1, others + 1)]
-    waiting = log._commit._waiting
+    waiting = log.waiting
     deadline = threading.Event()
     while len(waiting.arrivals) < others:
         assert not deadline.wait(0.001)

@@ -29,48 +29,20 @@ AT_ONCE = 10
 
 
 class Group:
-    """Arrivals that are written together, and the result. `number` counts the groups of a process from 1."""
+    """Arrivals that are written together, and why they are not durable; `number` counts a process's groups from 1."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.arrivals: list[ArrivedObject] = []
         self.ended = False
-        self.durable = False
-        self.reason = "its writer was stopped"
-
-
-class GroupCommit:
-    """Which arrivals are written together: at most one group at a time. No threads, no clock, no storage."""
-
-    def __init__(self) -> None:
-        self.writing = False
-        self._waiting = Group(1)
-
-    @property
-    def waiting(self) -> bool:
-        """Whether there is anything to write."""
-        return bool(self._waiting.arrivals)
-
-    def add(self, arrival: ArrivedObject) -> Group:
-        """The group in which the arrival waits."""
-        self._waiting.arrivals.append(arrival)
-        return self._waiting
-
-    def begin(self) -> Group:
-        """The group to write now: everything that waits. Later arrivals belong to the next group."""
-        group, self._waiting = self._waiting, Group(self._waiting.number + 1)
-        self.writing = True
-        return group
-
-    def end(self, group: Group) -> None:
-        group.ended = True
-        self.writing = False
+        self.failure = "its writer was stopped"
 
 
 class ArrivalLog(Store):
     """One process's log: keep one for the life of the process. Safe to use from many threads.
 
     A thread that finds no write in flight writes everything that waits; the other threads wait for it.
+    `begin`, `create` and `end` are its steps, for one thread at a time.
     """
 
     def __init__(self, objects: Objects, bucket: str, clock: Clock) -> None:
@@ -78,7 +50,8 @@ class ArrivalLog(Store):
         self._clock = clock
         self._instance = secrets.token_hex(8)
         self._changed = threading.Condition()
-        self._commit = GroupCommit()
+        self.waiting = Group(1)
+        self.writing = False
 
     def append(self, arrival: ArrivedObject) -> int:
         """Return once the arrival is durable: the size of its group to the thread that wrote it, 0 to the others.
@@ -87,27 +60,34 @@ class ArrivalLog(Store):
             ServiceFailed: it may or may not be durable. Appending it again is safe: it is counted once.
         """
         with self._changed:
-            group = self._commit.add(arrival)
-            self._changed.wait_for(lambda: group.ended or not self._commit.writing)
+            group = self.waiting
+            group.arrivals.append(arrival)
+            self._changed.wait_for(lambda: group.ended or not self.writing)
             leads = not group.ended
             if leads:
-                self._commit.begin()
+                self.begin()
         if leads:
             self._write(group)
-        if not group.durable:
-            raise ServiceFailed("The log of arrivals", f"keep {arrival.identity}", group.reason)
+        if group.failure:
+            raise ServiceFailed("The log of arrivals", f"keep {arrival.identity}", group.failure)
         return len(group.arrivals) if leads else 0
 
     def _write(self, group: Group) -> None:
         try:
             self.create(group)
-            group.durable = True
+            group.failure = ""
         except Exception as error:  # reported to every thread whose arrival is in the group
-            group.reason = f"{type(error).__name__}: {error}"
+            group.failure = f"{type(error).__name__}: {error}"
         finally:
             with self._changed:
-                self._commit.end(group)
+                self.end(group)
                 self._changed.notify_all()
+
+    def begin(self) -> Group:
+        """The group to write now: everything that waits. Later arrivals belong to the next group."""
+        group, self.waiting = self.waiting, Group(self.waiting.number + 1)
+        self.writing = True
+        return group
 
     def create(self, group: Group) -> None:
         """Write the group's object.
@@ -118,6 +98,10 @@ class ArrivalLog(Store):
         name = batch_object(self._clock.now(), self._instance, group.number)
         # No other process uses this name: if it exists, the client repeated our write after a lost response.
         self._write_once(name, encoded_batch(group.arrivals), NDJSON)
+
+    def end(self, group: Group) -> None:
+        group.ended = True
+        self.writing = False
 
 
 class Arrivals(Store):

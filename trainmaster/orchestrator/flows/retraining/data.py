@@ -96,10 +96,10 @@ def decide_on_data(waiting: Waiting, state: RuleState, decide: DecideOn, log: li
     for _ in range(LOOKS_MAX):
         if not isinstance(decision, Fire) or not state.waiting:
             break
-        looked = _look(waiting, state, decision, log)
-        state, folder, decision = looked.state, decision.folder, decide(looked.state, looked.batch)
+        folder, (state, batch, take) = decision.folder, _look(waiting, state, decision, log)
+        decision = decide(state, batch)
         if isinstance(decision, Fire) and decision.folder == folder:
-            looked.take(waiting)
+            take()
             break
         if isinstance(decision, Fire):
             decision = decide(state, None)  # another folder's turn
@@ -113,38 +113,32 @@ def decide_on_data(waiting: Waiting, state: RuleState, decide: DecideOn, log: li
     return Hold(state=replace(state, held=held), reason=reason)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Looked:
-    """The state without what is gone, and what is left for the firing; `taken` as it is kept, `manifest` as a file."""
-
-    state: RuleState
-    batch: DataBatch | None = None
-    taken: Sequence[ArrivedObject] = ()
-    manifest: tuple[str, bytes] | None = None
-
-    def take(self, waiting: Waiting) -> None:
-        if self.manifest is not None:
-            waiting.services.rule_data.write_manifest(*self.manifest)
-            waiting.remove(self.taken)
-
-
-def _look(waiting: Waiting, state: RuleState, fire: Fire, log: list[FlowResult]) -> _Looked:
-    if not waiting.rule.keeps_objects:
-        return _Looked(state=_look_at_newest(waiting, state, log))
+def _look(
+    waiting: Waiting, state: RuleState, fire: Fire, log: list[FlowResult]
+) -> tuple[RuleState, DataBatch | None, Callable[[], None]]:
+    """The state without what is gone, what is left for the firing, and how to take it."""
+    rule, rule_data = waiting.rule, waiting.services.rule_data
+    if not rule.keeps_objects:
+        return _look_at_newest(waiting, state, log), None, lambda: None
     objects = objects_in(state, waiting.objects, fire.folder)[:CHUNK_MAX]
     still = _still(waiting, objects, log)
     gone, taken = (
         [one for one in objects if (one.identity in still) is is_there] for is_there in (False, True)
     )
-    state = without_gone(state, waiting.rule, gone, still)
+    state = without_gone(state, rule, gone, still)
     waiting.remove(gone)
     if not taken:
-        return _Looked(state=state if waiting.objects else replace(state, waiting=()))
+        return state if waiting.objects else replace(state, waiting=()), None, lambda: None
     live = sorted((still[one.identity] for one in taken), key=lambda one: one.created_at)
-    name, content = _manifest(waiting.rule, fire.firing.run_id, live)
-    left = folders_without(state, waiting.rule, taken) if len(taken) < len(waiting.objects) else ()
+    name, content = _manifest(rule, fire.firing.run_id, live)
+    left = folders_without(state, rule, taken) if len(taken) < len(waiting.objects) else ()
     batch = batch_from(live, left, object_uri(waiting.services.buckets.ledger, name))
-    return _Looked(state=state, batch=batch, taken=taken, manifest=(name, content))
+
+    def take() -> None:
+        rule_data.write_manifest(name, content)
+        waiting.remove(taken)
+
+    return state, batch, take
 
 
 def _look_at_newest(waiting: Waiting, state: RuleState, log: list[FlowResult]) -> RuleState:

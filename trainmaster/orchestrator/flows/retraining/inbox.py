@@ -15,7 +15,7 @@ from trainmaster.orchestrator.flows.retraining.accept import accept, answer_with
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_result, rule_item
 from trainmaster.orchestrator.flows.retraining.turn import Turn, decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Done, Turns, error_text, severity_of
+from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Turns, error_text, severity_of
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.attempts import Item, ItemKind
@@ -32,7 +32,7 @@ def check_drops(
     """Answer drops without an answer. Safe to repeat and to run concurrently."""
     accepted = {rule.rule_id: rule.generation for rule in book.rules}
     unknown = {
-        _drop_item(file): file
+        Item(kind=ItemKind.DROP, name=file.name, generation=file.generation, order=file.name): file
         for file in files
         if accepted.get(rule_id_of(file.name) or "", 0) < file.generation
     }
@@ -42,16 +42,14 @@ def check_drops(
     checked = 0
     for done in turns.give_turns(items, lambda item: _check(services, unknown[item]), until=until):
         checked += 1
-        yield from _results_of(done)
-    if checked < len(items):
-        message = (
-            f"out of time with {len(items) - checked} files of rules left; the next tick begins with them"
-        )
+        if done.error is not None:
+            message = f"{done.item.name} could not be checked: {error_text(done.error)}"
+            yield FlowResult(message=message, severity=severity_of(done.error))
+        elif done.result is not None:
+            yield done.result
+    if left := len(items) - checked:
+        message = f"out of time with {left} files of rules left; the next tick begins with them"
         yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
-
-
-def _drop_item(file: Listed) -> Item:
-    return Item(kind=ItemKind.DROP, name=file.name, generation=file.generation, order=file.name)
 
 
 def _check(services: Services, file: Listed) -> FlowResult | None:
@@ -68,14 +66,6 @@ def _check(services: Services, file: Listed) -> FlowResult | None:
     return accept(services, drop_of(dropped, f"tick/{dropped.generation}", now, now), dropped)
 
 
-def _results_of(done: Done[FlowResult | None]) -> Iterator[FlowResult]:
-    if done.error is None:
-        yield from () if done.result is None else (done.result,)
-        return
-    message = f"{done.item.name} could not be checked: {error_text(done.error)}"
-    yield FlowResult(message=message, severity=severity_of(done.error))
-
-
 def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Iterator[FlowResult]:
     """Write the answer to a drop whose check keeps failing. An older accepted generation stays in force."""
     reason = f"its check failed {ATTEMPTS_MAX} times in a row: {why}; repair the file, and drop it again"
@@ -84,9 +74,8 @@ def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Itera
         services.rule_statuses.write(replace(answer, reason=reason))
         turns.release(item)
     except TrainmasterError as error:
-        yield FlowResult(
-            message=f"{item.name} could not be put into quarantine yet: {error}", severity="WARNING"
-        )
+        message = f"{item.name} could not be put into quarantine yet: {error}"
+        yield FlowResult(message=message, severity="WARNING")
     else:
         yield quarantine_result(item.name, why)
 
@@ -98,7 +87,13 @@ def retire_deleted(
 
     Their states stay. If a drop was accepted meanwhile, the book has changed, and the next tick repeats this.
     """
-    gone = {rule_item(rule): rule for rule in _deleted_rules(held.book, found)}
+    present, last = {file.name for file in found.files}, found.listed_to
+    # If the listing was cut short, nothing is known about later names.
+    gone = {
+        rule_item(rule): rule
+        for rule in held.book.rules
+        if rule.dropped_name not in present and (last is None or rule.dropped_name < last)
+    }
     due = [item for item in gone if turns.may_take(item)]
     book = held.book
     for done in turns.give_turns(due, lambda item: _retire(services, gone[item]), until=until):
@@ -114,16 +109,6 @@ def retire_deleted(
     if book != held.book:
         with contextlib.suppress(GenerationMoved):
             services.rule_book.replace(held, book)
-
-
-def _deleted_rules(book: Book, found: RuleFiles) -> list[Rule]:
-    """The rules whose file was not listed. If the listing was cut short, nothing is known about later names."""
-    present, last = {file.name for file in found.files}, found.listed_to
-    return [
-        rule
-        for rule in book.rules
-        if rule.dropped_name not in present and (last is None or rule.dropped_name < last)
-    ]
 
 
 def _retire(services: Services, rule: Rule) -> Turn:

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.core.requests.incoming import StoredObject, drop_o
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
+from trainmaster.orchestrator.core.retraining.state import RuleStanding, status_of
 from trainmaster.orchestrator.flows.retraining.accept import accept, answer_without_rule
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_result, rule_item
 from trainmaster.orchestrator.flows.retraining.turn import Turn, decide_nothing, take_turn
@@ -114,14 +114,7 @@ def retire_deleted(
 def _retire(services: Services, rule: Rule) -> Turn:
     turn = Turn() if rule.quarantine is not None else take_turn(services, rule, decide_nothing)
     if turn.undecided is None:
-        services.rule_statuses.write(
-            RuleStatus(
-                dropped_name=rule.dropped_name,
-                generation=rule.generation,
-                state=RuleStanding.RETIRED,
-                updated_at=services.clock.now(),
-                rule_id=rule.rule_id,
-                reason="its file was deleted",
-            )
-        )
+        last, reason = status_of(rule, None, services.clock.now()), "its file was deleted"
+        retired = replace(last, state=RuleStanding.RETIRED, in_force=None, firings=None, reason=reason)
+        services.rule_statuses.write(retired)
     return turn

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_quarantined
 from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule
-from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
+from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, status_of
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Turns
 from trainmaster.orchestrator.log_events import LogEvent
@@ -52,7 +53,7 @@ def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule,
     """
     book, now = held.book, services.clock.now()
     for rule, reason in reasons:
-        status = _quarantine_status(services, rule, reason)
+        status = _quarantine_status(services, rule, reason, now)
         payload = RulePayload(
             rule_id=rule.rule_id,
             generation=rule.generation,
@@ -68,21 +69,10 @@ def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule,
         services.rule_book.replace(held, book)
 
 
-def _quarantine_status(services: Services, rule: Rule, reason: str) -> RuleStatus:
+def _quarantine_status(services: Services, rule: Rule, reason: str, now: datetime) -> RuleStatus:
     """With the firings so far from the last status; the rule's state is not read, because that may be what fails."""
     present = services.rule_statuses.find(rule.dropped_name)
     if present is None or present.generation != rule.generation:
-        present = RuleStatus(
-            dropped_name=rule.dropped_name,
-            generation=rule.generation,
-            state=RuleStanding.QUARANTINED,
-            updated_at=services.clock.now(),
-            rule_id=rule.rule_id,
-        )
-    return replace(
-        present,
-        state=RuleStanding.QUARANTINED,
-        updated_at=services.clock.now(),
-        in_force=None,
-        reason=reason,
-    )
+        present = status_of(rule, None, now)
+    standing = RuleStanding.QUARANTINED
+    return replace(present, state=standing, updated_at=now, in_force=None, reason=reason)

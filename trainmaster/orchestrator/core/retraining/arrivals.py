@@ -67,27 +67,18 @@ def parse_arrived_object(envelope: Envelope) -> ArrivedObject:
     if not (isinstance(bucket, str) and bucket and isinstance(name, str) and name):
         raise EventMalformed(f"event {envelope.id!r} does not name an object")
     stored = parse_stored_object(envelope, bucket, name)
-    created_at, crc32c = time_or(fields.get("timeCreated"), envelope.time), str(fields.get("crc32c"))
-    is_checksum = _CRC32C.fullmatch(crc32c) is not None
+    created_at, checksum = time_or(fields.get("timeCreated"), envelope.time), str(fields.get("crc32c"))
     known = {**vars(stored), "content_id": None}  # an arrival is known by its checksum alone
-    return ArrivedObject(**known, created_at=created_at, crc32c=crc32c if is_checksum else "")
+    crc32c = checksum if _CRC32C.fullmatch(checksum) else ""
+    return ArrivedObject(**known, created_at=created_at, crc32c=crc32c)
 
 
 def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:
     """The arrivals as JSON, one a line: `[bucket, name, generation, size, time]`, and the checksum if it is known."""
-    lines = (
-        json.dumps(
-            [
-                arrived.bucket,
-                arrived.name,
-                arrived.generation,
-                arrived.size_bytes,
-                encoded_time(arrived.created_at),
-                *filter(None, [arrived.crc32c]),
-            ]
-        )
-        for arrived in arrivals
-    )
+    lines = list[str]()
+    for one in arrivals:
+        row = [one.bucket, one.name, one.generation, one.size_bytes, encoded_time(one.created_at)]
+        lines.append(json.dumps([*row, one.crc32c] if one.crc32c else row))
     return "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -97,14 +88,9 @@ def parse_batch(name: str, content: bytes) -> Batch:
     Raises:
         ValueError: the content is not a batch; the message names the line.
     """
-    return Batch(
-        name=name,
-        arrivals=tuple(
-            _parse_arrival(name, number, line)
-            for number, line in enumerate(content.splitlines(), start=1)
-            if line
-        ),
-    )
+    lines = enumerate(content.splitlines(), start=1)
+    arrivals = tuple(_parse_arrival(name, number, line) for number, line in lines if line)
+    return Batch(name=name, arrivals=arrivals)
 
 
 def _parse_arrival(name: str, number: int, line: bytes) -> ArrivedObject:

@@ -7,7 +7,6 @@ its model succeeds, its model is promoted, or its runs write where the other wat
 alerts or push images cannot be known here, and age and schedules depend on time alone.
 """
 
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,12 +41,9 @@ class Book:
 
     def with_quarantined(self, rule: Rule) -> "Book":
         """The book with this rule, which is in quarantine, in place of the same generation of it."""
-        return Book(
-            rules=tuple(
-                rule if (present.rule_id, present.generation) == (rule.rule_id, rule.generation) else present
-                for present in self.rules
-            )
-        )
+        present = self.find(rule.rule_id)
+        is_there = present is not None and present.generation == rule.generation
+        return self.without(rule.rule_id).with_rule(rule) if is_there else self
 
     def without(self, rule_id: str) -> "Book":
         return Book(rules=tuple(rule for rule in self.rules if rule.rule_id != rule_id))
@@ -131,15 +127,9 @@ def _how_met(first: Rule, then: Rule, condition: Condition) -> str:
             if first.makes.promotes:
                 return f"{then.rule_id} waits for {first.model_name} to be promoted, which {first.rule_id} trains"
         case NewData():
-            watched = (
-                uri
-                for uri in first.all_writes_uris
-                if may_hold(condition.pattern, uri) and not condition.excludes_folder(uri)
-            )
-            return "".join(
-                f"{then.rule_id} watches {condition.objects}, and runs of {first.rule_id} write under {uri}"
-                for uri in itertools.islice(watched, 1)
-            )
+            for uri in first.all_writes_uris:
+                if may_hold(condition.pattern, uri) and not condition.excludes_folder(uri):
+                    return f"{then.rule_id} watches {condition.objects}, and runs of {first.rule_id} write under {uri}"
     return ""
 
 

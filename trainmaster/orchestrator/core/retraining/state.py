@@ -286,10 +286,9 @@ class RuleStatus:
 
 def status_of(rule: Rule, state: RuleState | None, now: datetime) -> RuleStatus:
     """The status of an accepted rule."""
+    standing = RuleStanding.ACCEPTED if rule.enabled else RuleStanding.DISABLED
     if rule.quarantine is not None:
         standing = RuleStanding.QUARANTINED
-    else:
-        standing = RuleStanding.ACCEPTED if rule.enabled else RuleStanding.DISABLED
     return RuleStatus(
         dropped_name=rule.dropped_name,
         generation=rule.generation,

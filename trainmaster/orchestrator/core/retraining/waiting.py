@@ -233,20 +233,6 @@ def batch_of(state: RuleState, folder: str | None = None) -> DataBatch:
     )
 
 
-def batch_from(
-    objects: Sequence[ArrivedObject], left: tuple[WaitingFolder, ...], manifest_uri: str
-) -> DataBatch:
-    """The batch of these objects, of which there is at least one, oldest first."""
-    return DataBatch(
-        count=len(objects),
-        size_bytes=sum(found.size_bytes for found in objects),
-        newest=objects[-1],
-        dirs=tuple(dict.fromkeys(found.dir_uri for found in objects)),
-        left=left,
-        manifest_uri=manifest_uri,
-    )
-
-
 def objects_in(state: RuleState, objects: Sequence[ArrivedObject], folder: str | None) -> list[ArrivedObject]:
     """Those that a firing for the folder takes: for the last one, those too that joined it. None takes all."""
     elsewhere = {one.dir_uri for one in state.waiting if one.dir_uri != folder}

@@ -22,7 +22,6 @@ from trainmaster.orchestrator.core.retraining.rule import Rule, manifest_object
 from trainmaster.orchestrator.core.retraining.state import HeldBack, RuleState
 from trainmaster.orchestrator.core.retraining.waiting import (
     DataBatch,
-    batch_from,
     count_arrivals,
     folders_without,
     knows_all,
@@ -131,8 +130,14 @@ def _look(
         return state if waiting.objects else replace(state, waiting=()), None, lambda: None
     live = sorted((still[one.identity] for one in taken), key=lambda one: one.created_at)
     name, content = _manifest(rule, fire.firing.run_id, live)
-    left = folders_without(state, rule, taken) if len(taken) < len(waiting.objects) else ()
-    batch = batch_from(live, left, object_uri(waiting.services.buckets.ledger, name))
+    batch = DataBatch(
+        count=len(live),
+        size_bytes=sum(one.size_bytes for one in live),
+        newest=live[-1],
+        dirs=tuple(dict.fromkeys(one.dir_uri for one in live)),
+        left=folders_without(state, rule, taken) if len(taken) < len(waiting.objects) else (),
+        manifest_uri=object_uri(waiting.services.buckets.ledger, name),
+    )
 
     def take() -> None:
         rule_data.write_manifest(name, content)

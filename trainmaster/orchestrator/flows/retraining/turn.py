@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, decode_text
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
-from trainmaster.orchestrator.core.retraining.decision import Decision, Facts, Fire, Hold, NothingDue
+from trainmaster.orchestrator.core.retraining.decision import Decision, Facts, Hold, NothingDue
 from trainmaster.orchestrator.core.retraining.firing import request_of_firing
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import (
@@ -95,15 +95,11 @@ def take_turn(
         try:
             return _try_turn(services, rule, held, decide, batches)
         except GenerationMoved as moved:
-            lost, before = moved, held
+            lost, counted = moved, held.state.batches if held.state is not None else ""
         held = services.rule_states.read(rule.rule_id)
-        if batches and _counted_batches(held) != _counted_batches(before):
+        if batches and held.state is not None and held.state.batches != counted:
             break
     raise lost
-
-
-def _counted_batches(held: HeldState) -> str:
-    return held.state.batches if held.state is not None else ""
 
 
 def _try_turn(
@@ -116,7 +112,7 @@ def _try_turn(
     if failure is not None:
         _write(services, held, state, waiting)
         return Turn(results=earlier, undecided=failure)
-    decision, looks = _decide(services, rule, state, decide, waiting)
+    decision, looks = _decide(waiting, state, decide)
     if not isinstance(decision, NothingDue):
         state = decision.state
     results = (*looks, *_report_decision(services, rule, decision))
@@ -144,10 +140,9 @@ def _write(services: Services, held: HeldState, state: RuleState, waiting: Waiti
     return written
 
 
-def _decide(
-    services: Services, rule: Rule, state: RuleState, decide: Decide, waiting: Waiting
-) -> tuple[Decision, list[FlowResult]]:
+def _decide(waiting: Waiting, state: RuleState, decide: Decide) -> tuple[Decision, list[FlowResult]]:
     """The decision, and log lines. The champion, the last run and the data are read only if they can change it."""
+    services, rule = waiting.services, waiting.rule
     by_age = any(isinstance(condition, Age) for condition in rule.members)
     by_champion = by_age or any(placeholder.name.startswith("champion.") for placeholder in rule.placeholders)
     champion = champion_facts(services, rule.model_name, rule.team) if by_age else None
@@ -205,14 +200,12 @@ def _report_decision(services: Services, rule: Rule, decision: Decision) -> tupl
 
     Before the decision is recorded: afterwards no process would know that it still has to be done.
     """
-    match decision:
-        case Hold(reason=reason, is_storm=True):
-            quarantine(services, services.rule_book.read(), [(rule, reason)])
-            return (quarantine_result(f"rule {rule.rule_id}", reason),)
-        case Hold(reason=reason):
-            return (FlowResult(message=f"{rule.rule_id} is held: {reason}", severity="NOTICE"),)
-        case Fire() | NothingDue():
-            return ()
+    if not isinstance(decision, Hold):
+        return ()
+    if not decision.is_storm:
+        return (FlowResult(message=f"{rule.rule_id} is held: {decision.reason}", severity="NOTICE"),)
+    quarantine(services, services.rule_book.read(), [(rule, decision.reason)])
+    return (quarantine_result(f"rule {rule.rule_id}", decision.reason),)
 
 
 def _template(services: Services, rule: Rule) -> bytes | Refused | None:

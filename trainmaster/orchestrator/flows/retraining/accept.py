@@ -39,7 +39,6 @@ from trainmaster.orchestrator.core.runs.same_request import names_before
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import report
-from trainmaster.orchestrator.stores.rules import HeldState
 
 RACES_MAX = 10
 
@@ -63,16 +62,13 @@ def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject
         return _refuse(services, dropped, rule, report(services, incoming, rule))
     if rule.generation != generation:
         return FlowResult(message=f"{name}: a newer generation of {rule.rule_id} is in force")
-    state = _with_launch(services, _begin(services, rule).state)
+    state = _with_launch(services, _begin(services, rule))
     services.rule_statuses.write(status_of(rule, state, services.clock.now()))
     return FlowResult(message=f"rule {rule.rule_id} was accepted, generation {generation}")
 
 
 def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     """The rule with this id that the book now holds: the dropped one, or a newer one."""
-    refusal = rule_too_large(dropped.size_bytes)
-    if refusal is not None:
-        return refusal
     every = services.request_rules()
     requests = every.of_team(team_of_drop(every.policy, dropped.name), dropped.name)
     if isinstance(requests, Refused):
@@ -82,7 +78,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
             dropped.bucket, dropped.name, dropped.generation, max_bytes=MAX_RULE_BYTES
         )
     except ObjectTooLarge:
-        return oversized_rule()
+        return rule_too_large(dropped.size_bytes) or oversized_rule()
     requirements = RuleRequirements(requests=requests, buckets=services.buckets, prices=services.prices)
     template, generation = _template(services, template_uri(content, dropped.name, requirements))
     for _ in range(RACES_MAX):
@@ -136,27 +132,25 @@ def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | No
         return oversized_refusal(), 0
 
 
-def _begin(services: Services, rule: Rule) -> HeldState:
+def _begin(services: Services, rule: Rule) -> RuleState:
     """The state of the new rule: its schedules count from now."""
     for _ in range(RACES_MAX):
         held = services.rule_states.read(rule.rule_id)
         state = state_for(rule, held.state, services.clock.now())
-        try:
-            return held if state == held.state else services.rule_states.replace(held, state)
-        except GenerationMoved:
-            continue
+        with contextlib.suppress(GenerationMoved):
+            if state != held.state:
+                services.rule_states.replace(held, state)
+            return state
     raise GenerationMoved(f"the state of {rule.rule_id}", 0)
 
 
-def _with_launch(services: Services, state: RuleState | None) -> RuleState | None:
+def _with_launch(services: Services, state: RuleState) -> RuleState:
     """The state with its firing as the last one if that has a run: a turn records the launch of the turn before.
 
     A paused rule has no next turn. Without this, its status would lose the last firing.
     """
-    if state is None or state.firing is None:
-        return state
     try:
-        has_run = services.ledger.find(state.firing.run_id) is not None
+        has_run = state.firing is not None and services.ledger.find(state.firing.run_id) is not None
     except RecordUnsupported:  # another release wrote the run's record
         has_run = True
     return with_launch(state) if has_run else state

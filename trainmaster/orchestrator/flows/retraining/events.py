@@ -92,13 +92,8 @@ def _take_turn_at_once(
         known.update((batch.name, batch) for batch in fresh)
         batches = [known[name] for name in names if name in known]
         try:
-            return take_turn(
-                services,
-                rule,
-                decide_early if len(names) == MOST_BATCHES else decide,
-                batches=batches,
-                held=held,
-            )
+            now_decide = decide_early if len(names) == MOST_BATCHES else decide
+            return take_turn(services, rule, now_decide, batches=batches, held=held)
         except GenerationMoved as moved:  # a tick has counted meanwhile
             lost = moved
     raise lost

@@ -3,7 +3,7 @@
 Its cost grows with the batches since the last tick and the number of rules, never with the length of the history.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -69,7 +69,15 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
     items = turns.order(ItemKind.RULE, rules)
     counting = {item for item, rule in rules.items() if names and rule.new_data and rule.enabled}
     owed = set(counting)  # the batches stay until these rules have counted them
-    states = yield from _states(services, turns, [item for item in items if item in counting], owed, until)
+    states = dict[Item, HeldState]()
+    first, at_once = [item for item in items if item in counting], services.turns_at_once
+    for read in turns.give_turns(
+        first, lambda item: services.rule_states.read(item.name), until=until, at_once=at_once
+    ):
+        if read.result is not None:
+            states[read.item] = read.result
+        else:
+            yield from _results_of(read, owed, ())
     batches = services.arrivals.read(names) if states else ()
 
     def count_and_decide(item: Item) -> Turn:
@@ -83,7 +91,7 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
     left = [item for item in items if item in owed and item not in states]
     ready = [item for item in items if item not in counting or item in states]
     took = 0
-    for done in turns.give_turns(ready, count_and_decide, until=until, at_once=services.turns_at_once):
+    for done in turns.give_turns(ready, count_and_decide, until=until, at_once=at_once):
         took += 1
         yield from _results_of(done, owed, () if done.result is None else done.result.results)
     left += ready[took:]
@@ -93,21 +101,6 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
     elif names and not owed:
         services.arrivals.delete(names)
     return more and not owed and not left
-
-
-def _states(
-    services: Services, turns: Turns, items: Sequence[Item], owed: set[Item], until: datetime
-) -> Generator[FlowResult, None, dict[Item, HeldState]]:
-    states = dict[Item, HeldState]()
-    reads = turns.give_turns(
-        items, lambda item: services.rule_states.read(item.name), until=until, at_once=services.turns_at_once
-    )
-    for done in reads:
-        if done.result is not None:
-            states[done.item] = done.result
-        else:
-            yield from _results_of(done, owed, ())
-    return states
 
 
 def _results_of(done: Done[Any], owed: set[Item], results: Iterable[FlowResult]) -> Iterator[FlowResult]:

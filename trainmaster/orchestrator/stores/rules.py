@@ -2,7 +2,6 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 
 from trainmaster.orchestrator.core.documents.codec import (
@@ -127,13 +126,9 @@ class RuleStatuses(Store):
                 present = _status(raw)
             except ValueError:
                 return encoded(status)  # a document that is not a status is overwritten
-            if _order(present) > _order(status):
+            if (present.generation, present.updated_at) > (status.generation, status.updated_at):
                 return None
             is_same_drop = present.generation == status.generation
             return with_unknown(encoded(status), encoded(present), raw) if is_same_drop else encoded(status)
 
         self._write_newer(status_object(status.dropped_name), change, MAX_STATUS_BYTES)
-
-
-def _order(status: RuleStatus) -> tuple[int, datetime]:
-    return status.generation, status.updated_at

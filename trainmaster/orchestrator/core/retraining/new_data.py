@@ -15,7 +15,6 @@ from trainmaster.orchestrator.core.retraining.base import (
     ConditionKind,
 )
 
-SAMPLE_MANIFEST_URI = f"gs://ledger/manifests/{SAMPLE_RUN_ID}-0123456789.ndjson"
 _ANY = "\ue000"
 """A character for private use, which stands for whatever a wildcard matches."""
 
@@ -117,7 +116,7 @@ class NewData(BaseCondition):
             "data.newest_dir_uri": uri.rpartition("/")[0] + "/",
             "data.since": SAMPLE_TIME,
             "data.dirs": uri.rpartition("/")[0] + "/",
-            "data.manifest_uri": SAMPLE_MANIFEST_URI,
+            "data.manifest_uri": f"gs://ledger/manifests/{SAMPLE_RUN_ID}-0123456789.ndjson",
         }
 
 

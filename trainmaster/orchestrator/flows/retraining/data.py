@@ -76,11 +76,11 @@ class Waiting:
         if self._objects is None and self.state.chunks:
             return self.state.chunks
         starts = range(0, len(self.objects), CHUNK_MAX)
-        for chunk in (self.objects[start : start + CHUNK_MAX] for start in starts):
+        chunks = [self.objects[start : start + CHUNK_MAX] for start in starts]
+        for chunk in chunks:
             if chunk not in self._chunks:
-                name = self.services.rule_data.write_chunk(self.rule.rule_id, version, chunk)
-                self._chunks[chunk] = name
-        return tuple(self._chunks[self.objects[start : start + CHUNK_MAX]] for start in starts)
+                self._chunks[chunk] = self.services.rule_data.write_chunk(self.rule.rule_id, version, chunk)
+        return tuple(self._chunks[chunk] for chunk in chunks)
 
 
 DecideOn = Callable[[RuleState, DataBatch | None], Decision]

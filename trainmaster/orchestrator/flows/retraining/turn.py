@@ -263,9 +263,8 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     )
     try:
         results = take_request(services, incoming, text)
-    except LeaseHeld as error:
-        return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
-    except SubmissionUnknown as error:
+    except (LeaseHeld, SubmissionUnknown) as error:
         # The run is reserved: from here on the reconciler handles it, like every other.
-        return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
+        severity = "DEBUG" if isinstance(error, LeaseHeld) else "WARNING"
+        return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity=severity)
     return replace(results, message=f"{what}: {results.message}", is_due=results.is_due or leaves_place)

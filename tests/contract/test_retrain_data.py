@@ -179,6 +179,21 @@ def test_a_moved_object_counts_once_at_its_new_place(
     assert fire_all(world) == 1  # a run has had it
 
 
+def test_a_copy_in_another_folder_counts_again_and_one_that_was_put_away_does_not(world: RuleWorld) -> None:
+    world.drop_rule(watching())
+    for folder, runs in (
+        ("burst-1", 1),
+        ("burst-2", 2),
+        ("processed/burst-1", 2),
+        ("burst-2/old", 2),
+        ("burst-3", 3),
+    ):
+        for number in range(3):
+            world.upload(f"{folder}/{number}.csv", b"%d" % number)
+        assert fire_all(world) == runs
+    assert (env(world)["COUNT"], env(world)["DIR"]) == ("3", f"{URI}/burst-3/")
+
+
 @pytest.mark.parametrize("env_of", [ALL, MANIFEST], ids=["counted", "by name"])
 def test_partitions_with_the_same_content_all_count(world: RuleWorld, env_of: dict[str, str]) -> None:
     world.drop_rule(watching(env_of, min_objects=3))

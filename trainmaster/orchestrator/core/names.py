@@ -40,6 +40,10 @@ PRIORITY_LABEL = "trainmaster_priority"
 
 _STATUSES_OF_MESSAGES = ("messages/", "keys/")
 # Parts of a name that are `.` or `..` are not hidden; an object store knows no parent folder.
+PUT_AWAY = re.compile(
+    r"(done|archived?|archives|processed|finished|completed?|old|backups?|bak|trash)", re.IGNORECASE
+)
+"""Folders of what people have finished with."""
 _TEMPORARY = re.compile(
     r"(^|/)(\.(?!\.?/)|g(cloud|sutil)/tmp/|#[^/]*#$)|(/|~|\.(tmp|part|swp|gstmp))$", re.IGNORECASE
 )
@@ -146,6 +150,11 @@ def is_rule_object(object_name: str) -> bool:
 def _is_document(prefix: str, object_name: str) -> bool:
     is_below = object_name.startswith(prefix) and object_name.lower().endswith(REQUEST_SUFFIXES)
     return is_below and not is_temporary(object_name)
+
+
+def is_put_away(object_name: str) -> bool:
+    """Whether a folder of the object says that people have finished with it: `in/done/a.csv`."""
+    return any(map(PUT_AWAY.fullmatch, object_name.split("/")[:-1]))
 
 
 def is_temporary(object_name: str) -> bool:

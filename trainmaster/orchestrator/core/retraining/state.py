@@ -18,7 +18,8 @@ from trainmaster.orchestrator.core.retraining.condition import Condition
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 DAY = timedelta(hours=24)
-KEPT_IDENTITIES = 10_000
+KEPT_IDENTITIES = 20_000
+"""Hashes: two of each object with a checksum."""
 KEPT_BATCHES = 4_000
 KEPT_SIGNALS = 100
 KEPT_MET = 10

@@ -1,14 +1,15 @@
 """The objects that wait for a rule's firing: each is counted once, by its content, and a firing takes them.
 
-An object with a checksum is known by it, its size and its file name: written again or moved, it is the same object. Of
-two objects with the same content, of which one may have been moved, both count while all that wait are known by name:
-before the firing, one that no longer exists is left out. Otherwise, the later one takes the earlier one's place.
+An object with a checksum is known by it, its size and its name: written again, it is the same object. In a folder whose
+name says that it was put away, such as `done/`, it is known by its file name alone, once a firing had it. Of an object
+that was moved while it waits, both places count, and before the firing the one that no longer exists is left out.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from trainmaster.orchestrator.core.names import is_put_away
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS
 from trainmaster.orchestrator.core.retraining.new_data import NewData
@@ -82,7 +83,7 @@ def counted_by(state: RuleState, condition: NewData) -> MatchCount:
 def with_arrivals(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
     """The state with the batches' matching objects counted, each once, in any order of arrival.
 
-    The last KEPT_IDENTITIES objects and KEPT_BATCHES batches are remembered; a batch is known by its name. Returns the
+    The last KEPT_IDENTITIES hashes of objects and KEPT_BATCHES batches are remembered; a batch is known by its name. Returns the
     same state if nothing matched.
     """
     return count_arrivals(state, rule, batches)[0]
@@ -108,10 +109,10 @@ def count_arrivals(
     tally.know(state.newest if kept is None else kept())
     for arrived, takers in sorted(matched, key=lambda one: _age(one[0])):
         knows_names = kept is not None or (unnamed == 0 and len(tally.places) < NEWEST_MAX)
-        tally.take(arrived, takers, is_whole=knows_names)
+        tally.take(arrived, takers, knows_names=knows_names)
         if kept is None and len(tally.places) > KEPT_IDENTITIES:
             del tally.places[next(iter(tally.places))]  # the oldest
-    objects = tuple(sorted(tally.objects, key=_age))
+    objects = tuple(sorted(tally.places.values(), key=_age))
     if not tally.has_changed:
         return state, ()
     counted = replace(
@@ -132,6 +133,14 @@ def _first_arrival(folder: WaitingFolder) -> tuple[object, ...]:
     return folder.first_at, folder.dir_uri, folder.takers
 
 
+def digests_of(arrived: ArrivedObject) -> tuple[str, ...]:
+    """What identifies the object in its place and, if its checksum is known, in any."""
+    if not arrived.crc32c:
+        return (short_hash(arrived.identity),)
+    content = f"{arrived.size_bytes} {arrived.crc32c}"
+    return tuple(short_hash(f"{name} {content}") for name in (arrived.uri, arrived.name.rpartition("/")[2]))
+
+
 class _Tally:
     """The objects that wait: counted by folder, and those that are known by name, by digest."""
 
@@ -140,20 +149,17 @@ class _Tally:
         self._watching = [(places[one.watched], one) for one in rule.new_data if one.watched in places]
         self._by_place = any(condition.each for condition in rule.new_data)
         self._rows = {(one.dir_uri, one.takers): one for one in state.waiting}
-        self._seen = unpacked(state.identities)
+        self._seen, self._contents = set(unpacked(state.identities)), set[str]()
         self.new = list[str]()
         self.has_changed = False
-        self.places = dict[str, tuple[ArrivedObject, ...]]()
+        self.places = dict[str, ArrivedObject]()
 
     def know(self, objects: Iterable[ArrivedObject]) -> None:
         """Take these as counted."""
         for found in objects:
-            digest = self.digest(found, self.takers(found))
-            self.places[digest] = (*self.places.get(digest, ()), found)
-
-    @property
-    def objects(self) -> list[ArrivedObject]:
-        return [found for here in self.places.values() for found in here]
+            digests = digests_of(found)
+            self.places[digests[0]] = found
+            self._contents.update(digests[1:])
 
     @property
     def waiting(self) -> tuple[WaitingFolder, ...]:
@@ -165,35 +171,25 @@ class _Tally:
         found = tuple(place for place, condition in self._watching if condition.takes(uri))
         return tuple(sorted(set(found))) if found and arrived.is_data else ()
 
-    def digest(self, arrived: ArrivedObject, takers: tuple[int, ...]) -> str:
-        """What identifies it. Of a firing for each folder, an object in another folder is another one."""
-        if not arrived.crc32c:
-            return short_hash(arrived.identity)
-        name = arrived.uri if self._by_place else f"{takers} {arrived.name.rpartition('/')[2]}"
-        return short_hash(f"{name} {arrived.size_bytes} {arrived.crc32c}")
-
-    def take(self, arrived: ArrivedObject, takers: tuple[int, ...], *, is_whole: bool) -> None:
-        """Count the object, unless it is known, here or elsewhere."""
-        digest = self.digest(arrived, takers)
-        here = self.places.get(digest, ())
-        same = next((found for found in here if found.uri == arrived.uri), None)
-        replaced = same
-        if digest not in self._seen:
-            self._seen[digest] = None
-            self.new.append(digest)
-            self.add(arrived, takers)
-        elif same is not None:
-            if arrived.generation <= same.generation:
-                return  # else the same content was written again
-        elif not here or not (is_whole or _age(here[0]) < _age(arrived)):
-            return  # a firing had it
+    def take(self, arrived: ArrivedObject, takers: tuple[int, ...], *, knows_names: bool) -> None:
+        """Count the object, unless it is known; `knows_names`: all that wait are in `places`."""
+        digests = digests_of(arrived)
+        same = self.places.get(digests[0])
+        if digests[0] in self._seen:
+            if same is None or arrived.generation <= same.generation:
+                return  # a firing had it, or it waits as it is
+        elif knows_names and is_put_away(arrived.name) and self._was_taken(digests):
+            return  # a firing had it where it was before
         else:
+            self.new += [digest for digest in digests if digest not in self._seen]
+            self._seen.update(digests)
             self.add(arrived, takers)
-            if not is_whole:  # it was moved
-                replaced = here[0]
-                self.add(replaced, takers, -1)
-        self.places[digest] = (*(found for found in here if found is not replaced), arrived)
+        self.know([arrived])
         self.has_changed = True
+
+    def _was_taken(self, digests: tuple[str, ...]) -> bool:
+        """Whether an object with this content is known and none waits; never without a checksum."""
+        return any(one in self._seen and one not in self._contents for one in digests[1:])
 
     def add(self, arrived: ArrivedObject, takers: tuple[int, ...], number: int = 1) -> None:
         """Count the object once more, or once less."""
@@ -261,11 +257,11 @@ def without_gone(
 
     `still`: others as they are now, by the identity with which they arrived.
     """
-    lost, tally = {found.identity for found in gone}, _Tally(state, rule)
+    lost = {found.identity for found in gone}
     left = (still.get(one.identity, one) for one in state.newest if one.identity not in lost)
     newest = tuple(sorted(left, key=_age, reverse=True))
     digests = [
-        {tally.digest(one, tally.takers(one)) for one in objects}
+        {digest for one in objects for digest in digests_of(one)}
         for objects in (gone, (*newest, *still.values()))
     ]
     forgotten = digests[0] - digests[1]

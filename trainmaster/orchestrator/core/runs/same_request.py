@@ -16,7 +16,7 @@ from typing import Any
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import is_json, parse_document
 from trainmaster.orchestrator.core.documents.faults import plain
-from trainmaster.orchestrator.core.names import UPLOAD_ID
+from trainmaster.orchestrator.core.names import PUT_AWAY, UPLOAD_ID
 from trainmaster.orchestrator.core.runs.drop_status import run_shown, shown_generation
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -26,10 +26,8 @@ SAVED_AGAIN_WITHIN = timedelta(seconds=60)
 _TRIED_AGAIN = (RunState.FAILED, RunState.CANCELLED, RunState.EXPIRED)
 """States of a run after which an upload of the same bytes means another try."""
 _UPLOAD = "upload:"
-_PUT_AWAY = r"(done|archived?|archives|processed|finished|completed?|old|backups?|bak|trash)"
-_FOLDER = re.compile(_PUT_AWAY, re.IGNORECASE)
 _STEM = re.compile(
-    rf"(copy of )?(?P<stem>.+?)([ ._-]+({_PUT_AWAY}|copy)( \(?\d+\)?)?| \(\d+\))*", re.IGNORECASE
+    rf"(copy of )?(?P<stem>.+?)([ ._-]+({PUT_AWAY.pattern}|copy)( \(?\d+\)?)?| \(\d+\))*", re.IGNORECASE
 )
 """`a.done`, `a_old`, `a (1)`, `a copy 2`, `a - Copy (2)` and `Copy of a` are all made from `a`."""
 
@@ -79,7 +77,7 @@ def names_before(object_name: str) -> Sequence[str]:
     stem, dot, suffix = file_name.rpartition(".")
     made_from = _STEM.fullmatch(stem)
     files = dict.fromkeys((f"{made_from['stem'] if made_from else stem}{dot}{suffix}", file_name))
-    away = next((place for place, name in enumerate(folders) if place and _FOLDER.fullmatch(name)), None)
+    away = next((place for place, name in enumerate(folders) if place and PUT_AWAY.fullmatch(name)), None)
     places = [folders] if away is None else [folders[:away], [*folders[:away], *folders[away + 1 :]]]
     names = dict.fromkeys("/".join((*place, file)) for place in places for file in files)
     return [name for name in names if name != object_name]

@@ -16,16 +16,16 @@ MODULES_MAX = 15
 MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
-    "trainmaster/orchestrator": 24_000,
-    "trainmaster/client": 11_050,
-    "trainmaster/cli": 6_200,
-    "trainmaster/web": 4_850,
-    "trainmaster/inspect": 2_050,
-    "trainmaster/deploy": 2_800,
-    "trainstack": 24_500,
-    "trainer": 6_450,
-    "tools": 1_550,
-    "tests": 83_500,
+    "trainmaster/orchestrator": 24_950,
+    "trainmaster/client": 10_600,
+    "trainmaster/cli": 6_000,
+    "trainmaster/web": 4_500,
+    "trainmaster/inspect": 2_000,
+    "trainmaster/deploy": 2_710,
+    "trainstack": 24_050,
+    "trainer": 6_350,
+    "tools": 1_450,
+    "tests": 79_800,
 }
 """Of Python, by room, now; docs/decisions/044-two-wings-within-budgets.md has the budgets that they are to shrink to."""
 

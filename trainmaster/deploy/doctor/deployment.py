@@ -85,7 +85,6 @@ class ExaminedDeployment:
         """Every grant, one per account and resource. `subscriptions`: full names of those with dead letters."""
         functions = list(self.topology["functions"])
         for row in self.grants["grants"]:
-            ((kind, name),) = row["thing"].items()
             accounts = [
                 each
                 for account in row["accounts"]
@@ -94,10 +93,7 @@ class ExaminedDeployment:
             for account in accounts:
                 agent = self.grants["agents"].get(account)
                 email = agent and f"service-{project_number}@{agent['domain']}.iam.gserviceaccount.com"
-                in_folders = "folders" in row
-                for thing in (
-                    self._parts(row, name) if in_folders else self._things(kind, name, subscriptions)
-                ):
+                for thing in self._things_of(row, subscriptions=subscriptions):
                     yield self._expected(row["role"], account, thing, agent_email=email or "")
 
     def expected_of_teams(self, teams: Sequence[str]) -> Iterator[Expected]:
@@ -106,7 +102,7 @@ class ExaminedDeployment:
             for row in self.grants["team_grants"]:
                 accounts = [f"trainer-{team}" if each == "team" else each for each in row["accounts"]]
                 for account in (each for each in accounts if each != "members"):
-                    for thing in self._team_things(row, team):
+                    for thing in self._things_of(row, team=team):
                         yield self._expected(row["role"], account, thing)
 
     def _expected(self, name: str, account: str, thing: GrantTarget, *, agent_email: str = "") -> Expected:
@@ -121,12 +117,14 @@ class ExaminedDeployment:
             thing=thing,
         )
 
-    def _team_things(self, row: Mapping[str, Any], team: str) -> Iterator[GrantTarget]:
+    def _things_of(
+        self, row: Mapping[str, Any], *, team: str = "", subscriptions: tuple[str, ...] = ()
+    ) -> Iterator[GrantTarget]:
         ((kind, name),) = row["thing"].items()
         if "folders" in row or "objects" in row:
             yield from self._parts(row, name, team)
         else:
-            yield from self._things(kind, f"trainer-{team}" if name == "team" else name, ())
+            yield from self._things(kind, f"trainer-{team}" if name == "team" else name, subscriptions)
 
     def _parts(self, row: Mapping[str, Any], name: str, team: str = "") -> Iterator[GrantTarget]:
         """The managed folders and the objects of a bucket that the row names."""

@@ -1,6 +1,7 @@
 """A rule that waits for something of which there is no sign is warned of, with what is near it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
-from tests.client.served import PROJECT, Served, served_context
+from tests.client.served import PROJECT, Served, run_record, served_context
 from tests.core.retraining_cases import IMAGE, fresh, rule
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.inert import inert_notes
@@ -71,6 +72,33 @@ def test_a_model_that_nothing_trains_is_warned_of_with_the_nearest(served: Serve
     ]
     trained = rule({"manual": {}}, name="rules/other.yaml", request={"model_name": "chrun"})
     assert notes(served, upstream("chrun"), others=(trained,)) == [], "another rule trains it"
+
+
+def test_an_image_or_an_alert_beside_those_that_fired_rules_is_warned_of(served: Served) -> None:
+    pushed = {"new_image": {"repository": IMAGE, "tag": "lastest"}}
+    alert = {"alert": {"policy": "Drift of casava"}}
+    assert notes(served, pushed, alert) == [], "nothing is known about either"
+    values = {
+        "image.uri": f"{IMAGE}@sha256:{'0' * 64}",
+        "image.tag": "latest",
+        "alert.policy": "Drift of cassava",
+    }
+    record = run_record()
+    record["source"] = {**record["source"], "kind": "rule", "firing_values": values}
+    served.write("ledger", f"runs/{record['run_id']}.json", record)
+    write_row(served, replace(row(1, source="rule"), run_id=record["run_id"]))
+    assert notes(served, pushed, alert) == [
+        (
+            f"watch waits for new_image {IMAGE}:lastest, but rules were fired by others. "
+            f"Did you mean '{IMAGE}:latest'?"
+        ),
+        (
+            "watch waits for alert Drift of casava, but rules were fired by others. "
+            "Did you mean 'Drift of cassava'?"
+        ),
+    ]
+    pushed["new_image"]["tag"], alert["alert"]["policy"] = "l*", "Drift*"
+    assert notes(served, pushed, alert) == []
 
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -1,16 +1,21 @@
 """Why a rule may never fire, as far as its user can see: what it waits for is not there yet, and what is near it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from trainmaster.client.errors import NotFound
+from trainmaster.client.find import read_run
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.champions import champion_names
 from trainmaster.client.rules.listing import read_book
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.names import in_team, split_object_uri
+from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.condition import Upstream
+from trainmaster.orchestrator.core.retraining.condition import Alert, NewImage, Upstream
 from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
@@ -20,16 +25,19 @@ if TYPE_CHECKING:
 NAMES_MAX = 1000
 """Names beside the pattern, and runs of the index, that are compared."""
 RUNS_SCANNED_MAX = 5000
+FIRINGS_MAX = 20
+"""Records of the newest firings that are searched for signals."""
 
 
 def inert_notes(clients: "Clients", dropped_names: Collection[str]) -> Iterator[str]:
     """A sentence for each condition of these files' accepted rules that waits for something of which there is no sign.
 
-    Costs a read of the book, and a few listings for each condition. What the user may not ask for counts as existing.
+    Costs a read of the book, and up to FIRINGS_MAX reads or a few listings for each condition. What the user may not ask
+    for counts as existing.
     """
     from google.api_core.exceptions import GoogleAPICallError
 
-    book = read_book(clients)
+    book, signals = read_book(clients), cache(partial(_signals_on_record, clients))
     for rule in book.rules:
         for member in rule.members if rule.dropped_name in dropped_names else ():
             note = ""
@@ -39,6 +47,8 @@ def inert_notes(clients: "Clients", dropped_names: Collection[str]) -> Iterator[
                         note = _data_note(clients, member)
                     case Upstream():
                         note = _upstream_note(clients, book, rule, member)
+                    case NewImage() | Alert():
+                        note = _signal_note(member, signals())
             if note:
                 yield f"{rule.rule_id} {note}".rstrip()
 
@@ -70,3 +80,29 @@ def _upstream_note(clients: "Clients", book: Book, rule: Rule, condition: Upstre
     models = {row.model_name for row in newest if row.model_name is not None}
     models |= {champion.removeprefix(folder) for champion in champions if champion.startswith(folder)}
     return f"waits for {condition}, and there is no run and no champion of {name} yet. {nearest_names(name, models)}"
+
+
+def _signal_note(condition: NewImage | Alert, signals: Collection[Mapping[str, str]]) -> str:
+    """Why such a signal may never come: those of its kind that fired rules were others."""
+    named = replace(condition, model=None) if isinstance(condition, Alert) else condition
+    is_by_model = isinstance(condition, Alert) and condition.policy is None
+    signals = [facts for facts in signals if ("tag" in facts) == isinstance(condition, NewImage)]
+    if is_by_model or not signals or any(map(named.matches, signals)):
+        return ""
+    known = {facts.get("policy") or f"{facts['repository']}:{facts['tag']}" for facts in signals}
+    near = nearest_names(named.detail, known)
+    return f"waits for {condition}, but rules were fired by others. {near}"
+
+
+def _signals_on_record(clients: "Clients") -> list[dict[str, str]]:
+    """The facts of the pushes and alerts that are behind the newest firings of all rules."""
+    rows = list_runs(clients, Filters(), limit=NAMES_MAX, scanned_max=NAMES_MAX).rows
+    facts: list[dict[str, str]] = []
+    for row in [row for row in rows if row.source == "rule"][:FIRINGS_MAX]:
+        with suppress(NotFound):
+            values = read_run(clients, row.run_id).record.source.firing_values or {}
+            if "image.uri" in values:
+                facts.append({"repository": repository(values["image.uri"]), "tag": values["image.tag"]})
+            if "alert.policy" in values:
+                facts.append({"policy": values["alert.policy"], "models": ""})
+    return facts

@@ -17,7 +17,7 @@ MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
     "trainmaster/orchestrator": 24_950,
-    "trainmaster/client": 10_600,
+    "trainmaster/client": 10_650,
     "trainmaster/cli": 6_000,
     "trainmaster/web": 4_500,
     "trainmaster/inspect": 2_000,

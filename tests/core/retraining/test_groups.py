@@ -38,6 +38,7 @@ from trainmaster.orchestrator.core.retraining.signals import Signal
 from trainmaster.orchestrator.core.retraining.state import (
     RuleState,
     state_for,
+    status_of,
     why_held,
     with_launch,
 )
@@ -276,3 +277,8 @@ def test_placeholders_of_every_condition_inside_all_have_values() -> None:
 
 def test_manual_without_a_value_is_manual_inside_all_too() -> None:
     assert both({"manual": None}, FILES).conditions == both(MANUAL, FILES).conditions
+
+
+def test_the_status_says_which_conditions_fire_the_rule_alone_and_which_together() -> None:
+    status = status_of(rule({"all": [FEATURES, LABELS]}, MANUAL), None, NOON)
+    assert status.fires_by == ("all of (upstream features succeeded, upstream labels promoted)", "manual")

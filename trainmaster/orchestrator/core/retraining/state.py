@@ -261,6 +261,7 @@ class RuleStatus:
     """The status of the latest drop of a rule's file.
 
     Attributes:
+        fires_by: the conditions of the accepted rule, of which any fires it; one that combines several begins with `all of`.
         report_uri: why it was refused.
         in_force: the generation that stays active while a newer one is refused, or None.
         firings: the number of firings so far.
@@ -275,6 +276,7 @@ class RuleStatus:
     state: RuleStanding
     updated_at: datetime
     rule_id: str | None = None
+    fires_by: tuple[str, ...] | None = None
     report_uri: str | None = None
     in_force: int | None = None
     firings: int | None = None
@@ -296,6 +298,7 @@ def status_of(rule: Rule, state: RuleState | None, now: datetime) -> RuleStatus:
         state=standing,
         updated_at=now,
         rule_id=rule.rule_id,
+        fires_by=tuple(map(str, rule.conditions)),
         in_force=rule.generation if standing is RuleStanding.ACCEPTED else None,
         firings=state.number if state else 0,
         last_firing=state.last if state else None,

@@ -351,6 +351,14 @@ def test_a_new_generation_keeps_what_it_still_watches_and_what_fired_today() -> 
     assert state_for(WATCHING, old, later) is old
 
 
+def test_a_condition_that_goes_takes_no_count_of_a_folder_that_another_watches_too() -> None:
+    narrow, wide = ({"new_data": {"objects": f"gs://data-1/cassava/{name}"}} for name in ("a*", "**"))
+    old, new = rule(narrow, wide), rule(wide, generation=2)
+    state = with_arrivals(fresh(old), old, [batch("x", [arrived("cassava/a.jpg"), arrived("cassava/b.jpg")])])
+    state = with_arrivals(state_for(new, state, NOON), new, [batch("y", [arrived("cassava/c.jpg")])])
+    assert counted_by(state, new.new_data[0]).count == 3
+
+
 def test_a_launched_firing_is_the_last_one_and_the_rule_is_free() -> None:
     state = worst()
     firing = present(state.firing)

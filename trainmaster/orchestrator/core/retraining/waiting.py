@@ -148,7 +148,13 @@ class _Tally:
         places = {text: place for place, text in enumerate(state.watched)}
         self._watching = [(places[one.watched], one) for one in rule.new_data if one.watched in places]
         self._by_place = any(condition.each for condition in rule.new_data)
-        self._rows = {(one.dir_uri, one.takers): one for one in state.waiting}
+        self._rows = dict[tuple[str, tuple[int, ...]], WaitingFolder]()
+        for row in state.waiting:
+            key = row.dir_uri, row.takers
+            # A condition that is gone may leave two rows that only it told apart.
+            both = [*filter(None, (self._rows.get(key),)), row]
+            others = any(one.others for one in both)
+            self._rows[key] = replace(row, **vars(total_of(both)), others=others)
         self._seen, self._contents = set(unpacked(state.identities)), set[str]()
         self.new = list[str]()
         self.has_changed = False

@@ -56,7 +56,7 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
     )
     return Starlette(
         routes=[
-            Route(path, _permitted(Context(service, grants), method, handler), methods=[verb])
+            Route(path, _with_permission(Context(service, grants), method, handler), methods=[verb])
             for verb, path, method, handler in answered
         ],
         exception_handlers={
@@ -80,7 +80,9 @@ class Context(NamedTuple):
         authorize(self.grants, f"logging.{method}", {"project": on})
 
 
-def _permitted(context: Context, method: str, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+def _with_permission(
+    context: Context, method: str, handler: Handler
+) -> Callable[[Request], Awaitable[Response]]:
     """The handler of a method on the project in its path, for callers with the permission.
 
     A handler without a method's name asks for the permission itself: its projects are in the body.

@@ -79,7 +79,7 @@ class StorageService:
     uploads: UploadSessions
     grants: Grants | None = None
 
-    async def settled(self, operation: Callable[[bool], _Result]) -> _Result:
+    async def run_when_settled(self, operation: Callable[[bool], _Result]) -> _Result:
         """The operation's result, after recording other processes' changes to the files it uses.
 
         Its argument is `strict` of `ObjectStore`'s methods.

@@ -95,18 +95,18 @@ class FoundRule:
             return
         free_at = self._limits_end(self.rule, now)
         for condition in self.rule.conditions:
-            members = [self._awaited(condition, member) for member in members_of(condition)]
+            members = [self._progress_of(condition, member) for member in members_of(condition)]
             due_at = self._due_at(condition, members, self.rule, now, free_at)
             for index, awaited in enumerate(members):
                 together = f"all of {len(members)}: " if len(members) > 1 else ""
                 tick = _next_tick(due_at) if due_at is not None and index == 0 else None
                 yield replace(awaited, text=together + awaited.text, due_at=tick)
 
-    def _awaited(self, condition: Condition, member: Condition) -> "Awaited":
+    def _progress_of(self, condition: Condition, member: Condition) -> "Awaited":
         """How far the condition, or this one of its members, is met; `due_at` is when it is, if nothing more happens."""
         if isinstance(member, NewData):
             is_timed = isinstance(condition, All) and condition.schedule is not None
-            return _awaited_data(replace(member, quiet_s=0) if is_timed else member, self._counted(member))
+            return _awaited_data(replace(member, quiet_s=0) if is_timed else member, self._count_of(member))
         met = self.state.met if self.state is not None and isinstance(condition, All) else {}
         came = met.get(met_key(member))
         return Awaited(text=f"{member}{', which has come' if came else ''}", due_at=came.at if came else None)
@@ -141,7 +141,7 @@ class FoundRule:
         if self.rule is None:
             return
         for condition in self.rule.new_data:
-            counted, needed = self._counted(condition), condition.min_objects
+            counted, needed = self._count_of(condition), condition.min_objects
             folders = len(folders_by(self.state, condition)) if self.state and condition.each else 0
             among = f" in the first of {folders} folders" if folders > 1 else ""
             enough = f"{counted.count} objects{among}, enough"
@@ -152,7 +152,7 @@ class FoundRule:
             if signals:
                 yield f"{came} of {plural(len(signals), 'signal')}"
 
-    def _counted(self, condition: NewData) -> MatchCount:
+    def _count_of(self, condition: NewData) -> MatchCount:
         """What the condition has counted; with `each`, in the folder that comes first."""
         if self.state is None:
             return MatchCount()

@@ -94,7 +94,7 @@ class ExaminedDeployment:
                 agent = self.grants["agents"].get(account)
                 email = agent and f"service-{project_number}@{agent['domain']}.iam.gserviceaccount.com"
                 for thing in self._things_of(row, subscriptions=subscriptions):
-                    yield self._expected(row["role"], account, thing, agent_email=email or "")
+                    yield self._expected_grant(row["role"], account, thing, agent_email=email or "")
 
     def expected_of_teams(self, teams: Sequence[str]) -> Iterator[Expected]:
         """Every grant to a team's account, or on it. Members are people and groups, as whom nothing can be tested."""
@@ -103,9 +103,11 @@ class ExaminedDeployment:
                 accounts = [f"trainer-{team}" if each == "team" else each for each in row["accounts"]]
                 for account in (each for each in accounts if each != "members"):
                     for thing in self._things_of(row, team=team):
-                        yield self._expected(row["role"], account, thing)
+                        yield self._expected_grant(row["role"], account, thing)
 
-    def _expected(self, name: str, account: str, thing: GrantTarget, *, agent_email: str = "") -> Expected:
+    def _expected_grant(
+        self, name: str, account: str, thing: GrantTarget, *, agent_email: str = ""
+    ) -> Expected:
         """The grant of a role of permissions.yaml; `agent_email` if it goes to one of Google's service agents."""
         role = self.grants["roles"][name]
         return Expected(

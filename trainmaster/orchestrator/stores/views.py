@@ -57,7 +57,7 @@ class DropStatuses(Store):
         return present.get("run_id") == status.run_id and status_after(present, status) is None
 
     def find(self, name: str) -> _Status:
-        """The status, as this delivery has read or written it last; empty if there is none. Costs one read at most.
+        """The status, as this delivery has read or written it last; empty without a status. Costs one read at most.
 
         A status never returns to an older version, so an older answer can only lead to a write that finds the newer one.
         """

@@ -103,7 +103,7 @@ def _ids(text: str) -> list[str]:
     """The ids; none for all.
 
     Raises:
-        ClientRefused: there is none, or too many.
+        ClientRefused: the text has no id, or too many.
     """
     ids = list(dict.fromkeys(text.split()))
     if not ids or len(ids) > IDS_MAX:

@@ -63,7 +63,7 @@ class Call:
 
     async def stored_object(self, target: ObjectTarget) -> ObjectRecord:
         """The target's object, once its file has settled. Raises `RefusedError` (404) if it does not exist."""
-        return await self.service.settled(lambda strict: self.store.get(target, strict=strict))
+        return await self.service.run_when_settled(lambda strict: self.store.get(target, strict=strict))
 
     def flag(self, key: str) -> bool:
         return self.query.get(key, "").lower() == "true"

@@ -42,7 +42,7 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
     for key, computed in (("md5Hash", staged.digest.md5), ("crc32c", staged.digest.crc32c)):
         if sent[key] and sent[key] != computed:
             raise invalid(f"Provided {key} {sent[key]!r} doesn't match calculated {key} {computed!r}.")
-    return await call.service.settled(
+    return await call.service.run_when_settled(
         lambda strict: call.store.put(staged, insertion, composite=composite, strict=strict)
     )
 

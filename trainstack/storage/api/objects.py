@@ -80,13 +80,15 @@ async def patch(call: Call) -> Response:
         return dataclasses.replace(live, fields=fields, content_type=content_type or DEFAULT_CONTENT_TYPE)
 
     target = call.target()
-    changed = await call.service.settled(lambda strict: call.store.patch(target, merge, strict=strict))
+    changed = await call.service.run_when_settled(
+        lambda strict: call.store.patch(target, merge, strict=strict)
+    )
     return json_answer(object_json(changed, call.base_url))
 
 
 async def delete(call: Call) -> Response:
     target = call.target()
-    await call.service.settled(lambda strict: call.store.delete(target, strict=strict))
+    await call.service.run_when_settled(lambda strict: call.store.delete(target, strict=strict))
     return no_content()
 
 

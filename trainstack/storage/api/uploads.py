@@ -82,7 +82,7 @@ async def _media_of(call: Call, parser: RelatedParser) -> AsyncIterator[bytes]:
 async def _begin(call: Call, metadata: Json) -> Response:
     """Create a session; its URL is in `Location`. Preconditions are checked now, and again at the end."""
     insertion = insertion_of(call, metadata, call.request.headers.get("x-upload-content-type", ""))
-    live = await call.service.settled(
+    live = await call.service.run_when_settled(
         lambda strict: call.store.find(insertion.bucket, insertion.name, strict=strict)
     )
     insertion.conditions.check_write(live)

@@ -53,13 +53,13 @@ class NewData(BaseCondition):
         return _whole_pattern(self.objects)
 
     @cached_property
-    def _excluded(self) -> tuple[str, ...]:
+    def _exclude_patterns(self) -> tuple[str, ...]:
         return tuple(map(_whole_pattern, self.exclude))
 
     @property
     def watched(self) -> str:
         """The text of what it matches: two conditions with the same text match the same objects."""
-        return "\n".join((self.pattern, *self._excluded))
+        return "\n".join((self.pattern, *self._exclude_patterns))
 
     def takes(self, uri: str) -> bool:
         """Whether the object matches. Almost none does, so the pattern's literal prefix is compared first."""
@@ -74,7 +74,7 @@ class NewData(BaseCondition):
         return self._excludes(f"{folder_uri}{_ANY}") and self._excludes(f"{folder_uri}{_ANY}/{_ANY}")
 
     def _excludes(self, uri: str) -> bool:
-        return any(glob_matches(pattern, uri) for pattern in self._excluded)
+        return any(glob_matches(pattern, uri) for pattern in self._exclude_patterns)
 
     def faults(self, path: tuple[PathPart, ...], buckets: Buckets) -> Iterator[Fault]:
         bucket, _, name = self.pattern.removeprefix("gs://").partition("/")

@@ -36,7 +36,7 @@ class DataBatch:
     """What a firing takes.
 
     Attributes:
-        newest: the newest object; None if there is none, or none is known.
+        newest: the newest object; None if the firing takes no object, or knows none by name.
         dirs: the folders, in order of their first arrival.
         left: what waits after it.
         manifest_uri: where all of them are listed.

@@ -5,17 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from tests.contract.boundaries import At
+from tests.contract.boundaries import At, only_at
 from tests.contract.candidates import Refusing, drop, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, launched
 from tests.contract.schemas import STATUS
-from tests.contract.world import LEASE, World
+from tests.contract.world import World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.intake import take
-from trainmaster.orchestrator.flows.queue_pass import admit
+from trainmaster.orchestrator.flows.intake import take, take_and_admit
 
 
 def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken() -> None:
@@ -89,7 +88,7 @@ def told_at_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["answered", "answer lost"])
-def test_a_stockout_reported_before_its_submission_is_recorded_is_tried_elsewhere_after_the_lease(
+def test_a_stockout_reported_before_its_submission_is_recorded_is_tried_elsewhere_at_once(
     *, is_lost: bool
 ) -> None:
     """The job's end arrives while the process that submitted it still holds the lease and has not recorded it."""
@@ -102,13 +101,10 @@ def test_a_stockout_reported_before_its_submission_is_recorded_is_tried_elsewher
         if is_lost:
             raise SubmissionUnknown("the connection broke")
 
-    take(world.services(At("submit", after=meanwhile)), incoming)
+    once = At("submit", after=only_at(1, meanwhile))
+    list(take_and_admit(world.services(once), incoming))
     record = kept(world, incoming.run_id)
-    assert (record.state, record.round) == (RunState.WAITING, 1)
-    list(admit(world.services(), room_freed=False))
-    assert len(world.jobs.all()) == 1
-    world.reconcile_after(LEASE)
-    assert world.record(incoming.run_id).state is RunState.SUBMITTED
+    assert (record.state, record.round) == (RunState.SUBMITTED, 1)
     assert len(world.jobs.all()) == 2
 
 

@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.runs.moves import (
     job_of_run,
     second_jobs,
     with_job,
+    with_lease_given_back,
     with_second_job,
     with_state,
 )
@@ -50,15 +51,16 @@ def record_submission(services: Services, held: Held, job: Job, what: str) -> Fl
     try:
         held = services.ledger.replace(held, known)
     except RecordMoved:
-        # The job's end may have been recorded before its submission: then that record stands, and if the job found no
-        # capacity, the run waits until its lease expires. Or this attempt was suspended and the run taken over, and
-        # this job is the second one.
+        # The job's end may have been recorded before its submission: then that record stands. Or this attempt was
+        # suspended and the run taken over, and this job is the second one.
         held = services.ledger.present(held.record.run_id)
         record = held.record
         if record.job is None and not record.ended and not gave_up(record, job.name):
             raise
         # The job that was found may be the run's, and the one from this attempt's lost response the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
+        if gave_up(record, job.name):
+            return _wait_without_lease(services, held, job)
     else:
         leave_queue(services, held.record)
         if held.record.submission.second_job_check_at is not None:
@@ -68,6 +70,23 @@ def record_submission(services: Services, held: Held, job: Job, what: str) -> Fl
         problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
         return FlowResult(message=problem, run_id=held.record.run_id, severity="WARNING")
     return FlowResult(message=f"{what}: {job.name}", run_id=held.record.run_id)
+
+
+def _wait_without_lease(services: Services, held: Held, job: Job) -> FlowResult:
+    """The job found no capacity before this attempt could record it: nothing else keeps the run from its next candidate."""
+
+    def without_own_lease(record: RunRecord) -> RunRecord | None:
+        lease = record.submission.lease
+        if record.state is not RunState.WAITING or lease is None or lease.attempt != services.attempt:
+            return None
+        return with_lease_given_back(record, services.clock.now())
+
+    held = services.ledger.update(held, without_own_lease)
+    if waits := held.record.state is RunState.WAITING:
+        services.queue.put(place_of(services, held.record))  # a pass that found the lease may have removed it
+    show(services, held)
+    message = f"{job.name} found no capacity before its submission was recorded"
+    return FlowResult(message=message, run_id=held.record.run_id, severity="NOTICE", is_due=waits)
 
 
 def fail_run(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> FlowResult:

@@ -22,6 +22,10 @@ class Unusable(Exception):
         super().__init__("\n".join(self.faults))
 
 
+class Diverged(Exception):
+    """The loss or a weight is not a finite number: more steps would only spoil the checkpoint."""
+
+
 @contextmanager
 def collect_faults(faults: list[str]) -> Iterator[None]:
     """Adds the faults of an Unusable that the block raises to `faults`, so that others can be found too."""

@@ -17,7 +17,6 @@ A whole program:
 """
 
 import gc
-import inspect
 import os
 import sys
 import time
@@ -36,7 +35,7 @@ from trainer.devices.choices import (
     unequal_accelerators,
 )
 from trainer.events import name_replica, report_event
-from trainer.faults import Unusable, collect_faults
+from trainer.faults import Diverged, Unusable, collect_faults
 from trainer.finishing import export_model, finished_metrics
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.cluster_variable import VARIABLES, cluster_from
@@ -45,12 +44,9 @@ from trainer.replicas.liveness import gather_replicas
 from trainer.settings.setting import read_flags, with_defaults
 from trainer.settings.settings import SETTINGS, TrainingSettings
 from trainer.storage import outputs_from
+from trainer.training.callbacks import callbacks_from
 from trainer.training.metric_file import trial_from
 from trainer.workload import Data, StartingWeights, TrainingRun, Workload
-
-EXPECTED_CALLBACKS = (
-    "callbacks: expected a list of Keras callbacks, or a function without arguments that returns one"
-)
 
 __all__ = ["Data", "Examples", "TrainingRun", "TrainingSettings", "Unusable", "Workload"]  # of other modules
 
@@ -111,35 +107,6 @@ def run(
     return metrics
 
 
-def callbacks_from(given: Any) -> Callable[[], Sequence[Any]]:
-    """A function that returns the callbacks; none for None, and one alone is taken as a list of one, as Keras takes it.
-
-    Raises:
-        Unusable: something is not a callback, or the function takes arguments. The function that is returned raises it, too.
-    """
-    if callable(given) and not isinstance(given, type):
-        try:
-            inspect.signature(given).bind()
-        except TypeError as error:
-            raise Unusable(f"{EXPECTED_CALLBACKS}; the function is {error}.") from error
-        return lambda: _checked_callbacks(given())
-    callbacks = _checked_callbacks(given)
-    return lambda: callbacks
-
-
-def _checked_callbacks(given: Any) -> Sequence[Any]:
-    """Callbacks of either Keras, by their methods: neither may be imported before the settings are known to be sound."""
-    callbacks = given if isinstance(given, list | tuple) else [] if given is None else [given]
-    faults = [
-        f"{EXPECTED_CALLBACKS}; found {callback!r:.80}."
-        for callback in callbacks
-        if isinstance(callback, type) or not callable(getattr(callback, "on_epoch_end", None))
-    ]
-    if faults:
-        raise Unusable(*faults)
-    return callbacks
-
-
 def settings_from(
     arguments: Sequence[str], *, prog: str, defaults: TrainingSettings | None = None
 ) -> TrainingSettings:
@@ -173,11 +140,24 @@ def end_on_error(*, at_once: bool = True) -> Iterator[None]:
         if not at_once:
             raise SystemExit(2) from unusable
         end_with(2)
+    except Diverged as diverged:
+        report_event("diverged", _repair_of(diverged), severity="ERROR")
+        if not at_once:
+            raise
+        end_with(1)
     except Exception as error:
         if not at_once:
             raise
         traceback.print_exc()
         end_with(PEER_LOST if is_loss_of_peer(error) else 1)
+
+
+def _repair_of(diverged: Diverged) -> str:
+    return (
+        f"The training diverged: {diverged}. It ends here, and the checkpoints from before are kept. Lower the learning rate, "
+        f"limit the gradients (clipnorm=1.0 of the optimizer), or look for values in the data that are not finite. A restart "
+        f"continues from the last checkpoint; to begin afresh, use another AIP_CHECKPOINT_DIR or --job_dir."
+    )
 
 
 def attempt(

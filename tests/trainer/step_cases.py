@@ -14,7 +14,7 @@ import keras as keras_3  # isort: skip
 import numpy as np  # isort: skip
 import tensorflow as tf  # isort: skip
 
-from trainer.checkpoints.files import Kept, TrainingPosition, latest
+from trainer.checkpoints.files import TrainingPosition, latest
 from trainer.checkpoints.saver import Saver
 from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import Examples
@@ -25,6 +25,7 @@ from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.settings import TrainingSettings
 from trainer.storage import outputs_from
+from trainer.training.callbacks import KeptState
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
 from trainer.training.loop import Batches, Loop
 from trainer.training.model import built_model
@@ -105,10 +106,10 @@ def trained(keras: Any, settings: TrainingSettings = ONE_AT_A_TIME, **how: Any) 
     with STRATEGY.scope():
         model = small_model(keras, **how)
         build_variables(model, SPEC)
-        steps, batches, logs = Steps(model, settings), iter(data()), {}
+        steps, batches = Steps(model, settings), iter(data())
         for first in range(0, STEPS, settings.steps_per_execution):
-            logs = dict(steps.train(batches, min(settings.steps_per_execution, STEPS - first)))
-        return contents(model, logs)
+            steps.train(batches, min(settings.steps_per_execution, STEPS - first))
+        return contents(model, steps.read_metrics()[0])
 
 
 def fitted() -> dict[str, Any]:
@@ -229,11 +230,11 @@ def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits:
             ),
             steps_per_epoch=STEPS,
             callbacks=keras_2.callbacks.CallbackList([callback], model=model),
-            kept=Kept([callback]),
+            kept=KeptState([callback]),
             saver=saver,
             preemption=Preemption(ClusterSpec(), Peers(ClusterSpec()), done=0, finish_upload=uploads.finish),
         )
-        metrics = loop.run(TrainingPosition(), {})
+        metrics = loop.run(TrainingPosition(), None)
         found = latest(checkpoints)
         assert found is not None
         saved = [found.epoch, found.step, found.metrics]

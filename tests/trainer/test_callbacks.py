@@ -6,7 +6,7 @@ import pytest
 
 from trainer import survive
 from trainer.faults import Unusable
-from trainer.survive import callbacks_from
+from trainer.training.callbacks import callbacks_from
 
 
 class Stop:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from trainer.checkpoints.files import Kept
+from trainer.training.callbacks import KeptState
 
 
 class Patient:
     """As EarlyStopping: counts epochs, and forgets them as a training begins."""
 
-    def __init__(self, patience: int = 3, *, restore_best_weights: bool = False) -> None:
-        self.patience, self.model, self.restore_best_weights = patience, object(), restore_best_weights
+    def __init__(self, patience: int = 3) -> None:
+        self.patience, self.model = patience, object()
         self.on_train_begin()
 
     def on_train_begin(self) -> None:
@@ -30,14 +30,14 @@ class Progress:
 
 def after(losses: list[float], *callbacks: Any, saved: Any = ()) -> list[dict[str, Any]]:
     """What is kept after epochs with these losses, as a checkpoint holds it."""
-    kept = Kept(callbacks, saved)
+    kept = KeptState(callbacks, saved)
     for each in callbacks:
         each.on_train_begin()
     kept.begin()
     for loss in losses:
         for each in callbacks:
             each.on_epoch_end(loss)
-    found: list[dict[str, Any]] = json.loads(json.dumps(kept.changed_numbers()))
+    found: list[dict[str, Any]] = json.loads(json.dumps(kept.changed_state()))
     return found
 
 
@@ -54,18 +54,12 @@ def test_arguments_of_a_callback_are_not_restored() -> None:
     assert (again.patience, again.wait) == (7, 1)
 
 
-def test_a_callback_whose_best_weights_are_not_kept_starts_afresh() -> None:
-    again = Patient(restore_best_weights=True)
-    assert after([0.1], again, saved=after([0.5], Patient(restore_best_weights=True))) == []
-    assert again.wait == 1
-
-
 @pytest.mark.parametrize(
     "before", [[], [Progress()], [Patient(), Patient()]], ids=["none", "another", "more"]
 )
 def test_a_run_may_continue_with_other_callbacks(before: list[Any]) -> None:
-    kept = Kept(before)
+    kept = KeptState(before)
     kept.begin()
     again = Patient()
-    after([0.5], again, saved=kept.changed_numbers())
+    after([0.5], again, saved=kept.changed_state())
     assert again.wait == 1

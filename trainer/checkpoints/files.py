@@ -8,7 +8,8 @@
 A bucket mounted with Cloud Storage FUSE has no locks and no atomic rename, and a killed process may
 leave a truncated file (https://cloud.google.com/storage/docs/cloud-storage-fuse/overview).
 A file's name therefore proves nothing: a checkpoint is complete if its description can be parsed and matches the
-files. Two are kept, so that there is always one to fall back to. Nothing here needs TensorFlow.
+files. Two are kept, so that there is always one to fall back to, and that of the best epoch, if the run exports that.
+Nothing here needs TensorFlow.
 """
 
 import errno
@@ -16,14 +17,13 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import index
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from trainer.faults import Unusable
 from trainer.storage import write_whole
@@ -46,8 +46,10 @@ class Checkpoint:
         step: steps done within the next epoch.
         global_batch_size: examples per step; with `step` it gives the examples that were seen.
         metrics: of the last finished epoch, with its evaluation; None if the epoch is not evaluated yet.
+        of_epoch: the epoch, counted from 1, whose evaluation is of these weights; 0 within an epoch, and where callbacks
+            changed them afterwards.
         trained_on: the flags, by name, that must not change in a run.
-        callbacks: what Kept keeps of the callbacks.
+        callbacks: what trainer.training.callbacks.KeptState keeps of them.
         files: name, size in bytes and SHA-256 of each of TensorFlow's files, as in the description.
     """
 
@@ -56,6 +58,7 @@ class Checkpoint:
     step: int
     global_batch_size: int = 1
     metrics: Mapping[str, float] | None = None
+    of_epoch: int = 0
     trained_on: Mapping[str, str] = field(default_factory=dict)
     callbacks: tuple[Mapping[str, Any], ...] = ()
     files: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
@@ -119,9 +122,22 @@ def latest(
     Raises:
         Unusable: this account may not read it: a fresh start would repeat everything.
     """
+    return _newest(checkpoints, _used_numbers, damaged)
+
+
+def evaluated_checkpoint(
+    checkpoints: Path, epoch: int, *, damaged: Callable[[str, str], object] = lambda *_: None
+) -> Checkpoint | None:
+    """The complete checkpoint with the weights that the evaluation after `epoch` epochs saw, or None. As `latest`."""
+    return _newest(checkpoints, partial(_numbers_of_epochs, epochs={epoch}), damaged)
+
+
+def _newest(
+    checkpoints: Path, numbers_in: Callable[[Path], set[int]], damaged: Callable[[str, str], object]
+) -> Checkpoint | None:
     folder = checkpoints / CHIEFS_FOLDER
     try:
-        for number in sorted(_used_numbers(folder), reverse=True):
+        for number in sorted(numbers_in(folder), reverse=True):
             try:
                 return checkpoint_numbered(checkpoints, number)
             except PermissionError:
@@ -172,15 +188,19 @@ def publish_checkpoint(written: Checkpoint, checkpoints: Path) -> Checkpoint:
 
 def record_metrics(
     checkpoint: Checkpoint, metrics: Mapping[str, float], callbacks: Sequence[Mapping[str, Any]] = ()
-) -> None:
+) -> Checkpoint:
     """Record that the epoch of `checkpoint` is evaluated, so that a restart does not evaluate it again."""
-    _write_description(replace(checkpoint, metrics=dict(metrics), callbacks=tuple(callbacks)))
+    evaluated = replace(checkpoint, metrics=dict(metrics), callbacks=tuple(callbacks))
+    _write_description(evaluated)
+    return evaluated
 
 
-def remove_older(checkpoints: Path) -> None:
-    """Remove all but the newest KEPT, each one's description before its other files."""
+def remove_older(checkpoints: Path, epochs: Collection[int] = ()) -> None:
+    """Remove all but the newest KEPT and those of these epochs, each one's description before its other files."""
     folder = checkpoints / CHIEFS_FOLDER
     for number in sorted(_used_numbers(folder))[:-KEPT]:
+        if number in _numbers_of_epochs(folder, epochs):
+            continue
         (folder / f"ckpt-{number}.json").unlink(missing_ok=True)
         for path in folder.glob(f"ckpt-{number}.*"):
             path.unlink(missing_ok=True)
@@ -201,6 +221,16 @@ def _used_numbers(folder: Path) -> set[int]:
     if not folder.is_dir():
         return set()
     return {int(match[1]) for path in folder.iterdir() if (match := DESCRIPTION.fullmatch(path.name))}
+
+
+def _numbers_of_epochs(folder: Path, epochs: Collection[int]) -> set[int]:
+    """The numbers of the checkpoints with the evaluated weights of these epochs; their files are not looked at."""
+    found = set()
+    for number in _used_numbers(folder) if epochs else ():
+        with suppress(OSError, ValueError):
+            if _read_description(folder / f"ckpt-{number}").of_epoch in epochs:
+                found.add(number)
+    return found
 
 
 def _write_description(checkpoint: Checkpoint) -> None:
@@ -226,10 +256,9 @@ def _read_description(prefix: Path) -> Checkpoint:
             path=str(prefix),
             **counts,
             metrics=None if metrics is None else {name: float(metrics[name]) for name in metrics},
+            of_epoch=index(document.get("of_epoch", 0)),  # checkpoints of release 0.1.0 have none
             trained_on=dict(document["trained_on"]),
-            callbacks=tuple(
-                {"of": str(state["of"]), "numbers": dict(state["numbers"])} for state in document["callbacks"]
-            ),
+            callbacks=tuple(map(dict, document["callbacks"])),
             files=tuple(entries),
         )
     except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -261,40 +290,3 @@ def _copy_file(source: Path, target: Path) -> dict[str, object]:
 def _sha256_of(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - size and time tell a changed file
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class Kept:
-    """The numbers among the callbacks' attributes that changed since `begin`: EarlyStopping's `wait` and `best`, say.
-
-    A callback with `restore_best_weights` starts afresh: its weights are not kept, and without them its best is wrong.
-    """
-
-    def __init__(self, callbacks: Sequence[Any], saved: Sequence[Mapping[str, Any]] = ()) -> None:
-        """`saved` is what `changed_numbers` returned in an earlier attempt; that of another class of callback is left out."""
-        self._callbacks = [kept for kept in callbacks if not getattr(kept, "restore_best_weights", False)]
-        self._saved = saved
-        self._before: list[dict[str, Any]] = []
-
-    def begin(self) -> None:
-        """Continue from what was saved. For after `on_train_begin`, in which callbacks forget what they know."""
-        self._before = [_numbers_of(callback) for callback in self._callbacks]
-        for callback, state in zip(self._callbacks, self._saved, strict=False):
-            if state["of"] == type(callback).__name__:
-                vars(callback).update(state["numbers"])
-
-    def changed_numbers(self) -> list[dict[str, Any]]:
-        """For each callback its class and these numbers by name, to be written as JSON."""
-        return [
-            {"of": type(callback).__name__, "numbers": dict(_numbers_of(callback).items() - before.items())}
-            for callback, before in zip(self._callbacks, self._before, strict=True)
-        ]
-
-
-def _numbers_of(callback: Any) -> dict[str, Any]:
-    state = {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in vars(callback).items()
-    }
-    return {
-        name: value for name, value in state.items() if value is None or isinstance(value, bool | int | float)
-    }

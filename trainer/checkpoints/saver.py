@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,13 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.checkpoints import files
-from trainer.checkpoints.files import Checkpoint, checkpoint_numbered, latest, publish_checkpoint
+from trainer.checkpoints.files import (
+    Checkpoint,
+    checkpoint_numbered,
+    evaluated_checkpoint,
+    latest,
+    publish_checkpoint,
+)
 from trainer.checkpoints.upload import Uploads
 from trainer.events import report_event
 from trainer.faults import Unusable, reason_of
@@ -32,13 +38,37 @@ def checkpoint_to_continue(
     Raises:
         Unusable: this replica does not see the chief's checkpoint: its directory is a different one.
     """
+    find = partial(latest, checkpoints, damaged=_report_damaged)
+    return _chosen_by_chief("continues", find, checkpoints, cluster, board)
+
+
+def checkpoint_to_export(
+    checkpoints: Path, epoch: int, cluster: ClusterSpec, board: NoteBoard | None
+) -> Checkpoint | None:
+    """The checkpoint of that epoch, counted from 1, for every replica. None if it was never written, or is damaged.
+
+    Raises:
+        Unusable: as `checkpoint_to_continue`.
+    """
+    find = partial(evaluated_checkpoint, checkpoints, epoch, damaged=_report_damaged)
+    return _chosen_by_chief("exports", find, checkpoints, cluster, board)
+
+
+def _chosen_by_chief(
+    name: str,
+    find: Callable[[], Checkpoint | None],
+    checkpoints: Path,
+    cluster: ClusterSpec,
+    board: NoteBoard | None,
+) -> Checkpoint | None:
+    """What the chief finds, which it tells the others by the note `name`."""
     if board is None or cluster.is_chief:
-        newest = latest(checkpoints, damaged=_report_damaged)
+        found = find()
         if board is not None:
-            board.put("continues", str(newest.number if newest else 0))
-        return newest
+            board.put(name, str(found.number if found else 0))
+        return found
     # The chief reads the whole checkpoint first. Its loss ends this process from another thread.
-    if not (number := int(board.read("continues"))):
+    if not (number := int(board.read(name))):
         return None
     deadline = time.monotonic() + APPEARS_WITHIN_S
     while True:
@@ -72,6 +102,7 @@ class Saver:
         io_device: the device that reads and writes files; None leaves it to TensorFlow.
         wait_for_steps: returns when every started step is finished, so that the step of a checkpoint is known.
         metrics: saved with the model: an epoch that resumes in the middle ends with the averages of all its steps.
+        best_epoch: the number of finished epochs at the best one so far, whose checkpoint is kept; 0 for none.
     """
 
     model: Any  # tf.keras.Model
@@ -84,12 +115,14 @@ class Saver:
     io_device: str | None
     wait_for_steps: Callable[[], None]
     metrics: Sequence[Any] = ()
+    best_epoch: Callable[[], int] = lambda: 0
 
     def __post_init__(self) -> None:
         self._state = tf.train.Checkpoint(model=self.model, metrics=list(self.metrics))
         self._options = tf.train.CheckpointOptions(experimental_io_device=self.io_device)
         self._prefixes = itertools.cycle(self.scratch / name for name in ("one", "other"))
         self._newest: Checkpoint | None = None
+        self._evaluated: Checkpoint | None = None  # the newest whose weights are evaluated after it
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore weights, optimizer and metrics from `checkpoint`.
@@ -121,9 +154,13 @@ class Saver:
         done: int,
         epoch: int,
         step: int,
+        of_epoch: int = 0,
+        metrics: Mapping[str, float] | None = None,
         callbacks: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Save the state after `done` steps, with that of the callbacks; all replicas must call this at the same step.
+
+        The other arguments are Checkpoint's.
 
         Returns when every replica has written its files, and on the chief when the previous upload has ended.
         If the bucket refuses the chief's files, the run loses this checkpoint and continues.
@@ -135,14 +172,17 @@ class Saver:
             epoch=epoch,
             step=step,
             global_batch_size=self.global_batch_size,
+            of_epoch=of_epoch,
+            metrics=metrics,
             trained_on=self.trained_on,
             callbacks=tuple(callbacks),
         )
+        kept = {self.best_epoch()}
         with preemption.saving(done):
             # A collective operation: it reads variables of all replicas.
             self._state.write(written.path, self._options)
             if self.cluster.is_chief:
-                self.uploads.start(partial(self._upload_checkpoint, written, began))
+                self.uploads.start(partial(self._upload_checkpoint, written, kept, began))
             else:
                 _remove_files(written)
 
@@ -151,17 +191,23 @@ class Saver:
     ) -> None:
         """On the chief, record the metrics of the epoch that was saved last, and the state of callbacks that saw them."""
         self.uploads.finish()
-        if self._newest is not None and not self._newest.step:
-            try:
+        # The newest first: an older one with metrics must not become the place to continue from.
+        try:
+            if self._newest is not None and not self._newest.step:
                 files.record_metrics(self._newest, metrics, callbacks)
-            except OSError as error:
-                self._report_refused("The epoch's metrics could not be written to", error)
+            if self._evaluated is not None and self._evaluated is not self._newest:
+                files.record_metrics(self._evaluated, metrics, callbacks)
+        except OSError as error:
+            self._report_refused("The epoch's metrics could not be written to", error)
 
-    def _upload_checkpoint(self, written: Checkpoint, began: float) -> bool:
+    def _upload_checkpoint(self, written: Checkpoint, kept_epochs: Collection[int], began: float) -> bool:
         """Whether the checkpoint is in the bucket."""
         self._newest = None  # so that no later epoch's metrics are recorded for an earlier one
+        if written.metrics is None:
+            self._evaluated = None
         try:
             self._newest = saved = publish_checkpoint(written, self.checkpoints)
+            self._evaluated = saved if written.of_epoch else self._evaluated
         except (OSError, ValueError) as error:
             self._report_refused("The checkpoint could not be written to", error)
             return False
@@ -176,7 +222,7 @@ class Saver:
             seconds=round(time.monotonic() - began, 2),
         )
         try:
-            files.remove_older(self.checkpoints)
+            files.remove_older(self.checkpoints, kept_epochs)
         except OSError as error:
             self._report_refused("Older checkpoints could not be removed from", error)
         return True

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import tensorflow as tf
@@ -48,33 +49,45 @@ class CoordinatedSteps(Steps):
         self._coordinator = coordinator
         self._ahead = AHEAD_PER_WORKER * workers
         self._promised: deque[Any] = deque()
-        self._logs: Mapping[str, Any] = {}
+        self._is_first = True  # so that there are metrics to read
         self._done_at = time.monotonic()
 
-    def train(self, batches: Any, count: int) -> Mapping[str, Any]:
-        """As Steps'; the metrics are those of a step that was handed out earlier, except after `finish`.
-
-        One worker runs all `count` steps. Waiting for them would leave the other workers idle.
-        """
+    def train(self, batches: Any, count: int) -> None:
+        """As Steps'. One worker runs all `count` steps; waiting for them would leave the other workers idle."""
         self._promised.append(self._coordinator.schedule(self._train, args=(batches, *self._count_of(count))))
-        if not self._logs or len(self._promised) >= self._ahead:
-            try:
-                self._logs, self._done_at = self._promised.popleft().fetch(), time.monotonic()
-            except (tf.errors.OpError, RuntimeError):
-                # Its worker has left, or it was abandoned: then the next step raises the reason.
-                self._logs = dict(self.model.get_metrics_result())
-        return self._logs
+        if self._is_first or len(self._promised) >= self._ahead:
+            self._is_first = False
+            # Its worker has left, or it was abandoned: then the next step raises the reason.
+            with suppress(tf.errors.OpError, RuntimeError):
+                self._promised.popleft().fetch()
+                self._done_at = time.monotonic()
+
+    def read_metrics(self, seconds: float = 0.0) -> tuple[dict[str, float], float]:
+        """As Steps', of the steps that are finished by now."""
+        return plain_numbers(self.model.get_metrics_result()), seconds
+
+    def has_finite_weights(self) -> bool:
+        """Taken as true: the chief would have to read all of them from the parameter servers."""
+        return True
 
     def finish(self) -> None:
         self._coordinator.join()
         self._promised.clear()
-        self._logs, self._done_at = {}, time.monotonic()
+        self._is_first = True
+        self._done_at = time.monotonic()
 
     def idle_s(self) -> float:
         """Seconds since a step was known to be finished, or since the start."""
         return time.monotonic() - self._done_at
 
-    def evaluate(self, data: Any, steps: int, callbacks: Any) -> dict[str, float]:
+    def evaluate(
+        self,
+        data: Any,
+        steps: int,
+        callbacks: Any,
+        *,
+        reads_each: bool = False,  # noqa: ARG002 - Keras gives each step's metrics to callbacks
+    ) -> dict[str, float]:
         """As Steps'; `steps` is the number of shards, each of which a worker evaluates once."""
         metrics: Mapping[str, Any] = self.model.evaluate(
             data, steps=steps, callbacks=callbacks, verbose=0, return_dict=True

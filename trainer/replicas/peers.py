@@ -75,6 +75,10 @@ class Peers:
         """The names of all that train, this one included, chief first."""
         return tuple(self._cluster.replicas_of(ReplicaRole.CHIEF, ReplicaRole.WORKER).values())
 
+    def stop_watching(self) -> None:
+        """From now on the loss of a replica does not end this process: all are about to end."""
+        self._parted.set()
+
     def part(self) -> None:
         """Return when no member needs this one any more, so that none exits while another still reads from it.
 

@@ -18,8 +18,25 @@ from trainer.settings.setting import (
 )
 
 KERAS_BATCH_NORM_MOMENTUM = 0.99
+LAST = "last"
+BETTER = {
+    "max": ("acc", "accuracy", "auc", "precision", "recall", "f1_score", "iou"),
+    "min": ("loss", "error", "mae", "mse", "rmse"),
+}
+"""What is better, by the end of a metric's name."""
 AVERAGED_SHARE = 0.1
 MIN_AVERAGED_STEPS = 2
+
+
+def read_export(text: str) -> str:
+    """`last`, or `best:METRIC:max` and `:min`, with what the metric's name says where the text says neither."""
+    kind, _, rest = text.partition(":")
+    metric, _, better = rest.partition(":")
+    for ending, names in () if better else BETTER.items():
+        better = ending if metric.lower().endswith(names) else better
+    if text == LAST or (kind == "best" and metric and better in BETTER):
+        return text if text == LAST else f"best:{metric}:{better}"
+    raise ValueError("last, best:METRIC, best:METRIC:max or best:METRIC:min; METRIC as in val_loss")
 
 
 def _setting_field(reads: Callable[[str], Any], text: str, default: Any = None) -> Any:
@@ -78,6 +95,13 @@ class TrainingSettings:
         "model is compiled with",
         ("accuracy",),
     )
+    validation_freq: int = _setting_field(count, "epochs between evaluations; the last epoch has one", 1)
+    export: str = _setting_field(
+        read_export,
+        "weights to export: `last`, those of the last epoch; or `best:METRIC`, those of the epoch with the best METRIC of "
+        "`epoch_finished`, such as best:val_loss; best:METRIC:max or :min where the name does not say what is better",
+        LAST,
+    )
     checkpoint_every_s: float = _setting_field(
         positive, "seconds between checkpoints within an epoch; every epoch ends with one", 600.0
     )
@@ -94,6 +118,14 @@ class TrainingSettings:
         for name, setting in SETTINGS.items():
             with suppress(ValueError):  # `faults` reports what cannot be read
                 object.__setattr__(self, name, setting.of(getattr(self, name)))
+
+    @property
+    def asked_best(self) -> tuple[str, bool] | None:
+        """The metric of the epoch to export, and whether higher is better; None for the last epoch."""
+        if self.export == LAST:
+            return None
+        _, metric, better = read_export(self.export).split(":")
+        return metric, better == "max"
 
     def faults(self) -> list[str]:
         """Every value that a run cannot use, as a sentence."""

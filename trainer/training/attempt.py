@@ -7,19 +7,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trainer.checkpoints.files import Kept, TrainingPosition, position_after
-from trainer.checkpoints.saver import Saver, checkpoint_to_continue
+from trainer.checkpoints.files import TrainingPosition, position_after
+from trainer.checkpoints.saver import Saver, checkpoint_to_continue, checkpoint_to_export
 from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import batch_spec, steps_per_epoch
 from trainer.data.pipeline import Pipeline, distributed_batches
-from trainer.devices.strategy import name_of
+from trainer.devices.strategy import all_replicas_agree, name_of
 from trainer.events import report_event
+from trainer.faults import Diverged, Unusable, suggestion_for
 from trainer.replicas.cluster import ClusterSpec
 from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.settings import TrainingSettings
+from trainer.training.callbacks import (
+    KeptState,
+    best_epoch_of,
+    checked_callbacks,
+    finished_epochs_at_best,
+    has_hook,
+)
 from trainer.training.keras_models import keras_of, metrics_known
-from trainer.training.loop import Batches, Loop
+from trainer.training.loop import Batches, Hooks, Loop
 from trainer.training.metric_file import (
     EVALUATED,
     MetricFile,
@@ -96,6 +104,7 @@ class Training:
         Raises:
             Unusable: the model cannot be built for this data or trained with these settings, the checkpoint belongs to
                 a different model, or a trial's metric file cannot be written.
+            Diverged: the loss or a weight is not finite any more; the checkpoints from before are there.
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
         epochs, outputs = self.settings.epochs, self.run.outputs
@@ -104,7 +113,6 @@ class Training:
             checkpoint, steps_per_epoch=self.steps_per_epoch, global_batch_size=self.global_batch_size
         )
         initial_epoch = checkpoint.epoch if checkpoint else 0
-        known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._built_model(self.run, self.strategy)
         steps = self._built_steps(model)
         to_study = self._trial_report(initial_epoch, steps.model)
@@ -127,26 +135,68 @@ class Training:
             if checkpoint is not None:
                 saver.restore(checkpoint)
             done = place.epoch * self.steps_per_epoch + place.step
-            callbacks = list(self.run.workload.callbacks(self.run))
+            callbacks = checked_callbacks(list(self.run.workload.callbacks(self.run)))
+            best = best_epoch_of(callbacks, self._asked_best(steps.model))
+            saver.best_epoch = lambda: finished_epochs_at_best(best)
+            called = self._callback_list(steps.model, callbacks, to_study)
             loop = Loop(
                 steps=steps,
                 batches=self._batches_from(place),
                 steps_per_epoch=self.steps_per_epoch,
-                callbacks=self._callback_list(steps.model, callbacks, to_study),
-                kept=Kept(callbacks, checkpoint.callbacks if checkpoint else ()),
+                callbacks=called,
+                kept=KeptState(
+                    [steps.model.history, *({best} - {*callbacks, None}), *callbacks],
+                    checkpoint.callbacks if checkpoint else (),
+                ),
                 saver=saver,
                 preemption=Preemption(self.cluster, self.peers, done=done, finish_upload=uploads.finish),
+                best=best,
+                checkpoint_of=partial(
+                    checkpoint_to_export,
+                    outputs.checkpoints.path,
+                    cluster=self.cluster,
+                    board=self.peers.board,
+                ),
+                agree=partial(all_replicas_agree, self.strategy),
+                hooks=self._agreed_hooks(steps.model, callbacks),
             )
-            to_study(known, min(initial_epoch, epochs))
-            metrics = loop.run(place, known)
-            if place.epoch >= epochs:  # only the export is left to do
-                to_study(metrics, epochs)
+            to_study(checkpoint.metrics or {} if checkpoint else {}, min(initial_epoch, epochs))
+            try:
+                metrics = loop.run(place, checkpoint)
+            except Diverged:
+                self.peers.stop_watching()  # all end here, some a moment later
+                raise
+            to_study(metrics, epochs, is_exported=True)
             return Trained(
                 model=self._exportable_model(model, scratch), metrics=metrics, initial_epoch=initial_epoch
             )
 
+    def _asked_best(self, model: Any) -> tuple[str, bool] | None:
+        """The metric and direction of --export. Raises Unusable if the model will not have it, as far as that is known."""
+        asked, known = self.settings.asked_best, metrics_known(model)
+        if asked is not None and known is not None:
+            names = [*known, *(EVALUATED + name for name in known if self.run.data.evaluation)]
+            if asked[0] not in names:
+                raise Unusable(
+                    f"--export={self.settings.export}: an epoch of this run has no {asked[0]}.{suggestion_for(asked[0], names)} "
+                    f"Name one of {', '.join(names)}."
+                )
+        return asked
+
+    def _agreed_hooks(self, model: Any, callbacks: Sequence[Any]) -> Hooks:
+        """What the callbacks of any replica need: reading metrics and weights takes all replicas."""
+        averages = bool(getattr(model.optimizer, "use_ema", False))
+        needed = {
+            "each_step": has_hook(callbacks, "on_batch_end", "on_train_batch_end"),
+            "each_test_step": has_hook(callbacks, "on_test_batch_end"),
+            "changes": bool(callbacks) or averages,
+        }
+        return Hooks(
+            **{name: not all_replicas_agree(self.strategy, not claim) for name, claim in needed.items()}
+        )
+
     def _callback_list(
-        self, model: Any, of_workload: Sequence[Any], to_study: Callable[[Mapping[str, float], int], None]
+        self, model: Any, of_workload: Sequence[Any], to_study: Callable[..., None]
     ) -> Any:  # CallbackList of the model's Keras
         kinds = keras_of(model).callbacks
         progress = ProgressReport(
@@ -160,8 +210,8 @@ class Training:
         callbacks = [progress, reporting, *of_workload]
         if self.cluster.is_chief:  # one writer; no graph, which is large and never read
             callbacks.append(kinds.TensorBoard(str(self.run.outputs.logs.path), write_graph=False))
-        how = {"epochs": self.settings.epochs, "steps": self.steps_per_epoch}
-        return kinds.CallbackList(callbacks, model=model, **how)
+        how = {"epochs": self.settings.epochs, "steps": self.steps_per_epoch, "verbose": 0}
+        return kinds.CallbackList(callbacks, add_history=True, model=model, **how)
 
     def _built_model(self, run: TrainingRun, strategy: Any) -> Any:
         return built_model(run, strategy=strategy, total_steps=self.settings.epochs * self.steps_per_epoch)
@@ -199,7 +249,7 @@ class Training:
         """The trained model with variables that an export can hold."""
         return model
 
-    def _trial_report(self, initial_epoch: int, model: Any) -> Callable[[Mapping[str, float], int], None]:
+    def _trial_report(self, initial_epoch: int, model: Any) -> Callable[..., None]:
         """What reports the metrics after a number of epochs to a trial's study, on its chief; elsewhere it does nothing.
 
         A checkpoint is written before each evaluation: what was reported is never trained again. Raises Unusable if the
@@ -207,7 +257,7 @@ class Training:
         """
         trial = self.trial
         if trial is None or not self.cluster.is_chief:
-            return lambda *_: None
+            return lambda *_, **__: None
         names, asked, steps = self.settings.reported_metrics, trial.asked_metric, self.steps_per_epoch
         file = MetricFile(trial.metric_file, trial_id=trial.trial_id, after_step=initial_epoch * steps)
         known = metrics_known(model)
@@ -227,7 +277,10 @@ class Training:
             metric_file=str(trial.metric_file),
         )
 
-        def to_study(metrics: Mapping[str, float], epochs: int) -> None:
+        reported: dict[str, float] = {}
+
+        def to_study(metrics: Mapping[str, float], epochs: int, *, is_exported: bool = False) -> None:
+            """`is_exported`: these are the exported model's, which are reported last if they are others."""
             in_logs = [name.removeprefix(EVALUATED) for name in metrics if name.startswith(EVALUATED)]
             if in_logs and not file.last_step and (missing := missing_metrics(names, in_logs)):
                 report_event(
@@ -237,7 +290,10 @@ class Training:
                     trial_id=trial.trial_id,
                     metrics=missing,
                 )
-            file.report(evaluated_metrics(metrics, names), step=epochs * steps)
+            evaluated = evaluated_metrics(metrics, names)
+            if not is_exported or evaluated != reported:
+                file.report(evaluated, step=epochs * steps + is_exported)
+            reported.update(evaluated)
 
         return to_study
 

@@ -1,7 +1,8 @@
 """The differences between models of Keras 2, which `tf.keras` is here, and of Keras 3, which `import keras` is."""
 
+import hashlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -23,6 +24,25 @@ def overrides(model: Any, *methods: str) -> bool:
 def keras_of(model: Any) -> Any:
     """The module of the model's Keras."""
     return tf.keras if is_keras_2(model) else importlib.import_module("keras")
+
+
+def compiled_with(model: Any) -> dict[str, Any]:
+    """The arguments that `compile` was given, as far as Keras kept them."""
+    return dict(getattr(getattr(model, "_compile_config", None), "config", {}))
+
+
+def variables_digest(variables: Iterable[Any]) -> str:
+    """SHA-256 of these values, in their order. All replicas must call this for variables that are averaged when read."""
+    digest = hashlib.sha256()
+    for variable in variables:
+        digest.update(tf.convert_to_tensor(variable).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def optimizer_digest(optimizer: Any) -> str:
+    """Of an optimizer's single numbers, such as the learning rate, which no attribute lists for all optimizers."""
+    parts = tf.train.TrackableView(optimizer).descendants()
+    return variables_digest(part for part in parts if isinstance(part, tf.Variable) and part.shape.rank == 0)
 
 
 def set_mixed_precision(floats: str) -> None:

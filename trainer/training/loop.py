@@ -4,16 +4,21 @@ Keras' `fit` is not used: it cannot start after an epoch's last step with only t
 callback cannot stop all replicas at the same step.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.checkpoints.files import Kept, TrainingPosition
+from trainer.checkpoints.files import Checkpoint, TrainingPosition
 from trainer.checkpoints.saver import Saver
+from trainer.events import report_event
+from trainer.faults import Diverged
 from trainer.replicas.preemption import Preemption
+from trainer.training.callbacks import BestEpoch, KeptState, finished_epochs_at_best
+from trainer.training.keras_models import optimizer_digest, variables_digest
 from trainer.training.metric_file import EVALUATED
 from trainer.training.model import fitting
-from trainer.training.reporting import plain_numbers
+from trainer.training.reporting import Pace
 from trainer.training.steps import Steps
 
 
@@ -31,39 +36,79 @@ class Batches:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hooks:
+    """What callbacks of the workload need, the same on every replica.
+
+    Attributes:
+        each_step, each_test_step: the metrics, after every step.
+        changes: that what they change in an epoch's end is saved: the learning rate, weights.
+    """
+
+    each_step: bool = False
+    each_test_step: bool = False
+    changes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Loop:
     """What training needs besides the starting position.
 
     At most the settings' `steps_per_execution` steps run between two calls of callbacks, checkpoints and preemptions.
     A callback that sets the model's `stop_training` ends the run after the steps that run, or after the epoch, as in
     `fit`; all replicas must set it at the same place. A restarted run does not continue the training then.
+
+    Attributes:
+        best: what says which epoch is exported; None for the last one.
+        checkpoint_of: of a number of finished epochs, the checkpoint that their evaluation saw, the same for all replicas.
+        agree: whether a claim is true on every replica.
     """
 
     steps: Steps
     batches: Batches
     steps_per_epoch: int
     callbacks: Any  # tf.keras.callbacks.CallbackList
-    kept: Kept
+    kept: KeptState
     saver: Saver
     preemption: Preemption
+    best: Any | None = None
+    checkpoint_of: Callable[[int], Checkpoint | None] = lambda _: None
+    agree: Callable[[bool], bool] = bool
+    hooks: Hooks = field(default_factory=Hooks)
+    pace: Pace = field(default_factory=Pace)
 
-    def run(self, place: TrainingPosition, metrics: Mapping[str, float]) -> dict[str, float]:
-        """The last epoch's metrics; `metrics` are those of the epoch before `place`.
+    def run(self, place: TrainingPosition, continued: Checkpoint | None) -> dict[str, float]:
+        """The metrics of the model as it is then: trained, with the weights that are to be exported.
+
+        `continued` is the checkpoint that was restored.
 
         Raises:
+            Diverged: the loss, or a weight where a checkpoint is due, is not finite. It is not saved.
             tf.errors.OpError: another replica is gone.
         """
-        with self.steps.model.distribute_strategy.scope():
-            if place.epoch >= self.steps.settings.epochs:
-                return dict(metrics) or self._evaluation_metrics()
-            return self._epochs_from(place)
+        model = self.steps.model
+        with model.distribute_strategy.scope():
+            model.stop_training = False
+            self.callbacks.on_train_begin()
+            if lost := self.kept.begin():
+                report_event(
+                    "callbacks_forgotten",
+                    f"what callbacks knew in {', '.join(lost)} is lost: a checkpoint keeps numbers, texts, lists and "
+                    f"dictionaries of them, small arrays and variables",
+                    severity="WARNING",
+                    attributes=lost,
+                )
+            if place.epoch < self.steps.settings.epochs:
+                return self._ended(*self._epochs_from(place))
+            metrics = dict(continued.metrics or {}) if continued else {}
+            if not metrics:
+                return self._ended(self._evaluation_metrics(), self._weights())
+            is_evaluated = continued is not None and continued.of_epoch > 0
+            return self._ended(metrics, self._weights() if is_evaluated else "")
 
-    def _epochs_from(self, place: TrainingPosition) -> dict[str, float]:
-        model, reached = self.steps.model, dict[str, float]()
+    def _epochs_from(self, place: TrainingPosition) -> tuple[dict[str, float], str]:
+        """The last epoch's metrics, and the digest of the weights that they belong to."""
+        model, reached, weights = self.steps.model, dict[str, float](), ""
         batches = iter(self.batches.training)
-        model.stop_training = False
-        self.callbacks.on_train_begin()
-        self.kept.begin()
         for epoch in range(place.epoch, self.steps.settings.epochs):
             first = place.step if epoch == place.epoch else 0
             if not first:
@@ -71,45 +116,102 @@ class Loop:
             self.callbacks.on_epoch_begin(epoch)
             self._train_epoch(epoch, first, batches)
             is_saved = model.stop_training
-            reached = plain_numbers(model.get_metrics_result())
-            reached |= self._evaluation_metrics()
+            reached, _ = self.steps.read_metrics()
+            weights, numbers = self._weights(), self._numbers()
+            is_last = epoch + 1 == self.steps.settings.epochs or model.stop_training
+            if is_last or (epoch + 1) % self.steps.settings.validation_freq == 0:
+                reached |= self._evaluation_metrics()
             self.saver.uploads.finish()  # what is reported is never trained again
             self.callbacks.on_epoch_end(epoch, dict(reached))
-            if model.stop_training and not is_saved:
-                self._save_checkpoint(epoch, self.steps_per_epoch)
-            self.saver.note_evaluated(reached, self.kept.changed_numbers())
+            if isinstance(self.best, BestEpoch):
+                self.best.note(epoch, reached)
+            is_kept = (weights, numbers) == (self._weights(), self._numbers())
+            if (model.stop_training and not is_saved) or (self.hooks.changes and not self.agree(is_kept)):
+                self._save_checkpoint(epoch, self.steps_per_epoch, metrics=reached)
+            self.saver.note_evaluated(reached, self.kept.changed_state())
             if model.stop_training:
                 break
-        self.callbacks.on_train_end(dict(reached))
-        return reached
+        return reached, weights
+
+    def _ended(self, metrics: dict[str, float], weights: str) -> dict[str, float]:
+        """The metrics after what follows the epochs; `weights` is the digest of those that `metrics` belong to."""
+        model = self.steps.model
+        if hasattr(
+            model.optimizer, "finalize_variable_values"
+        ):  # its averages become the weights, as in `fit`
+            model.optimizer.finalize_variable_values(model.trainable_variables)
+        self.callbacks.on_train_end(dict(metrics))
+        if self.best is not None:
+            epoch = finished_epochs_at_best(self.best)
+            best = self.checkpoint_of(epoch) if epoch else None
+            if best is not None and best.metrics is not None:
+                self.saver.restore(best)
+                report_event(
+                    "best_epoch",
+                    f"the weights of epoch {epoch} are exported, the best by {self.best.monitor}",
+                    epoch=epoch,
+                )
+                return dict(best.metrics)
+            report_event(
+                "best_epoch_missing",
+                f"no checkpoint of the best epoch by {self.best.monitor} is there: the last epoch's weights are exported",
+                severity="WARNING",
+            )
+        if self.hooks.changes and not self.agree(weights == self._weights()):
+            metrics |= self._evaluation_metrics()
+        return metrics
+
+    def _weights(self) -> str:
+        """A digest of the weights; empty where nothing but steps changes them."""
+        return variables_digest(self.steps.model.weights) if self.hooks.changes else ""
+
+    def _numbers(self) -> str:
+        """A digest of the optimizer's single numbers: the learning rate, the count of steps."""
+        return optimizer_digest(self.steps.model.optimizer) if self.hooks.changes else ""
 
     def _train_epoch(self, epoch: int, first: int, batches: Any) -> None:
         """The steps of an epoch from step `first`, and the checkpoints among and after them."""
         step = first
+        self.pace.begin(step)
         while step < self.steps_per_epoch:
             before, at_once = step, self.steps.settings.steps_per_execution
             step = min(step - step % at_once + at_once, self.steps_per_epoch)
             self.callbacks.on_train_batch_begin(before)
+            logs: dict[str, float] = {}
             with fitting(self.batches.spec):
-                logs = self.steps.train(batches, step - before)
+                self.steps.train(batches, step - before)
+                if self.hooks.each_step or self.pace.is_due(step) or step == self.steps_per_epoch:
+                    logs = self._finite_metrics(epoch, step)
             self.callbacks.on_train_batch_end(step - 1, logs)
             self._save_when_due(epoch, before, step)
             if self.steps.model.stop_training:
                 break
+
+    def _finite_metrics(self, epoch: int, step: int) -> dict[str, float]:
+        """The metrics of the epoch so far. Raises Diverged if its mean loss is not finite."""
+        metrics, mean_step_s = self.steps.read_metrics(self.pace.step_s)
+        self.pace.note_reading(step, mean_step_s)
+        if not math.isfinite(loss := metrics.get("loss", 0.0)):
+            raise Diverged(f"the loss is {loss} after step {step} of epoch {epoch + 1}")
+        return metrics
 
     def _evaluation_metrics(self) -> dict[str, float]:
         if self.batches.evaluation is None:
             return {}
         with fitting(self.batches.spec):
             metrics = self.steps.evaluate(
-                self.batches.evaluation, self.batches.evaluation_steps, self.callbacks
+                self.batches.evaluation,
+                self.batches.evaluation_steps,
+                self.callbacks,
+                reads_each=self.hooks.each_test_step,
             )
         return {EVALUATED + name: value for name, value in metrics.items()}
 
     def _save_when_due(self, epoch: int, before: int, step: int) -> None:
         """Save at an epoch's end, where steps since `before` reached a checkpoint's place, or where replicas agreed."""
         if step == self.steps_per_epoch or self.steps.model.stop_training:
-            self._save_checkpoint(epoch, self.steps_per_epoch)
+            self._require_finite(epoch, step)
+            self._save_checkpoint(epoch, self.steps_per_epoch, of_epoch=epoch + 1)
             return
         done = epoch * self.steps_per_epoch + step
         is_late = (
@@ -119,13 +221,26 @@ class Loop:
         is_agreed = self.preemption.is_agreed(done, propose=is_late)
         every = self.steps.settings.checkpoint_steps
         if is_agreed or (every and done // every > (done - step + before) // every):
+            self._require_finite(epoch, step)
             self._save_checkpoint(epoch, step)
 
-    def _save_checkpoint(self, epoch: int, step: int) -> None:
+    def _require_finite(self, epoch: int, step: int) -> None:
+        """Raises Diverged if the state after this step must not be saved."""
+        self.steps.finish()
+        self._finite_metrics(epoch, step)
+        if not self.steps.has_finite_weights():
+            raise Diverged(f"a weight is not finite after step {step} of epoch {epoch + 1}")
+
+    def _save_checkpoint(self, epoch: int, step: int, **evaluated: Any) -> None:
         """Save after `step` steps of an epoch; once training was stopped, as the end of the last epoch."""
         done = epoch * self.steps_per_epoch + step
         if step == self.steps_per_epoch:
             epoch, step = self.steps.settings.epochs if self.steps.model.stop_training else epoch + 1, 0
         self.saver.save(
-            self.preemption, done=done, epoch=epoch, step=step, callbacks=self.kept.changed_numbers()
+            self.preemption,
+            done=done,
+            epoch=epoch,
+            step=step,
+            callbacks=self.kept.changed_state(),
+            **evaluated,
         )

@@ -10,6 +10,7 @@ import tensorflow as tf
 from trainer.events import report_event
 
 MIN_INTERVAL_S = 0.5
+MOST_STEPS = 1000
 
 
 def plain_numbers(logs: Mapping[str, Any]) -> dict[str, float]:
@@ -17,9 +18,37 @@ def plain_numbers(logs: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in logs.items()}
 
 
+class Pace:
+    """When metrics are read: after an epoch's first step, then each MIN_INTERVAL_S seconds or so, and after its last one.
+
+    Reading needs all replicas, so they count steps instead of asking their own clocks: as many as take that long, by
+    the mean of what the replicas measured the time before.
+    """
+
+    def __init__(self) -> None:
+        self.step_s = 0.0
+        """Seconds of a step as this replica measured them; 0 before the second reading."""
+
+    def begin(self, step: int) -> None:
+        """An epoch begins after its first `step` steps."""
+        self._step, self._at, self._due = step, time.monotonic(), step + 1
+
+    def is_due(self, step: int) -> bool:
+        return step >= self._due
+
+    def note_reading(self, step: int, mean_step_s: float) -> None:
+        """The metrics were read after `step` steps, when all replicas agreed on this mean of their `step_s`."""
+        if step == self._step:
+            return
+        now = time.monotonic()
+        self.step_s = (now - self._at) / (step - self._step)
+        self._step, self._at = step, now
+        self._due = step + (max(1, min(MOST_STEPS, int(MIN_INTERVAL_S / mean_step_s))) if mean_step_s else 1)
+
+
 @dataclass(kw_only=True, eq=False)
 class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
-    """Reports every epoch's first and last step, between them at most one step each MIN_INTERVAL_S seconds.
+    """Reports steps whose metrics were read: an epoch's first and last, between them one each MIN_INTERVAL_S seconds.
 
     `loss` and `accuracy` are running means of the epoch over all replicas; `examples_per_s` counts the
     examples of all replicas since the line before.
@@ -31,8 +60,6 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
 
     def __post_init__(self) -> None:
         super().__init__()
-        # Keras then hands tensors over; reading them waits for the device, so only reported steps do.
-        self._supports_tf_logs = True
         self._epoch, self._step, self._reported_at = 0, 0, 0.0
         self._reported_step: int | None = None
 
@@ -46,7 +73,9 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
             self._reported_step = batch
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any]) -> None:
-        """`batch` is the last one of those that ran since `on_train_batch_begin`, from 0."""
+        """`batch` is the last one of those that ran since `on_train_batch_begin`, from 0; no `logs` if none were read."""
+        if not logs:
+            return
         is_first = not self._step
         self._step = batch + 1
         now = time.monotonic()
@@ -56,7 +85,6 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         values = plain_numbers(logs)
         measured: dict[str, Any] = {name: values[name] for name in ("loss", "accuracy") if name in values}
         shown = " ".join(f"{name} {value:.4f}" for name, value in measured.items())
-        now = time.monotonic()  # reading waited for the device
         examples = (self._step - (self._reported_step or 0)) * self.global_batch_size
         speed = examples / max(now - self._reported_at, 1e-9)
         self._reported_step, self._reported_at = self._step, now

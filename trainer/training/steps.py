@@ -1,10 +1,14 @@
 """Steps of training and evaluation: TensorFlow functions that compute on every replica of a strategy.
 
+Metrics are read between steps and not in each: reading waits for the device and for all replicas.
+
 Keras' own functions are not used. Keras 3's fail under MultiWorkerMirroredStrategy, and Keras 2's read every metric
 twice across all replicas in each step. These work with models of both.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -12,6 +16,9 @@ import tensorflow as tf
 from trainer.faults import Unusable
 from trainer.settings.settings import TrainingSettings
 from trainer.training import keras_models as keras
+from trainer.training.reporting import plain_numbers
+
+DONE = True  # what a function of steps returns, for coordinators that wait for one
 
 
 class Steps:
@@ -28,33 +35,75 @@ class Steps:
             Unusable: the settings need the trainer's step, but the model overrides it.
         """
         self.model = model
-        self.settings = settings
-        self._train = tf.function(self._distributed_function(self._training_step()), reduce_retracing=True)
-        self._test = tf.function(self._distributed_function(self._evaluation_step()), reduce_retracing=True)
+        self.settings = self._compiled_settings(settings)
+        # Eagerly where the model is compiled so, which is for looking into a step.
+        function: Any = (
+            (lambda step: step) if model.run_eagerly else partial(tf.function, reduce_retracing=True)
+        )
+        self._train = function(self._distributed_function(self._training_step()))
+        self._test = function(self._distributed_function(self._evaluation_step()))
+        self._read = function(self._metrics_and_mean)
+        self._not_finite = tf.function(self._count_not_finite)
 
-    def train(self, batches: Any, count: int) -> Mapping[str, Any]:
-        """The metrics of the epoch so far, as tensors, over all replicas and after `count` further steps.
+    def _compiled_settings(self, settings: TrainingSettings) -> TrainingSettings:
+        """The settings, and where they say nothing, what the model is compiled with."""
+        compiled = keras.compiled_with(self.model)
+        if self.model.run_eagerly and settings.jit:
+            raise Unusable("--jit: the model is compiled with run_eagerly=True. Remove one of the two.")
+        at_once = int(compiled.get("steps_per_execution") or 1)
+        return replace(
+            settings,
+            jit=settings.jit or (compiled.get("jit_compile") is True and not self.model.run_eagerly),
+            steps_per_execution=settings.steps_per_execution if settings.steps_per_execution > 1 else at_once,
+        )
 
-        `batches` is an iterator of a distributed data set. All replicas must call this with the same `count`, at
-        most `steps_per_execution`.
+    def train(self, batches: Any, count: int) -> None:
+        """Run `count` steps, at most `steps_per_execution`; `batches` is an iterator of a distributed data set.
+
+        All replicas must call this with the same `count`.
         """
-        return dict(self._train(batches, *self._count_of(count)))
+        self._train(batches, *self._count_of(count))
+
+    def read_metrics(self, seconds: float = 0.0) -> tuple[dict[str, float], float]:
+        """The metrics of the epoch so far, over all replicas, and the mean of the replicas' `seconds`.
+
+        All replicas must call this after the same step.
+        """
+        metrics, mean = self._read(tf.constant(seconds))
+        return plain_numbers(metrics), float(mean)
+
+    def _metrics_and_mean(self, seconds: Any) -> tuple[dict[str, Any], Any]:
+        strategy = self.model.distribute_strategy
+        mean = strategy.reduce("MEAN", strategy.run(lambda: tf.identity(seconds)), axis=None)
+        return dict(self.model.get_metrics_result()), mean
+
+    def has_finite_weights(self) -> bool:
+        """Whether no trainable weight is an infinity or not a number."""
+        return int(self._not_finite()) == 0
+
+    def _count_not_finite(self) -> Any:
+        weights = self.model.trainable_variables
+        return tf.add_n([tf.math.count_nonzero(~tf.math.is_finite(weight)) for weight in weights])
 
     def finish(self) -> None:
         """Return when every step that was started is finished; here they are once `train` returns."""
 
-    def evaluate(self, data: Any, steps: int, callbacks: Any) -> dict[str, float]:
-        """The metrics over `steps` batches of a distributed data set, each example with the same weight."""
+    def evaluate(
+        self, data: Any, steps: int, callbacks: Any, *, reads_each: bool = False
+    ) -> dict[str, float]:
+        """The metrics over `steps` batches of a distributed data set, each example with the same weight.
+
+        `reads_each`: callbacks get the metrics after each step.
+        """
         self.model.reset_metrics()
         callbacks.on_test_begin()
         batches, at_once = iter(data), self.settings.steps_per_execution
-        logs: Mapping[str, Any] = {}
         for step in range(0, steps, at_once):
             callbacks.on_test_batch_begin(step)
             end = min(step + at_once, steps)
-            logs = self._test(batches, *self._count_of(end - step))
-            callbacks.on_test_batch_end(end - 1, logs)
-        metrics = {name: float(value) for name, value in logs.items()}
+            self._test(batches, *self._count_of(end - step))
+            callbacks.on_test_batch_end(end - 1, self.read_metrics()[0] if reads_each else {})
+        metrics, _ = self.read_metrics()
         callbacks.on_test_end(metrics)
         return metrics
 
@@ -62,18 +111,18 @@ class Steps:
         """The number of steps as an argument, where a call may run several."""
         return () if self.settings.steps_per_execution == 1 else (tf.constant(count),)
 
-    def _distributed_function(self, step: Callable[[Any], object]) -> Callable[..., Mapping[str, Any]]:
-        """A function that runs `step` on every replica for the next batches, and returns the metrics of all replicas."""
-        model, strategy = self.model, self.model.distribute_strategy
+    def _distributed_function(self, step: Callable[[Any], object]) -> Callable[..., Any]:
+        """A function that runs `step` on every replica for the next batches."""
+        strategy = self.model.distribute_strategy
 
-        def run_one(batches: Any) -> Mapping[str, Any]:
+        def run_one(batches: Any) -> Any:
             strategy.run(step, args=(next(batches),))
-            return dict(model.get_metrics_result())
+            return DONE
 
-        def run_several(batches: Any, count: Any) -> Mapping[str, Any]:
+        def run_several(batches: Any, count: Any) -> Any:
             for _ in tf.range(count):
                 strategy.run(step, args=(next(batches),))
-            return dict(model.get_metrics_result())
+            return DONE
 
         # One step without a loop: TensorFlow optimizes its graph better.
         return run_one if self.settings.steps_per_execution == 1 else run_several

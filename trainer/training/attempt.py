@@ -20,6 +20,7 @@ from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.settings import TrainingSettings
 from trainer.training.callbacks import (
+    BestEpoch,
     KeptState,
     best_epoch_of,
     checked_callbacks,
@@ -27,7 +28,7 @@ from trainer.training.callbacks import (
     has_hook,
 )
 from trainer.training.keras_models import keras_of, metrics_known
-from trainer.training.loop import Batches, Hooks, Loop
+from trainer.training.loop import Batches, Loop
 from trainer.training.metric_file import (
     EVALUATED,
     MetricFile,
@@ -138,14 +139,14 @@ class Training:
             callbacks = checked_callbacks(list(self.run.workload.callbacks(self.run)))
             best = best_epoch_of(callbacks, self._asked_best(steps.model))
             saver.best_epoch = lambda: finished_epochs_at_best(best)
-            called = self._callback_list(steps.model, callbacks, to_study)
+            called = self._callback_list(steps.model, callbacks, to_study)  # sets the model's history
             loop = Loop(
                 steps=steps,
                 batches=self._batches_from(place),
                 steps_per_epoch=self.steps_per_epoch,
                 callbacks=called,
                 kept=KeptState(
-                    [steps.model.history, *({best} - {*callbacks, None}), *callbacks],
+                    [steps.model.history, *([best] if isinstance(best, BestEpoch) else []), *callbacks],
                     checkpoint.callbacks if checkpoint else (),
                 ),
                 saver=saver,
@@ -158,7 +159,10 @@ class Training:
                     board=self.peers.board,
                 ),
                 agree=partial(all_replicas_agree, self.strategy),
-                hooks=self._agreed_hooks(steps.model, callbacks),
+                reads_each=self._is_needed(
+                    has_hook(callbacks, "on_batch_end", "on_train_batch_end", "on_test_batch_end")
+                ),
+                watches=self._is_needed(bool(callbacks) or getattr(model.optimizer, "use_ema", False)),
             )
             to_study(checkpoint.metrics or {} if checkpoint else {}, min(initial_epoch, epochs))
             try:
@@ -183,17 +187,9 @@ class Training:
                 )
         return asked
 
-    def _agreed_hooks(self, model: Any, callbacks: Sequence[Any]) -> Hooks:
-        """What the callbacks of any replica need: reading metrics and weights takes all replicas."""
-        averages = bool(getattr(model.optimizer, "use_ema", False))
-        needed = {
-            "each_step": has_hook(callbacks, "on_batch_end", "on_train_batch_end"),
-            "each_test_step": has_hook(callbacks, "on_test_batch_end"),
-            "changes": bool(callbacks) or averages,
-        }
-        return Hooks(
-            **{name: not all_replicas_agree(self.strategy, not claim) for name, claim in needed.items()}
-        )
+    def _is_needed(self, claim: bool) -> bool:
+        """Whether any replica claims so: what reads metrics or weights takes all of them."""
+        return not all_replicas_agree(self.strategy, not claim)
 
     def _callback_list(
         self, model: Any, of_workload: Sequence[Any], to_study: Callable[..., None]

@@ -91,11 +91,6 @@ def best_epoch_of(callbacks: Sequence[Any], asked: tuple[str, bool] | None) -> A
     their place.
     """
     stopping = [callback for callback in callbacks if getattr(callback, "restore_best_weights", False)]
-    stopping = [
-        callback
-        for callback in stopping
-        if hasattr(callback, "best_epoch") or hasattr(callback, "best_weights")
-    ]
     for callback in stopping:
         callback.restore_best_weights = False
     if asked is not None:

@@ -36,20 +36,6 @@ class Batches:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hooks:
-    """What callbacks of the workload need, the same on every replica.
-
-    Attributes:
-        each_step, each_test_step: the metrics, after every step.
-        changes: that what they change in an epoch's end is saved: the learning rate, weights.
-    """
-
-    each_step: bool = False
-    each_test_step: bool = False
-    changes: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
 class Loop:
     """What training needs besides the starting position.
 
@@ -61,6 +47,8 @@ class Loop:
         best: what says which epoch is exported; None for the last one.
         checkpoint_of: of a number of finished epochs, the checkpoint that their evaluation saw, the same for all replicas.
         agree: whether a claim is true on every replica.
+        reads_each: callbacks of some replica get the metrics after every step.
+        watches: callbacks or the optimizer may change weights and learning rate after an epoch, which is saved then.
     """
 
     steps: Steps
@@ -73,7 +61,8 @@ class Loop:
     best: Any | None = None
     checkpoint_of: Callable[[int], Checkpoint | None] = lambda _: None
     agree: Callable[[bool], bool] = bool
-    hooks: Hooks = field(default_factory=Hooks)
+    reads_each: bool = False
+    watches: bool = False
     pace: Pace = field(default_factory=Pace)
 
     def run(self, place: TrainingPosition, continued: Checkpoint | None) -> dict[str, float]:
@@ -126,7 +115,7 @@ class Loop:
             if isinstance(self.best, BestEpoch):
                 self.best.note(epoch, reached)
             is_kept = (weights, numbers) == (self._weights(), self._numbers())
-            if (model.stop_training and not is_saved) or (self.hooks.changes and not self.agree(is_kept)):
+            if (model.stop_training and not is_saved) or (self.watches and not self.agree(is_kept)):
                 self._save_checkpoint(epoch, self.steps_per_epoch, metrics=reached)
             self.saver.note_evaluated(reached, self.kept.changed_state())
             if model.stop_training:
@@ -157,17 +146,17 @@ class Loop:
                 f"no checkpoint of the best epoch by {self.best.monitor} is there: the last epoch's weights are exported",
                 severity="WARNING",
             )
-        if self.hooks.changes and not self.agree(weights == self._weights()):
+        if self.watches and not self.agree(weights == self._weights()):
             metrics |= self._evaluation_metrics()
         return metrics
 
     def _weights(self) -> str:
         """A digest of the weights; empty where nothing but steps changes them."""
-        return variables_digest(self.steps.model.weights) if self.hooks.changes else ""
+        return variables_digest(self.steps.model.weights) if self.watches else ""
 
     def _numbers(self) -> str:
         """A digest of the optimizer's single numbers: the learning rate, the count of steps."""
-        return optimizer_digest(self.steps.model.optimizer) if self.hooks.changes else ""
+        return optimizer_digest(self.steps.model.optimizer) if self.watches else ""
 
     def _train_epoch(self, epoch: int, first: int, batches: Any) -> None:
         """The steps of an epoch from step `first`, and the checkpoints among and after them."""
@@ -180,7 +169,7 @@ class Loop:
             logs: dict[str, float] = {}
             with fitting(self.batches.spec):
                 self.steps.train(batches, step - before)
-                if self.hooks.each_step or self.pace.is_due(step) or step == self.steps_per_epoch:
+                if self.reads_each or self.pace.is_due(step) or step == self.steps_per_epoch:
                     logs = self._finite_metrics(epoch, step)
             self.callbacks.on_train_batch_end(step - 1, logs)
             self._save_when_due(epoch, before, step)
@@ -203,7 +192,7 @@ class Loop:
                 self.batches.evaluation,
                 self.batches.evaluation_steps,
                 self.callbacks,
-                reads_each=self.hooks.each_test_step,
+                reads_each=self.reads_each,
             )
         return {EVALUATED + name: value for name, value in metrics.items()}
 

@@ -15,7 +15,7 @@ from trainer.events import report_event
 from trainer.faults import Diverged
 from trainer.replicas.preemption import Preemption
 from trainer.training.callbacks import BestEpoch, KeptState, finished_epochs_at_best
-from trainer.training.keras_models import optimizer_digest, variables_digest
+from trainer.training.keras_models import keras_of, optimizer_digest, variables_digest
 from trainer.training.metric_file import EVALUATED
 from trainer.training.model import fitting
 from trainer.training.reporting import Pace
@@ -147,7 +147,8 @@ class Loop:
                 severity="WARNING",
             )
         if self.watches and not self.agree(weights == self._weights()):
-            metrics |= self._evaluation_metrics()
+            # Without callbacks: theirs have ended.
+            metrics |= self._evaluation_metrics(keras_of(model).callbacks.CallbackList())
         return metrics
 
     def _weights(self) -> str:
@@ -184,14 +185,14 @@ class Loop:
             raise Diverged(f"the loss is {loss} after step {step} of epoch {epoch + 1}")
         return metrics
 
-    def _evaluation_metrics(self) -> dict[str, float]:
+    def _evaluation_metrics(self, callbacks: Any = None) -> dict[str, float]:
         if self.batches.evaluation is None:
             return {}
         with fitting(self.batches.spec):
             metrics = self.steps.evaluate(
                 self.batches.evaluation,
                 self.batches.evaluation_steps,
-                self.callbacks,
+                callbacks or self.callbacks,
                 reads_each=self.reads_each,
             )
         return {EVALUATED + name: value for name, value in metrics.items()}

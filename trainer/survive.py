@@ -32,6 +32,7 @@ from trainer.devices.choices import (
     chosen_strategy,
     require_accelerators,
     strategy_contradictions,
+    tpu_fault,
     unequal_accelerators,
 )
 from trainer.events import name_replica, report_event
@@ -217,6 +218,15 @@ def _contradictions_of(run: TrainingRun) -> list[str]:
     has_servers = chosen_strategy(settings.strategy, cluster) is Strategy.PARAMETER_SERVER
     if not has_servers and (fault := unequal_accelerators(cluster, environment)):
         faults.append(fault)
+    if has_servers:
+        faults += [
+            f"--{name} is for replicas that train in step, which workers of parameter servers do not. Remove the flag, or "
+            f"leave worker pool 2 out of the request."
+            for name in ("deterministic", "warmup_steps")
+            if getattr(settings, name)
+        ]
+    if fault := tpu_fault(cluster):
+        faults.append(fault)
     return faults
 
 
@@ -262,6 +272,8 @@ def _train_replica(run: TrainingRun) -> dict[str, float]:
     gather_replicas(run.cluster, within_s=settings.peers_within_s)
     strategy = strategy_for(run.cluster, asked=settings.strategy, mirrored=run.workload.mirrored)
     tf.keras.utils.set_random_seed(settings.seed)
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
     if settings.mixed_precision:
         set_mixed_precision(sixteen_bits(strategy, run.cluster))
     run = replace(run, loaded=run.data.with_counts(), weights=_agreed_weights(weights, strategy, run.cluster))

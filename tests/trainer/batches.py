@@ -102,8 +102,8 @@ def name_of(image: Any) -> str:
 
 
 def names_of(batch: Any) -> list[str]:
-    """Of a batch of images from 0 to 1."""
-    return [name_of(np.rint(image * 255).astype(np.uint8)) for image in batch]
+    """Of a batch of images, uint8 as they travel to the device."""
+    return [name_of(image) for image in batch]
 
 
 def pipelines(
@@ -162,15 +162,17 @@ def evaluations(of: TrainingRun, workers: int) -> dict[str, Any]:
 
 def served_as_trained(*of: TrainingRun) -> bool:
     """Whether an export gives its model exactly the numbers that training gave it, with --cache and without."""
-    trained_on = [first_batch(each) for each in of]
+    batches = [first_batch(each) for each in of]
     encoded = {name_of(decoded_pixels(image, (SIDE, SIDE)).numpy()): image for image in encoded_images(of[0])}
-    sent = [encoded[name] for name in names_of(trained_on[0])]
+    sent = [encoded[name] for name in names_of(batches[0][0])]
     with TemporaryDirectory() as name:
         count = SIDE * SIDE * 3
         class_names = [str(number) for number in range(count)]
         save_model(Repeating(), Path(name), serving_signatures(Repeating(), (SIDE, SIDE), class_names))
         serve = tf.saved_model.load(name).signatures["serving_default"]
         served = serve(image_bytes=tf.stack(sent))["probabilities"].numpy()
+    prepare = tf.function(of[0].data.training.on_device)
+    trained_on = [prepare(batch)[0].numpy() for batch in batches]
     return all(np.array_equal(served, images.reshape(len(sent), count)) for images in trained_on)
 
 
@@ -198,7 +200,7 @@ class Repeating(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
 def first_batch(of: TrainingRun) -> Any:
     pipeline = pipeline_of(of, 1)
     data = pipeline.training(tf.distribute.InputContext(), first_epoch=0, first_step=0, steps_per_epoch=1)
-    return next(data.as_numpy_iterator())[0]
+    return next(data.as_numpy_iterator())
 
 
 def encoded_images(of: TrainingRun) -> Iterator[Any]:

@@ -43,6 +43,8 @@ IMAGES = RANDOM_NUMBERS.random((BATCH * STEPS + 6, 8, 8, 3), dtype=np.float32)  
 LABELS = RANDOM_NUMBERS.integers(0, 3, len(IMAGES))
 
 ONE_AT_A_TIME = TrainingSettings()
+WARMUP_STEPS = 3
+WARMING = TrainingSettings(warmup_steps=WARMUP_STEPS)
 COMPILED = TrainingSettings(jit=True, steps_per_execution=3)
 SPEC = (tf.TensorSpec([None, 8, 8, 3]), tf.TensorSpec([None], tf.int64))
 
@@ -79,8 +81,15 @@ def small_model(keras: Any, *, kind: Any = None, optimizer: Any = None, momentum
     return model
 
 
-def data(*, endless: bool = True) -> Any:
-    examples = tf.data.Dataset.from_tensor_slices((IMAGES, LABELS))
+HALVES = Examples(
+    lambda: tf.data.Dataset.from_tensor_slices((IMAGES / 2, LABELS)),
+    on_device=lambda batch: (batch[0] * 2, batch[1]),
+)
+"""Examples that are IMAGES again on the device."""
+
+
+def data(*, endless: bool = True, halves: bool = False) -> Any:
+    examples = HALVES.load() if halves else tf.data.Dataset.from_tensor_slices((IMAGES, LABELS))
     batches = (
         examples.take(BATCH * STEPS).repeat().batch(BATCH, drop_remainder=True)
         if endless
@@ -98,15 +107,19 @@ def contents(model: Any, logs: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "weights": [np.asarray(each.numpy()).ravel().tolist() for each in model.weights],
         "logs": {name: float(value) for name, value in logs.items()},
+        "rate": float(tf.convert_to_tensor(model.optimizer.learning_rate)),
     }
 
 
-def trained(keras: Any, settings: TrainingSettings = ONE_AT_A_TIME, **how: Any) -> dict[str, Any]:
+def trained(
+    keras: Any, settings: TrainingSettings = ONE_AT_A_TIME, *, halves: bool = False, **how: Any
+) -> dict[str, Any]:
     """A model after STEPS steps, `steps_per_execution` at a time."""
     with STRATEGY.scope():
         model = small_model(keras, **how)
         build_variables(model, SPEC)
-        steps, batches = Steps(model, settings), iter(data())
+        steps = Steps(model, settings, Data(training=HALVES) if halves else None)
+        batches = iter(data(halves=halves))
         for first in range(0, STEPS, settings.steps_per_execution):
             steps.train(batches, min(settings.steps_per_execution, STEPS - first))
         return contents(model, steps.read_metrics()[0])
@@ -122,13 +135,35 @@ def fitted() -> dict[str, Any]:
         return contents(model, model.get_metrics_result())
 
 
-def evaluated(keras: Any, per_execution: int = 1) -> dict[str, Any]:
-    """The metrics by the trainer's steps, and computed from all predictions."""
+def warmed_by_hand(keras: Any) -> dict[str, Any]:
+    """A model after STEPS steps, of whose learning rate the first has a quarter, and from the fourth on all have the whole."""
     with STRATEGY.scope():
         model = small_model(keras)
         build_variables(model, SPEC)
-        steps = Steps(model, TrainingSettings(steps_per_execution=per_execution))
-        by_steps = steps.evaluate(data(endless=False), STEPS + 1, keras_2.callbacks.CallbackList())
+        steps, batches, logs = Steps(model, ONE_AT_A_TIME), iter(data()), {}
+        whole = tf.convert_to_tensor(model.optimizer.learning_rate)
+        for number in range(STEPS):
+            model.optimizer.learning_rate.assign(whole * min((number + 1) / WARMUP_STEPS, 1))
+            logs = dict(steps.train(batches, 1))
+        model.optimizer.learning_rate.assign(whole)
+        return contents(model, logs)
+
+
+def with_schedule(keras: Any, of: Any) -> str:
+    schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.5)
+    return refused(lambda: Steps(small_model(keras, optimizer=of.SGD(schedule)), WARMING))
+
+
+def evaluated(keras: Any, per_execution: int = 1) -> dict[str, Any]:
+    """The metrics by the trainer's steps, of several at once from halves, and computed from all predictions."""
+    halves = per_execution > 1
+    with STRATEGY.scope():
+        model = small_model(keras)
+        build_variables(model, SPEC)
+        of = Data(training=HALVES, evaluation=HALVES) if halves else None
+        steps = Steps(model, TrainingSettings(steps_per_execution=per_execution), of)
+        examples = data(endless=False, halves=halves)
+        by_steps = steps.evaluate(examples, STEPS + 1, keras_2.callbacks.CallbackList())
     predicted = np.asarray(model(IMAGES, training=False))
     loss = -np.log(predicted[np.arange(len(LABELS)), LABELS]).mean() + sum(map(float, model.losses))
     whole = {"loss": float(loss), "accuracy": float((predicted.argmax(axis=1) == LABELS).mean())}
@@ -268,6 +303,11 @@ def momenta(model: Any) -> list[float]:
 CASES: Mapping[str, Callable[[], Any]] = {
     "by fit": fitted,
     "three at once": lambda: trained(keras_2, TrainingSettings(steps_per_execution=3)),
+    "halves": lambda: trained(keras_2, halves=True),
+    "warming up, three at once": lambda: trained(
+        keras_2, TrainingSettings(warmup_steps=WARMUP_STEPS, steps_per_execution=3)
+    ),
+    "warming up with a legacy schedule": lambda: with_schedule(keras_2, keras_2.optimizers.legacy),
     "own step": lambda: trained(keras_2, kind=OwnStep),
     "own step, compiled": lambda: refused(
         lambda: Steps(small_model(keras_2, kind=OwnStep), TrainingSettings(jit=True))
@@ -288,6 +328,9 @@ CASES: Mapping[str, Callable[[], Any]] = {
     for number, keras in ((2, keras_2), (3, keras_3))
     for name, case in {
         "plain": lambda keras=keras: trained(keras),
+        "warming up": lambda keras=keras: trained(keras, WARMING),
+        "warmed by hand": lambda keras=keras: warmed_by_hand(keras),
+        "warming up with a schedule": lambda keras=keras: with_schedule(keras, keras.optimizers),
         "compiled, three at once": lambda keras=keras: trained(keras, COMPILED),
         "evaluated": lambda keras=keras: evaluated(keras, 3 if keras is keras_3 else 1),
         "overflowed": lambda keras=keras: overflowed(keras),

@@ -58,6 +58,8 @@ def test_a_program_reads_the_common_settings_over_its_own_defaults(
         ("reported_metrics", ["mae", "loss"], ("mae", "loss")),
         ("reported_metrics", "mae,loss", ("mae", "loss")),
         ("job_dir", Path("out"), "out"),
+        ("profile", (2, 3), "2,3"),
+        ("profile", "10,10", "10,10"),
     ],
 )
 def test_settings_given_in_python_are_what_the_same_flags_give(name: str, given: Any, value: object) -> None:
@@ -73,10 +75,12 @@ def test_settings_given_in_python_are_checked_like_flags() -> None:
     assert TrainingSettings(**sound).faults() == []
     wrong: dict[str, Any] = {
         "epochs": None, "strategy": "fastest", "batch_size": 2.5, "cache": "maybe", "reported_metrics": [],
+        "warmup_steps": 0, "profile": "3,2",
     }  # fmt: skip
     faults = TrainingSettings(**wrong).faults()
     assert [fault.partition(":")[0] for fault in faults] == [
         "--epochs=None", "--strategy=fastest", "--batch_size=2.5", "--cache=maybe", "--reported_metrics=",
+        "--warmup_steps=0", "--profile=3,2",
     ]  # fmt: skip
     assert faults[0] == "--epochs=None: expected a whole number of at least 1; found None."
 

@@ -53,7 +53,7 @@ def test_compiled_steps_leave_what_others_leave(cases: dict[str, Any], keras: st
 def test_an_evaluation_gives_each_example_the_same_weight_in_a_smaller_last_batch_too(
     cases: dict[str, Any], keras: str
 ) -> None:
-    """Of Keras 2 batch by batch, of Keras 3 three at once."""
+    """Of Keras 2 batch by batch, of Keras 3 three at once, prepared on the device."""
     found = cases[f"evaluated of {keras}"]
     assert found["by steps"] == pytest.approx(found["whole"], rel=1e-5)
 
@@ -66,6 +66,30 @@ def test_a_step_whose_float16_gradients_overflow_on_any_device_is_skipped_and_th
     assert overflow == start
     assert later != start
     assert all(math.isfinite(value) for values in later for value in values)
+
+
+def test_examples_that_are_prepared_on_the_device_train_as_if_they_had_been_before(
+    cases: dict[str, Any],
+) -> None:
+    assert cases["halves"] == cases["plain of Keras 2"]
+
+
+@pytest.mark.parametrize("keras", KERAS)
+def test_the_learning_rate_rises_in_the_first_steps_and_is_whole_between_them(
+    cases: dict[str, Any], keras: str
+) -> None:
+    """What a checkpoint holds, the whole rate and the number of steps, is all that the next step depends on."""
+    assert cases[f"warming up of {keras}"] == cases[f"warmed by hand of {keras}"]
+    assert cases[f"warming up of {keras}"]["weights"] != cases[f"plain of {keras}"]["weights"]
+
+
+def test_several_warming_steps_in_one_call_leave_what_single_ones_leave(cases: dict[str, Any]) -> None:
+    assert cases["warming up, three at once"] == cases["warming up of Keras 2"]
+
+
+@pytest.mark.parametrize("schedule", [*(f"schedule of {keras}" for keras in KERAS), "legacy schedule"])
+def test_a_warm_up_does_not_change_a_schedule(cases: dict[str, Any], schedule: str) -> None:
+    assert "Let the schedule begin with the warm-up" in cases[f"warming up with a {schedule}"]
 
 
 def test_a_model_with_its_own_step_trains_with_it(cases: dict[str, Any]) -> None:

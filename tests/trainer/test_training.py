@@ -44,7 +44,7 @@ def trained(tree: Path, data_dir: Path) -> Replica:
     replica = started(
         tree, "trained", f"--data_dir={data_dir}", "--batch_size=8", f"--job_dir={tree}/job", "--cache",
         "--mixed_precision", "--hidden_units=16.0", "--activation=tanh", "--strategy=one_device",
-        environment=JOB_VARIABLES,
+        "--profile=2,3", environment=JOB_VARIABLES,
     )  # fmt: skip
     assert replica.wait() == 0, replica.err.read_text()[-3000:]
     return replica
@@ -126,4 +126,5 @@ def test_one_process_exports_what_a_server_can_load_and_ask(tree: Path, trained:
     best = [manifest["class_names"][row.index(max(row))] for row in rows]
     assert served["answer"]["class_name"] == best
     assert list((tree / "job" / "logs").rglob("events.out.tfevents*"))
+    assert len(list((tree / "job" / "logs").rglob("*.xplane.pb"))) == 1, "steps 2 and 3 are profiled"
     assert trained.events("trial_reports") == []

@@ -32,7 +32,9 @@ class Examples:
             with --cache once per run, its result is what is kept.
         augment: of a decoded example and a seed, int64 [2], the example to train on. Never kept, and never called for an
             evaluation. With stateless random operations of the seed, a restarted run sees what it would have seen.
-        batch: what is done to a whole batch, last: scaling, for example.
+        batch: what is done to a whole batch, last of all on the host.
+        on_device: what is done to a whole batch where the model computes, at the start of each step: images that are
+            scaled here travel to the device as uint8.
         size_bytes: of all loaded examples. Up to 2 GiB they are kept in memory and shuffled completely; others, and
             those of unknown size, are shuffled in a buffer. None: unknown, unless all shapes are fixed.
     """
@@ -42,6 +44,7 @@ class Examples:
     decode: Callable[[Any], Any] | None = None
     augment: Callable[[Any, Any], Any] | None = None
     batch: Callable[[Any], Any] | None = None
+    on_device: Callable[[Any], Any] | None = None
     size_bytes: int | None = None
 
 
@@ -150,7 +153,7 @@ def mapped_data(data: Any, function: Callable[[Any], Any] | None) -> Any:
 
 @lru_cache(maxsize=8)
 def batch_spec(examples: Examples) -> Any:
-    """The specification of a batch of these, a nest of tf.TensorSpec with None as its size."""
+    """The specification of a batch of these as the model gets it, a nest of tf.TensorSpec with None as its size."""
     data = mapped_data(examples.load(), examples.decode).batch(2)
-    spec: Any = mapped_data(data, examples.batch).element_spec
+    spec: Any = mapped_data(mapped_data(data, examples.batch), examples.on_device).element_spec
     return spec

@@ -77,6 +77,7 @@ class Pipeline:
         # endless; behind a filter nothing is counted.
         shard = of.load().shard(hint, hint).filter(lambda *_: True)
         ready = mapped_data(mapped_data(shard, of.decode).batch(self.settings.batch_size), of.batch)
+        ready = mapped_data(ready, of.on_device)  # here: the steps are Keras'
         # Keras' exact evaluation gives labels to the metrics as they come. In one dimension, binary accuracy would take
         # a batch for one example; Keras' other evaluations add the second.
         if type(ready.element_spec) is tuple:

@@ -8,6 +8,8 @@ replicas none is expected.
 Source of CLUSTER_SPEC: https://cloud.google.com/vertex-ai/docs/training/distributed-training (read 2026-11)
 """
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +20,7 @@ from trainer.replicas.cluster import ClusterSpec, ReplicaRole, is_tpu
 
 GPU, TPU = "GPU", "TPU"
 TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
+TPU_CORES = 8  # of a host of TPU v2 and v3, which are counted in cores
 LOCAL_STACK = "TRAINMASTER_STACK"
 _POOLS = tuple(ReplicaRole)  # by the number of the worker pool
 _REPAIRS = {
@@ -236,6 +239,28 @@ def unequal_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -
         f"{chief or 'none'}, pool 1 has {worker or 'none'}. Give both the same machine and accelerators; a chief "
         f"without them can coordinate workers that have them, with parameter servers in worker pool 2."
     )
+
+
+def tpu_fault(cluster: ClusterSpec, *, sees_tpu: bool = False) -> str | None:
+    """The fault of a TPU that this replica could not train on; None without one. `sees_tpu`: whatever the job has."""
+    machine = _machine_of(cluster, cluster.role)
+    if cluster.is_multi_worker and (sees_tpu or is_tpu(machine)):
+        found = f"{len(cluster.trainers)} replicas would train together, on their CPUs"
+    elif is_tpu(machine) and (hosts := _tpu_hosts(machine)) > 1:
+        found = f"the TPU of the job has {hosts} hosts, each of which would train a separate model"
+    else:
+        return None
+    return (
+        f"{cluster.replica} has a TPU, and the trainer uses TPUs of one replica on one host: {found}. Request one chief "
+        f"with a topology that one machine has, such as ct5lp-hightpu-8t with 2x4, or machines with GPUs."
+    )
+
+
+def _tpu_hosts(machine: Mapping[str, Any]) -> int:
+    """The chips of the topology over those that the machine's name counts; without one, the cores over those of a host."""
+    in_name = re.search(r"-(\d+)t$", str(machine.get("machine_type")))
+    sides = re.findall(r"\d+", str(machine.get("tpu_topology") or machine.get("accelerator_count") or 1))
+    return math.ceil(math.prod(map(int, sides)) / (int(in_name[1]) if in_name else TPU_CORES))
 
 
 def accelerator_of(cluster: ClusterSpec, role: ReplicaRole) -> str:

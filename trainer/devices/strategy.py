@@ -50,10 +50,12 @@ def strategy_for(cluster: ClusterSpec, *, asked: Strategy = Strategy.AUTO, mirro
     With several replicas it returns when all of them have started.
 
     Raises:
-        Unusable: a TPU is requested, but this machine has none.
+        Unusable: a TPU is requested, but this machine has none, or has one that it cannot use.
     """
     gpus = claim_gpus(cluster)
     has_tpu = bool(_tpu_address() or tf.config.list_physical_devices("TPU"))
+    if fault := choices.tpu_fault(cluster, sees_tpu=has_tpu):
+        raise Unusable(fault)
     match choices.chosen_strategy(asked, cluster, gpus=len(gpus.indices), has_tpu=has_tpu, mirrored=mirrored):
         case Strategy.PARAMETER_SERVER:
             return _parameter_server(cluster)

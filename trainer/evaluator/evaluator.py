@@ -49,7 +49,7 @@ def evaluate(run: TrainingRun) -> None:
     if run.settings.mixed_precision:
         set_mixed_precision(sixteen_bits(strategy, run.cluster))
     model = built_model(run, strategy=strategy, total_steps=run.settings.epochs)
-    steps, data = Steps(model, run.settings), pipeline.evaluation(tf.distribute.InputContext())
+    steps, data = Steps(model, run.settings, run.data), pipeline.evaluation(tf.distribute.InputContext())
     callbacks = keras_of(model).callbacks.CallbackList()
     _Evaluator(
         run=run, model=model, evaluate=lambda: steps.evaluate(data, pipeline.evaluation_steps, callbacks)

@@ -151,14 +151,14 @@ def _data_from(
 def _pictures(
     encoded: Examples, size: tuple[int, int], augment: Callable[[Any, Any], Any] | None
 ) -> Examples:
-    """Pairs of an encoded image and a label as images of this size, from 0 to 1 in the batch, uint8 before."""
+    """Pairs of an encoded image and a label as images of this size, uint8 until they are on the device, from 0 to 1 there."""
     from trainer.images.pixels import decoded_pixels, scaled_images
 
     return replace(
         encoded,
         decode=lambda pair: (decoded_pixels(pair[0], size), pair[1]),
         augment=augment and (lambda pair, seed: (augment(pair[0], seed), pair[1])),
-        batch=lambda batch: (scaled_images(batch[0]), batch[1]),
+        on_device=lambda batch: (scaled_images(batch[0]), batch[1]),
     )
 
 

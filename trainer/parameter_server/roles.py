@@ -80,7 +80,9 @@ class CoordinatedTraining(Training):
         return model
 
     def _built_steps(self, model: Any) -> Steps:
-        steps = CoordinatedSteps(model, self.settings, self._coordinator, workers=self._workers)
+        steps = CoordinatedSteps(
+            model, self.settings, self._coordinator, workers=self._workers, data=self.run.data
+        )
         judge_by(steps.idle_s)
         return steps
 

@@ -13,6 +13,7 @@ from trainer.settings.settings import TrainingSettings
 from trainer.training.keras_models import is_keras_2
 from trainer.training.reporting import plain_numbers
 from trainer.training.steps import Steps
+from trainer.workload import Data
 
 AHEAD_PER_WORKER = 4  # unfinished steps: enough that no worker waits, few enough to finish soon
 
@@ -34,7 +35,15 @@ def require_one_output(batch: Any) -> None:
 class CoordinatedSteps(Steps):
     """Steps of any workers, AHEAD_PER_WORKER of each at most unfinished; the evaluation is Keras' exact one."""
 
-    def __init__(self, model: Any, settings: TrainingSettings, coordinator: Any, *, workers: int = 1) -> None:
+    def __init__(
+        self,
+        model: Any,
+        settings: TrainingSettings,
+        coordinator: Any,
+        *,
+        workers: int = 1,
+        data: Data | None = None,
+    ) -> None:
         """`coordinator` hands out the steps.
 
         Raises:
@@ -45,7 +54,7 @@ class CoordinatedSteps(Steps):
                 "--strategy=parameter_server: the workload builds its model with Keras 3, which does not support "
                 "parameter servers. Build it with tf.keras, or leave worker pool 2 out of the request."
             )
-        super().__init__(model, settings)
+        super().__init__(model, settings, data)
         self._coordinator = coordinator
         self._ahead = AHEAD_PER_WORKER * workers
         self._promised: deque[Any] = deque()

@@ -55,11 +55,18 @@ def end_for_loss(cluster: ClusterSpec, peer: str, why: str) -> NoReturn:
 
 
 def is_loss_of_peer(error: BaseException) -> bool:
-    """Whether TensorFlow raised `error` because a member of the cluster is gone, frozen or replaced."""
+    """Whether TensorFlow raised `error` because a member of the cluster is gone, frozen or replaced.
+
+    NCCL reports that as a system, remote or internal error, and a GPU that failed as a CUDA error; TensorFlow raises all
+    as InternalError or UnknownError (tensorflow/core/nccl/nccl_manager.cc). A restart helps unless NCCL was called wrongly:
+    then it says `invalid argument` or `invalid usage`. Source: https://github.com/NVIDIA/nccl/issues/795 (read 2026-11).
+    """
     errors = getattr(sys.modules.get("tensorflow"), "errors", None)
     if errors is None:
         return False
     kinds = errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError, errors.CancelledError
+    if isinstance(error, errors.InternalError | errors.UnknownError) and "NCCL: " in str(error):
+        return "NCCL: invalid" not in str(error)
     if isinstance(error, errors.InternalError | errors.FailedPreconditionError):
         return "ollective" in str(error)
     return isinstance(error, kinds)

@@ -122,6 +122,14 @@ def _finite_number(text: str) -> float:
 count = whole_number(1)
 
 
+def step_range(text: str) -> str:
+    """Two steps, counted from 1, with a comma between them; as TensorBoard's `profile_batch` takes them."""
+    steps = re.fullmatch(r"([1-9]\d*)[,x]([1-9]\d*)", text)  # `text_of` a pair has an x
+    if steps is None or int(steps[1]) > int(steps[2]):
+        raise ValueError("FIRST,LAST: two steps, counted from 1")
+    return ",".join(steps.groups())
+
+
 def read_flags(
     arguments: Sequence[str],
     groups: Mapping[str, Mapping[str, Setting]],

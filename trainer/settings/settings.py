@@ -10,6 +10,7 @@ from trainer.settings.setting import (
     Setting,
     count,
     positive,
+    step_range,
     text_of,
     truth,
     whole_number,
@@ -101,6 +102,17 @@ class TrainingSettings:
         "weights to export: `last`, those of the last epoch; or `best:METRIC`, those of the epoch with the best METRIC of "
         "`epoch_finished`, such as best:val_loss; best:METRIC:max or :min where the name does not say what is better",
         LAST,
+    )
+    deterministic: bool = _setting_field(
+        truth, "give the same numbers in each run on the same machines, also on GPUs, at some cost", False
+    )
+    warmup_steps: int | None = _setting_field(
+        count,
+        "steps at the start of the run in which the learning rate rises to the optimizer's (default: none)",
+    )
+    profile: str | None = _setting_field(
+        step_range,
+        "first and last step of this attempt to profile on the chief for TensorBoard, such as 10,20 (default: none)",
     )
     checkpoint_every_s: float = _setting_field(
         positive, "seconds between checkpoints within an epoch; every epoch ends with one", 600.0

@@ -205,7 +205,8 @@ class Training:
         )
         callbacks = [progress, reporting, *of_workload]
         if self.cluster.is_chief:  # one writer; no graph, which is large and never read
-            callbacks.append(kinds.TensorBoard(str(self.run.outputs.logs.path), write_graph=False))
+            logs, profiled = str(self.run.outputs.logs.path), self.settings.profile or 0
+            callbacks.append(kinds.TensorBoard(logs, write_graph=False, profile_batch=profiled))
         how = {"epochs": self.settings.epochs, "steps": self.steps_per_epoch, "verbose": 0}
         return kinds.CallbackList(callbacks, add_history=True, model=model, **how)
 
@@ -213,7 +214,7 @@ class Training:
         return built_model(run, strategy=strategy, total_steps=self.settings.epochs * self.steps_per_epoch)
 
     def _built_steps(self, model: Any) -> Steps:
-        return Steps(model, self.settings)
+        return Steps(model, self.settings, self.run.data)
 
     @property
     def pipeline(self) -> Pipeline:

@@ -132,6 +132,11 @@ def update_metrics(model: Any, batch: Any, predicted: Any, loss: Any) -> None:
         model._compile_metrics.update_state(y, predicted, weight)  # noqa: SLF001
 
 
+def inner_optimizer(model: Any) -> Any:
+    """The model's optimizer, without the one of mixed_float16 around it, which scales the loss."""
+    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
+
+
 def scaled_loss(optimizer: Any, loss: Any) -> Any:
     """`loss`, multiplied as the optimizer's loss scaling asks; mixed_float16 has one."""
     if hasattr(optimizer, "get_scaled_loss"):

@@ -6,17 +6,19 @@ Keras' own functions are not used. Keras 3's fail under MultiWorkerMirroredStrat
 twice across all replicas in each step. These work with models of both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
+from trainer.data.examples import Examples
 from trainer.faults import Unusable
 from trainer.settings.settings import TrainingSettings
 from trainer.training import keras_models as keras
 from trainer.training.reporting import plain_numbers
+from trainer.workload import Data
 
 DONE = True  # what a function of steps returns, for coordinators that wait for one
 
@@ -28,20 +30,23 @@ class Steps:
     `test_step` or `compute_metrics` computes with these.
     """
 
-    def __init__(self, model: Any, settings: TrainingSettings) -> None:
-        """Nothing is traced before the first step.
+    def __init__(self, model: Any, settings: TrainingSettings, data: Data | None = None) -> None:
+        """Nothing is traced before the first step. Of `data`, each step does what its examples do `on_device`.
 
         Raises:
-            Unusable: the settings need the trainer's step, but the model overrides it.
+            Unusable: the settings need the trainer's step, but the model overrides it, or a learning rate that they can
+                change, but the model has a schedule.
         """
         self.model = model
         self.settings = self._compiled_settings(settings)
+        training, evaluation = (data.training, data.evaluation) if data else (None, None)
+        train, test = _after(training, self._training_step()), _after(evaluation, self._evaluation_step())
         # Eagerly where the model is compiled so, which is for looking into a step.
         function: Any = (
             (lambda step: step) if model.run_eagerly else partial(tf.function, reduce_retracing=True)
         )
-        self._train = function(self._distributed_function(self._training_step()))
-        self._test = function(self._distributed_function(self._evaluation_step()))
+        self._train = function(self._distributed_function(self._warming_up(self._on_replicas(train))))
+        self._test = function(self._distributed_function(self._on_replicas(test)))
         self._read = function(self._metrics_and_mean)
         self._not_finite = tf.function(self._count_not_finite)
 
@@ -111,21 +116,53 @@ class Steps:
         """The number of steps as an argument, where a call may run several."""
         return () if self.settings.steps_per_execution == 1 else (tf.constant(count),)
 
-    def _distributed_function(self, step: Callable[[Any], object]) -> Callable[..., Any]:
-        """A function that runs `step` on every replica for the next batches."""
-        strategy = self.model.distribute_strategy
+    def _distributed_function(self, run: Callable[[Any], None]) -> Callable[..., Any]:
+        """A function that calls `run`, which takes the next batches."""
 
         def run_one(batches: Any) -> Any:
-            strategy.run(step, args=(next(batches),))
+            run(batches)
             return DONE
 
         def run_several(batches: Any, count: Any) -> Any:
             for _ in tf.range(count):
-                strategy.run(step, args=(next(batches),))
+                run(batches)
             return DONE
 
         # One step without a loop: TensorFlow optimizes its graph better.
         return run_one if self.settings.steps_per_execution == 1 else run_several
+
+    def _on_replicas(self, step: Callable[[Any], object]) -> Callable[[Any], None]:
+        """A function that runs `step` on every replica for the next batches."""
+        strategy = self.model.distribute_strategy
+
+        def run(batches: Any) -> None:
+            strategy.run(step, args=(next(batches),))
+
+        return run
+
+    def _warming_up(self, run: Callable[[Any], None]) -> Callable[[Any], None]:
+        """`run`, its first steps at a part of the learning rate. Between steps the rate is whole: callbacks may change it.
+
+        The optimizer counts the steps, so that a restarted run continues the rise.
+        """
+        if not (steps := self.settings.warmup_steps):
+            return run
+        optimizer = keras.inner_optimizer(self.model)
+        rate = optimizer.learning_rate
+        if isinstance(optimizer.get_config().get("learning_rate"), Mapping):
+            raise Unusable(
+                "--warmup_steps: the model's optimizer has a LearningRateSchedule, which the flag would change. Let the "
+                "schedule begin with the warm-up, or remove the flag."
+            )
+
+        def run_at_part(batches: Any) -> None:
+            whole = tf.convert_to_tensor(rate)
+            done = tf.cast(tf.convert_to_tensor(optimizer.iterations), whole.dtype)
+            rate.assign(whole * tf.minimum((done + 1) / steps, 1))
+            run(batches)
+            rate.assign(whole)
+
+        return run_at_part
 
     def _training_step(self) -> Callable[[Any], object]:
         model, settings = self.model, self.settings
@@ -170,3 +207,10 @@ class Steps:
         keras.update_metrics(model, batch, predicted, loss)
         gradients: list[Any] = tape.gradient(scaled, model.trainable_variables)
         return gradients
+
+
+def _after(examples: Examples | None, step: Callable[[Any], object]) -> Callable[[Any], object]:
+    """`step`, after what these examples do on the device."""
+    if examples is None or (prepared := examples.on_device) is None:
+        return step
+    return lambda batch: step(prepared(batch))

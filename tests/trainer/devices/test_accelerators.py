@@ -8,6 +8,7 @@ import pytest
 from trainer.devices.choices import (
     LOCAL_STACK,
     expected_accelerator,
+    tpu_fault,
     unequal_accelerators,
 )
 from trainer.faults import Unusable
@@ -96,6 +97,45 @@ def test_a_job_whose_workers_alone_have_gpus_is_refused_unless_its_chief_coordin
     with pytest.raises(Unusable) as caught:
         main(["--strategy=parameter_server", "--epochs=0"], variables(CPU, T4, CPU))
     assert "Give both" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "shown"),
+    [
+        (variables(V5E), None),
+        (variables({"machine_type": "ct6e-standard-8t", "tpu_topology": "2x4"}), None),
+        (variables({**V5E, "tpu_topology": "2x4"}), "has 2 hosts"),
+        (variables({**V5E, "tpu_topology": "16x16"}), "has 64 hosts"),
+        (variables({"machine_type": "tpu7x-standard-4t", "tpu_topology": "2x2x2"}), "has 2 hosts"),
+        (variables({"machine_type": "cloud-tpu", "accelerator_type": "TPU_V3", "accelerator_count": 8}), None),
+        (variables({"machine_type": "cloud-tpu", "accelerator_type": "TPU_V3", "accelerator_count": "32"}), "has 4 hosts"),
+        (variables({**V5E, "tpu_topology": "4x4"}, TPU_NAME="tpu-1"), "has 4 hosts"),
+        (variables(V5E, V5E, pool=1), "2 replicas would train together"),
+        (variables(T4, T4), None),
+    ],
+)  # fmt: skip
+def test_a_tpu_is_refused_beside_other_replicas_and_where_it_has_several_hosts(
+    environment: dict[str, str], shown: str | None
+) -> None:
+    fault = tpu_fault(cluster_from(environment))
+    assert fault is None if shown is None else shown in str(fault)
+
+
+def test_a_tpu_that_only_tensorflow_sees_is_refused_beside_other_replicas_too() -> None:
+    alone, together = cluster_from({}), cluster_from(variables(CPU, CPU))
+    assert tpu_fault(alone, sees_tpu=True) is None
+    assert "2 replicas" in str(tpu_fault(together, sees_tpu=True))
+
+
+def test_a_tpu_of_several_hosts_is_refused_with_every_other_fault() -> None:
+    with pytest.raises(Unusable) as caught:
+        main(["--strategy=parameter_server"], variables({**V5E, "tpu_topology": "4x4"}))
+    assert len(caught.value.faults) > 1
+    assert caught.value.faults[-1] == (
+        "chief-0 has a TPU, and the trainer uses TPUs of one replica on one host: the TPU of the job has 4 hosts, each "
+        "of which would train a separate model. Request one chief with a topology that one machine has, such as "
+        "ct5lp-hightpu-8t with 2x4, or machines with GPUs."
+    )
 
 
 @pytest.mark.slow

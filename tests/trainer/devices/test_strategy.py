@@ -104,6 +104,19 @@ def test_a_contradiction_is_refused_before_anything_is_loaded() -> None:
         main(["--strategy=fastest"], {})
 
 
+def test_what_needs_steps_in_step_is_refused_with_parameter_servers() -> None:
+    spec = (
+        '{"cluster": {"workerpool0": ["a:1"], "workerpool1": ["b:1"], "workerpool2": ["c:1"]}, '
+        '"task": {"type": "workerpool0", "index": 0}}'
+    )
+    with pytest.raises(Unusable) as caught:
+        main(["--deterministic", "--warmup_steps=5"], {"CLUSTER_SPEC": spec})
+    assert [fault.partition(" is for")[0] for fault in caught.value.faults] == [
+        "--deterministic",
+        "--warmup_steps",
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_machine_without_a_tpu_is_refused_with_the_reason(runner: Runner, horses_dir: Path) -> None:

@@ -140,13 +140,13 @@ def warmed_by_hand(keras: Any) -> dict[str, Any]:
     with STRATEGY.scope():
         model = small_model(keras)
         build_variables(model, SPEC)
-        steps, batches, logs = Steps(model, ONE_AT_A_TIME), iter(data()), {}
+        steps, batches = Steps(model, ONE_AT_A_TIME), iter(data())
         whole = tf.convert_to_tensor(model.optimizer.learning_rate)
         for number in range(STEPS):
             model.optimizer.learning_rate.assign(whole * min((number + 1) / WARMUP_STEPS, 1))
-            logs = dict(steps.train(batches, 1))
+            steps.train(batches, 1)
         model.optimizer.learning_rate.assign(whole)
-        return contents(model, logs)
+        return contents(model, steps.read_metrics()[0])
 
 
 def with_schedule(keras: Any, of: Any) -> str:

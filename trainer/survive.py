@@ -7,7 +7,7 @@ A whole program:
 
     def build_model():
         model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
-        model.compile("sgd", "mse", ["mae"])
+        model.compile("sgd", "mse", metrics=["mae"])
         return model
 
     def training():
@@ -40,7 +40,14 @@ from trainer.faults import Diverged, Unusable, collect_faults
 from trainer.finishing import export_model, finished_metrics
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.cluster_variable import VARIABLES, cluster_from
-from trainer.replicas.ending import PEER_LOST, end_at_once, end_with, is_loss_of_peer, on_sigterm
+from trainer.replicas.ending import (
+    PEER_LOST,
+    end_at_once,
+    end_for_taken_address,
+    end_with,
+    is_loss_of_peer,
+    on_sigterm,
+)
 from trainer.replicas.liveness import gather_replicas
 from trainer.settings.setting import read_flags, with_defaults
 from trainer.settings.settings import SETTINGS, TrainingSettings
@@ -149,6 +156,7 @@ def end_on_error(*, at_once: bool = True) -> Iterator[None]:
     except Exception as error:
         if not at_once:
             raise
+        end_for_taken_address(error)
         traceback.print_exc()
         end_with(PEER_LOST if is_loss_of_peer(error) else 1)
 

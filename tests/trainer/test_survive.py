@@ -143,7 +143,7 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence_with_the_repair(tmp_pat
     expected = [
         "returned a Sequential that is not compiled",
         "returned a str that is not compiled",
-        "expected shape=(None, 4), found shape=(8, 3). A batch is (float32 [None, 3], float32 [None]).",
+        "a batch of them is (None, 3), and the input input_2 takes (None, 4). Correct the shapes of the examples",
         "The model does not fit the data: Shapes (8, 3) and (8, 2) are incompatible. A batch is",
         "load() returned list; expected a tf.data.Dataset",
         "load() is endless. Remove repeat()",

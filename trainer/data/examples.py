@@ -1,7 +1,7 @@
 """Single examples, which a program trains and evaluates on, and the functions that make batches of them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -12,6 +12,7 @@ from trainer.events import report_event
 from trainer.faults import Unusable, reason_of
 
 COUNTED_LIMIT = 1_000_000_000
+REPAIR_OF_SHAPES = "Give survive.Examples pad=True, which pads them to the longest of a batch, or make their shapes equal in decode."
 REPAIR_OF_DATA = "Correct the data, or the functions of its Examples that read it."
 
 
@@ -37,6 +38,11 @@ class Examples:
             scaled here travel to the device as uint8.
         size_bytes: of all loaded examples. Up to 2 GiB they are kept in memory and shuffled completely; others, and
             those of unknown size, are shuffled in a buffer. None: unknown, unless all shapes are fixed.
+        pad: how examples of different lengths, RaggedTensors too, make a batch: each tensor is padded at its end to the
+            longest of the batch. True: with 0, False or an empty string; or a nest of values in the form of an example,
+            where None stands for these. None: examples of different shapes are refused.
+        class_weight: from class to weight, 1 for others, as `fit` takes it: the label of one output, a number or one-hot,
+            chooses it, and a weight that the example has is multiplied with it. For training only.
     """
 
     load: Callable[[], Any]  # Any: TensorFlow has no types
@@ -46,6 +52,8 @@ class Examples:
     batch: Callable[[Any], Any] | None = None
     on_device: Callable[[Any], Any] | None = None
     size_bytes: int | None = None
+    pad: Any = None
+    class_weight: Mapping[int, float] | None = None
 
 
 def counted_examples(examples: Examples, name: str) -> Examples:
@@ -151,9 +159,40 @@ def mapped_data(data: Any, function: Callable[[Any], Any] | None) -> Any:
         raise Unusable(f"An example cannot be read: {reason_of(error)}. {REPAIR_OF_DATA}") from error
 
 
+def batched_examples(data: Any, size: int, *, pad: Any, drop_remainder: bool = False) -> Any:
+    """Batches of this size of decoded examples, each padded as the attribute `pad` of Examples says.
+
+    Raises:
+        Unusable: the examples cannot be padded, or are RaggedTensors that should not be.
+    """
+    import tensorflow as tf
+
+    spec = data.element_spec
+    if pad is None:
+        if any(isinstance(tensor, tf.RaggedTensorSpec) for tensor in tf.nest.flatten(spec)):
+            raise Unusable(f"The examples are RaggedTensors, which make no batch. {REPAIR_OF_SHAPES}")
+        return data.batch(size, drop_remainder=drop_remainder)
+
+    def value_for(of: Any, value: Any = None) -> Any:
+        return tf.zeros([], of.dtype) if value is None else tf.constant(value, of.dtype)
+
+    def dense(tensor: Any, value: Any) -> Any:
+        return tensor.to_tensor(value) if isinstance(tensor, tf.RaggedTensor) else tensor
+
+    try:
+        values = tf.nest.map_structure(value_for, spec, *([] if pad is True else [pad]))
+        data = mapped_data(data, lambda example: tf.nest.map_structure(dense, example, values))
+        return data.padded_batch(size, padding_values=values, drop_remainder=drop_remainder)
+    except (ValueError, TypeError) as error:
+        raise Unusable(
+            f"pad={pad!r} does not fit the examples: {reason_of(error)}. Give True, or a value for each tensor in the form "
+            f"of an example; each tensor needs a known number of dimensions."
+        ) from error
+
+
 @lru_cache(maxsize=8)
 def batch_spec(examples: Examples) -> Any:
     """The specification of a batch of these as the model gets it, a nest of tf.TensorSpec with None as its size."""
-    data = mapped_data(examples.load(), examples.decode).batch(2)
+    data = batched_examples(mapped_data(examples.load(), examples.decode), 2, pad=examples.pad)
     spec: Any = mapped_data(mapped_data(data, examples.batch), examples.on_device).element_spec
     return spec

@@ -7,14 +7,14 @@ An order of indices, not of files: data sets have fewer files than replicas. `tf
 not used, because its permutations of a few hundred examples are far from uniform.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from trainer.data.examples import mapped_data
+from trainer.data.examples import Examples, batched_examples, mapped_data
 
 BUFFERED_EXAMPLES = 10_000
 
@@ -90,15 +90,23 @@ class Order:
         )
 
 
-def batches_of(ranges: Sequence[range], source: Any, decode: Callable[[Any], Any] | None) -> Any:
-    """A batch of `source` for each of the ranges, which ascend; only elements that are in one are decoded."""
+def batches_of(ranges: Sequence[range], of: Examples) -> Any:
+    """A batch of decoded examples for each of the ranges, which ascend; only examples that are in one are decoded."""
     mask = np.zeros(ranges[-1].stop, bool)
     for part in ranges:
         mask[part.start : part.stop] = True
     is_own, sizes = tf.constant(mask), [len(part) for part in ranges]
-    numbered_examples = source.take(len(mask)).enumerate().filter(lambda place, _: is_own[place])
-    examples = mapped_data(numbered_examples.map(lambda _, example: example), decode)
-    batches = examples.batch(max(sizes)).rebatch(sizes)
+    numbered_examples = of.load().take(len(mask)).enumerate().filter(lambda place, _: is_own[place])
+    examples = mapped_data(numbered_examples.map(lambda _, example: example), of.decode)
+    if of.pad is None:
+        batches = batched_examples(examples, max(sizes), pad=None).rebatch(sizes)
+    else:  # padded batches cannot be cut again; windows take longer
+        batch_at = tf.constant(np.repeat(np.arange(len(sizes)), sizes))
+        batches = examples.enumerate().group_by_window(
+            lambda place, _: batch_at[place],
+            lambda _, part: batched_examples(part.map(lambda _, example: example), max(sizes), pad=of.pad),
+            window_size_func=lambda number: tf.constant(sizes, tf.int64)[number],
+        )
     return batches.apply(tf.data.experimental.assert_cardinality(len(ranges)))
 
 

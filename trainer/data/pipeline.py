@@ -10,8 +10,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.data.examples import Examples, evaluation_parts, mapped_data, size_of
+from trainer.data.examples import Examples, batched_examples, evaluation_parts, mapped_data, size_of
 from trainer.data.order import Order, OrderShare, batches_of
+from trainer.events import report_event
 from trainer.faults import Unusable
 from trainer.settings.settings import TrainingSettings
 
@@ -64,7 +65,7 @@ class Pipeline:
             for number, part in enumerate(self._evaluation_parts())
             if number % self.replicas // local == worker.input_pipeline_id
         ]
-        batches = batches_of(parts, of.load(), of.decode)
+        batches = batches_of(parts, of)
         if self.settings.cache:
             _check_cache(of)
             batches = batches.cache()
@@ -76,7 +77,8 @@ class Pipeline:
         # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
         # endless; behind a filter nothing is counted.
         shard = of.load().shard(hint, hint).filter(lambda *_: True)
-        ready = mapped_data(mapped_data(shard, of.decode).batch(self.settings.batch_size), of.batch)
+        decoded = mapped_data(shard, of.decode)
+        ready = mapped_data(batched_examples(decoded, self.settings.batch_size, pad=of.pad), of.batch)
         ready = mapped_data(ready, of.on_device)  # here: the steps are Keras'
         # Keras' exact evaluation gives labels to the metrics as they come. In one dimension, binary accuracy would take
         # a batch for one example; Keras' other evaluations add the second.
@@ -102,6 +104,7 @@ class Pipeline:
         of, seed = self.examples, self.settings.seed
         order = Order(share=share, seed=seed, count=of.count or 0, length=length, first=first)
         decode, augment = of.decode, of.augment
+        self._warn_of_few_examples()
         if self.settings.cache:
             _check_cache(of)
             pairs, decode = order.ordered_elements(mapped_data(of.load(), decode)), None
@@ -116,9 +119,22 @@ class Pipeline:
 
         # Endless by declaration: shapes stay static, and no step asks all replicas whether one has run out.
         examples = mapped_data(pairs, usable_example).repeat()
-        return self._made_ahead(
-            mapped_data(examples.batch(self.settings.batch_size, drop_remainder=True), of.batch)
-        )
+        batches = batched_examples(examples, self.settings.batch_size, pad=of.pad, drop_remainder=True)
+        return self._made_ahead(mapped_data(batches, of.batch))
+
+    def _warn_of_few_examples(self) -> None:
+        count, batch, replicas = self.examples.count or 0, self.global_batch_size, self.replicas
+        if 0 < count < batch:
+            size = count // replicas
+            repair = f"--batch_size={size}" if size else f"more examples, or fewer than {replicas} replicas"
+            report_event(
+                "examples_repeated",
+                f"{count} training examples do not fill a step's {batch}: each step trains on every one about "
+                f"{batch / count:.1f} times, and the metrics count it as often. Use {repair}",
+                severity="WARNING",
+                examples=count,
+                global_batch_size=batch,
+            )
 
     def _made_ahead(self, batches: Any, policy: Any = tf.data.experimental.AutoShardPolicy.OFF) -> Any:
         """Batches that are made ahead of the steps that use them."""

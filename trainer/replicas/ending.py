@@ -1,5 +1,6 @@
 """Early exits of a replica: its exit statuses, and SIGTERM."""
 
+import errno
 import os
 import signal
 import sys
@@ -70,6 +71,17 @@ def is_loss_of_peer(error: BaseException) -> bool:
     if isinstance(error, errors.InternalError | errors.FailedPreconditionError):
         return "ollective" in str(error)
     return isinstance(error, kinds)
+
+
+def end_for_taken_address(error: Exception) -> None:
+    """Exit with PEER_LOST if `error` says that another process has this replica's address: a restart may find it free."""
+    is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+    if is_taken or "Could not start gRPC server" in str(error):  # as TensorFlow says it
+        end_without_peer(
+            "address_taken",
+            "another process has this replica's address in the cluster: it exits, so that all are started again. If this "
+            "happens again, end that process or give the replica another port",
+        )
 
 
 def before_loss(finish: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.data.examples import Examples
+from trainer.data.class_weights import weighting_by_class
 from trainer.faults import Unusable
 from trainer.settings.settings import TrainingSettings
 from trainer.training import keras_models as keras
@@ -31,7 +31,7 @@ class Steps:
     """
 
     def __init__(self, model: Any, settings: TrainingSettings, data: Data | None = None) -> None:
-        """Nothing is traced before the first step. Of `data`, each step does what its examples do `on_device`.
+        """Nothing is traced before the first step. Of `data`, steps do what is `on_device`, and weigh classes.
 
         Raises:
             Unusable: the settings need the trainer's step, but the model overrides it, or a learning rate that they can
@@ -39,8 +39,10 @@ class Steps:
         """
         self.model = model
         self.settings = self._compiled_settings(settings)
-        training, evaluation = (data.training, data.evaluation) if data else (None, None)
-        train, test = _after(training, self._training_step()), _after(evaluation, self._evaluation_step())
+        train, test = self._training_step(), self._evaluation_step()
+        if data is not None:
+            train = _after(data.training.on_device, _after(weighting_by_class(data.training), train))
+            test = _after(data.evaluation.on_device if data.evaluation else None, test)
         # Eagerly where the model is compiled so, which is for looking into a step.
         function: Any = (
             (lambda step: step) if model.run_eagerly else partial(tf.function, reduce_retracing=True)
@@ -209,8 +211,6 @@ class Steps:
         return gradients
 
 
-def _after(examples: Examples | None, step: Callable[[Any], object]) -> Callable[[Any], object]:
-    """`step`, after what these examples do on the device."""
-    if examples is None or (prepared := examples.on_device) is None:
-        return step
-    return lambda batch: step(prepared(batch))
+def _after(prepare: Callable[[Any], Any] | None, step: Callable[[Any], object]) -> Callable[[Any], object]:
+    """`step`, after what is done to a batch on the device."""
+    return step if prepare is None else lambda batch: step(prepare(batch))

@@ -109,6 +109,36 @@ def test_a_waiting_replica_answers_as_a_grpc_server_does() -> None:
         assert answer_of(address) is PeerAnswer.ABSENT
 
 
+TAKES = """
+import socket, sys
+from trainer import survive
+from trainer.replicas.cluster import ClusterSpec, ReplicaRole
+
+taker, address = sys.argv[1:]
+with survive.end_on_error():
+    if taker == "socket":
+        socket.create_server(("127.0.0.1", int(address.rpartition(":")[2])))
+    from trainer.devices.strategy import strategy_for
+
+    members = {ReplicaRole.CHIEF: (address,), ReplicaRole.WORKER: ("127.0.0.1:1",)}
+    strategy_for(ClusterSpec(members=members), mirrored=False)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("taker", ["socket", "TensorFlow"])
+def test_a_replica_whose_port_is_taken_says_so_and_ends_with_134(taker: str) -> None:
+    with listener(None) as address:
+        done = subprocess.run(
+            [sys.executable, "-c", TAKES, taker, address],
+            cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert done.returncode == 134, done.stderr
+    event = json.loads(done.stdout)
+    assert (event["event"], event["severity"]) == ("address_taken", "ERROR")
+    assert "another process has this replica's address" in event["message"]
+
+
 def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:
     attendance = Attendance(answered_at=dict.fromkeys("abc", 0.0))
     attendance.note(

@@ -26,6 +26,7 @@ from trainer.export.manifest import (
 from trainer.replicas.cluster import ReplicaRole
 from trainer.replicas.ending import on_sigterm
 from trainer.training.metric_file import MetricFile, evaluated_metrics, trial_from
+from trainer.training.starting_weights import KERAS_MODEL
 from trainer.workload import TrainingRun
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _report_trial(run: TrainingRun, manifest: Mapping[str, Any]) -> None:
 
 def export_model(training: "Training", trained: "Trained", started: float) -> None:
     """Export the model, and return when no other replica needs this one. `started` is of time.monotonic()."""
-    from trainer.export.saved_model import save_model
+    from trainer.export.saved_model import save_keras_model, save_model
 
     run, cluster, outputs = training.run, training.cluster, training.run.outputs
     scratch = TemporaryDirectory(prefix=f"trainer-{cluster.replica}-model-")  # every replica must save
@@ -78,7 +79,15 @@ def export_model(training: "Training", trained: "Trained", started: float) -> No
         directory = Path(name)
         (directory / MANIFEST_NAME).unlink(missing_ok=True)  # an earlier export's, before its files change
         save_model(trained.model, directory, _signatures_of(run, trained.model))
+        why_not = save_keras_model(trained.model, directory / KERAS_MODEL)
         if cluster.is_chief:
+            if why_not:
+                report_event(
+                    "keras_model_missing",
+                    f"The export has no {KERAS_MODEL}, because Keras cannot save this model: {why_not}. The SavedModel is "
+                    f"complete. Give the model's classes a get_config method to have both.",
+                    severity="WARNING",
+                )
             manifest = manifest_of(
                 directory,
                 model_uri=outputs.model.directory_uri,

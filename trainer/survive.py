@@ -54,6 +54,7 @@ from trainer.settings.settings import SETTINGS, TrainingSettings
 from trainer.storage import outputs_from
 from trainer.training.callbacks import callbacks_from
 from trainer.training.metric_file import trial_from
+from trainer.training.starting_weights import exported_weights
 from trainer.workload import Data, StartingWeights, TrainingRun, Workload
 
 __all__ = ["Data", "Examples", "TrainingRun", "TrainingSettings", "Unusable", "Workload"]  # of other modules
@@ -269,7 +270,14 @@ def _train_replica(run: TrainingRun) -> dict[str, float]:
             f"compares its trials by their evaluation. Name a split with --evaluation_split, or give the program "
             f"examples to evaluate."
         )
-    weights = run.data.weights(lambda: latest(run.outputs.checkpoints.path) is not None)
+
+    def has_checkpoint() -> bool:
+        return latest(run.outputs.checkpoints.path) is not None
+
+    if settings.start_from is None:
+        weights = run.data.weights(has_checkpoint)
+    else:
+        weights = exported_weights(settings.start_from, run.environment, has_checkpoint)
     try:
         limit_threads(run.cluster)
     except RuntimeError as error:

@@ -15,6 +15,7 @@ from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, Killed, Wo
 from tests.memory import MemoryNotices
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
@@ -248,3 +249,50 @@ def test_a_damaged_champion_is_named_and_nothing_is_written_over_it() -> None:
     assert world.active() == [incoming.run_id]
     with pytest.raises(DocumentDamaged):
         Champions(world.objects, LEDGER).find("cassava-resnet50")
+
+
+def started_from(world: World, *words: str, name: str = "next", **more: object) -> dict[str, Any]:
+    """The record of a request whose arguments are these."""
+    content = json.dumps({**REQUEST, "args": ["--epochs=2", *words], **more}).encode()
+    return world.document(f"runs/{world.drop_and_launch(content, f'requests/{name}.json').run_id}.json")
+
+
+def test_a_run_starts_from_the_champion_of_its_acceptance_in_all_fallbacks_and_attempts() -> None:
+    world = World()
+    first = run(world, "a", 0.7)
+    spot = {"scheduling": {"spot": True}}
+    records = [
+        started_from(world, *words, name=f"next-{number}", fallbacks=[spot])
+        for number, words in enumerate([("--start_from=champion",), ("--start-from", "champion", "--last")])
+    ]
+    uri = f"--start_from=gs://{CHAMPIONS}/cassava-resnet50/{first}/"
+    assert [record["request"]["document"]["args"][1:] for record in records] == [[uri], [uri, "--last"]]
+    run(world, "b", 0.9)
+    for candidate in candidates_of(world.record(records[0]["run_id"])):
+        assert candidate.spec.cluster.chief.program.args == ("--epochs=2", uri)
+
+
+def test_without_a_champion_a_run_starts_as_built_and_its_record_says_so() -> None:
+    record = started_from(World(), "--start_from=champion")
+    assert record["request"]["document"]["args"] == ["--epochs=2"]
+    (problem,) = record["problems"]
+    assert "cassava-resnet50 has no champion yet, so the run starts from the model as built" in problem
+
+
+def test_a_run_starts_from_the_recorded_model_of_another_run_and_values_of_the_program_stay() -> None:
+    world = World()
+    first = run(world, "a", 0.7)
+    record = started_from(world, f"--start_from={first}", "--start_from=/gcs/b/model")
+    uri = present(world.record(first).model).uri
+    assert record["request"]["document"]["args"][1:] == [f"--start_from={uri}", "--start_from=/gcs/b/model"]
+
+
+def test_a_start_from_an_unknown_run_or_one_without_a_model_is_rejected_with_the_repair() -> None:
+    world = World()
+    waiting = trained(world, "a", 0.7).run_id
+    for run_id in ("nothing-20260101t000000-0123456789", waiting):
+        record = started_from(world, f"--start_from={run_id}", name=f"of-{run_id}")
+        (fault,) = world.document(f"rejected/{record['run_id']}.json")["faults"]
+        assert (fault["path"], fault["found"].strip("'")) == ("$.args[1]", run_id)
+        assert fault["problem"] == "there is no run with this id that has left a model"
+        assert "write --start_from=champion" in fault["repair"]

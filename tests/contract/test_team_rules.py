@@ -11,6 +11,7 @@ from tests.contract.teams import (
     SOURCE,
     SPEECH,
     VISION,
+    drop,
     fired,
     ordered,
     policy_changes,
@@ -18,7 +19,7 @@ from tests.contract.teams import (
     trained,
     world_of_teams,
 )
-from tests.contract.world import INBOX, LEDGER, MODELS
+from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.policy.policy import Team
@@ -67,12 +68,15 @@ def test_a_rule_follows_the_runs_and_champions_of_its_own_team_alone(event: str)
 def test_a_rules_champion_is_its_own_teams() -> None:
     world = world_of_teams()
     own = trained(world, VISION, 0.5, "first").run_id
-    trained(world, SPEECH, 0.9, "first")
-    request = {**SMALL, "args": ["--from=${champion.run_id:-none}"]}
+    other = trained(world, SPEECH, 0.9, "first").run_id
+    from_other = drop(world, VISION, {**SMALL, "args": [f"--start_from={other}"]})
+    assert from_other.problems[0].startswith("$.args[0]: there is no run with this id")
+    request = {**SMALL, "args": ["--from=${champion.run_id:-none}", "--start_from=champion"]}
     put(world, VISION, MANUAL, request=request)
     ordered(world, VISION, {"fire": {"rule": "vision.again"}})
     (record,) = fired(world, "vision.again")
-    assert present(record.request).document["args"] == [f"--from={own}"]
+    copy = f"gs://{CHAMPIONS}/vision/cassava/{own}/"
+    assert present(record.request).document["args"] == [f"--from={own}", f"--start_from={copy}"]
 
 
 def test_data_of_another_team_counts_for_no_rule() -> None:

@@ -22,6 +22,7 @@ SAME_FOR_ALL_TRIALS = {
     "reported_metrics",
     "steps_per_execution",
     "strategy",
+    "start_from",
 }
 """What does not shape a model: where things are, how a run survives, and how its replicas and devices compute."""
 

@@ -205,10 +205,23 @@ def refused(folder: Path, settings: survive.TrainingSettings) -> None:
 def trial(_: Path, settings: survive.TrainingSettings) -> None:
     """A model with the metric `mae`, of the Keras that the environment names."""
     keras: Any = keras_3 if os.environ["KERAS"] == "3" else tf.keras
+    rate, units = float(os.environ.get("RATE", "0.01")), int(os.environ.get("UNITS", "2"))
+
+    class Unsaved(keras.Model):  # type: ignore[misc]  # TensorFlow has no types
+        def __init__(self, layers: Any) -> None:
+            super().__init__()
+            self.inside = keras.Sequential(layers)
+
+        def call(self, x: Any, training: bool = False) -> Any:
+            return self.inside(x, training=training)
 
     def build() -> Any:
-        model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
-        model.compile("sgd", "mse", metrics=["mae"])
+        layers = [
+            keras.layers.Input((3,)), keras.layers.Dense(units), keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.1), keras.layers.Dense(1),
+        ]  # fmt: skip
+        model = Unsaved(layers) if os.environ.get("UNSAVED") else keras.Sequential(layers)
+        model.compile(keras.optimizers.SGD(rate), "mse", metrics=["mae"])
         return model
 
     examples = survive.Examples(lambda: tf.data.Dataset.from_tensor_slices((ROOMS, PRICES)))

@@ -26,6 +26,20 @@ print(json.dumps({"inputs": given, "answer": answer}))
 """
 
 
+LOAD = """
+import json, os, sys
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import keras, numpy as np, tensorflow as tf
+kind = keras if sys.argv[2] == "3" else tf.keras
+model = kind.models.load_model(f"{sys.argv[1]}/model.keras")
+serving = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+inputs = {name: tf.ones([2, *spec.shape[1:]], spec.dtype) for name, spec in serving.structured_input_signature[1].items()}
+answers = [tf.nest.flatten(answer) for answer in (model(inputs.get("inputs", inputs)), serving(**inputs))]
+assert "trainer" not in sys.modules
+print(json.dumps([bool(np.allclose(one, other)) for one, other in zip(*answers)] + [model.optimizer is not None]))
+"""
+
+
 def started(program: str, folder: Path, *flags: str, name: str = "run", **environment: str) -> Replica:
     return start_replica(
         program, str(folder), "--batch_size=8", f"--job_dir={folder}/job", *flags,
@@ -105,6 +119,37 @@ def test_two_replicas_train_a_model_of_several_inputs_and_outputs_until_a_callba
         "inputs": {"rooms": ["float32", [None, 3]], "town": ["int64", [None]]},
         "answer": {"price": [2, 1], "is_dear": [2, 1]},
     }
+    assert run_program(LOAD, str(tmp_path / "job" / "model"), "2") == [True, True, True]
+
+
+@pytest.mark.parametrize("keras", ["2", "3"])
+def test_a_run_starts_from_the_weights_of_another_which_keras_loads(tmp_path: Path, keras: str) -> None:
+    first = ended(started("trial", tmp_path, name="first", KERAS=keras))
+    model = tmp_path / "job" / "model"
+    assert run_program(LOAD, str(model), keras) == [True, True]
+
+    def begun(name: str, **environment: str) -> Replica:
+        flags = (f"--start_from={model}", f"--job_dir={tmp_path}/{name}", "--seed=2")
+        return started("trial", tmp_path, *flags, name=name, KERAS=keras, **environment)
+
+    again = ended(begun("again", RATE="0"))
+    assert again.events("train_started")[0]["weights"] == str(model)
+    one, other = (each.events("train_finished")[0]["weights_sha256"] for each in (first, again))
+    assert one == other
+    assert check_export(tmp_path / "again" / "model")["training"]["weights"] == str(model)
+    refused = begun("refused", UNITS="3")
+    assert refused.wait() == 2
+    assert "is float32 [3, 3] in this run, and float32 [3, 2] there" in refused.err.read_text()
+
+
+@pytest.mark.parametrize("keras", ["2", "3"])
+def test_a_model_that_keras_cannot_save_is_exported_without_it_and_a_warning(
+    tmp_path: Path, keras: str
+) -> None:
+    replica = ended(started("trial", tmp_path, KERAS=keras, UNSAVED="1"))
+    (warning,) = replica.events("keras_model_missing")
+    assert warning["severity"] == "WARNING"
+    assert "model.keras" not in [entry["path"] for entry in check_export(tmp_path / "job" / "model")["files"]]
 
 
 def test_a_killed_training_on_tfrecords_stops_where_one_that_was_not_does_with_its_weights(
@@ -119,7 +164,7 @@ def test_a_killed_training_on_tfrecords_stops_where_one_that_was_not_does_with_i
     assert counted["examples"] == 40
     killed = started("records", tmp_path, *flags, name="killed", CRASH="1")
     assert killed.wait() == 9
-    again = ended(started("records", tmp_path, *flags, name="again"))
+    again = ended(started("records", tmp_path, *flags, f"--start_from={tmp_path}/deleted", name="again"))
     (start,) = again.events("train_started")
     assert (start["initial_epoch"], start["initial_step"] > 0) == (1, True)
     assert [each["epoch"] for each in again.events("epoch_finished")] == [2, 3]

@@ -10,6 +10,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.replicas.ending import is_loss_of_peer
+
+REASON_CHARS = 300
+
 
 def save_model(model: Any, directory: Path, signatures: Mapping[str, Any]) -> None:
     """Write the model's variables and these functions as a SavedModel. Every replica must call this.
@@ -26,6 +30,26 @@ def save_model(model: Any, directory: Path, signatures: Mapping[str, Any]) -> No
         if isinstance(attribute, tf.saved_model.experimental.TrackableResource)
     ]
     tf.saved_model.save(module, str(directory), signatures=dict(signatures))
+
+
+def save_keras_model(model: Any, path: Path) -> str:
+    """Write the file that `load_model` of the model's Keras loads, without the optimizer's slots. Every replica must call this.
+
+    Returns why Keras cannot save such a model, and then leaves no file; empty if it can.
+    """
+    optimizer, model.optimizer = model.optimizer, None  # the file keeps what `compile` was given
+    try:
+        if type(model).get_config is tf.keras.Model.get_config:  # Keras 2 saves what it cannot build again
+            type(model).from_config(model.get_config())
+        model.save(path)
+    except Exception as error:
+        if isinstance(error, OSError) or is_loss_of_peer(error):
+            raise
+        path.unlink(missing_ok=True)
+        return " ".join(str(error).split())[:REASON_CHARS].rstrip(".")
+    finally:
+        model.optimizer = optimizer
+    return ""
 
 
 def plain_serving(model: Any, x: Any) -> dict[str, Any]:

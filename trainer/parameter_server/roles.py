@@ -111,11 +111,22 @@ class CoordinatedTraining(Training):
         A large variable is split over several parameter servers, which an export cannot contain; restored
         from a checkpoint it is whole again.
         """
-        local = self._built_model(replace(self.run, weights=AS_BUILT), tf.distribute.get_strategy())
-        options = tf.train.CheckpointOptions(experimental_io_device=self.IO_DEVICE)
-        path = tf.train.Checkpoint(model=model).write(str(scratch / "trained"), options)
-        tf.train.Checkpoint(model=local).read(path).assert_existing_objects_matched()
+        local = self._local_model()
+        self._copy_state(model, local, scratch)
         return local
+
+    def _load_weights(self, model: Any, scratch: Path) -> None:
+        local = self._local_model()
+        super()._load_weights(local, scratch)
+        self._copy_state(local, model, scratch)
+
+    def _local_model(self) -> Any:
+        return self._built_model(replace(self.run, weights=AS_BUILT), tf.distribute.get_strategy())
+
+    def _copy_state(self, source: Any, target: Any, scratch: Path) -> None:
+        options = tf.train.CheckpointOptions(experimental_io_device=self.IO_DEVICE)
+        path = tf.train.Checkpoint(model=source).write(str(scratch / "copied"), options)
+        tf.train.Checkpoint(model=target).read(path, options).assert_existing_objects_matched()
 
 
 def serve_chief(run: TrainingRun) -> None:

@@ -125,6 +125,11 @@ class TrainingSettings:
         "seconds to wait for all replicas to start; after that the replica exits with status 134",
         1800.0,
     )
+    start_from: str | None = _setting_field(
+        word,
+        "gs:// URI or path of a model that a run exported, to start from its weights; in a request also `champion` or a "
+        "run's id (default: the weights of the model as it is built)",
+    )
 
     def __post_init__(self) -> None:
         for name, setting in SETTINGS.items():

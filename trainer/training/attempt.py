@@ -38,6 +38,7 @@ from trainer.training.metric_file import (
 )
 from trainer.training.model import built_model
 from trainer.training.reporting import ProgressReport, plain_numbers
+from trainer.training.starting_weights import load_weights
 from trainer.training.steps import Steps
 from trainer.workload import TrainingRun
 
@@ -135,6 +136,8 @@ class Training:
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
+            elif self.run.weights.exported is not None:
+                self._load_weights(model, scratch)
             done = place.epoch * self.steps_per_epoch + place.step
             callbacks = checked_callbacks(list(self.run.workload.callbacks(self.run)))
             best = best_epoch_of(callbacks, self._asked_best(steps.model))
@@ -241,6 +244,9 @@ class Training:
             evaluation_steps=evaluation_steps,
             spec=batch_spec(self.run.data.training),
         )
+
+    def _load_weights(self, model: Any, scratch: Path) -> None:  # noqa: ARG002 - as below
+        load_weights(model, self.run.weights, self.cluster, self.peers.board)
 
     def _exportable_model(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - CoordinatedTraining writes there
         """The trained model with variables that an export can hold."""

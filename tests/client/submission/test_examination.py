@@ -153,3 +153,10 @@ def test_the_request_in_a_rule_has_its_warnings_at_their_places_in_the_rule() ->
     assert found.faults == ()
     places = [(fault.path, fault.place.line if fault.place else 0) for fault in found.warnings]
     assert places == [("$.request.champion.goal", 9), ("$.request.args[0]", 8)]
+
+
+def test_the_model_that_a_run_would_start_from_is_not_looked_up() -> None:
+    for word, is_resolved in (("--start_from=champion", True), ("--start_from=gs://b/m/", False)):
+        found = examined(f"{REQUEST}args: [{word}]\n")
+        assert found.faults == ()
+        assert any("the model of --start_from" in text for text in found.not_checked) == is_resolved

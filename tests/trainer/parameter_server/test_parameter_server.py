@@ -98,6 +98,19 @@ def test_all_roles_train_one_model_and_the_evaluator_computes_the_same_metrics(
     for name in ("worker-0", "worker-1", "ps-0", "ps-1"):
         assert len(replicas[name].events("serving")) == 1
         assert replicas[name].events("train_started") == []
+    # The weights of that model, in parts again, which a step of almost no length leaves as they are.
+    model = f"--start_from={own_runner.run_dir / 'model'}"
+    flags = (
+        "--learning_rate=1e-30",
+        "--num_units=512",
+        "--steps_per_epoch=1",
+        "--evaluation_split=test[:24]",
+    )
+    counts = {"chief": 1, "worker": 1, "ps": 2}
+    again = Roles(runner=own_runner, counts=counts, arguments=(*flags, "--epochs=1", model)).start_all()
+    assert set(statuses(again).values()) == {0}, again["chief-0"].err.read_text()[-3000:]
+    (epoch,) = again["chief-0"].events("epoch_finished")
+    assert epoch["metrics"]["val_loss"] == pytest.approx(finished[-1]["val_loss"], rel=1e-4)
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ from trainmaster.orchestrator.core.requests.checks.tuning import goal_warnings
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.reading import OWN, checked_request, dialect_of, with_places
 from trainmaster.orchestrator.core.requests.request import Request, oversized_refusal
+from trainmaster.orchestrator.core.requests.starting_models import starts_in
 from trainmaster.orchestrator.core.retraining.reading import oversized_rule, parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -74,6 +75,7 @@ _NOT_CHECKED = {
 _TO_COME = (
     "the script, which `trainmaster {verb}` uploads (a file dropped into the inbox needs script.archive)"
 )
+_STARTS = "the model of --start_from, which is looked up when the run is accepted; without a champion, it starts as built"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,6 +241,8 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
     request = outcome if isinstance(outcome, Request) else None
     warning = scripted.warning if scripted else None
     to_come = () if scripted is None else (_TO_COME.format(verb="submit"),)
+    if request is not None and any(starts_in(request.document)):
+        to_come = (*to_come, _STARTS)
     return replace(
         blank,
         faults=tuple(faults),

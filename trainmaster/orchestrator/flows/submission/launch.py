@@ -28,13 +28,14 @@ from datetime import datetime
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import with_price
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused, json_path, refusal_of
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text, submitted_document
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.orchestrator.core.requests.starting_models import CHAMPION, starts_in, with_models
 from trainmaster.orchestrator.core.runs.drop_status import first_faults
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (
@@ -86,7 +87,34 @@ def checked_text(
         return request_rules
     request = checked_request(text.read, request_rules, name=name)
     priced = with_price(request, request_rules.policy, services.prices)
-    return with_places(priced, text.read, request_rules.policy)
+    started = priced if isinstance(priced, Refused) else _with_starting_models(services, priced, team)
+    return with_places(started, text.read, request_rules.policy)
+
+
+def _with_starting_models(services: Services, request: Request, team: str | None) -> Request | Refused:
+    """The request with the URIs of the team's models that it starts from; a warning where there is no champion yet."""
+    uris, faults, warnings = dict[str, str | None](), list[Fault](), list[Fault]()
+    name = request.spec.model_name
+    for path, indexes, value in starts_in(request.document):
+        at = request.written_path(json_path((*path, indexes[-1])))
+        if value == CHAMPION:
+            champion = services.champions.find(name, team)
+            uris[value] = champion.current.model_uri if champion and champion.current else None
+            problem = f"{name} has no champion yet, so the run starts from the model as built"
+            fault, problems = Fault(path=at, problem=problem, value=value), warnings
+        else:
+            held = services.ledger.find(value)
+            model = held.record.model if held and held.record.source.team == team else None
+            uris[value] = model.uri if model else None
+            problem = "there is no run with this id that has left a model"
+            repair = "name a run that `trainmaster ls` shows as succeeded, or write --start_from=champion"
+            fault, problems = Fault(path=at, problem=problem, value=value, repair=repair), faults
+        if uris[value] is None:
+            problems.append(fault)
+    if faults:
+        return Refused(faults=tuple(faults))
+    document = with_models(request.document, uris)
+    return replace(request, document=document, warnings=(*request.warnings, *warnings))
 
 
 def launch(services: Services, incoming: IncomingDocument, request: Request, text: Text) -> FlowResult:

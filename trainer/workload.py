@@ -16,9 +16,7 @@ from trainer.storage import Outputs
 class StartingWeights:
     label: str  # imagenet, random, a file's name, or "as built" where a program does not say
     path: Path | None = None  # None: the model's initial values
-    exported: Path | None = (
-        None  # of an exported model: prefix of its variables, which replace the initial values
-    )
+    exported: Path | None = None  # the prefix of variables that replace the model's initial values
     because: str = ""  # why these, if that needs a reason
     is_fallback: bool = False  # others were requested, which is a warning in the log
 

@@ -9,7 +9,7 @@ import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainer.faults import Unusable
-from trainer.launch.frameworks import FrameworkVariables, gpus_from, settings_of
+from trainer.launch.frameworks import KEPT_IF_SET, gpus_from, variables_for
 from trainer.replicas.cluster_variable import cluster_from
 from trainstack.jobs.replicas import cluster as local
 from trainstack.jobs.resource.job import TrialAssignment, VertexJob
@@ -47,12 +47,12 @@ HOROVOD = {
 }  # fmt: skip
 
 
-def read_settings(framework: str, environment: dict[str, str], **facts: Any) -> FrameworkVariables:
-    return settings_of(framework, cluster_from(environment), **facts)
+def read_variables(framework: str, environment: dict[str, str], **facts: Any) -> dict[str, str]:
+    return variables_for(framework, cluster_from(environment), **facts)
 
 
 @pytest.mark.parametrize(
-    ("framework", "facts", "variables", "defaults"),
+    ("framework", "facts", "overwritten", "kept"),
     [
         ("torch", {}, TORCH, {}),
         ("jax", {"gpus": 4}, JAX, {"JAX_LOCAL_DEVICE_IDS": "0,1,2,3"}),
@@ -60,35 +60,19 @@ def read_settings(framework: str, environment: dict[str, str], **facts: Any) -> 
     ],
 )
 def test_the_last_of_three_workers_finds_the_chief_its_rank_and_the_size(
-    framework: str, facts: dict[str, Any], variables: dict[str, str], defaults: dict[str, str]
+    framework: str, facts: dict[str, Any], overwritten: dict[str, str], kept: dict[str, str]
 ) -> None:
-    found = read_settings(framework, spec([1, 3], pool=1, index=2), **facts)
-    assert (found.variables, found.defaults) == (variables, defaults)
-    assert read_settings("torch", spec([1, 3])).variables["RANK"] == "0"
+    variables = read_variables(framework, spec([1, 3], pool=1, index=2), **facts)
+    assert variables == overwritten | kept
+    assert {name for name in variables if name in KEPT_IF_SET} == set(kept)
+    assert read_variables("torch", spec([1, 3]))["RANK"] == "0"
 
 
 @pytest.mark.parametrize(
     "machine", [{"tpu_topology": "2x2"}, {"accelerator_type": "TPU_V3"}, {"machine_type": "ct5lp-hightpu-4t"}]
 )
 def test_jax_on_a_tpu_finds_its_hosts_by_itself(machine: dict[str, str]) -> None:
-    assert (
-        read_settings("jax", spec([1], job={"worker_pool_specs": [{"machine_spec": machine}]}))
-        == FrameworkVariables()
-    )
-
-
-@pytest.mark.parametrize(
-    ("pool", "index", "role"), [(0, 0, "scheduler"), (1, 0, "worker"), (1, 1, "worker"), (2, 0, "server")]
-)
-def test_mxnet_has_the_chief_as_scheduler_and_worker_pool_2_as_servers(
-    pool: int, index: int, role: str
-) -> None:
-    settings = read_settings("mxnet", spec([1, 2, 1], pool, index))
-    assert settings.variables == {
-        "DMLC_ROLE": role, "DMLC_PS_ROOT_URI": "workerpool0-0", "DMLC_PS_ROOT_PORT": "2222",
-        "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1",
-    }  # fmt: skip
-    assert settings.defaults == {"DMLC_USE_KUBERNETES": "1"}  # ZeroMQ binds to no name
+    assert read_variables("jax", spec([1], job={"worker_pool_specs": [{"machine_spec": machine}]})) == {}
 
 
 @pytest.mark.parametrize(
@@ -108,43 +92,32 @@ def test_gpus_are_counted_by_their_devices_and_what_is_visible_of_them(
         ("torch", "GLOO_SOCKET_IFNAME", "lo"),
         ("horovod", "HOROVOD_GLOO_IFACE", "lo"),
         ("jax", "JAX_COORDINATOR_BIND_ADDRESS", "127.0.0.1:4001"),
-        ("mxnet", "DMLC_NODE_HOST", "127.0.0.1"),
     ],
 )
 def test_replicas_on_one_machine_use_the_loopback_interface(framework: str, name: str, value: str) -> None:
-    servers = {"workerpool2": ["127.0.0.1:4003"]} if framework == "mxnet" else {}
-    assert read_settings(framework, spec_of(LOOPBACK | servers, "workerpool1", 0)).defaults[name] == value
+    assert read_variables(framework, spec_of(LOOPBACK, "workerpool1", 0))[name] == value
 
 
 def test_the_first_worker_leads_a_cluster_without_a_chief() -> None:
     config = {"cluster": {"worker": ["[::1]:1", "b:2"]}, "task": {"type": "worker", "index": 1}}
-    variables = read_settings("torch", {"TF_CONFIG": json.dumps(config)}).variables
+    variables = read_variables("torch", {"TF_CONFIG": json.dumps(config)})
     assert (variables["MASTER_ADDR"], variables["RANK"]) == ("::1", "1")
 
 
+@pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
 @pytest.mark.parametrize(
-    ("framework", "counts", "expected"),
+    ("counts", "expected"),
     [
-        *(
-            (framework, counts, expected)
-            for framework in ("torch", "jax", "horovod")
-            for counts, expected in (
-                ([1, 1, 1], ["does not use parameter servers, and this cluster has 1", "leave worker pool 2 empty"]),
-                ([1, 0, 0, 1], ["does not use evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
-                ([1, 0, 2, 1], ["does not use parameter servers, and this cluster has 2", "does not use evaluators"]),
-            )
-        ),
-        ("mxnet", [1, 2], ["needs parameter servers", "worker pool 2"]),
-        ("mxnet", [1, 0, 1], ["needs workers", "worker pool 1"]),
-        ("mxnet", [0, 1, 1], ["needs a chief", "worker pool 0"]),
-        ("mxnet", [1, 1, 0, 1], ["does not use evaluators", "needs parameter servers"]),
+        ([1, 1, 1], ["does not use parameter servers, and this cluster has 1", "leave worker pool 2 empty"]),
+        ([1, 0, 0, 1], ["does not use evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
+        ([1, 0, 2, 1], ["does not use parameter servers, and this cluster has 2", "does not use evaluators"]),
     ],
-)  # fmt: skip
-def test_a_role_that_the_framework_cannot_use_or_lacks_is_refused(
+)
+def test_a_role_that_the_framework_cannot_use_is_refused(
     framework: str, counts: list[int], expected: list[str]
 ) -> None:
     with pytest.raises(Unusable) as caught:
-        read_settings(framework, spec(counts, pool=0 if counts[0] else 1))
+        read_variables(framework, spec(counts))
     text = "\n".join(caught.value.faults)
     assert [words for words in expected if words not in text] == []
     assert all(fault.startswith(framework) for fault in caught.value.faults)
@@ -153,12 +126,11 @@ def test_a_role_that_the_framework_cannot_use_or_lacks_is_refused(
 @pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
 def test_reduction_servers_are_no_parameter_servers(framework: str) -> None:
     reducers = spec([1, 1, 2], pool=1, job=REDUCERS)
-    assert read_settings(framework, reducers) == read_settings(framework, spec([1, 1], pool=1))
+    assert read_variables(framework, reducers) == read_variables(framework, spec([1, 1], pool=1))
 
 
-@pytest.mark.parametrize("framework", ["mxnet", "horovod"])
-def test_a_replica_alone_needs_nothing(framework: str) -> None:
-    assert read_settings(framework, spec([1])) == FrameworkVariables()
+def test_a_replica_alone_needs_nothing_of_horovod() -> None:
+    assert read_variables("horovod", spec([1])) == {}
 
 
 SHAPES = ([1], [1, 1], [1, 2, 1], [1, 0, 0, 1], [1, 2, 2, 1])
@@ -183,28 +155,12 @@ def vertex(counts: list[int], pool: int, index: int, trial: str = "") -> dict[st
 
 
 @pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)
-def test_tensorflow_gets_the_tf_config_that_vertex_would_have_set(
-    counts: list[int], pool: int, index: int
-) -> None:
-    environment = vertex(counts, pool, index, trial="2")
-    wanted = environment.pop("TF_CONFIG", None)
-    made = dict(read_settings("tensorflow", environment).variables)
-    if wanted is None:
-        assert made == {}
-        return
-    document = json.loads(wanted)
-    del document["task"]["cloud"]  # the service's own, expected nowhere else
-    assert json.loads(made["TF_CONFIG"]) == document
-    assert read_settings("tensorflow", environment | made) == FrameworkVariables()
-
-
-@pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)
 def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
     counts: list[int], pool: int, index: int
 ) -> None:
     environment = vertex(counts, pool, index, trial="2")
     before = cluster_from(environment)
-    made = dict(settings_of("ai-platform", before).variables)
+    made = variables_for("ai-platform", before)
     config, cluster_spec = (json.loads(made[name]) for name in ("TF_CONFIG", "CLUSTER_SPEC"))
     names = ["master", "worker", "ps", "evaluator"]
     present = [name for name, count in zip(names, counts, strict=False) if count]
@@ -220,7 +176,7 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
         assert task["cloud"].startswith("42-")
         assert document["job"] == json.loads(environment["CLUSTER_SPEC"])["job"]
     after = cluster_from(environment | made)
-    assert settings_of("ai-platform", after).variables == made
+    assert variables_for("ai-platform", after) == made
     assert (after.replica, after.members, after.evaluators) == (
         before.replica,
         before.members,
@@ -228,21 +184,12 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
     )
 
 
-def test_tensorflow_reads_chief_where_the_legacy_environment_says_master() -> None:
-    made = dict(read_settings("ai-platform", vertex([1, 1], 1, 0)).variables)
-    config = json.loads(read_settings("tensorflow", made).variables["TF_CONFIG"])
-    assert list(config["cluster"]) == ["chief", "worker"]
-    assert config["task"]["type"] == "worker"
-
-
 def test_the_document_names_every_variable_that_is_set() -> None:
     text = (Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md").read_text()
     rows = dict(re.findall(r"^\| `([a-z-]+)` \|(.*)$", text, re.MULTILINE))
-    for framework in ("torch", "jax", "mxnet", "horovod"):
-        environment = spec([1, 1, 1] if framework == "mxnet" else [1, 1])
-        found = read_settings(framework, environment, gpus=1)
+    for framework in ("torch", "jax", "horovod"):
+        variables = read_variables(framework, spec([1, 1]), gpus=1)
         row = rows[framework].replace("`…_", "`OMPI_COMM_WORLD_")
-        names = {
-            name for name in (*found.variables, *found.defaults) if not name.startswith("KERAS_DISTRIBUTION_")
-        }
-        assert [name for name in sorted(names) if f"`{name}`" not in row] == [], framework
+        names = sorted(name for name in variables if not name.startswith("KERAS_DISTRIBUTION_"))
+        assert [name for name in names if f"`{name}`" not in row] == [], framework
+    assert [name for name in KEPT_IF_SET if f"`{name}`" not in text] == []

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import trainer
 from trainer.faults import Unusable, collect_faults
-from trainer.launch.frameworks import FRAMEWORKS, FrameworkVariables, gpus_from, settings_of
+from trainer.launch.frameworks import FRAMEWORKS, KEPT_IF_SET, gpus_from, variables_for
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.cluster_variable import cluster_from
 from trainer.settings.setting import Setting, one_of, read_flags
@@ -38,12 +38,12 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             cluster if cluster.source else replace(cluster, members={ReplicaRole.CHIEF: (_free_address(),)})
         )
         gpus = gpus_from(environment, os.listdir("/dev"))  # noqa: PTH208 - only names are needed
-        settings = settings_of(name, here, gpus=gpus)
+        variables = variables_for(name, here, gpus=gpus)
     except Unusable as unusable:
         for fault in unusable.faults:
             _print_line(fault)
         return 2
-    command_environment, changes = changed_environment(settings, environment)
+    command_environment, changes = changed_environment(variables, environment)
     _print_line(
         f"trainer.launch --framework {name}: {cluster.description()} Sets {changes or 'nothing'}; runs {command[0]!r}."
     )
@@ -77,16 +77,16 @@ def _parse_arguments(
 
 
 def changed_environment(
-    settings: FrameworkVariables, environment: Mapping[str, str]
+    variables: Mapping[str, str], environment: Mapping[str, str]
 ) -> tuple[dict[str, str], str]:
     """The command's environment, and its changes as text: `NAME=value (was OLD)`."""
-    changed, changes = dict(environment), list[str]()
-    new = {name: value for name, value in settings.defaults.items() if name not in environment}
-    for name, value in {**settings.variables, **new}.items():
-        before = changed.get(name, value)
-        changed[name] = value
-        changes.append(f"{name}={value}" + (f" (was {before})" if before != value else ""))
-    return changed, ", ".join(changes)
+    kept = {name for name in KEPT_IF_SET if name in environment}
+    new = {name: value for name, value in variables.items() if name not in kept}
+    changes = [
+        f"{name}={value}" + (f" (was {was})" if (was := environment.get(name, value)) != value else "")
+        for name, value in new.items()
+    ]
+    return {**environment, **new}, ", ".join(changes)
 
 
 def _become_command(command: Sequence[str], environment: Mapping[str, str]) -> int:

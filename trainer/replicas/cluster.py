@@ -35,7 +35,6 @@ class ClusterSpec:
 
     Attributes:
         source: the variables that name the cluster, ` and ` between them; empty if neither does.
-        spelling: each role as the last of them spells it: `chief`, `master`, `workerpool0`.
         trial: the trial's id in a tuning job, else empty.
         cloud: the service's internal id of this task, or empty.
         job: the job's spec as the service repeats it, field names in snake_case; empty if it does not.
@@ -48,7 +47,6 @@ class ClusterSpec:
     members: Mapping[ReplicaRole, tuple[str, ...]] = field(default_factory=dict)
     evaluators: tuple[str, ...] = ()
     source: str = ""
-    spelling: Mapping[ReplicaRole, str] = field(default_factory=dict)
     trial: str = ""
     cloud: str = ""
     job: Mapping[str, Any] = field(default_factory=dict)

@@ -93,7 +93,7 @@ def _cluster_in(name: str, text: str) -> ClusterSpec | None:
         raise Unusable(_fault_of(name, f"expected an object with `cluster` and `task`; found {text!r:.80}"))
     if not document.get("cluster"):
         return None
-    members, spelling, faults = _members_in(document["cluster"])
+    members, faults = _members_in(document["cluster"])
     task: Any = document.get("task")  # parsed JSON
     role, number = _task_in(task)
     listed = len(members.get(role, ())) if role else 0
@@ -114,7 +114,6 @@ def _cluster_in(name: str, text: str) -> ClusterSpec | None:
         members={name: group for name, group in members.items() if name is not ReplicaRole.EVALUATOR},
         evaluators=members.get(ReplicaRole.EVALUATOR, ()),
         source=name,
-        spelling=spelling,
         trial=_id_text(task.get("trial")),
         cloud=_id_text(task.get("cloud")),
         job=job or {},
@@ -128,12 +127,11 @@ def _fault_of(name: str, fault: str) -> str:
 
 def _members_in(
     cluster: Any,  # parsed JSON
-) -> tuple[dict[ReplicaRole, tuple[str, ...]], dict[ReplicaRole, str], list[str]]:
-    """Addresses by role, how each role is spelled, and every fault."""
+) -> tuple[dict[ReplicaRole, tuple[str, ...]], list[str]]:
+    """Addresses by role, and every fault."""
     members: dict[ReplicaRole, tuple[str, ...]] = {}
-    spelling: dict[ReplicaRole, str] = {}
     if not isinstance(cluster, dict):
-        return members, spelling, [f"`cluster` must map roles to lists of host:port; found {cluster!r:.80}"]
+        return members, [f"`cluster` must map roles to lists of host:port; found {cluster!r:.80}"]
     faults: list[str] = []
     for task_type, addresses in cluster.items():
         role = ROLE_OF_TASK_TYPE.get(task_type)
@@ -142,14 +140,15 @@ def _members_in(
         elif not (isinstance(addresses, list) and all(_is_address(address) for address in addresses)):
             faults.append(f"`cluster.{task_type}` must be a list of host:port; found {addresses!r:.80}")
         elif role in members:
-            faults.append(f"`cluster` has the role {role} twice, as {spelling[role]!r} and as {task_type!r}")
+            first = next(name for name in cluster if ROLE_OF_TASK_TYPE.get(name) is role)
+            faults.append(f"`cluster` has the role {role} twice, as {first!r} and as {task_type!r}")
         elif addresses:
-            members[role], spelling[role] = tuple(addresses), task_type
+            members[role] = tuple(addresses)
     if (chiefs := len(members.get(ReplicaRole.CHIEF, ()))) > 1:
         faults.append(f"`cluster` has {chiefs} chiefs; request one replica in worker pool 0")
     listed = Counter(address for group in members.values() for address in group)
     faults += [f"{count} replicas have the address {host!r}" for host, count in listed.items() if count > 1]
-    return members, spelling, faults
+    return members, faults
 
 
 def _task_in(task: Any) -> tuple[ReplicaRole | None, int]:  # Any: parsed JSON

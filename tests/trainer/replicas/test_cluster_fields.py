@@ -74,7 +74,6 @@ def test_a_single_vertex_replica_has_no_tf_config() -> None:
     cluster = cluster_from({"CLUSTER_SPEC": json.dumps(spec)})
     assert (cluster.replica, cluster.members) == ("chief-0", {ReplicaRole.CHIEF: ("c:2222",)})
     assert (cluster.source, cluster.trial) == ("CLUSTER_SPEC", "")
-    assert cluster.spelling == {ReplicaRole.CHIEF: "workerpool0"}
     assert not cluster.is_multi_worker
 
 
@@ -89,7 +88,7 @@ def test_the_legacy_environment_is_read_with_its_master_and_its_evaluator() -> N
             "CLUSTER_SPEC": json.dumps({"cluster": members | {"evaluator": ["e:2222"]}, **shared}),
         }
     )
-    assert (cluster.replica, cluster.spelling[ReplicaRole.CHIEF]) == ("evaluator-0", "master")
+    assert cluster.replica == "evaluator-0"
     assert cluster.evaluators == ("e:2222",)
     assert list(cluster.members) == [ReplicaRole.CHIEF, ReplicaRole.WORKER, ReplicaRole.PARAMETER_SERVER]
     assert (cluster.trial, cluster.cloud, cluster.job) == ("2", "a1-ml", job)

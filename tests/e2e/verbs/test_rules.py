@@ -1,7 +1,6 @@
 """`rules`, `champions` and `cancel` change what they say, and nothing else."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tests.e2e.verbs.conftest import PROJECT, Trainmaster
 from trainmaster.client.submission.terms import schema
 
 pytestmark = pytest.mark.slow
-TERMS = {"metric": "accuracy", "goal": "maximize"}
 
 
 def rule(path: Path, model_name: str, *conditions: dict[str, Any], **more: object) -> Path:
@@ -65,30 +63,6 @@ def test_a_rule_is_applied_listed_fired_held_back_and_removed(
     stack.eventually(
         lambda: "nightly" not in trainmaster("rules", "ls", "-o", "name").out.split(), "it is listed no more"
     )
-
-
-def test_a_champion_is_listed_and_rolled_back(trainmaster: Trainmaster, stack: Project) -> None:
-    runs = []
-    for name, epochs in (("poor", 5), ("good", 20)):
-        content = request(PROJECT, f"--epochs={epochs}", model_name="verbs", champion=TERMS)
-        generation = stack.upload(f"requests/{name}.yaml", content)
-        status = stack.final_status(f"requests/{name}.yaml", generation)
-        runs.append(stack.finished_record(status["run_id"])["run_id"])
-    poor, good = runs
-    # Other tests' champions on the same stack may have longer ids, and make the column wider.
-    assert re.search(rf"{good} +accuracy", trainmaster("champions", "ls").out)
-    back = trainmaster("champions", "rollback", "verbs")
-    assert (back.status, back.out) == (0, f"{poor}\n"), back.err
-    assert "Rolling back the champion of verbs in the local stack" in back.err
-    shown = trainmaster("champions", "show", "verbs")
-    assert "by rollback" in shown.out
-    jsonschema.validate(
-        json.loads(trainmaster("champions", "show", "verbs", "-o", "json").out), schema("champion.v1")
-    )
-    again = trainmaster("champions", "rollback", "verbs")
-    assert (again.status, again.out) == (2, "")
-    assert "there was no champion before it" in again.err
-    assert trainmaster("champions", "rollback", "verbs", "--to-run", good).out == f"{good}\n"
 
 
 def test_cancel_ends_a_running_run_and_no_run_if_one_is_unknown(

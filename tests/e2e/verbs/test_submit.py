@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.project import ROOT, Project, eventually, image_uri, request
+from tests.e2e.project import ROOT, Project, image_uri, request
 
 from .conftest import PROJECT, Trainmaster
 
@@ -122,20 +122,6 @@ def test_a_key_names_one_run_however_often_it_is_sent(
     assert f"has already started {run_id}, and the request differs" in other.err
 
 
-def test_a_request_that_the_service_refuses_ends_with_2_and_its_faults(
-    tmp_path: Path, trainmaster: Trainmaster, stack: Project
-) -> None:
-    """The key's first message was faulty, so the service refuses every later one with the same key."""
-    stack.publish("trainmaster-requests", b"model_name: m\n", idempotency_key="refused-1")
-    eventually(
-        lambda: stack.document(stack.ledger, "status/keys/refused-1.json"), "the refusal", deadline_s=120
-    )
-    words = ("submit", "-", "--key", "refused-1", "--context", local(stack))
-    done = trainmaster(*words, stdin=request(PROJECT), cwd=tmp_path)
-    assert done.status == 2
-    assert "$.cluster: missing" in done.err
-
-
 def test_a_folder_as_an_image_is_provided_to_the_stack(
     tmp_path: Path, trainmaster: Trainmaster, stack: Project
 ) -> None:
@@ -148,20 +134,6 @@ def test_a_folder_as_an_image_is_provided_to_the_stack(
     )
     assert done.status == 0, done.err
     assert "workerpool0-0 | from the image" in done.out.splitlines()
-
-
-def test_a_wait_that_ends_too_early_ends_with_5_and_the_run_continues(
-    tmp_path: Path, trainmaster: Trainmaster, stack: Project
-) -> None:
-    (tmp_path / "sleep.py").write_text(SLEEP)
-    words = ("submit", "--script", "sleep.py", "--context", local(stack))
-    for flag in ("--wait", "--logs"):
-        done = trainmaster(*words, flag, "--timeout", "1s", cwd=tmp_path)
-        assert done.status == 5, done.err
-        run_id = done.out.splitlines()[0]
-        assert run_id in done.err
-        assert stack.record(run_id)["state"] in {"submitted", "running"}
-        assert trainmaster("cancel", run_id, "--context", local(stack)).status == 0
 
 
 def test_ctrl_c_ends_the_command_and_says_how_to_see_and_cancel_the_run(

@@ -22,12 +22,6 @@ def test_a_job_ends_with_its_chief_even_if_a_worker_ignores_sigterm(start: Calla
         assert not ended.error.message
 
 
-def test_a_worker_that_ends_early_does_not_end_the_job(stack: Stack) -> None:
-    job = stack.submit(container("wait=b/done", "print=chief done"), container("write=b/done"))
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
-    assert "chief done" in stack.texts(job.name)
-
-
 @pytest.mark.parametrize("task", ["workerpool0-0", "workerpool1-0"])
 def test_an_ordinary_exit_code_of_any_replica_fails_the_job(stack: Stack, task: str) -> None:
     words = ("print=up", f"exit=3@{task}", "sleep=600")
@@ -55,16 +49,6 @@ def test_a_lost_worker_is_started_again_alone_with_the_same_address(stack: Stack
     told = [entry["jsonPayload"]["environ"] for entry in stack.logged(job.name, "workerpool1-0")]
     assert len(told) == 2
     assert told[0]["TF_CONFIG"] == told[1]["TF_CONFIG"]
-
-
-def test_all_replicas_start_again_with_a_lost_one_where_the_job_asks_for_it(stack: Stack) -> None:
-    chief = container("print=chief started", "wait=b/done")
-    worker = container("die_once=9,b/died", "write=b/done")
-    (stack.buckets / "b").mkdir()
-    job = stack.submit(chief, worker, scheduling={"restart_job_on_worker_restart": True})
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
-    assert 1 <= stack.texts(job.name).count("chief started") <= 2
-    assert stack.service_lines(job.name).count("Job is running.") == 1
 
 
 @pytest.mark.slow

@@ -96,16 +96,15 @@ CASES = (
     ),
     Case(
         name="accelerators and disks are the role's",
-        written=custom(
-            masterType="n1-standard-8",
-            masterConfig={
-                "acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": "1"},
-                "diskConfig": {"bootDiskType": "pd-standard", "bootDiskSizeGb": 200},
-            },
-            workerType="n1-standard-4",
-            workerCount=1,
-            workerConfig={"acceleratorConfig": {"type": "ACCELERATOR_TYPE_UNSPECIFIED"}},
-        ),
+        written=custom("""
+            masterType: n1-standard-8
+            masterConfig:
+              acceleratorConfig: {type: NVIDIA_TESLA_T4, count: '1'}
+              diskConfig: {bootDiskType: pd-standard, bootDiskSizeGb: 200}
+            workerType: n1-standard-4
+            workerCount: 1
+            workerConfig: {acceleratorConfig: {type: ACCELERATOR_TYPE_UNSPECIFIED}}
+        """),
         becomes=spec(
             pool(
                 "n1-standard-8",

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 MODELS = "gs://models"
 IMAGE = "gcr.io/my-project/census:1"
 CPU = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
@@ -22,6 +24,12 @@ class Case:
 
     def __str__(self) -> str:
         return self.name
+
+
+def read(text: str) -> dict[str, Any]:
+    """A mapping as its user wrote it, in YAML."""
+    written: dict[str, Any] = yaml.safe_load(text)
+    return written
 
 
 def container(**fields: object) -> dict[str, Any]:
@@ -61,8 +69,9 @@ def with_packages(**fields: object) -> dict[str, Any]:
     return {"labels": {"model_name": "census"}, "trainingInput": {**written, **fields}}
 
 
-def custom(**fields: object) -> dict[str, Any]:
-    return with_image(**{"scaleTier": "CUSTOM", "masterType": "n1-standard-4", **fields})
+def custom(text: str = "{}", **fields: object) -> dict[str, Any]:
+    """A job of machines with these fields, in YAML or as they are."""
+    return with_image(**{"scaleTier": "CUSTOM", "masterType": "n1-standard-4", **read(text), **fields})
 
 
 def tuning_of(study: Mapping[str, Any], trial: Mapping[str, Any], **counts: int) -> dict[str, Any]:

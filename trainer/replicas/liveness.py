@@ -45,11 +45,15 @@ _idle_s: list[Callable[[], float]] = [lambda: 0.0]
 
 
 class PeerAnswer(StrEnum):
-    """ABSENT: no process listens there. SILENT: no reply, as from a frozen process or a lost machine."""
+    """ABSENT: no process listens there. SILENT: no reply, as from a frozen process or a lost machine.
+
+    REPLACED: another process than the one that the training began with answers.
+    """
 
     ANSWERS = "answers"
     ABSENT = "absent"
     SILENT = "silent"
+    REPLACED = "replaced"
 
 
 def answer_of(address: str, *, within_s: float = ANSWER_WITHIN_S) -> PeerAnswer:
@@ -118,11 +122,12 @@ def watch_replicas(
     lost: Callable[[Attendance, float], Sequence[str]],
     *,
     until: threading.Event | None = None,
+    answers_of: Callable[[Mapping[str, str]], Mapping[str, PeerAnswer]] = answers_of,
 ) -> None:
     """From now on this process exits with PEER_LOST once `lost` names an address, whatever it is waiting for.
 
     `lost` gets the attendance of the replicas that `names` has by address, and the time. Each of them counts as
-    answering now. `until` ends the watch.
+    answering now. `until` ends the watch; `answers_of` asks all of them.
     """
     ended = until or threading.Event()
     attendance = Attendance(answered_at=dict.fromkeys(names, time.monotonic()))
@@ -133,21 +138,24 @@ def watch_replicas(
             attendance.note(answers, now)
             for address in lost(attendance, now):
                 if not ended.is_set():
-                    silence_s = now - attendance.answered_at[address]
-                    silent = f"it has not answered for {silence_s:.0f} s"
-                    end_for_loss(cluster, names[address], silent if silence_s else "another process answers")
+                    is_replaced = attendance.last[address] is PeerAnswer.REPLACED
+                    silent = f"it has not answered for {now - attendance.answered_at[address]:.0f} s"
+                    end_for_loss(
+                        cluster, names[address], "another process answers" if is_replaced else silent
+                    )
 
     threading.Thread(target=watch_peers, name="peer-watch", daemon=True).start()
 
 
 def lost_in_step(peers: Attendance, now: float) -> Sequence[str]:
     """The addresses of replicas whose loss ends a training in step: every one that does not come back by itself."""
-    absent = [
-        name
-        for name in peers.gone_addresses(now, after_s=ABSENT_AFTER_S)
-        if peers.last[name] is PeerAnswer.ABSENT
+    waits_s = {PeerAnswer.REPLACED: 0.0, PeerAnswer.ABSENT: ABSENT_AFTER_S, PeerAnswer.SILENT: SILENT_AFTER_S}
+    return [
+        address
+        for answer, wait_s in waits_s.items()
+        for address in peers.gone_addresses(now, after_s=wait_s)
+        if peers.last[address] is answer
     ]
-    return absent or peers.gone_addresses(now, after_s=SILENT_AFTER_S)
 
 
 def lost_by_coordinator(

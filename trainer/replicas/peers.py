@@ -15,7 +15,7 @@ from tensorflow.python.eager import context
 
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.ending import on_sigterm
-from trainer.replicas.liveness import ANSWER_WITHIN_S, lost_in_step, watch_replicas
+from trainer.replicas.liveness import ANSWER_WITHIN_S, PeerAnswer, answers_of, lost_in_step, watch_replicas
 
 PARTED_WITHIN_S = 20.0  # a worker that is lost at the very end delays the chief no longer
 DAY_S = 86400.0
@@ -63,12 +63,7 @@ class Peers:
         if self.board is not None:
             # The chief checks the workers, a worker checks the chief: a replica that loses one exits, and the others notice.
             asked = cluster.replicas_of(ReplicaRole.WORKER if cluster.is_chief else ReplicaRole.CHIEF)
-            watch_replicas(
-                cluster,
-                asked,
-                lambda *attendance: lost_in_step(*attendance) or _replaced_addresses(asked),
-                until=self._parted,
-            )
+            watch_replicas(cluster, asked, lost_in_step, until=self._parted, answers_of=_answers_of_the_same)
 
     @property
     def replicas(self) -> tuple[str, ...]:
@@ -116,17 +111,17 @@ class Peers:
             return  # the chief has exited already
 
 
-def _replaced_addresses(names: Mapping[str, str]) -> list[str]:
-    """The addresses at which another process has taken a replica's place."""
-    replaced = []
-    for address, replica in names.items():
-        role, _, number = replica.rpartition("-")
+def _answers_of_the_same(names: Mapping[str, str]) -> dict[str, PeerAnswer]:
+    """How each replica answers; TensorFlow knows of one that answers whether it is still the same process."""
+    answers = answers_of(names)
+    for address in [address for address, answer in answers.items() if answer is PeerAnswer.ANSWERS]:
+        role, _, number = names[address].rpartition("-")
         try:
             context.context().check_collective_ops_peer_health(
                 f"/job:{role}/replica:0/task:{number}", timeout_in_ms=int(ANSWER_WITHIN_S * 1000)
             )
         except tf.errors.FailedPreconditionError:
-            replaced.append(address)
+            answers[address] = PeerAnswer.REPLACED
         except tf.errors.OpError:
-            pass  # it does not answer, which `lost` sees
-    return replaced
+            pass  # it does not answer any more, which the next question shows
+    return answers

@@ -160,6 +160,8 @@ def test_a_replica_that_trains_in_step_is_lost_once_no_process_is_there_and_late
     assert list(lost_in_step(peers, SILENT_AFTER_S - 1)) == []
     peers.note({"b": PeerAnswer.ANSWERS}, SILENT_AFTER_S)
     assert list(lost_in_step(peers, SILENT_AFTER_S)) == ["a"]
+    peers.note({"a": PeerAnswer.ANSWERS, "b": PeerAnswer.REPLACED}, SILENT_AFTER_S + 1)
+    assert list(lost_in_step(peers, SILENT_AFTER_S + 1)) == ["b"], "a process that was restarted alone"
 
 
 ANSWERS, ABSENT, SILENT = PeerAnswer.ANSWERS, PeerAnswer.ABSENT, PeerAnswer.SILENT

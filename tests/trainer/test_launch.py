@@ -80,7 +80,8 @@ def test_one_line_reports_the_cluster_and_every_changed_variable() -> None:
     (line,) = done.stderr.splitlines()
     assert line.startswith("trainer.launch --framework torch: This is worker-0 of a cluster of")
     assert "AIP_MODEL_DIR=gs://b/model/" in line
-    assert "Sets MASTER_ADDR=workerpool0-0, MASTER_PORT=2222, RANK=1 (was 9), WORLD_SIZE=2" in line
+    assert " Sets MASTER_ADDR=workerpool0-0, PET_MASTER_ADDR=workerpool0-0, MASTER_PORT=2222, " in line
+    assert ", RANK=1 (was 9), GROUP_RANK=1, " in line
     assert line.endswith(f"runs {sys.executable!r}.")
 
 

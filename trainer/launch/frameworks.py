@@ -38,12 +38,12 @@ class Framework:
     """A row of the table.
 
     Attributes:
-        variables: texts by name, which have facts of the cluster in braces; one whose text is empty is not set.
+        variables: names by their value, which has facts of the cluster in braces. Those whose value is empty are not set.
         has_every_role: whether it also has parameter servers and evaluators.
         applies: whether the variables are set in such a cluster.
     """
 
-    variables: Mapping[str, str]
+    variables: Mapping[str, tuple[str, ...]]
     has_every_role: bool = False
     applies: Callable[[ClusterSpec], bool] = lambda _: True
 
@@ -55,20 +55,13 @@ FRAMEWORKS: Mapping[str, Framework] = {
     # torchrun's flags: `-- torchrun --nproc_per_node=gpu train.py` starts one process per GPU.
     "torch": Framework(
         variables={
-            "MASTER_ADDR": "{host}",
-            "MASTER_PORT": "{port}",
-            "RANK": "{rank}",
-            "WORLD_SIZE": "{size}",
-            "LOCAL_RANK": "0",
-            "LOCAL_WORLD_SIZE": "1",
-            "GROUP_RANK": "{rank}",
-            "GROUP_WORLD_SIZE": "{size}",
-            "NODE_RANK": "{rank}",  # Lightning's name for it
-            "PET_MASTER_ADDR": "{host}",
-            "PET_MASTER_PORT": "{port}",
-            "PET_NNODES": "{size}",
-            "PET_NODE_RANK": "{rank}",
-            "GLOO_SOCKET_IFNAME": "{loopback_interface}",
+            "{host}": ("MASTER_ADDR", "PET_MASTER_ADDR"),
+            "{port}": ("MASTER_PORT", "PET_MASTER_PORT"),
+            "{rank}": ("RANK", "GROUP_RANK", "PET_NODE_RANK", "NODE_RANK"),  # the last is Lightning's
+            "{size}": ("WORLD_SIZE", "GROUP_WORLD_SIZE", "PET_NNODES"),
+            "0": ("LOCAL_RANK",),
+            "1": ("LOCAL_WORLD_SIZE",),
+            "{loopback_interface}": ("GLOO_SOCKET_IFNAME",),
         },
     ),
     # What `jax.distributed.initialize()` reads when called without arguments. JAX (0.10) has variables only for the
@@ -79,18 +72,13 @@ FRAMEWORKS: Mapping[str, Framework] = {
     # need none: https://cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm.
     "jax": Framework(
         variables={
-            "JAX_COORDINATOR_ADDRESS": "{address}",
-            "JAX_NUM_PROCESSES": "{size}",
-            "JAX_PROCESS_ID": "{rank}",
-            "OMPI_MCA_orte_hnp_uri": "0.0;tcp://{address}",
-            "OMPI_COMM_WORLD_SIZE": "{size}",
-            "OMPI_COMM_WORLD_RANK": "{rank}",
-            "OMPI_COMM_WORLD_LOCAL_RANK": "0",
-            "KERAS_DISTRIBUTION_JOB_ADDRESSES": "{address}",
-            "KERAS_DISTRIBUTION_NUM_PROCESSES": "{size}",
-            "KERAS_DISTRIBUTION_PROCESS_ID": "{rank}",
-            "JAX_LOCAL_DEVICE_IDS": "{gpu_indices}",
-            "JAX_COORDINATOR_BIND_ADDRESS": "{loopback_address}",
+            "{address}": ("JAX_COORDINATOR_ADDRESS", "KERAS_DISTRIBUTION_JOB_ADDRESSES"),
+            "0.0;tcp://{address}": ("OMPI_MCA_orte_hnp_uri",),
+            "{size}": ("JAX_NUM_PROCESSES", "OMPI_COMM_WORLD_SIZE", "KERAS_DISTRIBUTION_NUM_PROCESSES"),
+            "{rank}": ("JAX_PROCESS_ID", "OMPI_COMM_WORLD_RANK", "KERAS_DISTRIBUTION_PROCESS_ID"),
+            "0": ("OMPI_COMM_WORLD_LOCAL_RANK",),
+            "{gpu_indices}": ("JAX_LOCAL_DEVICE_IDS",),
+            "{loopback_address}": ("JAX_COORDINATOR_BIND_ADDRESS",),
         },
         applies=lambda cluster: not any(map(is_tpu, cluster.of_pools("machine_spec"))),
     ),
@@ -101,20 +89,17 @@ FRAMEWORKS: Mapping[str, Framework] = {
     # default wait of 30 seconds is too short if replicas start minutes apart.
     "horovod": Framework(
         variables={
-            "HOROVOD_RANK": "{rank}",
-            "HOROVOD_SIZE": "{size}",
-            "HOROVOD_LOCAL_RANK": "0",
-            "HOROVOD_LOCAL_SIZE": "1",
-            "HOROVOD_CROSS_RANK": "{rank}",
-            "HOROVOD_CROSS_SIZE": "{size}",
-            "HOROVOD_HOSTNAME": "{own_host}",
-            "HOROVOD_GLOO_RENDEZVOUS_ADDR": "{host}",
-            "HOROVOD_GLOO_RENDEZVOUS_PORT": "{port}",
-            "HOROVOD_CONTROLLER": "gloo",
-            "HOROVOD_CPU_OPERATIONS": "gloo",
-            "TRAINMASTER_HOROVOD_HOSTS": "{hosts}",
-            "HOROVOD_GLOO_TIMEOUT_SECONDS": "1800",
-            "HOROVOD_GLOO_IFACE": "{loopback_interface}",
+            "{rank}": ("HOROVOD_RANK", "HOROVOD_CROSS_RANK"),
+            "{size}": ("HOROVOD_SIZE", "HOROVOD_CROSS_SIZE"),
+            "0": ("HOROVOD_LOCAL_RANK",),
+            "1": ("HOROVOD_LOCAL_SIZE",),
+            "{own_host}": ("HOROVOD_HOSTNAME",),
+            "{host}": ("HOROVOD_GLOO_RENDEZVOUS_ADDR",),
+            "{port}": ("HOROVOD_GLOO_RENDEZVOUS_PORT",),
+            "gloo": ("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"),
+            "{hosts}": ("TRAINMASTER_HOROVOD_HOSTS",),
+            "1800": ("HOROVOD_GLOO_TIMEOUT_SECONDS",),
+            "{loopback_interface}": ("HOROVOD_GLOO_IFACE",),
         },
         applies=lambda cluster: cluster.is_multi_worker,
     ),
@@ -122,7 +107,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
     # https://cloud.google.com/ai-platform/training/docs/distributed-training-details: `master` for the chief, unless
     # `useChiefInTfConfig` is set; the evaluator only in CLUSTER_SPEC.
     "ai-platform": Framework(
-        variables={"TF_CONFIG": "{legacy_tf_config}", "CLUSTER_SPEC": "{legacy_cluster_spec}"},
+        variables={"{legacy_tf_config}": ("TF_CONFIG",), "{legacy_cluster_spec}": ("CLUSTER_SPEC",)},
         has_every_role=True,
         applies=lambda cluster: bool(cluster.source),
     ),
@@ -141,8 +126,12 @@ def variables_for(name: str, cluster: ClusterSpec, *, gpus: int = 0) -> dict[str
     if not framework.applies(cluster):
         return {}
     facts = _facts_of(cluster, gpus)
-    texts = {variable: text.format_map(facts) for variable, text in framework.variables.items()}
-    return {variable: text for variable, text in texts.items() if text}
+    return {
+        variable: value
+        for text, names in framework.variables.items()
+        for variable in names
+        if (value := text.format_map(facts))
+    }
 
 
 def _role_faults(name: str, cluster: ClusterSpec) -> list[str]:

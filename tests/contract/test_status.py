@@ -234,15 +234,6 @@ def test_a_rule_whose_event_keeps_failing_says_so_and_stays_in_force_until_it_su
     assert world.rule_status()["state"] == "accepted"
 
 
-def test_the_status_of_a_refused_rule_has_its_faults() -> None:
-    world = RuleWorld()
-    world.drop_rule({"when": [], "requets": {}})
-    status = world.rule_status()
-    RULE_STATUS.validate(status)
-    assert len(status["problems"]) > 1
-    assert status["problems"][0] == status["reason"]
-
-
 @pytest.mark.parametrize(
     ("attributes", "name"),
     [

@@ -1,18 +1,15 @@
 """The wheel in an empty environment, used in an empty folder outside the checkout."""
 
 import os
-import shutil
 import subprocess
 import sys
 import urllib.request
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.project import ENDED, TINY, Project, eventually, stop
 from tests.environments import compile_packages, run_uv
 from trainmaster.version import VERSION
 
@@ -116,46 +113,8 @@ def test_the_job_of_a_request_is_shown_and_a_program_inspected(installed: Instal
     assert "error" in installed.run("inspect", "train.py", "--request", "request.yaml", status=1).stdout
 
 
-@pytest.fixture(scope="module")
-def stack(installed: Installed) -> Iterator[Project]:
-    """The local stack as the installed command starts it, with a source tree of the user's as an image."""
-    shutil.copytree(TINY, installed.folder / "own")
-    log = installed.folder / "up.log"
-    command = installed.command("up", "--project", PROJECT, "--image", f"{IMAGE}=own")
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=installed.folder, env=clean(), stdout=output, stderr=output, start_new_session=True
-        )
-    state = installed.folder / ".trainmaster"
-    try:
-        eventually(
-            lambda: (state / "stack.env").exists() or process.poll() is not None,
-            "the stack is ready",
-            deadline_s=90,
-            hint=log.read_text,
-        )
-        assert process.poll() is None, log.read_text()
-        project = Project(state=state, process=process, log=log)
-        yield project
-        project.close()
-    finally:
-        stop(process)
-
-
 def request() -> str:
     return f"model_name: own\nimage: {IMAGE}:1\ncluster: {{chief: {{machine: n1-standard-4}}}}\n"
-
-
-def test_a_script_of_the_users_is_trained_and_on_record(stack: Project, installed: Installed) -> None:
-    assert "# ready" in installed.run("stack", "status").stdout
-    stack.drop("requests/own.yaml", request())
-    status = stack.final_status("requests/own.yaml")
-    assert status["state"] in ENDED, status
-    record = stack.record(status["run_id"])
-    assert record["state"] == "succeeded", record
-    assert record["model"]["uri"].endswith("/model/")
-    assert installed.run("down").stdout == "The stack on '.trainmaster' has stopped.\n"
-    assert stack.process.wait(30) == 0
 
 
 def test_an_empty_folder_becomes_a_model_on_record(installed: Installed, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ WORKLOAD = Setting(
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What a command line asks for: `flags` has a value for each of the workload's own."""
+    """What a command line asks survive.attempt for: `flags` has a value for each of the workload's own."""
 
     name: str
     workload: Workload
@@ -62,8 +62,6 @@ def command_from(arguments: Sequence[str]) -> Command:
     if workload is None or faults:
         raise Unusable(*faults)
     settings = TrainingSettings(**{setting: values[setting] for setting in SETTINGS})
-    if faults := settings.faults():
-        raise Unusable(*faults)
     return Command(
         name=name, workload=workload, settings=settings, flags={flag: values[flag] for flag in flags}
     )
@@ -78,13 +76,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, 
         cluster_from(environment)
     if faults:
         raise Unusable(*faults)
-    return survive.attempt(
-        command.workload,  # its data, its model, its callbacks and what it serves
-        command.settings,
-        environment,
-        name=command.name,
-        flags=command.flags,
-    )
+    return survive.attempt(environment=environment, **vars(command))
 
 
 if __name__ == "__main__":

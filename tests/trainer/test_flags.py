@@ -54,7 +54,7 @@ def test_a_program_reads_the_common_settings_over_its_own_defaults(
         ("checkpoint_every_s", "5", 5.0),
         ("cache", "false", False),
         ("cache", 1, True),
-        ("strategy", "one-device", Strategy.ONE_DEVICE),
+        ("strategy", "one_device", Strategy.ONE_DEVICE),
         ("reported_metrics", ["mae", "loss"], ("mae", "loss")),
         ("reported_metrics", "mae,loss", ("mae", "loss")),
         ("job_dir", Path("out"), "out"),
@@ -71,7 +71,7 @@ def test_settings_given_in_python_are_what_the_same_flags_give(name: str, given:
 
 
 def test_settings_given_in_python_are_checked_like_flags() -> None:
-    sound: dict[str, Any] = {"strategy": "one-device", "seed": 0, "reported_metrics": ("mae", "loss")}
+    sound: dict[str, Any] = {"strategy": "one_device", "seed": 0, "reported_metrics": ("mae", "loss")}
     assert TrainingSettings(**sound).faults() == []
     wrong: dict[str, Any] = {
         "epochs": None, "strategy": "fastest", "batch_size": 2.5, "cache": "maybe", "reported_metrics": [],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainer.faults import Unusable
-from trainer.task import command_from
+from trainer.task import command_from, main
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE = """
@@ -100,7 +100,7 @@ def test_a_module_that_cannot_be_used_is_refused_with_the_repair(
     package: Path, text: str, expected: str
 ) -> None:
     with pytest.raises(Unusable) as caught:
-        command_from(asked(package, text))
+        main(asked(package, text), {})
     assert expected in str(caught.value)
 
 

@@ -45,7 +45,7 @@ WITHOUT_BFLOAT16 = frozenset(f"NVIDIA_TESLA_{name}" for name in ("P100", "P4", "
 
 
 class Strategy(StrEnum):
-    """The values of `--strategy`. DEFAULT is what AUTO chooses if no other strategy applies."""
+    """The values of `--strategy`. Where no other applies, AUTO is TensorFlow's default strategy."""
 
     AUTO = "auto"
     MULTI_WORKER_MIRRORED = "multi_worker_mirrored"
@@ -53,25 +53,15 @@ class Strategy(StrEnum):
     PARAMETER_SERVER = "parameter_server"
     ONE_DEVICE = "one_device"
     TPU = "tpu"
-    DEFAULT = "default"
 
 
-CHOICES = tuple(strategy for strategy in Strategy if strategy is not Strategy.DEFAULT)
 OF_ONE_MACHINE = (Strategy.MIRRORED, Strategy.ONE_DEVICE, Strategy.TPU)
-
-
-def read_strategy(text: str) -> Strategy:
-    """The strategy of that name, a dash for an underscore allowed. Raises ValueError with the valid names."""
-    name = text.replace("-", "_").lower()
-    if name not in CHOICES:
-        raise ValueError(f"one of {', '.join(CHOICES)}")
-    return Strategy(name)
 
 
 def chosen_strategy(
     asked: Strategy, cluster: ClusterSpec, *, gpus: int = 0, has_tpu: bool = False, mirrored: bool = False
 ) -> Strategy:
-    """The strategy to build, never AUTO. `gpus` are this process's; `mirrored` is the workload's."""
+    """The strategy to build. `gpus` are this process's; `mirrored` is the workload's."""
     if asked is not Strategy.AUTO:
         return asked
     if cluster.has_parameter_servers:
@@ -80,7 +70,7 @@ def chosen_strategy(
         return Strategy.MULTI_WORKER_MIRRORED
     if has_tpu:
         return Strategy.TPU
-    return Strategy.MIRRORED if mirrored or gpus > 1 else Strategy.DEFAULT
+    return Strategy.MIRRORED if mirrored or gpus > 1 else Strategy.AUTO
 
 
 def strategy_contradictions(

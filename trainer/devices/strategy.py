@@ -67,7 +67,7 @@ def strategy_for(cluster: ClusterSpec, *, asked: Strategy = Strategy.AUTO, mirro
             return tf.distribute.OneDeviceStrategy("/gpu:0" if gpus.indices else "/cpu:0")
         case Strategy.TPU:
             return _tpu_strategy()
-        case Strategy.DEFAULT | Strategy.AUTO:
+        case Strategy.AUTO:
             return tf.distribute.get_strategy()
 
 

@@ -4,15 +4,18 @@ Readers take a text and raise ValueError with a description of valid values.
 """
 
 import argparse
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from trainer.faults import Unusable, suggestion_for
+from trainer.faults import Unusable, collect_faults, suggestion_for
 
 Number = TypeVar("Number", int, float)
+Word = TypeVar("Word", bound=str)
+MOST = sys.float_info.max
 TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 DESCRIPTION = """The flags of this program say how it trains.
 
@@ -30,9 +33,16 @@ class Setting:
     help: str
     default: Any = None
 
-    def of(self, value: Any) -> Any:
-        """What the reader makes of a value that is given in Python. Raises ValueError as that does."""
-        return self.default if value == self.default else self.reads(text_of(value))
+    def read(self, name: str, given: Any) -> Any:
+        """What the reader makes of a text, or of a value that is given in Python, for the flag `name`.
+
+        Raises:
+            Unusable: the reader does not take it.
+        """
+        try:
+            return self.default if given == self.default else self.reads(text_of(given))
+        except ValueError as error:
+            raise Unusable(f"--{name}={text_of(given)}: expected {error}; found {given!r}.") from error
 
 
 def with_defaults(settings: Mapping[str, Setting], defaults: Mapping[str, Any]) -> dict[str, Setting]:
@@ -60,13 +70,13 @@ def words(text: str) -> tuple[str, ...]:
     return parts
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
+def one_of(*choices: Word) -> Callable[[str], Word]:
     """A reader of one of these words, spelled exactly so."""
 
-    def reads(text: str) -> str:
+    def reads(text: str) -> Word:
         if text not in choices:
             raise ValueError(f"one of {', '.join(choices)}")
-        return text
+        return next(choice for choice in choices if choice == text)
 
     return reads
 
@@ -93,30 +103,23 @@ def _number_reader(
     limits = "" if low is None else f" of at least {low}"
     if high is not None:
         limits = f" of at most {high}" if low is None else f" from {low} to {high}"
+    least, most = -MOST if low is None else low, MOST if high is None else high
 
     def reads(text: str) -> Number:
-        value = _finite_number(text)
-        is_within = (low is None or value >= low) and (high is None or value <= high)
-        if math.isnan(value) or not is_within or value != kind(value):
-            raise ValueError(f"{name}{limits}")
-        return kind(value)
+        with suppress(ValueError):
+            # Holds for no infinity, and for nothing that is not a number.
+            if least <= (value := float(text)) <= most and value == kind(value):
+                return kind(value)
+        raise ValueError(f"{name}{limits}")
 
     return reads
 
 
 def positive(text: str) -> float:
-    if not (value := _finite_number(text)) > 0:
-        raise ValueError("a number above 0")
-    return value
-
-
-def _finite_number(text: str) -> float:
-    """The finite number in `text`, else NaN, which no comparison holds for."""
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+    with suppress(ValueError):
+        if 0 < (value := float(text)) <= MOST:
+            return value
+    raise ValueError("a number above 0")
 
 
 count = whole_number(1)
@@ -153,10 +156,8 @@ def read_flags(
         faults = [f"Unexpected argument {argument!r}: it does not belong to any flag." for argument in rest]
     values = {}
     for name, text in given.items():
-        try:
-            values[name] = known[name].default if text is None else known[name].reads(text)
-        except ValueError as error:
-            faults.append(f"--{name}={text}: expected {error}; found {text!r}.")
+        with collect_faults(faults):
+            values[name] = known[name].read(name, text)
     if faults:
         raise Unusable(*faults)
     return values
@@ -164,23 +165,21 @@ def read_flags(
 
 def read_one(arguments: Sequence[str], name: str, setting: Setting) -> str:
     """The text of one flag, before the others are known."""
-    text = _parse_flags(arguments, {"": {name: setting}}, add_help=False)[0][name]
-    return str(setting.default if text is None else text).strip()
+    return str(_parse_flags(arguments, {"": {name: setting}}, add_help=False)[0][name]).strip()
 
 
 def _parse_flags(
     arguments: Sequence[str], groups: Mapping[str, Mapping[str, Setting]], **options: Any
-) -> tuple[dict[str, str | None], list[str]]:
-    """The text of every flag, None where it is not given, and the arguments that are left."""
+) -> tuple[dict[str, Any], list[str]]:
+    """The text of every flag, its default where it is not given, and the arguments that are left."""
     parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False, **options)
     for title, settings in groups.items():
         group = parser.add_argument_group(title)
         for name, flag in settings.items():
             text = flag.help if flag.default is None else f"{flag.help} (default: {text_of(flag.default)})"
             const, values = ("true", "true|false") if flag.reads is truth else ("", "VALUE")
-            group.add_argument(
-                f"--{name}", nargs="?", const=const, metavar=values, help=text.replace("%", "%%")
-            )
+            how = {"nargs": "?", "const": const, "metavar": values, "default": flag.default}
+            group.add_argument(f"--{name}", help=text.replace("%", "%%"), **how)
     spelled = [re.sub("(?<=^--)[^=]+", lambda name: name[0].replace("-", "_"), text) for text in arguments]
     try:
         given, rest = parser.parse_known_args(spelled)

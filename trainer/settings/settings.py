@@ -1,17 +1,17 @@
 """The settings that every run has, whatever it trains."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from trainer.devices.choices import CHOICES, Strategy, read_strategy
+from trainer.devices.choices import Strategy
+from trainer.faults import collect_faults
 from trainer.settings.setting import (
     Setting,
     count,
+    one_of,
     positive,
     step_range,
-    text_of,
     truth,
     whole_number,
     word,
@@ -57,7 +57,7 @@ class TrainingSettings:
         count, "steps per epoch at most (default: as many as the examples fill)"
     )
     strategy: Strategy = _setting_field(  # noqa: RUF009 - a field, not a value
-        read_strategy, f"tf.distribute strategy: {', '.join(CHOICES)}", Strategy.AUTO
+        one_of(*Strategy), f"tf.distribute strategy: {', '.join(Strategy)}", Strategy.AUTO
     )
     batch_size: int = _setting_field(
         count, "examples per replica and step; a global batch is this times the number of replicas", 32
@@ -132,27 +132,20 @@ class TrainingSettings:
     )
 
     def __post_init__(self) -> None:
-        for name, setting in SETTINGS.items():
-            with suppress(ValueError):  # `faults` reports what cannot be read
-                object.__setattr__(self, name, setting.of(getattr(self, name)))
+        self.faults()
 
     @property
     def asked_best(self) -> tuple[str, bool] | None:
         """The metric of the epoch to export, and whether higher is better; None for the last epoch."""
-        if self.export == LAST:
-            return None
-        _, metric, better = read_export(self.export).split(":")
-        return metric, better == "max"
+        _, *best = self.export.split(":")
+        return (best[0], best[1] == "max") if best else None
 
     def faults(self) -> list[str]:
-        """Every value that a run cannot use, as a sentence."""
-        faults = []
+        """Every value that a run cannot use, as a sentence. The others become what their readers make of them."""
+        faults: list[str] = []
         for name, setting in SETTINGS.items():
-            value = getattr(self, name)
-            try:
-                setting.of(value)
-            except ValueError as error:
-                faults.append(f"--{name}={text_of(value)}: expected {error}; found {value!r}.")
+            with collect_faults(faults):
+                object.__setattr__(self, name, setting.read(name, getattr(self, name)))
         return faults
 
 

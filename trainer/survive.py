@@ -225,8 +225,6 @@ def _contradictions_of(run: TrainingRun) -> list[str]:
     has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or settings.job_dir)
     faults = list(strategy_contradictions(settings.strategy, cluster, has_checkpoint_directory=has_directory))
     has_servers = chosen_strategy(settings.strategy, cluster) is Strategy.PARAMETER_SERVER
-    if not has_servers and (fault := unequal_accelerators(cluster, environment)):
-        faults.append(fault)
     if has_servers:
         faults += [
             f"--{name} is for replicas that train in step, which workers of parameter servers do not. Remove the flag, or "
@@ -234,9 +232,8 @@ def _contradictions_of(run: TrainingRun) -> list[str]:
             for name in ("deterministic", "warmup_steps")
             if getattr(settings, name)
         ]
-    if fault := tpu_fault(cluster):
-        faults.append(fault)
-    return faults
+    unequal = None if has_servers else unequal_accelerators(cluster, environment)
+    return [*faults, *filter(None, (unequal, tpu_fault(cluster)))]
 
 
 def _load_tensorflow() -> None:

@@ -1,6 +1,6 @@
 """The choice of how a replica computes, made without TensorFlow, so that an impossible one fails at once.
 
-With which tf.distribute strategy, on which of its host's GPUs, how gradients travel, and in which 16 bits; and
+With which tf.distribute strategy, on which of its host's GPUs, and in which 16 bits; and
 whether TensorFlow sees the accelerators that the job pays for: an image without CUDA would train on the processor.
 
 `CLUSTER_SPEC` repeats the job's worker pools with their machines. The local stack attaches no accelerators; in its
@@ -28,7 +28,7 @@ _REPAIRS = {
     TPU: "Use an image whose TensorFlow supports TPUs",
 }
 
-# Gradients travel in packs of about this size. In one pack they would be copied whole several times
+# Gradients travel in packs of about this size. In one pack, the default, they would be copied whole several times
 # at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).
 CPU_PACK_BYTES = 8 << 20
 # NCCL needs larger ones to fill a link, and several, so that the first travel while later gradients are computed.
@@ -151,16 +151,6 @@ def own_gpus(cluster: ClusterSpec, count: int) -> OwnGpus:
     return OwnGpus(indices=everything[first : first + per_replica])
 
 
-def communication_options(gpus: OwnGpus) -> dict[str, Any]:
-    """TensorFlow's CommunicationOptions, by name: NCCL for GPUs, which AUTO never chooses; else its rings over gRPC.
-
-    NCCL refuses two processes on one GPU: https://github.com/NVIDIA/nccl/issues/418 (read 2026-11).
-    """
-    if not gpus.indices:
-        return {"implementation": "AUTO", "bytes_per_pack": CPU_PACK_BYTES}
-    return {"implementation": "RING" if gpus.is_shared else "NCCL", "bytes_per_pack": GPU_PACK_BYTES}
-
-
 def computes_bfloat16(capabilities: Iterable[tuple[int, int] | None]) -> bool:
     """Whether GPUs of these compute capabilities do, None for an unknown one. True without any: CPUs and TPUs do."""
     return all(capability is not None and capability >= BFLOAT16_CAPABILITY for capability in capabilities)
@@ -209,9 +199,8 @@ def expected_accelerator(cluster: ClusterSpec, environment: Mapping[str, str]) -
     if is_tpu(machine):
         has_address = any(environment.get(name) for name in TPU_VARIABLES)
         return None if has_address else (TPU, f"a TPU ({machine.get('machine_type', 'its machine')})")
-    if count := _accelerator_count(cluster, cluster.role):
-        return GPU, f"{count} {accelerator_of(cluster, cluster.role)}"
-    return None
+    count, kind = accelerators_of(cluster, cluster.role)
+    return (GPU, f"{count} {kind}") if count else None
 
 
 def unequal_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -> str | None:
@@ -221,7 +210,7 @@ def unequal_accelerators(cluster: ClusterSpec, environment: Mapping[str, str]) -
     """
     trainers = (ReplicaRole.CHIEF, ReplicaRole.WORKER)
     is_known = cluster.is_multi_worker and all(_machine_of(cluster, role) for role in trainers)
-    chief, worker = (_accelerator_count(cluster, role) for role in trainers)
+    chief, worker = (accelerators_of(cluster, role)[0] for role in trainers)
     if LOCAL_STACK in environment or not is_known or chief == worker:
         return None
     return (
@@ -253,16 +242,12 @@ def _tpu_hosts(machine: Mapping[str, Any]) -> int:
     return math.ceil(math.prod(map(int, sides)) / (int(in_name[1]) if in_name else TPU_CORES))
 
 
-def accelerator_of(cluster: ClusterSpec, role: ReplicaRole) -> str:
-    """The accelerator type in the worker pool of this role, such as NVIDIA_L4; empty where the job names none."""
-    kind = str(_machine_of(cluster, role).get("accelerator_type") or "")
-    return "" if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind
-
-
-def _accelerator_count(cluster: ClusterSpec, role: ReplicaRole) -> int:
-    """The accelerators of each replica in the worker pool of this role; 0 where the job names none."""
-    count = str(_machine_of(cluster, role).get("accelerator_count"))
-    return int(count) if count.isdecimal() and accelerator_of(cluster, role) else 0
+def accelerators_of(cluster: ClusterSpec, role: ReplicaRole) -> tuple[int, str]:
+    """Number and type, such as NVIDIA_L4, of each replica's in this role's worker pool; 0 and empty where there are none."""
+    machine = _machine_of(cluster, role)
+    count, kind = (str(machine.get(f"accelerator_{name}") or "") for name in ("count", "type"))
+    is_named = count.isdecimal() and kind not in {"", "ACCELERATOR_TYPE_UNSPECIFIED"}
+    return (int(count), kind) if is_named else (0, "")
 
 
 def _machine_of(cluster: ClusterSpec, role: ReplicaRole) -> Mapping[str, Any]:

@@ -1,8 +1,4 @@
-"""The tf.distribute strategy for the cluster and this machine, and each replica's share of the processors.
-
-Gradients travel in packs of 8 MiB: as one pack, the default, they are copied whole several times at once
-(ResNet50 in two processes: 2.1 GB at the peak, 1.5 GB with packs).
-"""
+"""The tf.distribute strategy for the cluster and this machine, and each replica's share of the processors."""
 
 import os
 from typing import Any
@@ -10,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.devices import choices
-from trainer.devices.choices import TPU_VARIABLES, OwnGpus, Strategy, accelerator_of
+from trainer.devices.choices import TPU_VARIABLES, OwnGpus, Strategy, accelerators_of
 from trainer.faults import Unusable
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 
@@ -72,10 +68,17 @@ def strategy_for(cluster: ClusterSpec, *, asked: Strategy = Strategy.AUTO, mirro
 
 
 def multi_worker_mirrored(cluster: ClusterSpec, gpus: OwnGpus) -> Any:
+    """Gradients travel by NCCL between GPUs, which AUTO never chooses; else by TensorFlow's rings over gRPC.
+
+    NCCL refuses two processes on one GPU: https://github.com/NVIDIA/nccl/issues/418 (read 2026-11).
+    """
+    kind, pack = "AUTO", choices.CPU_PACK_BYTES
+    if gpus.indices:
+        kind, pack = "RING" if gpus.is_shared else "NCCL", choices.GPU_PACK_BYTES
     return tf.distribute.MultiWorkerMirroredStrategy(
         cluster_resolver=cluster_resolver(cluster, gpus=len(gpus.indices)),
         communication_options=tf.distribute.experimental.CommunicationOptions(
-            **choices.communication_options(gpus)
+            implementation=kind, bytes_per_pack=pack
         ),
     )
 
@@ -157,7 +160,9 @@ def sixteen_bits(strategy: Any, cluster: ClusterSpec) -> str:
     """
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
         has_gpus = any("GPU" in device for device in strategy.extended.worker_devices)
-        if has_gpus and (fault := choices.no_mixed_precision(accelerator_of(cluster, ReplicaRole.WORKER))):
+        if has_gpus and (
+            fault := choices.no_mixed_precision(accelerators_of(cluster, ReplicaRole.WORKER)[1])
+        ):
             raise Unusable(fault)
         return "bfloat16"
     details = map(tf.config.experimental.get_device_details, tf.config.get_visible_devices("GPU"))

@@ -1,15 +1,12 @@
-"""Which GPUs a replica uses, how their gradients travel, and in which 16 bits they compute."""
+"""Which GPUs a replica uses, and in which 16 bits they compute."""
 
 import pytest
 import yaml
 
 from tests.trainer.conftest import ROOT
 from trainer.devices.choices import (
-    CPU_PACK_BYTES,
-    GPU_PACK_BYTES,
     WITHOUT_BFLOAT16,
     OwnGpus,
-    communication_options,
     computes_bfloat16,
     no_mixed_precision,
     own_gpus,
@@ -62,20 +59,6 @@ def test_replicas_of_one_host_get_equal_parts_of_its_gpus_or_share_all(
 ) -> None:
     found = own_gpus(cluster, count)
     assert found == OwnGpus(indices=indices, is_shared=is_shared)
-
-
-@pytest.mark.parametrize(
-    ("own", "implementation", "pack"),
-    [
-        (OwnGpus(indices=(0, 1)), "NCCL", GPU_PACK_BYTES),
-        (OwnGpus(indices=(0,), is_shared=True), "RING", GPU_PACK_BYTES),
-        (OwnGpus(), "AUTO", CPU_PACK_BYTES),
-    ],
-)
-def test_gradients_of_gpus_travel_by_nccl_unless_two_replicas_share_one(
-    own: OwnGpus, implementation: str, pack: int
-) -> None:
-    assert communication_options(own) == {"implementation": implementation, "bytes_per_pack": pack}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -112,32 +112,21 @@ def position_after(
 
 
 def latest(
-    checkpoints: Path, *, damaged: Callable[[str, str], object] = lambda *_: None
+    checkpoints: Path, *, of_epoch: int = 0, damaged: Callable[[str, str], object] = lambda *_: None
 ) -> Checkpoint | None:
     """The newest complete checkpoint below AIP_CHECKPOINT_DIR, or None.
 
-    `damaged` is called with the path of each newer one that cannot be used, and why. Safe to call while another
-    process writes there. A file is hashed again only when it changes.
+    `of_epoch`: the newest with the weights that the evaluation after so many epochs saw. `damaged` is called with the
+    path of each newer one that cannot be used, and why. Safe to call while another process writes there. A file is
+    hashed again only when it changes.
 
     Raises:
         Unusable: this account may not read it: a fresh start would repeat everything.
     """
-    return _newest(checkpoints, _used_numbers, damaged)
-
-
-def evaluated_checkpoint(
-    checkpoints: Path, epoch: int, *, damaged: Callable[[str, str], object] = lambda *_: None
-) -> Checkpoint | None:
-    """The complete checkpoint with the weights that the evaluation after `epoch` epochs saw, or None. As `latest`."""
-    return _newest(checkpoints, partial(_numbers_of_epochs, epochs={epoch}), damaged)
-
-
-def _newest(
-    checkpoints: Path, numbers_in: Callable[[Path], set[int]], damaged: Callable[[str, str], object]
-) -> Checkpoint | None:
     folder = checkpoints / CHIEFS_FOLDER
     try:
-        for number in sorted(numbers_in(folder), reverse=True):
+        numbers = _numbers_of_epochs(folder, {of_epoch}) if of_epoch else _used_numbers(folder)
+        for number in sorted(numbers, reverse=True):
             try:
                 return checkpoint_numbered(checkpoints, number)
             except PermissionError:
@@ -161,7 +150,12 @@ def checkpoint_numbered(checkpoints: Path, number: int) -> Checkpoint:
     """
     checkpoint = _read_description(checkpoints / CHIEFS_FOLDER / f"ckpt-{number}")
     for entry in checkpoint.files:
-        _check_file(Path(checkpoint.path).with_name(entry["name"]), entry)
+        path = Path(checkpoint.path).with_name(entry["name"])
+        status = path.stat()
+        if status.st_size != entry["size"]:
+            raise ValueError(f"{path.name} has {status.st_size} bytes, expected {entry['size']}")
+        if _sha256_of(path, status.st_size, status.st_mtime_ns) != entry["sha256"]:
+            raise ValueError(f"{path.name} has changed since it was written: its hash differs")
     return checkpoint
 
 
@@ -266,14 +260,6 @@ def _read_description(prefix: Path) -> Checkpoint:
     if min(counts.values()) < 0 or not entries:
         raise ValueError(f"its description has {counts} and {len(entries)} files")
     return checkpoint
-
-
-def _check_file(path: Path, entry: Mapping[str, Any]) -> None:
-    status = path.stat()
-    if status.st_size != entry["size"]:
-        raise ValueError(f"{path.name} has {status.st_size} bytes, expected {entry['size']}")
-    if _sha256_of(path, status.st_size, status.st_mtime_ns) != entry["sha256"]:
-        raise ValueError(f"{path.name} has changed since it was written: its hash differs")
 
 
 def _copy_file(source: Path, target: Path) -> dict[str, object]:

@@ -11,13 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.checkpoints import files
-from trainer.checkpoints.files import (
-    Checkpoint,
-    checkpoint_numbered,
-    evaluated_checkpoint,
-    latest,
-    publish_checkpoint,
-)
+from trainer.checkpoints.files import Checkpoint, checkpoint_numbered, latest, publish_checkpoint
 from trainer.checkpoints.upload import Uploads
 from trainer.events import report_event
 from trainer.faults import Unusable, reason_of
@@ -38,8 +32,7 @@ def checkpoint_to_continue(
     Raises:
         Unusable: this replica does not see the chief's checkpoint: its directory is a different one.
     """
-    find = partial(latest, checkpoints, damaged=_report_damaged)
-    return _chosen_by_chief("continues", find, checkpoints, cluster, board)
+    return _chosen_by_chief("continues", 0, checkpoints, cluster, board)
 
 
 def checkpoint_to_export(
@@ -50,20 +43,15 @@ def checkpoint_to_export(
     Raises:
         Unusable: as `checkpoint_to_continue`.
     """
-    find = partial(evaluated_checkpoint, checkpoints, epoch, damaged=_report_damaged)
-    return _chosen_by_chief("exports", find, checkpoints, cluster, board)
+    return _chosen_by_chief("exports", epoch, checkpoints, cluster, board)
 
 
 def _chosen_by_chief(
-    name: str,
-    find: Callable[[], Checkpoint | None],
-    checkpoints: Path,
-    cluster: ClusterSpec,
-    board: NoteBoard | None,
+    name: str, of_epoch: int, checkpoints: Path, cluster: ClusterSpec, board: NoteBoard | None
 ) -> Checkpoint | None:
-    """What the chief finds, which it tells the others by the note `name`."""
+    """The latest that the chief sees, which it tells the others by the note `name`."""
     if board is None or cluster.is_chief:
-        found = find()
+        found = latest(checkpoints, of_epoch=of_epoch, damaged=_report_damaged)
         if board is not None:
             board.put(name, str(found.number if found else 0))
         return found

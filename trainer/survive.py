@@ -144,8 +144,7 @@ def end_on_error(*, at_once: bool = True) -> Iterator[None]:
     try:
         yield
     except Unusable as unusable:
-        for fault in unusable.faults:
-            print(fault, file=sys.stderr)  # noqa: T201 - the job's log
+        print(unusable, file=sys.stderr)  # noqa: T201 - the job's log
         if not at_once:
             raise SystemExit(2) from unusable
         end_with(2)

@@ -8,9 +8,7 @@ The package is not used: it keeps its reports in memory alone, so that a restart
 last release is of 2019.
 """
 
-import errno
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,17 +53,12 @@ class MetricFile:
         Raises:
             Unusable: the file cannot be written.
         """
-        self._path = path
-        self._trial_id = trial_id
-        self._reports: list[dict[str, Any]] = []
+        self._path, self._trial_id = path, trial_id
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                reports = parse_reports(path.read_text(errors="replace"), trial_id)
-                self._reports = [report for report in reports if int(report["global_step"]) <= after_step]
-                self._write_reports()
-            elif not os.access(path.parent, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            reports = parse_reports(path.read_text(errors="replace"), trial_id) if path.exists() else []
+            self._reports = [report for report in reports if int(report["global_step"]) <= after_step]
+            self._write_reports()
         except OSError as error:
             raise Unusable(
                 f"CLOUD_ML_HP_METRIC_FILE={path} cannot be written ({error.strerror}), so the study would not get this "

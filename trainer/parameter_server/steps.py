@@ -89,15 +89,11 @@ class CoordinatedSteps(Steps):
         """Seconds since a step was known to be finished, or since the start."""
         return time.monotonic() - self._done_at
 
-    def evaluate(
-        self,
-        data: Any,
-        steps: int,
-        callbacks: Any,
-        *,
-        reads_each: bool = False,  # noqa: ARG002 - Keras gives each step's metrics to callbacks
-    ) -> dict[str, float]:
-        """As Steps'; `steps` is the number of shards, each of which a worker evaluates once."""
+    def evaluate(self, data: Any, steps: int, callbacks: Any, **_: Any) -> dict[str, float]:
+        """As Steps'; `steps` is the number of shards, each of which a worker evaluates once.
+
+        Keras gives each step's metrics to callbacks, whether they read them or not.
+        """
         metrics: Mapping[str, Any] = self.model.evaluate(
             data, steps=steps, callbacks=callbacks, verbose=0, return_dict=True
         )

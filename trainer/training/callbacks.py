@@ -153,10 +153,8 @@ def _restore(callback: Any, name: str, value: Any) -> None:
     now = vars(callback).get(name)
     if hasattr(now, "assign"):
         now.assign(np.asarray(value))
-    elif isinstance(now, np.ndarray):
-        setattr(callback, name, np.asarray(value, now.dtype))
     else:
-        setattr(callback, name, value)
+        setattr(callback, name, np.asarray(value, now.dtype) if isinstance(now, np.ndarray) else value)
 
 
 def _encoded(value: Any) -> Any:

@@ -141,11 +141,7 @@ def all_replicas_agree(strategy: Any, claim: bool) -> bool:
     if is_alone or strategy.num_replicas_in_sync == 1:
         return claim
     vote = tf.constant(1.0 if claim else 0.0)
-
-    def count_votes() -> Any:
-        return strategy.reduce("SUM", strategy.run(lambda: tf.identity(vote)), axis=None)
-
-    votes = tf.function(count_votes)()
+    votes = tf.function(lambda: strategy.reduce("SUM", strategy.run(lambda: tf.identity(vote)), axis=None))()
     return bool(votes.numpy() >= strategy.num_replicas_in_sync)
 
 

@@ -13,7 +13,7 @@ from trainer.data.pipeline import Pipeline
 from trainer.devices.strategy import claim_gpus, limit_threads, sixteen_bits
 from trainer.evaluator.evaluations import Evaluation, read_evaluations, write_evaluations
 from trainer.events import finite_numbers, report_event
-from trainer.export.manifest import is_exported, job_of
+from trainer.export.manifest import MANIFEST_NAME, finished_export, job_of
 from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import ReplicaRole
 from trainer.replicas.liveness import await_peers, watch_replicas
@@ -107,7 +107,9 @@ class _Evaluator:
         )
 
     def _is_exported(self) -> bool:
-        return is_exported(self.run.outputs.model.path, job_of(self.run.cluster.service_variables))
+        """Whether a run has exported its model: one of this job, or outside of a job any."""
+        model, job = self.run.outputs.model.path, job_of(self.run.cluster.service_variables)
+        return (model / MANIFEST_NAME).is_file() if job is None else finished_export(model, job) is not None
 
     def _evaluation_of(self, checkpoint: Checkpoint) -> Evaluation | None:
         """None if the chief removed the checkpoint, or part of it, before it was read completely."""

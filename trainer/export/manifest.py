@@ -91,13 +91,6 @@ def finished_export(directory: Path, job: Mapping[str, str] | None) -> dict[str,
         return None
 
 
-def is_exported(directory: Path, job: Mapping[str, str] | None) -> bool:
-    """Whether a run has exported its model there: one of `job`, or outside of a job any."""
-    if job is None:
-        return (directory / MANIFEST_NAME).is_file()
-    return finished_export(directory, job) is not None
-
-
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> Path:
     """Write `manifest` as export.json, atomically."""
     path = directory / MANIFEST_NAME

@@ -20,7 +20,7 @@ from tensorflow.python.distribute.coordinator.coordinator_context import (
 from tf_keras.src.engine.training import reduce_per_replica
 
 from trainer.data.pipeline import Pipeline
-from trainer.devices.choices import OwnGpus, Strategy
+from trainer.devices.choices import Strategy
 from trainer.devices.strategy import (
     multi_worker_mirrored,
     name_of,
@@ -64,8 +64,8 @@ def strategies(*_: str) -> dict[str, Any]:
 def multi_worker(*_: str) -> list[dict[str, Any]]:
     """Devices and collectives of a replica without GPUs, with two, and with one that another replica uses."""
     found = []
-    for own in (OwnGpus(), OwnGpus(indices=(0, 1)), OwnGpus(indices=(0,), is_shared=True)):
-        extended = multi_worker_mirrored(ClusterSpec(), own).extended
+    for gpus, is_shared in ((0, False), (2, False), (1, True)):
+        extended = multi_worker_mirrored(ClusterSpec(), gpus=gpus, is_shared=is_shared).extended
         options = extended._communication_options  # the only way to read them
         devices = [device.rpartition("device:")[2] for device in extended.worker_devices]
         found.append({"devices": devices, "by": options.implementation.name, "pack": options.bytes_per_pack})

@@ -11,7 +11,6 @@ Source of CLUSTER_SPEC: https://cloud.google.com/vertex-ai/docs/training/distrib
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -120,35 +119,24 @@ def _missing_for_parameter_servers(asked: Strategy, cluster: ClusterSpec) -> lis
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnGpus:
-    """The GPUs of one replica. `indices` counts its host's from 0; `is_shared`: other replicas compute on them too."""
-
-    indices: tuple[int, ...] = ()
-    is_shared: bool = False
-
-
-def own_gpus(cluster: ClusterSpec, count: int) -> OwnGpus:
-    """Which of its host's `count` GPUs this replica uses.
+def own_gpus(cluster: ClusterSpec, count: int) -> range:
+    """Which of its host's `count` GPUs this replica uses, counted from 0.
 
     Replicas that compute on one host get equal parts, because a synchronous strategy needs the same number in each;
     if there are fewer GPUs than replicas, they share all. With parameter servers, only workers compute.
     """
-    everything = tuple(range(count))
     if not cluster.members or cluster.role is ReplicaRole.EVALUATOR:
-        return OwnGpus(indices=everything)
+        return range(count)
     computing = (
         cluster.members.get(ReplicaRole.WORKER, ()) if cluster.has_parameter_servers else cluster.trainers
     )
     address = cluster.members[cluster.role][cluster.index]
     if address not in computing:
-        return OwnGpus()
+        return range(0)
     neighbours = cluster.on_this_host(computing)
     per_replica = count // len(neighbours)
-    if not per_replica:
-        return OwnGpus(indices=everything, is_shared=count > 0)
     first = neighbours.index(address) * per_replica
-    return OwnGpus(indices=everything[first : first + per_replica])
+    return range(first, first + per_replica) if per_replica else range(count)
 
 
 def computes_bfloat16(capabilities: Iterable[tuple[int, int] | None]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.devices import choices
-from trainer.devices.choices import TPU_VARIABLES, OwnGpus, Strategy, accelerators_of
+from trainer.devices.choices import TPU_VARIABLES, Strategy, accelerators_of
 from trainer.faults import Unusable
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 
@@ -25,18 +25,17 @@ def limit_threads(cluster: ClusterSpec) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
 
 
-def claim_gpus(cluster: ClusterSpec) -> OwnGpus:
+def claim_gpus(cluster: ClusterSpec) -> int:
     """Let TensorFlow see only this replica's GPUs, and take their memory as it needs it; by default, it takes all.
 
-    Must be called before TensorFlow's first operation.
+    Returns their number. Must be called before TensorFlow's first operation.
     """
     devices = tf.config.list_physical_devices("GPU")
-    gpus = choices.own_gpus(cluster, len(devices))
-    visible = [devices[index] for index in gpus.indices]
+    visible = [devices[index] for index in choices.own_gpus(cluster, len(devices))]
     tf.config.set_visible_devices(visible, "GPU")
     for gpu in visible:
         tf.config.experimental.set_memory_growth(gpu, True)
-    return gpus
+    return len(visible)
 
 
 def strategy_for(cluster: ClusterSpec, *, asked: Strategy = Strategy.AUTO, mirrored: bool) -> Any:
@@ -52,31 +51,32 @@ def strategy_for(cluster: ClusterSpec, *, asked: Strategy = Strategy.AUTO, mirro
     has_tpu = bool(_tpu_address() or tf.config.list_physical_devices("TPU"))
     if fault := choices.tpu_fault(cluster, sees_tpu=has_tpu):
         raise Unusable(fault)
-    match choices.chosen_strategy(asked, cluster, gpus=len(gpus.indices), has_tpu=has_tpu, mirrored=mirrored):
+    match choices.chosen_strategy(asked, cluster, gpus=gpus, has_tpu=has_tpu, mirrored=mirrored):
         case Strategy.PARAMETER_SERVER:
             return _parameter_server(cluster)
         case Strategy.MULTI_WORKER_MIRRORED:
-            return multi_worker_mirrored(cluster, gpus)
+            is_shared = len(tf.config.list_physical_devices("GPU")) < cluster.trainers_on_this_host
+            return multi_worker_mirrored(cluster, gpus=gpus, is_shared=is_shared)
         case Strategy.MIRRORED:
             return tf.distribute.MirroredStrategy()
         case Strategy.ONE_DEVICE:
-            return tf.distribute.OneDeviceStrategy("/gpu:0" if gpus.indices else "/cpu:0")
+            return tf.distribute.OneDeviceStrategy("/gpu:0" if gpus else "/cpu:0")
         case Strategy.TPU:
             return _tpu_strategy()
         case Strategy.AUTO:
             return tf.distribute.get_strategy()
 
 
-def multi_worker_mirrored(cluster: ClusterSpec, gpus: OwnGpus) -> Any:
+def multi_worker_mirrored(cluster: ClusterSpec, *, gpus: int, is_shared: bool) -> Any:
     """Gradients travel by NCCL between GPUs, which AUTO never chooses; else by TensorFlow's rings over gRPC.
 
-    NCCL refuses two processes on one GPU: https://github.com/NVIDIA/nccl/issues/418 (read 2026-11).
+    `is_shared`: other replicas compute on this replica's GPUs, too. NCCL refuses two processes on one GPU: https://github.com/NVIDIA/nccl/issues/418 (read 2026-11).
     """
     kind, pack = "AUTO", choices.CPU_PACK_BYTES
-    if gpus.indices:
-        kind, pack = "RING" if gpus.is_shared else "NCCL", choices.GPU_PACK_BYTES
+    if gpus:
+        kind, pack = "RING" if is_shared else "NCCL", choices.GPU_PACK_BYTES
     return tf.distribute.MultiWorkerMirroredStrategy(
-        cluster_resolver=cluster_resolver(cluster, gpus=len(gpus.indices)),
+        cluster_resolver=cluster_resolver(cluster, gpus=gpus),
         communication_options=tf.distribute.experimental.CommunicationOptions(
             implementation=kind, bytes_per_pack=pack
         ),

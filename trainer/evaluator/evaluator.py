@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -51,101 +50,96 @@ def evaluate(run: TrainingRun) -> None:
     model = built_model(run, strategy=strategy, total_steps=run.settings.epochs)
     steps, data = Steps(model, run.settings, run.data), pipeline.evaluation(tf.distribute.InputContext())
     callbacks = keras_of(model).callbacks.CallbackList()
-    _Evaluator(
-        run=run, model=model, evaluate=lambda: steps.evaluate(data, pipeline.evaluation_steps, callbacks)
-    ).evaluate_all()
+    _evaluate_checkpoints(run, model, lambda: steps.evaluate(data, pipeline.evaluation_steps, callbacks))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Evaluator:
-    """Evaluates `model` at each of the chief's checkpoints; `evaluate` returns its metrics."""
+def _evaluate_checkpoints(run: TrainingRun, model: Any, metrics_now: Callable[[], dict[str, float]]) -> None:
+    """Evaluate each new checkpoint once; return when the model is exported and no checkpoint is new.
 
-    run: TrainingRun
-    model: Any  # tf.keras.Model
-    evaluate: Callable[[], dict[str, float]]
+    `metrics_now` evaluates the model, a tf.keras.Model, as it is when called.
+    A checkpoint is left out if a newer one appears before it is read, or if it is removed meanwhile.
+    Exits with PEER_LOST if the chief did not start in time, or is gone before its export.
 
-    def evaluate_all(self) -> None:
-        """Evaluate each new checkpoint once; return when the model is exported and no checkpoint is new.
+    Raises:
+        Unusable: the checkpoints belong to a different model, or were trained on something else.
+    """
+    replica = run.cluster.replica
+    directory = run.outputs.logs.path / replica
+    write_evaluations(directory, known := read_evaluations(directory))
+    writer = tf.summary.create_file_writer(str(directory))
+    _watch_chief(run)
+    while True:
+        # Checked first: the last checkpoint is older than the export, so `latest` below finds it.
+        exported = _is_exported(run)
+        newest = latest(run.outputs.checkpoints.path)
+        if newest and any((done.epoch, done.step) == (newest.epoch, newest.step) for done in known):
+            newest = None
+        if newest and (evaluation := _evaluation_of(newest, run, model, metrics_now)):
+            known.append(evaluation)
+            write_evaluations(directory, known)
+            _report_evaluation(evaluation, replica, writer)
+        elif exported:
+            break
+        else:
+            time.sleep(POLL_S)
+    writer.close()
+    report_event("evaluator_finished", f"{replica} finished")
 
-        A checkpoint is left out if a newer one appears before it is read, or if it is removed meanwhile.
-        Exits with PEER_LOST if the chief did not start in time, or is gone before its export.
 
-        Raises:
-            Unusable: the checkpoints belong to a different model, or were trained on something else.
-        """
-        replica = self.run.cluster.replica
-        directory = self.run.outputs.logs.path / replica
-        write_evaluations(directory, known := read_evaluations(directory))
-        writer = tf.summary.create_file_writer(str(directory))
-        self._watch_chief()
-        while True:
-            # Checked first: the last checkpoint is older than the export, so `latest` below finds it.
-            exported = self._is_exported()
-            newest = latest(self.run.outputs.checkpoints.path)
-            if newest and any((done.epoch, done.step) == (newest.epoch, newest.step) for done in known):
-                newest = None
-            if newest and (evaluation := self._evaluation_of(newest)):
-                known.append(evaluation)
-                write_evaluations(directory, known)
-                self._report_evaluation(evaluation, writer)
-            elif exported:
-                break
-            else:
-                time.sleep(POLL_S)
-        writer.close()
-        report_event("evaluator_finished", f"{replica} finished")
+def _watch_chief(run: TrainingRun) -> None:
+    """If the chief trains with others: one that trains alone opens no port."""
+    cluster = run.cluster
+    listens = cluster.is_multi_worker or cluster.has_parameter_servers
+    chief = cluster.replicas_of(ReplicaRole.CHIEF) if listens else {}
+    if not _is_exported(run):
+        await_peers(cluster, chief, within_s=run.settings.peers_within_s)
+    watch_replicas(cluster, chief, lambda peers, now: () if _is_exported(run) else peers.gone_addresses(now))
 
-    def _watch_chief(self) -> None:
-        """If the chief trains with others: one that trains alone opens no port."""
-        cluster = self.run.cluster
-        listens = cluster.is_multi_worker or cluster.has_parameter_servers
-        chief = cluster.replicas_of(ReplicaRole.CHIEF) if listens else {}
-        if not self._is_exported():
-            await_peers(cluster, chief, within_s=self.run.settings.peers_within_s)
-        watch_replicas(
-            cluster, chief, lambda peers, now: () if self._is_exported() else peers.gone_addresses(now)
-        )
 
-    def _is_exported(self) -> bool:
-        """Whether a run has exported its model: one of this job, or outside of a job any."""
-        model, job = self.run.outputs.model.path, job_of(self.run.cluster.service_variables)
-        return (model / MANIFEST_NAME).is_file() if job is None else finished_export(model, job) is not None
+def _is_exported(run: TrainingRun) -> bool:
+    """Whether a run has exported its model: one of this job, or outside of a job any."""
+    model, job = run.outputs.model.path, job_of(run.cluster.service_variables)
+    return (model / MANIFEST_NAME).is_file() if job is None else finished_export(model, job) is not None
 
-    def _evaluation_of(self, checkpoint: Checkpoint) -> Evaluation | None:
-        """None if the chief removed the checkpoint, or part of it, before it was read completely."""
-        checkpoint.require(self.run.unchanged)
-        try:
-            status = tf.train.Checkpoint(model=self.model).restore(checkpoint.path)
-            status.expect_partial().assert_nontrivial_match()
-        except (tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.OutOfRangeError):
-            return None
-        except (ValueError, AssertionError) as error:
-            raise Unusable(
-                f"The checkpoint {checkpoint.path} belongs to a different model ({reason_of(error)}). Give "
-                f"{self.run.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
-            ) from error
-        with fitting(batch_spec(self.run.data.training)):
-            metrics = finite_numbers(self.evaluate())
-        return Evaluation(
-            epoch=checkpoint.epoch,
-            step=checkpoint.step,
-            iterations=int(self.model.optimizer.iterations.numpy()),
-            metrics=metrics,
-        )
 
-    def _report_evaluation(self, evaluation: Evaluation, writer: Any) -> None:
-        with writer.as_default(step=evaluation.iterations):
-            for name, value in evaluation.metrics.items():
-                if value is not None:
-                    # As Keras' SidecarEvaluator names it.
-                    tf.summary.scalar(f"evaluation_{name}_vs_iterations", value)
-        writer.flush()
-        shown = " ".join(f"{name} {value}" for name, value in evaluation.metrics.items())
-        report_event(
-            "evaluated",
-            f"{self.run.cluster.replica} evaluated the checkpoint of epoch {evaluation.epoch}"
-            f"{f' and {evaluation.step} steps' if evaluation.step else ''}: {shown}",
-            epoch=evaluation.epoch,
-            step=evaluation.step,
-            metrics=evaluation.metrics,
-        )
+def _evaluation_of(
+    checkpoint: Checkpoint, run: TrainingRun, model: Any, metrics_now: Callable[[], dict[str, float]]
+) -> Evaluation | None:
+    """None if the chief removed the checkpoint, or part of it, before it was read completely."""
+    checkpoint.require(run.unchanged)
+    try:
+        status = tf.train.Checkpoint(model=model).restore(checkpoint.path)
+        status.expect_partial().assert_nontrivial_match()
+    except (tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.OutOfRangeError):
+        return None
+    except (ValueError, AssertionError) as error:
+        raise Unusable(
+            f"The checkpoint {checkpoint.path} belongs to a different model ({reason_of(error)}). Give "
+            f"{run.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
+        ) from error
+    with fitting(batch_spec(run.data.training)):
+        metrics = finite_numbers(metrics_now())
+    return Evaluation(
+        epoch=checkpoint.epoch,
+        step=checkpoint.step,
+        iterations=int(model.optimizer.iterations.numpy()),
+        metrics=metrics,
+    )
+
+
+def _report_evaluation(evaluation: Evaluation, replica: str, writer: Any) -> None:
+    with writer.as_default(step=evaluation.iterations):
+        for name, value in evaluation.metrics.items():
+            if value is not None:
+                # As Keras' SidecarEvaluator names it.
+                tf.summary.scalar(f"evaluation_{name}_vs_iterations", value)
+    writer.flush()
+    shown = " ".join(f"{name} {value}" for name, value in evaluation.metrics.items())
+    report_event(
+        "evaluated",
+        f"{replica} evaluated the checkpoint of epoch {evaluation.epoch}"
+        f"{f' and {evaluation.step} steps' if evaluation.step else ''}: {shown}",
+        epoch=evaluation.epoch,
+        step=evaluation.step,
+        metrics=evaluation.metrics,
+    )

@@ -192,9 +192,8 @@ def record_metrics(
 def remove_older(checkpoints: Path, epochs: Collection[int] = ()) -> None:
     """Remove all but the newest KEPT and those of these epochs, each one's description before its other files."""
     folder = checkpoints / CHIEFS_FOLDER
-    for number in sorted(_used_numbers(folder))[:-KEPT]:
-        if number in _numbers_of_epochs(folder, epochs):
-            continue
+    older = sorted(_used_numbers(folder))[:-KEPT]
+    for number in set(older) - _numbers_of_epochs(folder, epochs):
         (folder / f"ckpt-{number}.json").unlink(missing_ok=True)
         for path in folder.glob(f"ckpt-{number}.*"):
             path.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Self
 
 from trainer.replicas.ending import before_loss
@@ -35,10 +35,8 @@ class Uploads:
 
     def finish(self, within_s: float | None = None) -> bool:
         """Wait for the upload, at most `within_s` seconds; whether it has succeeded. True if there was none."""
-        try:
-            return self._last.result(within_s)
-        except TimeoutError:
-            return False
+        wait([self._last], within_s)
+        return self._last.done() and self._last.result()
 
     def _finish_soon(self) -> None:
         """Wait for the upload, at most LOSS_WITHIN_S seconds from the first call, whichever threads call."""

@@ -29,12 +29,8 @@ class Evaluation:
 
 def read_evaluations(directory: Path) -> list[Evaluation]:
     """The results of the evaluator of this directory, those of an earlier attempt included; damaged lines are skipped."""
-    try:
-        lines = (directory / FILE_NAME).read_text(errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
-    evaluations = []
-    for line in lines:
+    path, evaluations = directory / FILE_NAME, list[Evaluation]()
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
         with suppress(ValueError, TypeError):
             evaluations.append(Evaluation(**json.loads(line)))
     return evaluations

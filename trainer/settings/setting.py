@@ -33,7 +33,7 @@ class Setting:
     help: str
     default: Any = None
 
-    def read(self, name: str, given: Any) -> Any:
+    def value_from(self, name: str, given: Any) -> Any:
         """What the reader makes of a text, or of a value that is given in Python, for the flag `name`.
 
         Raises:
@@ -157,7 +157,7 @@ def read_flags(
     values = {}
     for name, text in given.items():
         with collect_faults(faults):
-            values[name] = known[name].read(name, text)
+            values[name] = known[name].value_from(name, text)
     if faults:
         raise Unusable(*faults)
     return values

@@ -145,7 +145,7 @@ class TrainingSettings:
         faults: list[str] = []
         for name, setting in SETTINGS.items():
             with collect_faults(faults):
-                object.__setattr__(self, name, setting.read(name, getattr(self, name)))
+                object.__setattr__(self, name, setting.value_from(name, getattr(self, name)))
         return faults
 
 

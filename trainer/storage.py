@@ -80,22 +80,18 @@ def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs
     places, faults = dict[str, OutputLocation](), list[str]()
     for folder, variable in VARIABLES.items():
         with collect_faults(faults):
-            places[folder] = location_of(environment.get(variable) or f"{base}/{folder}/", environment)
-            _require_directory(places[folder], variable)
+            place = location_of(environment.get(variable) or f"{base}/{folder}/", environment)
+            # What would fail only at the first checkpoint or at the export is refused at the start.
+            there = next(path for path in (place.path, *place.path.parents) if os.path.lexists(path))
+            if not there.is_dir():
+                faults.append(
+                    f"{variable}: {place.name!r} cannot be a directory, because {there} is not one. Remove it, or set "
+                    f"{variable} or --job_dir to another directory."
+                )
+            places[folder] = place
     if faults:
         raise Unusable(*faults)
     return Outputs(**places)
-
-
-def _require_directory(location: OutputLocation, variable: str) -> None:
-    """Refuse at the start what would fail only at the first checkpoint or at the export."""
-    path = location.path
-    there = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)
-    if not there.is_dir():
-        raise Unusable(
-            f"{variable}: {location.name!r} cannot be a directory, because {there} is not one. Remove it, or set "
-            f"{variable} or --job_dir to another directory."
-        )
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -48,7 +48,8 @@ def strategy_for(cluster: ClusterSpec, *, asked: Strategy = Strategy.AUTO, mirro
         Unusable: a TPU is requested, but this machine has none, or has one that it cannot use.
     """
     gpus = claim_gpus(cluster)
-    has_tpu = bool(_tpu_address() or tf.config.list_physical_devices("TPU"))
+    tpu_address = next(filter(None, map(os.environ.get, TPU_VARIABLES)), None)
+    has_tpu = bool(tpu_address or tf.config.list_physical_devices("TPU"))
     if fault := choices.tpu_fault(cluster, sees_tpu=has_tpu):
         raise Unusable(fault)
     match choices.chosen_strategy(asked, cluster, gpus=gpus, has_tpu=has_tpu, mirrored=mirrored):
@@ -62,7 +63,7 @@ def strategy_for(cluster: ClusterSpec, *, asked: Strategy = Strategy.AUTO, mirro
         case Strategy.ONE_DEVICE:
             return tf.distribute.OneDeviceStrategy("/gpu:0" if gpus else "/cpu:0")
         case Strategy.TPU:
-            return _tpu_strategy()
+            return _tpu_strategy(tpu_address or "local")
         case Strategy.AUTO:
             return tf.distribute.get_strategy()
 
@@ -81,10 +82,6 @@ def multi_worker_mirrored(cluster: ClusterSpec, *, gpus: int, is_shared: bool) -
             implementation=kind, bytes_per_pack=pack
         ),
     )
-
-
-def _tpu_address() -> str | None:
-    return next(filter(None, map(os.environ.get, TPU_VARIABLES)), None)
 
 
 def cluster_resolver(cluster: ClusterSpec, *, gpus: int = 0) -> Any:
@@ -106,10 +103,10 @@ def _parameter_server(cluster: ClusterSpec) -> Any:
     return tf.distribute.ParameterServerStrategy(cluster_resolver(cluster), variable_partitioner=partitioner)
 
 
-def _tpu_strategy() -> Any:
-    """The TPU system that the environment names, else the one of this machine, initialized."""
+def _tpu_strategy(address: str) -> Any:
+    """The TPU system at this address, or `local`, the one of this machine, initialized."""
     try:
-        tpu = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=_tpu_address() or "local")
+        tpu = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address)
         tf.config.experimental_connect_to_cluster(tpu)
         tf.tpu.experimental.initialize_tpu_system(tpu)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:

@@ -4,6 +4,7 @@ Readers take a text and raise ValueError with a description of valid values.
 """
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -89,20 +90,23 @@ def truth(text: str) -> bool:
 
 def number(minimum: float | None = None, maximum: float | None = None) -> Callable[[str], float]:
     """A reader of finite numbers; the limits are inclusive."""
-    return _number_reader(float, "a number", minimum, maximum)
+    return _number_reader(float, f"a number{_limits(minimum, maximum)}", minimum, maximum)
 
 
 def whole_number(minimum: int | None = None, maximum: int | None = None) -> Callable[[str], int]:
     """A reader of whole numbers; the limits are inclusive. Tuning services write 128 as `128.0`, too."""
-    return _number_reader(int, "a whole number", minimum, maximum)
+    return _number_reader(int, f"a whole number{_limits(minimum, maximum)}", minimum, maximum)
+
+
+def _limits(low: float | None, high: float | None) -> str:
+    if high is None:
+        return "" if low is None else f" of at least {low}"
+    return f" of at most {high}" if low is None else f" from {low} to {high}"
 
 
 def _number_reader(
-    kind: Callable[[float], Number], name: str, low: float | None, high: float | None
+    kind: Callable[[float], Number], expected: str, low: float | None, high: float | None = None
 ) -> Callable[[str], Number]:
-    limits = "" if low is None else f" of at least {low}"
-    if high is not None:
-        limits = f" of at most {high}" if low is None else f" from {low} to {high}"
     least, most = -MOST if low is None else low, MOST if high is None else high
 
     def reads(text: str) -> Number:
@@ -110,18 +114,12 @@ def _number_reader(
             # Holds for no infinity, and for nothing that is not a number.
             if least <= (value := float(text)) <= most and value == kind(value):
                 return kind(value)
-        raise ValueError(f"{name}{limits}")
+        raise ValueError(expected)
 
     return reads
 
 
-def positive(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (value := float(text)) <= MOST:
-            return value
-    raise ValueError("a number above 0")
-
-
+positive = _number_reader(float, "a number above 0", math.ulp(0.0))
 count = whole_number(1)
 
 

@@ -159,11 +159,8 @@ def _finite_on_all_replicas_or_none(gradients: list[Any]) -> list[Any]:
 
     To skip a step that overflowed, Keras 3.15 looks at the gradients of the first replica alone.
     """
-    is_lost = [
-        tf.logical_not(tf.reduce_all(tf.math.is_finite(grad))) for grad in gradients if grad is not None
-    ]
-    count = tf.reduce_sum(tf.cast(tf.stack(is_lost), tf.float32))
-    count = tf.distribute.get_replica_context().all_reduce("SUM", count)
+    lost = [tf.math.count_nonzero(~tf.math.is_finite(grad)) for grad in gradients if grad is not None]
+    count = tf.distribute.get_replica_context().all_reduce("SUM", tf.cast(tf.add_n(lost), tf.float32))
     return [
         grad if grad is None else tf.where(count > 0, tf.constant(float("nan"), grad.dtype), grad)
         for grad in gradients

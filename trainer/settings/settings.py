@@ -132,7 +132,7 @@ class TrainingSettings:
     )
 
     def __post_init__(self) -> None:
-        self.faults()
+        self.faults()  # reads what can be read
 
     @property
     def asked_best(self) -> tuple[str, bool] | None:

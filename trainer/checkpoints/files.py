@@ -12,7 +12,6 @@ files. Two are kept, so that there is always one to fall back to, and that of th
 Nothing here needs TensorFlow.
 """
 
-import errno
 import hashlib
 import json
 import re
@@ -172,7 +171,7 @@ def publish_checkpoint(written: Checkpoint, checkpoints: Path) -> Checkpoint:
         for path in sorted(source.parent.glob(f"{source.name}.*"))
     )
     if not files:
-        raise FileNotFoundError(errno.ENOENT, "TensorFlow's files are gone", f"{source}.*")
+        raise FileNotFoundError(f"TensorFlow's files are gone: {source}.*")
     published = replace(written, path=str(prefix), files=files)
     _write_description(published)
     write_whole(folder / STATE_FILE, f'model_checkpoint_path: "{prefix.name}"\n')

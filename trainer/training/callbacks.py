@@ -121,14 +121,14 @@ class KeptState:
         Returns what could not be kept, as `MyCallback.attribute`.
         """
         self._before = [
-            {name: (value, _encoded(value)) for name, value in vars(callback).items()}
+            {name: (value, _encode_value(value)) for name, value in vars(callback).items()}
             for callback in self._callbacks
         ]
         lost = []
         for callback, state in zip(self._callbacks, self._saved, strict=False):
             if state["of"] == type(callback).__name__:
                 for name, encoded in state["numbers"].items():
-                    _restore(callback, name, _decoded(encoded))
+                    _restore(callback, name, _decode_value(encoded))
                 lost += [f"{state['of']}.{name}" for name in state.get("lost", ())]
         return lost
 
@@ -140,7 +140,7 @@ class KeptState:
         kept, lost = {}, []
         for name, value in vars(callback).items():
             old, encoded_before = before.get(name, (NOT_KEPT, NOT_KEPT))
-            if (encoded := _encoded(value)) is not NOT_KEPT:
+            if (encoded := _encode_value(value)) is not NOT_KEPT:
                 if encoded != encoded_before:
                     kept[name] = encoded
             elif value is not old and not name.startswith("_"):
@@ -157,7 +157,7 @@ def _restore(callback: Any, name: str, value: Any) -> None:
         setattr(callback, name, np.asarray(value, now.dtype) if isinstance(now, np.ndarray) else value)
 
 
-def _encoded(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     """As JSON can hold it, a dictionary as its pairs; NOT_KEPT if that is not possible, or too long."""
     with suppress(ValueError, TypeError, RecursionError):
         plain = _plain(value)
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def _decoded(value: Any) -> Any:
+def _decode_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _decoded(item) for name, item in value["pairs"]}
-    return [_decoded(item) for item in value] if isinstance(value, list) else value
+        return {name: _decode_value(item) for name, item in value["pairs"]}
+    return [_decode_value(item) for item in value] if isinstance(value, list) else value

@@ -27,15 +27,15 @@ POLL_S = 2.0
 
 def split_examples(builder: Any, split: str) -> Examples:
     """A split of a prepared data set as encoded images and labels, in the order of the files."""
-    keys = image_and_label(builder.info)
+    image, _ = image_and_label(builder.info)
 
     def load() -> Any:
-        loaded = builder.as_dataset(
+        return builder.as_dataset(
             split=split,
-            decoders={keys[0]: tfds.decode.SkipDecoding()},
+            as_supervised=True,
+            decoders={image: tfds.decode.SkipDecoding()},
             read_config=tfds.ReadConfig(try_autocache=False),
         )
-        return loaded.map(lambda example: tuple(example[key] for key in keys), num_parallel_calls=1)
 
     split_info = builder.info.splits[split]
     size_bytes = sum(

@@ -97,7 +97,9 @@ def test_an_export_that_lacks_a_file_or_a_part_of_one_is_not_finished(model: Pat
     assert finished_export(model, JOB) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, '{"files": [1]}', '{"files": []}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "[" * 100_000, '{"files": [1]}', '{"files": []}', " " * (5 << 20)]
+)
 def test_another_programs_manifest_is_no_finished_export(model: Path, text: str) -> None:
     export(model).write_text(text)
     assert finished_export(model, JOB) is None

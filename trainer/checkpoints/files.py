@@ -32,6 +32,7 @@ STATE_FILE = "checkpoint"  # TensorFlow's name for it
 KEPT = 2
 COPIED_BYTES = 8 << 20
 DESCRIPTION = re.compile(r"ckpt-(\d{1,9})\.json", re.ASCII)
+DESCRIPTION_BYTES = 1 << 20
 COUNTS = ("epoch", "step", "global_batch_size")
 
 
@@ -236,8 +237,11 @@ def _read_description(prefix: Path) -> Checkpoint:
         OSError: there is no description.
         ValueError: it is not one that `publish_checkpoint` writes.
     """
+    path = prefix.with_name(f"{prefix.name}.json")
+    if (size := path.stat().st_size) > DESCRIPTION_BYTES:
+        raise ValueError(f"its description has {size} bytes, at most {DESCRIPTION_BYTES} are allowed")
     try:
-        document = json.loads(Path(f"{prefix}.json").read_bytes())
+        document = json.loads(path.read_bytes())
         counts, metrics = {name: index(document[name]) for name in COUNTS}, document["metrics"]
         entries = [{name: entry[name] for name in ("name", "size", "sha256")} for entry in document["files"]]
         checkpoint = Checkpoint(

@@ -16,6 +16,7 @@ from trainer.storage import write_whole
 
 MANIFEST_NAME = "export.json"
 SCHEMA = "model_export.v1"
+MANIFEST_BYTES = 4 << 20  # as many as the service reads
 _OWN = {MANIFEST_NAME, f".{MANIFEST_NAME}.partial"}  # files of the manifest, not of the model
 
 
@@ -78,8 +79,11 @@ def finished_export(directory: Path, job: Mapping[str, str] | None) -> dict[str,
     """The manifest in `directory`, if `job` wrote it and all its files are there in their sizes; else None."""
     if job is None:
         return None
+    path = directory / MANIFEST_NAME
     try:
-        manifest: dict[str, Any] = json.loads((directory / MANIFEST_NAME).read_bytes())
+        if path.stat().st_size > MANIFEST_BYTES:
+            return None
+        manifest: dict[str, Any] = json.loads(path.read_bytes())
         sizes = {entry["path"]: entry["size_bytes"] for entry in manifest["files"]}
         is_whole = all((directory / name).stat().st_size == size for name, size in sizes.items())
         return manifest if is_whole and sizes and manifest["job"] == job else None

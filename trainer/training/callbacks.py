@@ -15,7 +15,7 @@ EXPECTED_CALLBACKS = (
     "callbacks: expected a list of Keras callbacks, or a function without arguments that returns one"
 )
 KEPT_CHARS = 64 << 10
-"""Of one attribute as JSON: the description of every checkpoint has them."""
+"""Of one attribute as JSON. A description of a checkpoint may have 1 MiB."""
 NOT_KEPT = object()
 
 

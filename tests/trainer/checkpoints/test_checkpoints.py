@@ -173,6 +173,7 @@ def described(**members: object) -> str:
         (described(files=["ckpt-2.index"]), "not valid .TypeError"),
         (described(callbacks=[1]), "not valid .TypeError"),
         (described(trained_on=7), "not valid .TypeError"),
+        (described() + " " * (1 << 20), "at most 1048576 are allowed"),
     ],
 )  # fmt: skip
 def test_a_description_of_any_content_is_named_and_the_checkpoint_before_is_used(

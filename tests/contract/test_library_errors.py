@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from types import ModuleType
 
 import google.api_core.exceptions as api
@@ -11,8 +12,8 @@ import pytest
 import requests
 
 from tests.contract.world import PROJECT, REGION
-from trainmaster.orchestrator.adapters import cloud_logging, gcs, vertex
-from trainmaster.orchestrator.adapters.refusals import Called
+from trainmaster.orchestrator.adapters import gcs, vertex
+from trainmaster.orchestrator.adapters.refusals import Called, failures_of
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.job_names import JobKind
 
@@ -43,6 +44,11 @@ def made(kind: type[Exception]) -> Exception:
         return kind()
 
 
+def fail(translation: AbstractContextManager[None], error: Exception) -> None:
+    with translation:
+        raise error
+
+
 # Misuse of a library: a bug, which must not be disguised.
 MISTAKES = {
     api.AsyncRestUnsupportedParameterError,
@@ -69,29 +75,21 @@ def test_the_libraries_errors_are_found() -> None:
 @pytest.mark.parametrize("kind", STORAGE, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
 def test_every_error_of_the_storage_client_is_translated(kind: type[Exception]) -> None:
     with pytest.raises(TrainmasterError) as translated:
-        gcs._translate(made(kind), "read", "gs://bucket/name", if_generation=1)
+        fail(gcs._failures_of("read", "gs://bucket/name", if_generation=1), made(kind))
     assert translated.value.__cause__ is not None
 
 
 @pytest.mark.parametrize("kind", SHARED, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
-def test_every_error_of_the_job_client_is_translated(kind: type[Exception]) -> None:
+def test_every_error_of_the_other_clients_is_translated(kind: type[Exception]) -> None:
     with pytest.raises(TrainmasterError):
-        vertex._translate(made(kind), "read a job")
+        fail(failures_of("Vertex AI", "read a job"), made(kind))
     assert isinstance(vertex._submission_error(made(kind), CALLED), TrainmasterError)
-
-
-@pytest.mark.parametrize("kind", SHARED, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
-def test_every_error_of_the_logging_client_is_translated(kind: type[Exception]) -> None:
-    with pytest.raises(TrainmasterError):
-        cloud_logging._translate(made(kind), "read a log")
 
 
 @pytest.mark.parametrize("mistake", [TypeError("t"), AttributeError("a"), KeyError("k")])
 def test_a_mistake_of_this_program_is_not_disguised(mistake: Exception) -> None:
     with pytest.raises(type(mistake)):
-        gcs._translate(mistake, "read", "gs://bucket/name")
+        fail(gcs._failures_of("read", "gs://bucket/name"), mistake)
     with pytest.raises(type(mistake)):
-        vertex._translate(mistake, "read a job")
-    with pytest.raises(type(mistake)):
-        cloud_logging._translate(mistake, "read a log")
+        fail(failures_of("Vertex AI", "read a job"), mistake)
     assert vertex._submission_error(mistake, CALLED) is mistake

@@ -5,14 +5,14 @@ from contextlib import closing, suppress
 from functools import cached_property, partial
 from io import BytesIO
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from trainmaster.orchestrator.adapters.refusals import is_transport_error
+from trainmaster.orchestrator.adapters.refusals import failures_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.core.completion.explanation import SERVICE as SERVICE_TASK
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed, TrainmasterError
+from trainmaster.orchestrator.core.errors import AccessDenied
 from trainmaster.partial_import import IMPORTING
 
 if TYPE_CHECKING:
@@ -51,11 +51,15 @@ class CloudJobLogs:
         return credentials
 
     def read(self, query: LogQuery) -> Sequence[LogEntry]:
-        deadline = Deadline.after(READ_WITHIN_S)
-        try:
-            return within(deadline, partial(self._read, query, deadline))
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, f"read the log of job {query.job_id}")
+        with IMPORTING:
+            from google.api_core.exceptions import Forbidden
+
+        deadline, operation = Deadline.after(READ_WITHIN_S), f"read the log of job {query.job_id}"
+        with failures_of(SERVICE, operation):
+            try:
+                return within(deadline, partial(self._read, query, deadline))
+            except Forbidden as error:
+                raise AccessDenied(SERVICE, operation, PERMISSION) from error
 
     def _read(self, query: LogQuery, deadline: Deadline) -> Sequence[LogEntry]:
         with IMPORTING:
@@ -140,22 +144,3 @@ def _entry(entry: Any) -> LogEntry:  # Any: the client's entry classes share no 
         insert_id=str(entry.insert_id),
         text=str(text or ""),
     )
-
-
-def _translate(error: Exception, operation: str) -> NoReturn:
-    """Raise the library's error as ours, or unchanged if it is a bug in this program.
-
-    Raises:
-        AccessDenied: this deployment may not read logs.
-        ServiceFailed: the service did not answer in time, or with an error.
-    """
-    with IMPORTING:
-        from google.api_core.exceptions import Forbidden
-
-    if isinstance(error, Forbidden):
-        raise AccessDenied(SERVICE, operation, PERMISSION) from error
-    if isinstance(error, TrainmasterError):
-        raise error
-    if isinstance(error, LimitPassed) or is_transport_error(error):
-        raise ServiceFailed(SERVICE, operation, f"{type(error).__name__}: {error}") from error
-    raise error

@@ -2,9 +2,11 @@
 
 import io
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from trainmaster.orchestrator.adapters.refusals import is_transport_error
 from trainmaster.orchestrator.core.errors import (
     AccessDenied,
     GenerationMoved,
@@ -73,20 +75,16 @@ class GcsObjects:
     def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
         blob, uri = self._blob(bucket, name, generation), object_uri(bucket, name)
         content = _Bounded(uri, max_bytes)
-        try:
+        with _failures_of("read", uri, generation=generation):
             # Raw: otherwise a small object with gzip encoding could expand to any size in memory. Not a range: the
             # client compares no checksum of a range, and an empty object has none.
             blob.download_to_file(content, raw_download=True, **self._options)
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, "read", uri, generation=generation)
         return Stored(content=content.getvalue(), generation=int(blob.generation))
 
     def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
         blob = self._blob(bucket, name, generation)
-        try:
+        with _failures_of("read", object_uri(bucket, name), generation=generation):
             blob.reload(**self._options)
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, "read", object_uri(bucket, name), generation=generation)
         return _listed_from(blob)
 
     def write(
@@ -101,43 +99,33 @@ class GcsObjects:
     ) -> int:
         blob = self._blob(bucket, name)
         blob.metadata = dict(metadata) if metadata else None
-        try:
+        with _failures_of("write", object_uri(bucket, name), if_generation=if_generation):
             blob.upload_from_string(
                 content, content_type=content_type, if_generation_match=if_generation, **self._options
             )
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, "write", object_uri(bucket, name), if_generation=if_generation)
         return int(blob.generation)
 
     def copy(
         self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
     ) -> Listed | Unfinished:
         # With `sourceGeneration`, a replaced source is not found: 412 can only mean that the copy's name is taken.
-        blob = self._blob(bucket, name)
+        blob, original, uri = self._blob(bucket, name), self._blob(*source), object_uri(bucket, name)
         try:
-            token, _, _ = blob.rewrite(
-                self._blob(*source), token=token, if_generation_match=0, **self._options
-            )
-        except Exception as error:  # translated or raised again, never swallowed
-            try:
-                _translate(error, "copy to", object_uri(bucket, name), if_generation=0)
-            except ObjectGone as gone:
-                self.describe(*source)
-                reason = "the service found neither the bucket nor an unfinished copy"
-                raise ServiceFailed(SERVICE, f"copy to {gone.uri}", reason) from error
+            with _failures_of("copy to", uri, if_generation=0):
+                token, _, _ = blob.rewrite(original, token=token, if_generation_match=0, **self._options)
+        except ObjectGone as gone:
+            self.describe(*source)
+            reason = "the service found neither the bucket nor an unfinished copy"
+            raise ServiceFailed(SERVICE, f"copy to {uri}", reason) from gone
         return _listed_from(blob) if token is None else Unfinished(token=token)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
-        try:
+        uri = object_uri(bucket, name)
+        with suppress(ObjectGone), _failures_of("delete", uri, if_generation=if_generation):
             self._blob(bucket, name).delete(if_generation_match=if_generation, **self._options)
-        except Exception as error:  # translated or raised again, never swallowed
-            try:
-                _translate(error, "delete", object_uri(bucket, name), if_generation=if_generation)
-            except ObjectGone:
-                return
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        try:
+        with _failures_of("list", object_uri(bucket, prefix)):
             for blob in self._client.list_blobs(
                 bucket,
                 prefix=prefix,
@@ -145,8 +133,6 @@ class GcsObjects:
                 **self._options,
             ):
                 yield _listed_from(blob)
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, "list", object_uri(bucket, prefix))
 
     def _blob(self, bucket: str, name: str, generation: int | None = None) -> "Blob":
         return self._client.bucket(bucket).blob(name, generation=generation)
@@ -164,43 +150,32 @@ def _listed_from(blob: "Blob") -> Listed:
     )
 
 
-def _translate(
-    error: Exception,
-    operation: str,
-    uri: str,
-    *,
-    generation: int | None = None,
-    if_generation: int | None = None,
-) -> NoReturn:
-    """Raise the library's error as ours, or unchanged if it is a bug in this program.
+@contextmanager
+def _failures_of(
+    operation: str, uri: str, *, generation: int | None = None, if_generation: int | None = None
+) -> Iterator[None]:
+    """Raise the library's error in the body as ours; a bug in this program stays as it is.
 
     Raises:
         ObjectGone, GenerationMoved, AccessDenied, ServiceFailed: what the error means.
     """
-    with IMPORTING:
-        import requests
-        from google.api_core import exceptions as api
-        from google.auth.exceptions import GoogleAuthError
-        from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
+    try:
+        yield
+    except Exception as error:
+        with IMPORTING:
+            from google.api_core import exceptions as api
+            from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
-    match error:
-        case api.NotFound() if operation != "write":  # a write that finds nothing finds no bucket
-            raise ObjectGone(uri, generation) from error
-        case api.Forbidden():
-            # The service's message follows the method and its URL, which may be long.
-            words = error.message.partition(": ")[2] or error.message
-            raise AccessDenied(SERVICE, f"{operation} {uri}", _PERMISSIONS[operation], words) from error
-        case api.PreconditionFailed() if if_generation is not None:
-            raise GenerationMoved(uri, if_generation) from error
-        case (
-            api.GoogleAPIError()
-            | GoogleAuthError()
-            | requests.RequestException()
-            | InvalidResponse()
-            | DataCorruption()
-            | ConnectionError()
-            | TimeoutError()
-        ):
-            raise ServiceFailed(SERVICE, f"{operation} {uri}", f"{type(error).__name__}: {error}") from error
-        case _:
-            raise error
+        match error:
+            case api.NotFound() if operation != "write":  # a write that finds nothing finds no bucket
+                raise ObjectGone(uri, generation) from error
+            case api.Forbidden():
+                # The service's message follows the method and its URL, which may be long.
+                words = error.message.partition(": ")[2] or error.message
+                raise AccessDenied(SERVICE, f"{operation} {uri}", _PERMISSIONS[operation], words) from error
+            case api.PreconditionFailed() if if_generation is not None:
+                raise GenerationMoved(uri, if_generation) from error
+            case _ if is_transport_error(error) or isinstance(error, InvalidResponse | DataCorruption):
+                reason = f"{type(error).__name__}: {error}"
+                raise ServiceFailed(SERVICE, f"{operation} {uri}", reason) from error
+        raise

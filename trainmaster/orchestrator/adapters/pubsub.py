@@ -3,8 +3,8 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from trainmaster.orchestrator.adapters.refusals import failures_of
 from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
-from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.partial_import import IMPORTING
 
@@ -29,6 +29,7 @@ class PubsubNotices:
 
     @cached_property
     def _client(self) -> "PublisherClient":
+        # Imported late: most events end no run, and this client takes the longest to load.
         with IMPORTING:
             from google.cloud.pubsub_v1 import PublisherClient
 
@@ -40,21 +41,9 @@ class PubsubNotices:
         Raises:
             ServiceFailed: there was no response, or an error.
         """
-        # Imported late: most events end no run, and this client takes the longest to load.
-        with IMPORTING:
-            from google.api_core.exceptions import GoogleAPIError
-            from google.auth.exceptions import GoogleAuthError
-
-        try:
-            self._client.publish(
-                self._topic_name,
-                json_line(cloud_event(notice, self._source)).encode(),
-                **_attributes(notice),
-            ).result(timeout=TIMEOUT_S)
-        except (GoogleAPIError, GoogleAuthError, TimeoutError) as error:
-            raise ServiceFailed(
-                SERVICE, f"publish to {self._topic_name}", f"{type(error).__name__}: {error}"
-            ) from error
+        content = json_line(cloud_event(notice, self._source)).encode()
+        with failures_of(SERVICE, f"publish to {self._topic_name}"):
+            self._client.publish(self._topic_name, content, **_attributes(notice)).result(timeout=TIMEOUT_S)
 
 
 def _attributes(notice: Notice) -> dict[str, str]:

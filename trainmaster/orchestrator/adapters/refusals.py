@@ -6,9 +6,11 @@ Sources: google/api/error_reason.proto for the reasons; for a text, the page bes
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from trainmaster.orchestrator.adapters.total_limit import LimitPassed
 from trainmaster.orchestrator.core.admission.candidates import deployment_class
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
@@ -197,11 +199,28 @@ def _plain(text: str) -> str:
 
 
 def is_transport_error(error: Exception) -> bool:
-    """Whether the error is from a service, the network or credentials, and not from this program."""
+    """Whether the error is from a service, the network, credentials or a time limit, and not from this program."""
     with IMPORTING:
         import requests
         from google.api_core.exceptions import GoogleAPIError
         from google.auth.exceptions import GoogleAuthError
 
     kinds = (GoogleAPIError, GoogleAuthError, requests.RequestException, ConnectionError, TimeoutError)
-    return isinstance(error, kinds)
+    return isinstance(error, (*kinds, LimitPassed))
+
+
+@contextmanager
+def failures_of(service: str, operation: str) -> Iterator[None]:
+    """Raise a library's error in the body as ours; a bug in this program stays as it is.
+
+    Raises:
+        ServiceFailed: the service did not do it.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, TrainmasterError) or not is_transport_error(error):
+            raise
+        raise ServiceFailed(
+            service, operation, f"{type(error).__name__}: {message_of_error(error)}"
+        ) from error

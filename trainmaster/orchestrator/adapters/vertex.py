@@ -9,24 +9,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
 from trainmaster.orchestrator.adapters.refusals import (
     SERVICE,
     Called,
     deployment_refused,
+    failures_of,
     is_transport_error,
-    message_of_error,
     submission_error,
 )
-from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limit_connections, within
+from trainmaster.orchestrator.adapters.total_limit import Deadline, limit_connections, within
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ServiceFailed,
     SubmissionRefused,
     SubmissionUnknown,
-    TrainmasterError,
 )
 from trainmaster.orchestrator.core.job_names import (
     JobKind,
@@ -106,15 +105,13 @@ class VertexJobs:
         Raises:
             ServiceFailed: there are no credentials now.
         """
-        try:
+        with failures_of(SERVICE, "get credentials"):
             session = _session_of(self._client(region))
             if not session.credentials.valid:
                 with IMPORTING:
                     from google.auth.transport.requests import Request
 
                 session.credentials.refresh(Request())
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, "get credentials")
 
     def submit(self, submission: Submission) -> Job:
         # No retry: the service has no request id, so a repeated call could create a second job.
@@ -148,44 +145,40 @@ class VertexJobs:
 
     def _labelled_jobs(self, run_id: str, kind: JobKind, region: str) -> Iterator[Job]:
         place = {"parent": location_name(self._project, region), "filter": f"labels.{RUN_LABEL}={run_id}"}
-        try:
-            yield from map(
-                job_from, _methods(self._client(region), kind).list(request=place, timeout=TIMEOUT_S)
-            )
-        except Exception as error:  # translated or raised again, never swallowed
-            called = Called(project=self._project, region=region, kind=kind)
-            refused = deployment_refused(error, called) if _is_answer(error) else None
-            if refused is not None:
-                raise refused from error
-            _translate(error, f"list the jobs of {run_id}")
+        with failures_of(SERVICE, f"list the jobs of {run_id}"):
+            try:
+                listed = _methods(self._client(region), kind).list(request=place, timeout=TIMEOUT_S)
+                yield from map(job_from, listed)
+            except Exception as error:
+                called = Called(project=self._project, region=region, kind=kind)
+                refused = deployment_refused(error, called) if _is_answer(error) else None
+                if refused is not None:
+                    raise refused from error
+                raise
 
     def read(self, name: str) -> Job:
         with IMPORTING:
             from google.api_core.exceptions import NotFound
 
-        try:
+        with failures_of(SERVICE, f"read {name}"):
             get = _methods(self._client(job_region(name)), job_kind(name)).get
-            return job_from(get(name=name, timeout=TIMEOUT_S))
-        except NotFound as error:
-            raise JobNotFound(name) from error
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, f"read {name}")
+            try:
+                return job_from(get(name=name, timeout=TIMEOUT_S))
+            except NotFound as error:
+                raise JobNotFound(name) from error
 
     def cancel(self, name: str) -> None:
         with IMPORTING:
             from google.api_core.exceptions import BadRequest, NotFound
 
-        try:
+        with failures_of(SERVICE, f"cancel {name}"), suppress(NotFound):
             cancel = _methods(self._client(job_region(name)), job_kind(name)).cancel
-            cancel(name=name, timeout=TIMEOUT_S)
-        except NotFound:
-            return
-        except BadRequest as error:
-            # The service's answer for a job that has ended is not documented: its state shows whether it has.
-            if self.read(name).state not in OVER:
-                _translate(error, f"cancel {name}")
-        except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, f"cancel {name}")
+            try:
+                cancel(name=name, timeout=TIMEOUT_S)
+            except BadRequest:
+                # The service's answer for a job that has ended is not documented: its state shows whether it has.
+                if self.read(name).state not in OVER:
+                    raise
 
     def with_id(self, job_id: str) -> Job:
         for name in self._names(job_id):
@@ -255,17 +248,6 @@ def _submission_error(error: Exception, called: Called) -> Exception:
         return submission_error(error, called)
     if isinstance(error, GoogleAuthError):
         return ServiceFailed(SERVICE, "submit the job", f"{type(error).__name__}: {error}")
-    if isinstance(error, LimitPassed) or is_transport_error(error):
+    if is_transport_error(error):
         return SubmissionUnknown(f"{type(error).__name__}: {error}")
     return error
-
-
-def _translate(error: Exception, operation: str) -> NoReturn:
-    """Raise the library's error as ours, or unchanged if it is a bug in this program.
-
-    Raises:
-        ServiceFailed: the service did not do it.
-    """
-    if isinstance(error, TrainmasterError) or not is_transport_error(error):
-        raise error
-    raise ServiceFailed(SERVICE, operation, f"{type(error).__name__}: {message_of_error(error)}") from error

@@ -173,9 +173,7 @@ def ends(world: World, run_id: str) -> None:
 
 
 def places(world: World) -> list[str]:
-    return [
-        place.run_id for place in sorted(world.services().queue.places().places, key=lambda each: each.order)
-    ]
+    return [place.run_id for place in sorted(world.services().queue.places()[0], key=lambda each: each.order)]
 
 
 def slots(world: World) -> list[str]:

@@ -68,8 +68,8 @@ def test_a_tick_takes_the_first_active_runs_and_reports_the_rest(
     behind = [each for each in take_tick(services) if each.event is LogEvent.RECONCILE_BEHIND]
     assert [each.severity for each in behind] == ["WARNING"]
     assert "are active: this tick knows the first" in behind[0].message
-    found = services.ledger.active()
-    assert (len(found.markers), found.has_more) == (3, True)
+    markers, has_more = services.ledger.active()
+    assert (len(markers), has_more) == (3, True)
 
 
 def test_an_answer_to_a_self_test_lists_a_bounded_number_of_older_ones() -> None:

@@ -213,9 +213,9 @@ def test_the_ledger_behaves_alike_over_every_store(objects: Objects, bucket: str
     assert found == held
     ledger.mark_active(record.run_id)
     ledger.mark_active(record.run_id)
-    assert [marker.run_id for marker in ledger.active().markers] == [record.run_id]
+    assert [marker.run_id for marker in ledger.active()[0]] == [record.run_id]
     ledger.unmark(record.run_id)
-    assert list(ledger.active().markers) == []
+    assert list(ledger.active()[0]) == []
 
 
 def test_a_write_whose_answer_was_lost_still_counts_as_ours(

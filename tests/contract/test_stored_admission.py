@@ -33,10 +33,10 @@ def test_places_come_back_as_they_were_those_that_go_first_first(objects: Object
     put = [place("a", 100), place("b-1-c", 50, 0.000001), place("c", 50, 2), place("d", 9), place("e", 0)]
     for each in reversed(put):
         queue.put(each)
-    assert list(queue.places().places) == put
+    assert list(queue.places()[0]) == put
     queue.remove(put[0])
     queue.remove(put[0])
-    assert list(queue.places().places) == put[1:]
+    assert list(queue.places()[0]) == put[1:]
 
 
 def test_a_slot_has_one_holder_however_many_want_it(objects: Objects, bucket: str) -> None:

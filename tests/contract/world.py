@@ -311,7 +311,7 @@ class World:
         """A tick that looks at the active runs, without its rules."""
         services = self.services(boundary, jobs)
         turns = Turns(services)
-        done = list(reconcile(services, turns, services.ledger.active().markers))
+        done = list(reconcile(services, turns, services.ledger.active()[0]))
         turns.end()
         return done
 
@@ -328,7 +328,7 @@ class World:
         return found
 
     def active(self) -> list[str]:
-        return [marker.run_id for marker in self.ledger.active().markers]
+        return [marker.run_id for marker in self.ledger.active()[0]]
 
     def train(self, record: RunRecord) -> Job:
         return self.train_job(self.jobs.read(present(record.job).name))

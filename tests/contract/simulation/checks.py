@@ -85,7 +85,7 @@ class SubmissionChecker:
         services = self._world.services()
         candidates = candidates_of(record)
         own, wanted = place_of(services, record), quota_class(candidates[record.submission.candidate])
-        for place in services.queue.places().places:
+        for place in services.queue.places()[0]:
             if place.quota_class == wanted and place.order < own.order and self._has_waited(place, listed):
                 yield f"{own.run_id} overtakes {place.run_id}, which also waits for {wanted}"
 

@@ -124,7 +124,7 @@ def _length(seconds: float) -> str:
 def _admission_violations(simulation: Simulation, records: dict[str, RunRecord]) -> Iterator[str]:
     """No run waits, no ended run holds a slot, and no cap was exceeded."""
     simulation.world.reconcile()
-    for place in simulation.world.services().queue.places().places:
+    for place in simulation.world.services().queue.places()[0]:
         yield f"{place.run_id} still has a place in the queue"
     yield from _held_slots(simulation, records)
     hours = Counter[str]()

@@ -20,9 +20,8 @@ def take_tick(services: Services) -> Iterator[FlowResult]:
         Exception: a part of the tick failed as a whole; the other part had its turn, and the next tick tries again.
     """
     turns = Turns(services)
-    active = services.ledger.active()
-    markers = active.markers
-    if active.has_more:
+    markers, has_more = services.ledger.active()
+    if has_more:
         message = (
             f"more than {ACTIVE_MAX:,} runs are active: this tick knows the first {ACTIVE_MAX:,} by id; "
             "the others wait for their own events, or until runs before them have ended"

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice, takewhile
@@ -30,18 +29,10 @@ from trainmaster.orchestrator.core.names import (
     started_prefix,
 )
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
-from trainmaster.orchestrator.stores.store import TEXT, Store
+from trainmaster.orchestrator.stores.store import Store
 
 PLACES_MAX = 10_000
 """Waiting runs that one pass looks at: ten storage operations."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Places:
-    """The first PLACES_MAX places in the order of the queue. `has_more`: further runs wait behind them."""
-
-    places: Sequence[Place]
-    has_more: bool
 
 
 class Queue(Store):
@@ -50,22 +41,18 @@ class Queue(Store):
     Objects are empty: their names and metadata hold everything.
     """
 
-    def places(self) -> Places:
-        """The head of the queue, in all regions; objects that cannot be read as a place are left out."""
+    def places(self) -> tuple[Sequence[Place], bool]:
+        """The first PLACES_MAX places in the order of the queue, in all regions, and whether further runs wait behind them.
+
+        Objects that cannot be read as a place are left out.
+        """
         listed, has_more = self._first(WAITING_PREFIX, PLACES_MAX)
         places = (parse_place(entry.name, entry.metadata) for entry in listed)
-        return Places(places=[place for place in places if place is not None], has_more=has_more)
+        return [place for place in places if place is not None], has_more
 
     def put(self, place: Place) -> None:
         """Write the place, or write it over. Safe to repeat."""
-        self.objects.write(
-            self.bucket,
-            place_object(place),
-            b"",
-            if_generation=None,
-            metadata=place_metadata(place),
-            content_type=TEXT,
-        )
+        self._mark(place_object(place), place_metadata(place))
 
     def remove(self, place: Place) -> None:
         """Remove the place. Safe to repeat."""
@@ -95,15 +82,9 @@ class Slots(Store):
         Raises:
             GenerationMoved: the slot has changed; possibly a response was lost, and the slot is the run's.
         """
-        name = f"{limit}/{number}"
-        generation = self.objects.write(
-            self.bucket,
-            slot_object(name),
-            run_id.encode(),
-            if_generation=0 if instead_of is None else instead_of.version,
-            metadata={"run_id": run_id},
-            content_type=TEXT,
-        )
+        name, before = f"{limit}/{number}", 0 if instead_of is None else instead_of.version
+        content, metadata = run_id.encode(), {"run_id": run_id}
+        generation = self._mark(slot_object(name), metadata, content=content, if_generation=before)
         return held_slot(name, generation)
 
     def free(self, held: str) -> None:
@@ -137,15 +118,9 @@ class Starts(Store):
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         """Mark the run as started. Safe to repeat: the first mark of an hour stays."""
+        metadata = {} if cost is None else {"cost": f"{cost:f}"}
         with suppress(GenerationMoved):
-            self.objects.write(
-                self.bucket,
-                started_object(at, run_id),
-                b"",
-                if_generation=0,
-                metadata={} if cost is None else {"cost": f"{cost:f}"},
-                content_type=TEXT,
-            )
+            self._mark(started_object(at, run_id), metadata, if_generation=0)
 
     def unmark(self, counted: CountedStart) -> None:
         """Remove the mark. Safe to repeat."""

@@ -16,7 +16,7 @@ from itertools import islice
 
 from trainmaster.orchestrator.core.names import TICKS_PREFIX, attempt_object, tick_object
 from trainmaster.orchestrator.ports.objects import Listed
-from trainmaster.orchestrator.stores.store import TEXT, Store
+from trainmaster.orchestrator.stores.store import Store
 
 PLACES_OBJECT = f"{TICKS_PREFIX}places"
 LISTED_MAX = 10_000
@@ -89,14 +89,14 @@ class Attempts(Store):
 
     def mark_tick(self, attempt: str) -> None:
         """Record that this tick is at work now."""
-        self._write(tick_object(attempt), {})
+        self._mark(tick_object(attempt))
 
     def begin(self, item: Item, number: int, failure: str = "") -> None:
         """Record the attempt, before the work or after its failure. Safe to repeat."""
         traced = {"item": item.name, "generation": str(item.generation), "attempts": str(number)}
         if failure:
             traced["failure"] = failure[:FAILURE_MAX_CHARS]
-        self._write(attempt_object(item.kind, item.name), traced)
+        self._mark(attempt_object(item.kind, item.name), traced)
 
     def forget(self, item: Item) -> None:
         """Forget the item's failures. Safe to repeat."""
@@ -105,16 +105,13 @@ class Attempts(Store):
     def keep_places(self, places: Mapping[str, str]) -> None:
         """Keep where the ticks stopped, by kind. Concurrent ticks may overwrite each other's: they are only hints."""
         if places:
-            self._write(PLACES_OBJECT, places)
+            self._mark(PLACES_OBJECT, places)
         else:
             self.remove(PLACES_OBJECT)
 
     def remove(self, name: str) -> None:
         """Remove the trace with this object name. Safe to repeat."""
         self.objects.delete(self.bucket, name)
-
-    def _write(self, name: str, metadata: Mapping[str, str]) -> None:
-        self.objects.write(self.bucket, name, b"", if_generation=None, metadata=metadata, content_type=TEXT)
 
 
 def _attempt(listed: Listed) -> Attempt:

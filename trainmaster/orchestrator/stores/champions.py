@@ -43,29 +43,25 @@ class Champions(Store):
             DocumentDamaged: the object holds something else.
             GenerationMoved: the document kept changing.
         """
+        name = champion_object(model_name, team)
         for _ in range(RACES_MAX):
             champion, generation, raw = self._read(model_name, team)
             changed = change(champion)
             if changed is champion or not isinstance(changed, Champion):
                 return changed
             with suppress(GenerationMoved):
-                self._write(changed, generation, with_unknown(encoded(changed), encoded(champion), raw))
+                document = with_unknown(encoded(changed), encoded(champion), raw)
+                current = changed.current
+                shown = {"run_id": current.run_id, "model_uri": current.model_uri} if current else None
+                self.objects.write(
+                    self.bucket, name, json_bytes(document), if_generation=generation, metadata=shown
+                )
                 return changed
         raise GenerationMoved(self.uri(model_name, team), generation)
 
     def _read(self, model_name: str, team: str | None) -> tuple[Champion | None, int, object]:
         name = champion_object(model_name, team)
         return self._parse(name, partial(decoded, Champion), MAX_CHAMPION_BYTES)
-
-    def _write(self, champion: Champion, generation: int, document: object) -> None:
-        current = champion.current
-        self.objects.write(
-            self.bucket,
-            champion_object(champion.model_name, champion.team),
-            json_bytes(document),
-            if_generation=generation,
-            metadata={"run_id": current.run_id, "model_uri": current.model_uri} if current else None,
-        )
 
     def uri(self, model_name: str, team: str | None = None) -> str:
         """The document's URI."""

@@ -40,7 +40,7 @@ from trainmaster.orchestrator.core.runs.end import ModelFiles
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord, stored_form
 from trainmaster.orchestrator.core.sizes import MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
 from trainmaster.orchestrator.ports.objects import Stored
-from trainmaster.orchestrator.stores.store import TEXT, Store, damage
+from trainmaster.orchestrator.stores.store import Store, damage
 
 RACES_MAX = 5
 """How often a record may change under us before the event is left for redelivery: each change is progress elsewhere."""
@@ -64,14 +64,6 @@ class Marker:
 
     run_id: str
     created_at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Markers:
-    """The first ACTIVE_MAX marked runs, by id. `has_more`: there are further ones."""
-
-    markers: Sequence[Marker]
-    has_more: bool
 
 
 class Ledger(Store):
@@ -161,17 +153,17 @@ class Ledger(Store):
 
     def mark_active(self, run_id: str) -> None:
         """Add the run to those that the reconciler checks. Safe to repeat."""
-        self.objects.write(self.bucket, marker_object(run_id), b"", if_generation=None, content_type=TEXT)
+        self._mark(marker_object(run_id))
 
     def unmark(self, run_id: str) -> None:
         """Remove the run from those that the reconciler checks. Safe to repeat."""
         self.objects.delete(self.bucket, marker_object(run_id))
 
-    def active(self) -> Markers:
-        """The marked runs."""
+    def active(self) -> tuple[Sequence[Marker], bool]:
+        """The first ACTIVE_MAX marked runs, by id, and whether there are further ones."""
         listed, has_more = self._first(ACTIVE_PREFIX, ACTIVE_MAX)
         found = (Marker(run_id=run_id_of_marker(entry.name), created_at=entry.created_at) for entry in listed)
-        return Markers(markers=tuple(found), has_more=has_more)
+        return tuple(found), has_more
 
     def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
         """Store the request as it was written, and return the object's URI and SHA-256.

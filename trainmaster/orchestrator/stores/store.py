@@ -1,6 +1,6 @@
 """Reads and writes of one bucket's objects, which all stores share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
@@ -74,6 +74,19 @@ class Store:
         """Write the content if no object exists; the first one stays."""
         with suppress(GenerationMoved):
             self.objects.write(self.bucket, name, content, if_generation=0, content_type=content_type)
+
+    def _mark(
+        self,
+        name: str,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        content: bytes = b"",
+        if_generation: int | None = None,
+    ) -> int:
+        """Write a small object, of which a listing shows most, and return its generation; see `Objects.write`."""
+        return self.objects.write(
+            self.bucket, name, content, if_generation=if_generation, metadata=metadata, content_type=TEXT
+        )
 
     def _write_newer(self, name: str, change: Callable[[bytes], object | None], max_bytes: int) -> None:
         """Write what `change` makes of the existing content, which is empty without any; None: it is newer.

@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.same_request import is_saved_again
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_STATUS_BYTES
 from trainmaster.orchestrator.ports.objects import Objects, Stored
-from trainmaster.orchestrator.stores.store import RACES_MAX, TEXT, Store
+from trainmaster.orchestrator.stores.store import RACES_MAX, Store
 
 # Any: JSON.
 _Status = Mapping[str, Any]
@@ -137,14 +137,7 @@ class Index(Store):
             if present >= row.generation:
                 return
             with suppress(GenerationMoved):
-                written = self.objects.write(
-                    self.bucket,
-                    name,
-                    content,
-                    if_generation=version,
-                    metadata=row_metadata(row),
-                    content_type=TEXT,
-                )
+                written = self._mark(name, row_metadata(row), content=content, if_generation=version)
                 self._last = name, row.generation, written
                 return
             present, version = self._present(name)

@@ -93,35 +93,29 @@ def _take(
         if available is None:
             return None
         try:
-            return services.slots.take(limit.name, available.number, run_id, instead_of=available.instead_of)
+            number, instead_of = available
+            return services.slots.take(limit.name, number, run_id, instead_of=instead_of)
         except GenerationMoved:
             continue  # another attempt was faster, or the response was lost: the next listing shows it
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Available:
-    """A slot that the run may take: a free one, or one that is unchanged since `instead_of` was read."""
-
-    number: int
-    instead_of: Slot | None = None
-
-
 def _available_slot(
     services: Services, run_id: str, limit: SlotSet, queue_pass: QueuePass | None, *, reclaim: bool
-) -> _Available | None:
+) -> tuple[int, Slot | None] | None:
+    """The number of a slot that the run may take, and how it was read if it is not free."""
     slots = services.slots.taken_slots(limit.name)
     own = next((slot for slot in slots if slot.holder == run_id), None)
     if own is not None:
         # Written again: an earlier attempt of this run may be about to give back the version that it took.
-        return _Available(number=own.number, instead_of=own)
+        return own.number, own
     kept, free = _kept_count(limit, slots, queue_pass), _free_numbers(limit, slots, run_id)
     if len(free) > kept:
-        return _Available(number=free[0])
+        return free[0], None
     if len(free) < kept or not reclaim:
         return None
     left = next((slot for slot in slots if _is_left(services, slot)), None)
-    return None if left is None else _Available(number=left.number, instead_of=left)
+    return None if left is None else (left.number, left)
 
 
 def _kept_count(limit: SlotSet, slots: Sequence[Slot], queue_pass: QueuePass | None) -> int:
@@ -203,8 +197,8 @@ def place_of(services: Services, record: RunRecord) -> Place:
 
 def start_pass(services: Services, *, room_freed: bool = False) -> QueuePass:
     """A pass along the head of the current queue: one listing."""
-    now, found = services.clock.now(), services.queue.places()
-    return QueuePass(places=found.places, began_at=now, room_freed=room_freed, has_more=found.has_more)
+    now, (places, has_more) = services.clock.now(), services.queue.places()
+    return QueuePass(places=places, began_at=now, room_freed=room_freed, has_more=has_more)
 
 
 def leave_queue(services: Services, record: RunRecord) -> None:

@@ -37,7 +37,7 @@ def test_runs_up_to_the_cap_start_and_the_next_is_told_when_to_retry() -> None:
     assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]
     reached = present(over_cap(TWO, runs, runs[2]))
     assert reached.window == "runs_per_hour/2026-11-21T12"
-    assert "2 runs were started in the hour from 12:00 UTC" in reached.text
+    assert "2 runs were started in the hour from 12:00 UTC" in reached.fault.problem
     assert "after 13:00 UTC" in reached.fault.repair
     assert reached.fault.found == "one more, after 2"
 
@@ -87,7 +87,7 @@ def test_the_runs_of_a_day_cost_together_at_most_the_cap() -> None:
     assert [over_cap(TEN_A_DAY, runs, each) is None for each in runs] == [True, False, True]
     reached = present(over_cap(TEN_A_DAY, runs, runs[1]))
     assert reached.window == "cost_per_day/2026-11-21"
-    assert "6.00 USD already" in reached.text
+    assert "6.00 USD already" in reached.fault.problem
     assert reached.fault.found == "at most 4.01 USD for this run"
     assert reached.fault.allowed == "4.00 USD more today"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.document import is_json
+from trainmaster.orchestrator.core.documents.document import Document, is_json, parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.errors import ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
@@ -24,8 +24,6 @@ from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
     IncomingDocument,
     StoredObject,
-    Text,
-    decode_text,
     drop_of,
     is_order,
     parse_message,
@@ -49,7 +47,7 @@ from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.launch import checked_text, refuse_key, reject, take_request
+from trainmaster.orchestrator.flows.submission.launch import check_request, refuse_key, reject, take_request
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.ports.objects import Listed
 
@@ -200,16 +198,16 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     if dropped is not None:
         incoming = incoming.of_team(team_of_drop(request_rules.policy, dropped))
     of_team = request_rules.of_team(incoming.source.team, dropped or _ON_TOPIC)
-    text = of_team if isinstance(of_team, Refused) else _text(services, incoming.content)
-    if isinstance(text, Refused):
-        return reject(services, incoming, text)
-    take_text = take_order if is_order(text.read.value) else take_request
-    return take_text(services, incoming, text)
+    read = of_team if isinstance(of_team, Refused) else _read(services, incoming.content)
+    if isinstance(read, Refused):
+        return reject(services, incoming, read)
+    take_document = take_order if is_order(read.value) else take_request
+    return take_document(services, incoming, read)
 
 
-def _text(services: Services, content: StoredObject | bytes) -> Text | Refused:
+def _read(services: Services, content: StoredObject | bytes) -> Document | Refused:
     if isinstance(content, bytes):
-        return _message_text(content)
+        return _read_message(content)
     if refusal := too_large(content.size_bytes):
         return refusal
     bucket, name = content.bucket, content.name
@@ -217,11 +215,11 @@ def _text(services: Services, content: StoredObject | bytes) -> Text | Refused:
         found = services.inbox.read(bucket, name, content.generation, max_bytes=MAX_REQUEST_BYTES)
     except ObjectTooLarge:
         return oversized_refusal()
-    return decode_text(found, as_json=name.lower().endswith(".json"))
+    return parse_document(found, as_json=name.lower().endswith(".json"))
 
 
-def _message_text(content: bytes) -> Text | Refused:
-    return too_large(len(content)) or decode_text(content, as_json=is_json(content))
+def _read_message(content: bytes) -> Document | Refused:
+    return too_large(len(content)) or parse_document(content, as_json=is_json(content))
 
 
 def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
@@ -250,8 +248,8 @@ def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowRe
         PolicyInvalid: the deployed policy cannot be used.
         ServiceFailed: the answer could not be written.
     """
-    text = _message_text(dry_run.content)
-    request = text if isinstance(text, Refused) else checked_text(services, text, team, found=_ON_TOPIC)
+    read = _read_message(dry_run.content)
+    request = read if isinstance(read, Refused) else check_request(services, read, team, found=_ON_TOPIC)
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):
         verdict["faults"] = [fault.document for fault in request.faults]

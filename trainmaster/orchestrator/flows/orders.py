@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.documents.placing import faults_with_places
 from trainmaster.orchestrator.core.names import object_uri, status_object
@@ -17,7 +18,7 @@ from trainmaster.orchestrator.core.orders.order import (
     unknown_run,
 )
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call, matches
 from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
@@ -29,17 +30,17 @@ from trainmaster.orchestrator.flows.submission.launch import reject
 from trainmaster.orchestrator.flows.submission.resume import cancel
 
 
-def take_order(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
-    """Carry out the order in the text, or reject it like a request. Safe to repeat: its identity is the document's.
+def take_order(services: Services, incoming: IncomingDocument, read: Document) -> FlowResult:
+    """Carry out the order in the document, or reject it like a request. Safe to repeat: its identity is the document's.
 
     An order starts no run, so a valid one leaves no run record.
     """
     schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], incoming.source.event_time
-    order = parse_order(text.read, schema, incoming.run_id, given_at)
+    order = parse_order(read, schema, incoming.run_id, given_at)
     done = order if isinstance(order, Refused) else _carry_out(services, incoming, order)
     if not isinstance(done, Refused):
         return done
-    marked = faults_with_places(done.faults, text.read, secret_lines(text.read, ()))
+    marked = faults_with_places(done.faults, read, secret_lines(read, ()))
     return reject(services, incoming, Refused(faults=marked), of_order=True)
 
 

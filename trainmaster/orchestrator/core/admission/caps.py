@@ -47,7 +47,6 @@ class CapReached:
     `mark`: the mark that the run has all the same.
     """
 
-    text: str
     window: str
     fault: Fault
     mark: CountedStart | None = None
@@ -93,43 +92,38 @@ def _cap_exceeded_by(
 
 
 def _too_many_to_count(moment: datetime) -> CapReached:
-    text = f"more runs were started on {moment:%Y-%m-%d} (UTC) than the {COUNTED_MAX:,} that the service counts for a cap"
     fault = Fault(
         path="$",
-        problem=text,
+        problem=f"more runs were started on {moment:%Y-%m-%d} (UTC) than the {COUNTED_MAX:,} that the service counts for a cap",
         found=f"one more, after {COUNTED_MAX:,}",
         allowed=f"{COUNTED_MAX:,} runs a day, where the policy has runs_per_hour or cost_per_day",
         repair="submit it again tomorrow; for this many runs a day, ask for the caps to be removed from the policy",
     )
-    return CapReached(text=text, window=f"runs_counted/{moment:%Y-%m-%d}", fault=fault)
+    return CapReached(window=f"runs_counted/{moment:%Y-%m-%d}", fault=fault)
 
 
 def _of_runs(cap: int, moment: datetime) -> CapReached:
     free = (moment + timedelta(hours=1)).replace(minute=0)
     runs = "1 run was" if cap == 1 else f"{cap} runs were"
-    text = f"{runs} started in the hour from {moment:%H}:00 UTC, as many as the policy's runs_per_hour allows"
     fault = Fault(
         path="$",
-        problem=text,
+        problem=f"{runs} started in the hour from {moment:%H}:00 UTC, as many as the policy's runs_per_hour allows",
         found=f"one more, after {cap}",
         allowed=f"{cap} {'run' if cap == 1 else 'runs'} an hour",
         repair=f"submit it again after {free:%H:%M} UTC; if you need this many, ask for runs_per_hour to be raised in the policy",
     )
-    return CapReached(text=text, window=f"runs_per_hour/{moment:%Y-%m-%dT%H}", fault=fault)
+    return CapReached(window=f"runs_per_hour/{moment:%Y-%m-%dT%H}", fault=fault)
 
 
 def _of_cost(caps: Caps, cap: Decimal, own: Decimal, before: Decimal, moment: datetime) -> CapReached:
     currency = caps.currency
-    text = (
-        f"the runs started on {moment:%Y-%m-%d} (UTC) may cost {money(before, currency)} already, "
-        f"and the policy's cost_per_day is {money(cap, currency)}"
-    )
     fault = Fault(
         path="$",
-        problem=text,
+        problem=f"the runs started on {moment:%Y-%m-%d} (UTC) may cost {money(before, currency)} already, "
+        f"and the policy's cost_per_day is {money(cap, currency)}",
         found=f"at most {money(own, currency)} for this run",
         allowed=f"{money(max(cap - before, Decimal(0)), currency)} more today",
         repair="submit it again tomorrow, set a shorter scheduling.timeout_s or use fewer replicas; "
         "if you need this much, ask for cost_per_day to be raised in the policy",
     )
-    return CapReached(text=text, window=f"cost_per_day/{moment:%Y-%m-%d}", fault=fault)
+    return CapReached(window=f"cost_per_day/{moment:%Y-%m-%d}", fault=fault)

@@ -189,7 +189,7 @@ def _reason(record: RunRecord, job: Job, outcome: Outcome) -> Failure | None:
     )
 
 
-def overrun_timeout_s(record: RunRecord, job: Job | RecordedJob) -> int | None:
+def overrun_timeout_s(record: RunRecord, job: RecordedJob) -> int | None:
     """The run's timeout if its cancelled job ran that long: Vertex AI cancels such a job, and has no state for it.
 
     None for a tuning, whose trials have the timeout.

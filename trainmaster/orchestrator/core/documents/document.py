@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from trainmaster.orchestrator.core.documents.envelopes import ENVELOPE_KEYS, envelope_fault
-from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, PathPart, json_step
+from trainmaster.orchestrator.core.documents.faults import (
+    MAX_COLLECTED,
+    Fault,
+    PathPart,
+    first_of_each_place,
+    json_step,
+)
 from trainmaster.orchestrator.core.documents.places import Found, TextPlace, split_lines
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
@@ -28,6 +34,7 @@ from trainmaster.orchestrator.core.documents.values import (
     Document,
     has_too_many_values,
     is_too_deep,
+    iter_texts,
     long_key,
     unreadable,
 )
@@ -151,9 +158,8 @@ def parse_document(content: bytes, *, as_json: bool, what: str = "request") -> D
     is_odd = bool(read.faults) or not isinstance(read.value, dict) or not ENVELOPE_KEYS.isdisjoint(read.value)
     if what in _BEGINNINGS and is_odd and (enveloped := envelope_fault(content, read.value, what)):
         read = Document(value=None, faults=(enveloped,))
-    reported = {fault.path for fault in read.faults}
-    strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)
-    return replace(read, faults=(*read.faults, *strange)[:MAX_COLLECTED], text=text, as_json=as_json)
+    faults = first_of_each_place((read.faults, _no_text(read.value)))[:MAX_COLLECTED]
+    return replace(read, faults=tuple(faults), content=content, text=text, as_json=as_json)
 
 
 def is_json(content: bytes) -> bool:
@@ -167,24 +173,11 @@ def is_json(content: bytes) -> bool:
     return True
 
 
-def _no_text(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
-    if len(path) > MAX_DEPTH:
-        return
-    match value:
-        case dict():
-            for key, part in value.items():
-                yield from _no_text(key, (*path, key))
-                yield from _no_text(part, (*path, key))
-        case list():
-            for index, part in enumerate(value):
-                yield from _no_text(part, (*path, index))
-        case str() if found := _NO_TEXT.search(value):
-            yield Fault(
-                at=path,
-                problem=f"a character that is not allowed, U+{ord(found[0]):04X}",
-                value=value,
-                repair="remove it",
-            )
+def _no_text(value: object) -> Iterator[Fault]:
+    for path, text, _ in iter_texts(value):
+        if found := _NO_TEXT.search(text):
+            problem = f"a character that is not allowed, U+{ord(found[0]):04X}"
+            yield Fault(at=path, problem=problem, value=text, repair="remove it")
 
 
 def _json_document(text: str) -> Document:

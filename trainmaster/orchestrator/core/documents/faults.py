@@ -211,6 +211,15 @@ def is_within(path: str, above: str) -> bool:
     return path == above or path.startswith((f"{above}.", f"{above}["))
 
 
+def first_of_each_place(groups: Iterable[Iterable[Fault]]) -> list[Fault]:
+    """The faults of every group but those of places that an earlier group names."""
+    faults: list[Fault] = []
+    for group in groups:
+        reported = {fault.path for fault in faults}
+        faults += [fault for fault in group if fault.path not in reported]
+    return faults
+
+
 def without_echoes(faults: Iterable[Fault]) -> list[Fault]:
     """The faults except those at or below an absent key of which an unknown one is most likely a misspelling."""
     faults = list(faults)

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TEXT_MAX_CHARS = 160
 """Of a longer line, as in JSON without line ends, a report quotes the part around the place."""
@@ -67,14 +67,7 @@ def with_quoted_line(place: TextPlace, lines: Sequence[str], hidden: Container[i
     start = max(0, place.column - 1 - _BEFORE_CHARS) if len(line) > TEXT_MAX_CHARS else 0
     text = "".join(map(_visible, line[start : start + TEXT_MAX_CHARS]))
     most = max(1, start + len(text) - (place.column - 1))
-    return TextPlace(
-        line=place.line,
-        column=place.column,
-        length=min(max(1, place.length), most),
-        end_line=place.end_line,
-        text=text,
-        text_column=start + 1,
-    )
+    return replace(place, length=min(max(1, place.length), most), text=text, text_column=start + 1)
 
 
 def _visible(char: str) -> str:

@@ -15,6 +15,7 @@ from itertools import islice
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.documents.places import TextPlace
 
+Path = tuple[PathPart, ...]
 MAX_VALUES = 10_000
 """Keys, values, lists and mappings of one document. Vertex AI allows 1,000 values of a discrete parameter, 100 variables
 and 100 packages, so honest requests hold a few hundred, and large tunings a few thousand:
@@ -103,12 +104,13 @@ class Document:
 
     `spelled` is the text of every boolean by path, for only the author knows whether `no` means false; and of every number
     that is written otherwise than its value is: 3.10 is the number 3.1.
-    `text` is what was read, `as_json` or as YAML; empty for values that come from no text.
+    `text` is what was read from `content`, `as_json` or as YAML; both are empty for values that come from no text.
     """
 
     value: object
     faults: tuple[Fault, ...] = ()
     spelled: Mapping[str, str] = field(default_factory=dict)
+    content: bytes = field(default=b"", repr=False, compare=False)
     text: str = field(default="", repr=False, compare=False)
     as_json: bool = field(default=False, repr=False, compare=False)
 
@@ -130,6 +132,20 @@ def is_too_deep(value: object, depth: int = 0) -> bool:
     return any(is_too_deep(part, depth + 1) for part in inside)
 
 
+def iter_texts(value: object, path: Path = ()) -> Iterator[tuple[Path, str, bool]]:
+    """Every text in the value, in its order, with its path; True for a key, whose path is that of its own value."""
+    match value:
+        case str():
+            yield path, value, False
+        case Mapping():
+            for key, part in value.items():
+                yield (*path, str(key)), str(key), True
+                yield from iter_texts(part, (*path, str(key)))
+        case list() | tuple():
+            for index, part in enumerate(value):
+                yield from iter_texts(part, (*path, index))
+
+
 def parse_seconds(text: str) -> int | None:
     """The seconds in a length of time with units, such as `1h`, `90 min` or `1h30m`; None if the text has another form."""
     # The limit bounds the work and the digits.
@@ -144,9 +160,6 @@ def whole(value: object) -> object:
     # The reader limits ints to MAX_DIGITS, so a float must not exceed that either: 1e300 has 300 digits.
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 10**MAX_DIGITS
     return int(value) if isinstance(value, float) and is_whole else value
-
-
-Path = tuple[PathPart, ...]
 
 
 def at(document: object, *path: str) -> object:

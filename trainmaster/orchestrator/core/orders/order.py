@@ -9,7 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Refused, listed, nearest, refusal_of
+from trainmaster.orchestrator.core.documents.faults import (
+    Refused,
+    first_of_each_place,
+    listed,
+    nearest,
+    refusal_of,
+)
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 
 ORDER_SCHEMA = "order.v1"
@@ -50,11 +56,7 @@ def parse_order(
 
     Every delivery of an order has the same `order_id`, and carries it out at most once.
     """
-    reported = {fault.path for fault in read.faults}
-    faults = [
-        *read.faults,
-        *(fault for fault in schema_faults(schema, read.value, read.spelled) if fault.path not in reported),
-    ]
+    faults = first_of_each_place((read.faults, schema_faults(schema, read.value, read.spelled)))
     if faults:
         return Refused(faults=tuple(sorted(set(faults))))
     order: Any = read.value  # as the schema says

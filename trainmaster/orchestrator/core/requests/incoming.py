@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.documents.document import Document, parse_document, parse_line_numbers
+from trainmaster.orchestrator.core.documents.document import Document, parse_line_numbers
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain, shown
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
@@ -220,27 +220,14 @@ def _of_team(team: str | None, identity: str) -> str:
     return identity if team is None else f"team:{team}:{identity}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Text:
-    """What a user wrote, and the document in it."""
-
-    content: bytes
-    as_json: bool
-    read: Document
-
-
-def decode_text(content: bytes, *, as_json: bool) -> Text:
-    return Text(content=content, as_json=as_json, read=parse_document(content, as_json=as_json))
-
-
-def submitted_document(run_id: str, dialect: str, text: Text) -> Mapping[str, object]:
+def submitted_document(run_id: str, dialect: str, read: Document) -> Mapping[str, object]:
     """The request as it is kept beside the canonical one: schemas/submitted_request.v1.schema.json."""
     return {
         "schema": "submitted_request.v1",
         "run_id": run_id,
         "dialect": dialect,
-        "text": text.content.decode(),
-        "lines": parse_line_numbers(text.content.decode("utf-8-sig"), as_json=text.as_json),
+        "text": read.content.decode(),
+        "lines": parse_line_numbers(read.text, as_json=read.as_json),
     }
 
 

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     Fault,
     Refused,
     Suggestions,
+    first_of_each_place,
     refusal_of,
     without_echoes,
 )
@@ -159,11 +160,11 @@ def check_document(
 
     # No fault may quote a secret; and what the text itself got wrong need not be reported again.
     of_fallbacks = _of_fallbacks(draft, request_rules, found)
-    known = _first_of_each_place(
+    known = first_of_each_place(
         (moved_to_text(secrets), faults, *map(moved_to_text, (*found, *of_fallbacks)))
     )
     if known:
-        return Refused(faults=tuple(sorted(without_echoes(known))))
+        return Refused(faults=tuple(sorted(without_echoes(set(known)))))
     warnings = (
         *cluster_warnings(draft),
         *prebuilt_warnings(draft, request_rules.today),
@@ -199,15 +200,6 @@ def _with_team(document: Mapping[str, Any], policy: Policy | None) -> Mapping[st
     account = team_account(policy.team, policy.project)
     output = {"prefix_uri": policy.models_uri, **document.get("output", {})}
     return {"service_account": account, **document, "output": output}
-
-
-def _first_of_each_place(groups: Iterable[Iterable[Fault]]) -> set[Fault]:
-    """The faults of every group but those of places that an earlier group names."""
-    faults: set[Fault] = set()
-    for group in groups:
-        reported = {fault.path for fault in faults}
-        faults |= {fault for fault in group if fault.path not in reported}
-    return faults
 
 
 def _in_fallback(index: int, path: str) -> str:

@@ -5,7 +5,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.documents.document import Document, parse_document
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Refused, json_path, listed
+from trainmaster.orchestrator.core.documents.faults import (
+    Fault,
+    PathPart,
+    Refused,
+    first_of_each_place,
+    json_path,
+    listed,
+)
 from trainmaster.orchestrator.core.documents.placing import faults_with_places
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.values import Work, mapping_at, units
@@ -169,8 +176,7 @@ def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator
 
 def _add(faults: list[Fault], found: Iterable[Fault]) -> None:
     """Add the faults at paths that no earlier check refused."""
-    reported = {fault.path for fault in faults}
-    faults.extend(fault for fault in found if fault.path not in reported)
+    faults[:] = first_of_each_place((faults, found))
 
 
 def _sound_conditions(

@@ -128,22 +128,6 @@ class JobState(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """A Vertex AI job as the service describes it."""
-
-    name: str
-    state: JobState
-    display_name: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    output_uri: str = ""
-    create_time: datetime | None = None
-    start_time: datetime | None = None
-    end_time: datetime | None = None
-    error: Failure | None = None
-    trials: tuple[Trial, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class RecordedJob:
     """What the record keeps of the job."""
 
@@ -152,3 +136,14 @@ class RecordedJob:
     create_time: datetime | None = None
     start_time: datetime | None = None
     end_time: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(RecordedJob):
+    """A Vertex AI job as the service describes it."""
+
+    display_name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    output_uri: str = ""
+    error: Failure | None = None
+    trials: tuple[Trial, ...] = ()

@@ -14,6 +14,7 @@ allows one write a second per object name.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
@@ -23,7 +24,7 @@ from trainmaster.orchestrator.core.errors import (
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.names import object_uri
-from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, decode_text
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
 from trainmaster.orchestrator.core.retraining.decision import Decision, Facts, Hold, NothingDue
@@ -255,14 +256,14 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         firing_values=firing.values,
     )
     incoming = IncomingDocument(run_id=firing.run_id, source=source, content=content)
-    text = decode_text(content, as_json=True)
+    read = parse_document(content, as_json=True)
     replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
     # A firing that is rejected must not end a run.
     leaves_place = (
-        replaced is not None and is_launchable(services, incoming, text) and cancel(services, replaced).is_due
+        replaced is not None and is_launchable(services, incoming, read) and cancel(services, replaced).is_due
     )
     try:
-        results = take_request(services, incoming, text)
+        results = take_request(services, incoming, read)
     except (LeaseHeld, SubmissionUnknown) as error:
         # The run is reserved: from here on the reconciler handles it, like every other.
         severity = "DEBUG" if isinstance(error, LeaseHeld) else "WARNING"

@@ -28,11 +28,12 @@ from datetime import datetime
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import with_price
 from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused, json_path, refusal_of
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
-from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, Text, submitted_document
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, submitted_document
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.starting_models import CHAMPION, starts_in, with_models
@@ -55,40 +56,40 @@ from trainmaster.orchestrator.flows.submission.submit import submit
 from trainmaster.orchestrator.stores.ledger import Held
 
 
-def take_request(services: Services, incoming: IncomingDocument, text: Text) -> FlowResult:
-    """Check the request in the text, and launch its run or reject it. See `launch`."""
-    request = _check_request(services, incoming, text)
+def take_request(services: Services, incoming: IncomingDocument, read: Document) -> FlowResult:
+    """Check the request in the document, and launch its run or reject it. See `launch`."""
+    request = _check_incoming(services, incoming, read)
     if isinstance(request, Refused):
         return reject(services, incoming, request)
-    return launch(services, incoming, request, text)
+    return launch(services, incoming, request, read)
 
 
-def is_launchable(services: Services, incoming: IncomingDocument, text: Text) -> bool:
+def is_launchable(services: Services, incoming: IncomingDocument, read: Document) -> bool:
     """Whether neither the checks nor a cap, which counts the run from now on, reject it: `take_request` will launch it."""
-    request = _check_request(services, incoming, text)
+    request = _check_incoming(services, incoming, read)
     return isinstance(request, Request) and _over_caps(services, incoming.run_id, request) is None
 
 
-def _check_request(services: Services, incoming: IncomingDocument, text: Text) -> Request | Refused:
+def _check_incoming(services: Services, incoming: IncomingDocument, read: Document) -> Request | Refused:
     dropped, source = incoming.source.object_name, incoming.source
     name = None if dropped is None else model_name_from(stem(dropped))
-    return checked_text(services, text, source.team, found=dropped or source.kind, name=name)
+    return check_request(services, read, source.team, found=dropped or source.kind, name=name)
 
 
-def checked_text(
-    services: Services, text: Text, team: str | None, *, found: str, name: str | None = None
+def check_request(
+    services: Services, read: Document, team: str | None, *, found: str, name: str | None = None
 ) -> Request | Refused:
-    """The team's request in the text, with its price, or every fault at its place.
+    """The team's request in the document, with its price, or every fault at its place.
 
     `found` is where it came from, and `name` is for a model without one.
     """
     request_rules = services.request_rules().of_team(team, found)
     if isinstance(request_rules, Refused):
         return request_rules
-    request = checked_request(text.read, request_rules, name=name)
+    request = checked_request(read, request_rules, name=name)
     priced = with_price(request, request_rules.policy, services.prices)
     started = priced if isinstance(priced, Refused) else _with_starting_models(services, priced, team)
-    return with_places(started, text.read, request_rules.policy)
+    return with_places(started, read, request_rules.policy)
 
 
 def _with_starting_models(services: Services, request: Request, team: str | None) -> Request | Refused:
@@ -117,7 +118,7 @@ def _with_starting_models(services: Services, request: Request, team: str | None
     return replace(request, document=document, warnings=(*request.warnings, *warnings))
 
 
-def launch(services: Services, incoming: IncomingDocument, request: Request, text: Text) -> FlowResult:
+def launch(services: Services, incoming: IncomingDocument, request: Request, read: Document) -> FlowResult:
     """The run of a request without a record: submitted, waiting, or rejected by a cap.
 
     Safe to repeat and to run concurrently.
@@ -129,7 +130,7 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, tex
     if over := _over_caps(services, run_id, request):
         return reject(services, incoming, Refused(faults=(over.fault,)), over)
     services.ledger.mark_active(run_id)
-    uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, text))
+    uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, read))
     original = Original(uri=uri, sha256=sha256, dialect=request.dialect)
     try:
         held = services.ledger.create(_reserved_record(services, incoming, request, original))
@@ -243,7 +244,7 @@ def reject(
     show(services, held)
     number = len(refused.faults)
     faults = "1 fault" if number == 1 else f"{number} faults"
-    why = f"for {faults}" if over is None else f"by a cap: {over.text}"
+    why = f"for {faults}" if over is None else f"by a cap: {over.fault.problem}"
     message = f"the request was rejected {why}"
     return FlowResult(message=message, run_id=incoming.run_id, severity="WARNING")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import line_starts
-from trainmaster.orchestrator.core.documents.values import Document, Path, list_at, mapping_at
+from trainmaster.orchestrator.core.documents.values import Document, Path, iter_texts, list_at, mapping_at
 from trainmaster.orchestrator.core.policy.policy import among
 from trainmaster.orchestrator.core.requests.draft import Draft
 
@@ -121,7 +121,7 @@ def secret_faults(draft: Draft) -> list[Fault]:
     """One fault for each place that seems to hold a secret, sorted by path; without a policy nothing is refused."""
     if draft.policy is None:
         return []
-    found = {**dict(_by_name(draft.policy.env.secrets, draft)), **dict(_by_format(draft.document, ()))}
+    found = {**dict(_by_name(draft.policy.env.secrets, draft)), **dict(_by_format(draft.document))}
     return sorted(
         Fault(
             at=path,
@@ -210,15 +210,8 @@ def _holds(value: str) -> bool:
     return bool(value.strip()) and not _SUBSTITUTED.fullmatch(value) and _REFERENCE.fullmatch(value) is None
 
 
-def _by_format(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    match value:
-        case str():
-            kind = next((kind for kind, pattern in _FORMATS.items() if pattern.search(value)), None)
-            if kind is not None:
-                yield path, kind
-        case dict():
-            for key, part in value.items():
-                yield from _by_format(part, (*path, str(key)))
-        case list():
-            for index, part in enumerate(value):
-                yield from _by_format(part, (*path, index))
+def _by_format(document: object) -> Iterator[tuple[Path, str]]:
+    for path, text, is_key in iter_texts(document):
+        kind = next((kind for kind, pattern in _FORMATS.items() if pattern.search(text)), None)
+        if kind is not None and not is_key:
+            yield path, kind

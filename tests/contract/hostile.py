@@ -116,7 +116,7 @@ class HostileWorld(RuleWorld):
         self.wait(TICK_S - self.clock.now().timestamp() % TICK_S)
         services = self.services()
         if self._at_once is not None:
-            services = replace(services, turns_at_once=self._at_once, timeout=TIMEOUT)
+            services.turns_at_once, services.timeout = self._at_once, TIMEOUT
         self.hostile.at_once, self.hostile.ticking = self._at_once, True
         logged: list[FlowResult] = []
         try:

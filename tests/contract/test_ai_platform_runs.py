@@ -39,9 +39,10 @@ def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: boo
     incoming = world.drop(job("gs://elsewhere/jobs"), NAME)
     policy = present(REQUEST_RULES.policy)
     wider = replace(REQUEST_RULES, policy=replace(policy, output_prefixes=("gs://elsewhere",)))
-    boundary = dies_after("submit") if after else dies_before("submit")
+    services = world.services(dies_after("submit") if after else dies_before("submit"))
+    services.request_rules = lambda: wider
     with pytest.raises(Killed):
-        take(replace(world.services(boundary), request_rules=lambda: wider), incoming)
+        take(services, incoming)
     world.clock.advance(LEASE + timedelta(seconds=1))
     world.launch(incoming)
     (submitted,) = world.jobs.all()

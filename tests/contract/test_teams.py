@@ -1,7 +1,6 @@
 """Two teams in one deployment: every way by which one could reach the other's runs, rules, models and champions."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -177,7 +176,8 @@ def test_a_message_that_waits_for_a_readable_policy_says_so() -> None:
         raise PolicyInvalid("policy.yaml", ("a fault",))
 
     world = world_of_teams(teams={})
-    broken = replace(world.services(), request_rules=unreadable)
+    broken = world.services()
+    broken.request_rules = unreadable
     with pytest.raises(PolicyInvalid):
         published(world, "trainmaster-requests", SMALL, "1", broken)
     status = world.document("status/messages/1.json")

@@ -41,13 +41,12 @@ from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.reconcile import reconcile
-from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.flows.services import Adapters, FlowResult, Services
 from trainmaster.orchestrator.flows.turns import Turns
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored, Unfinished
 from trainmaster.orchestrator.ports.services import JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.stores.ledger import Ledger
-from trainmaster.orchestrator.wiring import Adapters, services_over
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -232,9 +231,12 @@ class World:
             notices=BoundaryNotices(self.notices, crossed),
             clock=self.clock,
         )
-        return services_over(
+        return Services(
             adapters,
-            SETTINGS,
+            target=SETTINGS.target,
+            buckets=SETTINGS.buckets,
+            lease=SETTINGS.lease,
+            timeout=SETTINGS.function_timeout,
             attempt=f"attempt-{next(self._attempts)}",
             request_rules=lambda: self.request_rules,
             export_schema=lambda: EXPORT_SCHEMA,

@@ -35,30 +35,29 @@ class _Body:
 
 @cache
 def ports() -> dict[str, tuple[str, str | None]]:
-    """Each port of Services that is an adapter: its class and, by the wiring, the role of its bucket."""
+    """Each port of Services that is an adapter: its class and the role of its bucket."""
     found: dict[str, tuple[str, str | None]] = {}
-    for node in ast.walk(ast.parse((ORCHESTRATOR / "wiring.py").read_text())):
+    for node in ast.walk(ast.parse((ORCHESTRATOR / "flows" / "services.py").read_text())):
         match node:
-            case ast.Call(func=ast.Name(id="Services"), keywords=keywords):
-                for keyword in keywords:
-                    match keyword.value:
-                        case ast.Call(func=ast.Name(id=adapter), args=args) if adapter in _stores():
-                            found[str(keyword.arg)] = (adapter, _bucket(str(keyword.arg), args))
-                        case ast.Attribute(attr="jobs"):
-                            found[str(keyword.arg)] = ("VertexJobs", None)
-                        case ast.Attribute(attr="job_logs"):
-                            found[str(keyword.arg)] = ("CloudJobLogs", None)
-                        case ast.Attribute(attr="notices"):
-                            found[str(keyword.arg)] = ("PubsubNotices", None)
-    return found
+            case ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id="self"), attr=port)],
+                value=ast.Call(func=ast.Name(id=adapter), args=args),
+            ) if adapter in _stores():
+                found[port] = (adapter, _bucket(port, args))
+    return {
+        **found,
+        "jobs": ("VertexJobs", None),
+        "job_logs": ("CloudJobLogs", None),
+        "notices": ("PubsubNotices", None),
+    }
 
 
 def _bucket(port: str, args: list[ast.expr]) -> str | None:
     """The role of the bucket that an adapter is given; those that are given none read what rules watch, or models."""
     for argument in args:
         match argument:
-            case ast.Attribute(attr=name) | ast.Name(id=name) if name.endswith("_bucket"):
-                return name.removesuffix("_bucket")
+            case ast.Attribute(value=ast.Name(id="buckets"), attr=name):
+                return name
     return "data" if port == "watched" else "models"
 
 

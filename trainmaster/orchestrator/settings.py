@@ -7,6 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from trainmaster.orchestrator.core.errors import SettingsIncomplete
+from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.requests.submission import Target
 
 _ROOT = Path(__file__).resolve().parents[2]
 SOURCE_DIR = _ROOT if (_ROOT / "main.py").is_file() else _ROOT / "functions"
@@ -49,6 +51,24 @@ class Settings:
     schemas_dir: Path
     vertex_endpoint: str | None
     logging_endpoint: str | None
+
+    @property
+    def buckets(self) -> Buckets:
+        return Buckets(
+            inbox=self.inbox_bucket,
+            ledger=self.ledger_bucket,
+            models=self.models_bucket,
+            champions=self.champions_bucket,
+        )
+
+    @property
+    def target(self) -> Target:
+        return Target(
+            project=self.project,
+            region=self.region,
+            models_bucket=self.models_bucket,
+            service_account=self.trainer_account,
+        )
 
     @property
     def lease(self) -> timedelta:

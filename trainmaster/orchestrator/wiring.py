@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,113 +13,27 @@ from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.admission.cost import ReadPrices, currency_problem
+from trainmaster.orchestrator.core.admission.cost import currency_problem
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.job_names import location_name
-from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
-from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.process_memory import HintReads
-from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.ports.objects import Objects
-from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
+from trainmaster.orchestrator.flows.services import Adapters, Services
 from trainmaster.orchestrator.settings import Settings
-from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
-from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
-from trainmaster.orchestrator.stores.attempts import Attempts
-from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
-from trainmaster.orchestrator.stores.inbox import Inbox, Models
-from trainmaster.orchestrator.stores.ledger import Ledger
-from trainmaster.orchestrator.stores.rule_data import RuleData, WatchedObjects
-from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
-from trainmaster.orchestrator.stores.self_tests import SelfTests
-from trainmaster.orchestrator.stores.views import DropStatuses, Index
+from trainmaster.orchestrator.stores.arrivals import ArrivalLog
 from trainmaster.partial_import import IMPORTING
 
 TURNS_AT_ONCE = 10
 """As many as the storage client's connection pool holds."""
 
 _Parsed = TypeVar("_Parsed")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Adapters:
-    """What reaches outside the process."""
-
-    objects: Objects
-    jobs: TrainingJobs
-    job_logs: JobLogs
-    notices: Notices
-    clock: Clock
-
-
-def services_over(
-    adapters: Adapters,
-    settings: Settings,
-    *,
-    attempt: str,
-    request_rules: Callable[[], RequestRules],
-    export_schema: Callable[[], Mapping[str, Any]],
-    prices: ReadPrices | None = None,
-    hint_reads: HintReads | None = None,
-    prepare_jobs: Callable[[str], None] = lambda _: None,
-    turns_at_once: int = 1,
-) -> Services:
-    """The ports for one delivery, which begins now, over these adapters."""
-    objects, ledger_bucket = adapters.objects, settings.ledger_bucket
-    return Services(
-        ledger=Ledger(objects, ledger_bucket),
-        index=Index(objects, ledger_bucket),
-        drop_statuses=DropStatuses(objects, ledger_bucket),
-        inbox=Inbox(objects, settings.inbox_bucket),
-        models=Models(objects),
-        jobs=adapters.jobs,
-        job_logs=adapters.job_logs,
-        hint_reads=hint_reads or HintReads(adapters.clock),
-        notices=adapters.notices,
-        clock=adapters.clock,
-        target=Target(
-            project=settings.project,
-            region=settings.region,
-            models_bucket=settings.models_bucket,
-            service_account=settings.trainer_account,
-        ),
-        lease=settings.lease,
-        request_rules=request_rules,
-        prices=prices,
-        export_schema=export_schema,
-        attempt=attempt,
-        buckets=Buckets(
-            inbox=settings.inbox_bucket,
-            ledger=ledger_bucket,
-            models=settings.models_bucket,
-            champions=settings.champions_bucket,
-        ),
-        self_tests=SelfTests(objects, ledger_bucket),
-        rule_book=RuleBook(objects, ledger_bucket),
-        rule_states=RuleStates(objects, ledger_bucket),
-        rule_statuses=RuleStatuses(objects, ledger_bucket),
-        arrivals=Arrivals(objects, ledger_bucket),
-        rule_data=RuleData(objects, ledger_bucket),
-        watched=WatchedObjects(objects),
-        champions=Champions(objects, ledger_bucket),
-        champion_copies=ChampionCopies(objects, settings.champions_bucket),
-        queue=Queue(objects, ledger_bucket),
-        slots=Slots(objects, ledger_bucket),
-        starts=Starts(objects, ledger_bucket),
-        prepare_jobs=prepare_jobs,
-        attempts=Attempts(objects, ledger_bucket),
-        began_at=adapters.clock.now(),
-        timeout=settings.function_timeout,
-        turns_at_once=turns_at_once,
-    )
 
 
 class Wiring:
@@ -151,9 +65,12 @@ class Wiring:
 
     def services(self) -> Services:
         """The ports for one delivery, with a new `attempt`."""
-        return services_over(
+        return Services(
             self._adapters,
-            self.settings,
+            target=self.settings.target,
+            buckets=self.settings.buckets,
+            lease=self.settings.lease,
+            timeout=self.settings.function_timeout,
             attempt=secrets.token_hex(8),
             request_rules=lambda: replace(self._request_rules, today=self._adapters.clock.now().date()),
             prices=lambda: self._prices,

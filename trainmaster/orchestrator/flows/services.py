@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.log_events import LogEvent
+from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
@@ -25,48 +26,75 @@ from trainmaster.orchestrator.stores.views import DropStatuses, Index
 
 
 @dataclass(frozen=True, kw_only=True)
-class Services:
-    """The ports, the deployment, and the `attempt` of this delivery: random text from the entry point.
+class Adapters:
+    """What reaches outside the process."""
 
-    `began_at`, `timeout`: when the function began, and how long it may take. `turns_at_once`: rules that get their turn
-    in parallel. `prepare_jobs` does what a region needs before a submission can be sent. `request_rules`, `prices` and
-    `export_schema` are read when first needed: a duplicate upload needs none of them.
-    """
-
-    ledger: Ledger
-    index: Index
-    drop_statuses: DropStatuses
-    inbox: Inbox
-    models: Models
+    objects: Objects
     jobs: TrainingJobs
     job_logs: JobLogs
-    hint_reads: HintReads
     notices: Notices
     clock: Clock
-    target: Target
-    lease: timedelta
-    request_rules: Callable[[], RequestRules]
-    prices: ReadPrices | None
-    export_schema: Callable[[], Mapping[str, Any]]
-    attempt: str
-    buckets: Buckets
-    self_tests: SelfTests
-    rule_book: RuleBook
-    rule_states: RuleStates
-    rule_statuses: RuleStatuses
-    arrivals: Arrivals
-    rule_data: RuleData
-    watched: WatchedObjects
-    champions: Champions
-    champion_copies: ChampionCopies
-    queue: Queue
-    slots: Slots
-    starts: Starts
-    prepare_jobs: Callable[[str], None]
-    attempts: Attempts
-    began_at: datetime
-    timeout: timedelta
-    turns_at_once: int
+
+
+class Services:
+    """The ports over these adapters, the deployment, and the `attempt` of this delivery, which begins now.
+
+    `attempt` is random text from the entry point. `timeout`: how long the function may take. `turns_at_once`: rules that
+    get their turn in parallel. `prepare_jobs` does what a region needs before a submission can be sent. `request_rules`,
+    `prices` and `export_schema` are read when first needed: a duplicate upload needs none of them.
+    """
+
+    def __init__(
+        self,
+        adapters: Adapters,
+        *,
+        target: Target,
+        buckets: Buckets,
+        lease: timedelta,
+        timeout: timedelta,
+        attempt: str,
+        request_rules: Callable[[], RequestRules],
+        export_schema: Callable[[], Mapping[str, Any]],
+        prices: ReadPrices | None = None,
+        hint_reads: HintReads | None = None,
+        prepare_jobs: Callable[[str], None] = lambda _: None,
+        turns_at_once: int = 1,
+    ) -> None:
+        objects = adapters.objects
+        self.jobs = adapters.jobs
+        self.job_logs = adapters.job_logs
+        self.notices = adapters.notices
+        self.clock = adapters.clock
+        self.target = target
+        self.buckets = buckets
+        self.lease = lease
+        self.timeout = timeout
+        self.attempt = attempt
+        self.began_at = adapters.clock.now()
+        self.request_rules = request_rules
+        self.export_schema = export_schema
+        self.prices = prices
+        self.hint_reads = hint_reads or HintReads(adapters.clock)
+        self.prepare_jobs = prepare_jobs
+        self.turns_at_once = turns_at_once
+        self.ledger = Ledger(objects, buckets.ledger)
+        self.index = Index(objects, buckets.ledger)
+        self.drop_statuses = DropStatuses(objects, buckets.ledger)
+        self.inbox = Inbox(objects, buckets.inbox)
+        self.models = Models(objects)
+        self.self_tests = SelfTests(objects, buckets.ledger)
+        self.rule_book = RuleBook(objects, buckets.ledger)
+        self.rule_states = RuleStates(objects, buckets.ledger)
+        self.rule_statuses = RuleStatuses(objects, buckets.ledger)
+        self.arrivals = Arrivals(objects, buckets.ledger)
+        self.rule_data = RuleData(objects, buckets.ledger)
+        self.watched = WatchedObjects(objects)
+        self.champions = Champions(objects, buckets.ledger)
+        self.champion_copies = ChampionCopies(objects, buckets.champions)
+        self.queue = Queue(objects, buckets.ledger)
+        self.slots = Slots(objects, buckets.ledger)
+        self.starts = Starts(objects, buckets.ledger)
+        self.attempts = Attempts(objects, buckets.ledger)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,7 +127,7 @@ def on_tick(_: Envelope) -> Iterable[FlowResult]:
 def on_data_arrived(envelope: Envelope) -> Iterable[FlowResult]:
     """An object was finalized in a bucket that rules watch."""
     arrival, wiring = parse_arrived_object(envelope), _wiring()
-    if arrival.bucket in (wiring.settings.inbox_bucket, wiring.settings.ledger_bucket):
+    if arrival.bucket in (wiring.settings.buckets.inbox, wiring.settings.buckets.ledger):
         # Arrivals are recorded in the ledger bucket: each record's own event would cause another one, forever.
         return [FlowResult(message=f"ignored: rules cannot watch {arrival.bucket!r}", severity="WARNING")]
     if not arrival.is_data:

@@ -30,7 +30,6 @@ from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, parse_message, parse_upload
-from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
@@ -66,7 +65,7 @@ SETTINGS = settings_from(
     }
 )
 LEASE = SETTINGS.lease
-NAMES = {name: getattr(SETTINGS, name) for name in DEPLOYMENT}
+NAMES = SETTINGS.names
 REQUEST = (ROOT / "examples" / "cassava.yaml").read_bytes()
 OBJECT = "requests/cassava.yaml"
 

@@ -100,12 +100,10 @@ def test_the_environment_is_the_same_and_is_one_that_the_functions_take(
         ours = environment_of(function, shared=shared, port=8080, home=tmp_path)
         assert environment == {name: value for name, value in ours.items() if name not in SET_BY_THE_PLATFORM}
         settings = settings_from(environment)
-        assert settings.project == PROJECT
-        assert settings.region == REGION
-        assert settings.inbox_bucket == plan()["buckets"]["inbox"]
-        assert settings.ledger_bucket == plan()["buckets"]["ledger"]
-        assert settings.models_bucket == plan()["buckets"]["models"]
-        assert settings.champions_bucket == plan()["buckets"]["champions"]
+        assert settings.target.project == PROJECT
+        assert settings.target.region == REGION
+        assert settings.target.models_bucket == plan()["buckets"]["models"]
+        assert all(plan()["buckets"][role] == bucket for role, bucket in vars(settings.buckets).items())
         assert settings.notices_topic == plan()["topics"]["notices"]
         assert settings.vertex_endpoint is None
 
@@ -170,7 +168,7 @@ def test_jobs_without_an_account_run_as_the_trainers_and_their_submitters_may_ac
     assert submitting >= {"on-request-uploaded", "on-tick"}
     email = f"{plan()['accounts']['trainer']['id']}@{PROJECT}.iam.gserviceaccount.com"
     for name in submitting:
-        assert settings_from(plan()["functions"][name]["environment"]).trainer_account == email
+        assert settings_from(plan()["functions"][name]["environment"]).target.service_account == email
     acting = {
         grant["account"]
         for grant in plan()["grants"]["account"].values()

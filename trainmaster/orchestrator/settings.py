@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trainmaster.orchestrator.core.errors import SettingsIncomplete
 from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.submission import Target
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -34,17 +35,12 @@ REQUIRED = {
 class Settings:
     """The deployment, as the environment describes it. An endpoint of None means Google Cloud.
 
-    `trainer_account` None: Vertex AI chooses the service account of a job whose request names none.
+    `target` without a service account: Vertex AI chooses that of a job whose request names none.
     """
 
-    project: str
-    region: str
-    inbox_bucket: str
-    ledger_bucket: str
-    models_bucket: str
-    champions_bucket: str
+    target: Target
+    buckets: Buckets
     notices_topic: str
-    trainer_account: str | None
     function_timeout: timedelta
     policy_path: Path
     prices_path: Path
@@ -53,22 +49,10 @@ class Settings:
     logging_endpoint: str | None
 
     @property
-    def buckets(self) -> Buckets:
-        return Buckets(
-            inbox=self.inbox_bucket,
-            ledger=self.ledger_bucket,
-            models=self.models_bucket,
-            champions=self.champions_bucket,
-        )
-
-    @property
-    def target(self) -> Target:
-        return Target(
-            project=self.project,
-            region=self.region,
-            models_bucket=self.models_bucket,
-            service_account=self.trainer_account,
-        )
+    def names(self) -> Mapping[str, str]:
+        """What the deployment's placeholders stand for, in its policy, requests and rules."""
+        names = {**vars(self.target), "inbox_bucket": self.buckets.inbox}
+        return {name: names[name] for name in DEPLOYMENT}
 
     @property
     def lease(self) -> timedelta:
@@ -101,14 +85,19 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     if problems:
         raise SettingsIncomplete(tuple(problems))
     return Settings(
-        project=environment["GOOGLE_CLOUD_PROJECT"],
-        region=environment["TRAINMASTER_REGION"],
-        inbox_bucket=environment["TRAINMASTER_INBOX_BUCKET"],
-        ledger_bucket=environment["TRAINMASTER_LEDGER_BUCKET"],
-        models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
-        champions_bucket=environment["TRAINMASTER_CHAMPIONS_BUCKET"],
+        target=Target(
+            project=environment["GOOGLE_CLOUD_PROJECT"],
+            region=environment["TRAINMASTER_REGION"],
+            models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
+            service_account=account or None,
+        ),
+        buckets=Buckets(
+            inbox=environment["TRAINMASTER_INBOX_BUCKET"],
+            ledger=environment["TRAINMASTER_LEDGER_BUCKET"],
+            models=environment["TRAINMASTER_MODELS_BUCKET"],
+            champions=environment["TRAINMASTER_CHAMPIONS_BUCKET"],
+        ),
         notices_topic=environment["TRAINMASTER_NOTICES_TOPIC"],
-        trainer_account=account or None,
         function_timeout=timedelta(seconds=int(timeout)),
         policy_path=Path(environment.get("TRAINMASTER_POLICY") or SOURCE_DIR / "policy.yaml"),
         prices_path=SOURCE_DIR / "prices.yaml",

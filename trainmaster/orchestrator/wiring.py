@@ -21,7 +21,6 @@ from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.job_names import location_name
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
-from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.process_memory import HintReads
@@ -41,27 +40,28 @@ class Wiring:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        objects, clock = GcsObjects(settings.project), SystemClock()
+        target, clock = settings.target, SystemClock()
+        objects = GcsObjects(target.project)
         self._jobs = VertexJobs(
-            project=settings.project,
-            region=settings.region,
+            project=target.project,
+            region=target.region,
             endpoint=settings.vertex_endpoint,
             others=self._regions,
         )
         notices = PubsubNotices(
-            project=settings.project,
+            project=target.project,
             topic=settings.notices_topic,
-            source=f"//trainmaster/{location_name(settings.project, settings.region)}",
+            source=f"//trainmaster/{location_name(target.project, target.region)}",
         )
         self._adapters = Adapters(
             objects=objects,
             jobs=self._jobs,
-            job_logs=CloudJobLogs(project=settings.project, endpoint=settings.logging_endpoint),
+            job_logs=CloudJobLogs(project=target.project, endpoint=settings.logging_endpoint),
             notices=notices,
             clock=clock,
         )
         self._hint_reads = HintReads(clock)
-        self.arrival_log = ArrivalLog(objects, settings.ledger_bucket, clock)
+        self.arrival_log = ArrivalLog(objects, settings.buckets.ledger, clock)
 
     def services(self) -> Services:
         """The ports for one delivery, with a new `attempt`."""
@@ -100,9 +100,9 @@ class Wiring:
             return RequestRules(
                 schemas=schemas,
                 policy=self._policy(),
-                region=self.settings.region,
+                region=self.settings.target.region,
                 today=today,
-                names=self._names,
+                names=self.settings.names,
             )
 
     @cached_property
@@ -121,13 +121,10 @@ class Wiring:
 
     def _policy(self) -> Policy:
         return self._parse_file(
-            self.settings.policy_path, "policy.v1", lambda document: policy_from(document, self._names)
+            self.settings.policy_path,
+            "policy.v1",
+            lambda document: policy_from(document, self.settings.names),
         )
-
-    @property
-    def _names(self) -> Mapping[str, str]:
-        """What the deployment's placeholders stand for, in its policy, requests and rules."""
-        return {name: getattr(self.settings, name) for name in DEPLOYMENT}
 
     # Any: the schema validates the types.
     def _parse_file(self, path: Path, schema_id: str, parse: Callable[[Any], _Parsed]) -> _Parsed:

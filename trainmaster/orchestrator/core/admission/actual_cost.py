@@ -6,7 +6,6 @@ which are cancelled, are not counted.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -14,18 +13,12 @@ from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.admission.cost import role_prices, unknown_of
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.job_names import job_region
-from trainmaster.orchestrator.core.runs.end import Completion, Cost
+from trainmaster.orchestrator.core.runs.end import Cost
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 _SMALLEST = Decimal("0.000001")
 _SECONDS_PER_HOUR = 3600
-
-
-def with_cost(record: RunRecord, job: Job, prices: Prices) -> RunRecord:
-    """The ended record with the cost of its job."""
-    completion = record.completion or Completion()
-    return replace(record, completion=replace(completion, cost=cost_of(record, job, prices)))
 
 
 def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:

@@ -215,15 +215,6 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
     return with_reign(replace(champion, updated_at=now), again)
 
 
-def reign_by_order(champion: Champion, order_id: str) -> Reign:
-    """The reign that a rollback began.
-
-    Raises:
-        StopIteration: no reign has this order; `after_rollback` must be called first.
-    """
-    return next(reign for reign in champion.history if reign.order_id == order_id)
-
-
 def restorable_runs(champion: Champion) -> tuple[str, ...]:
     """The runs whose models can be restored, latest first; after a rollback, also that of the later champion."""
     current = champion.current.run_id if champion.current else ""

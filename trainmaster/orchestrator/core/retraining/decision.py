@@ -68,9 +68,7 @@ class Hold:
 
 @dataclass(frozen=True, kw_only=True)
 class NothingDue:
-    """Nothing is due; `reason` says why unless that is obvious."""
-
-    reason: str = ""
+    """Nothing is due."""
 
 
 Decision = Fire | Hold | NothingDue
@@ -99,7 +97,7 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
     `state` must come from `state_for`, with all arrivals folded in and no firing left to launch.
     """
     if not rule.enabled:
-        return NothingDue(reason="the rule is disabled")
+        return NothingDue()
     held: Hold | None = None
     for due in _due(rule, state, facts):
         decision = _decide_due(rule, held.state if held else state, due, facts)
@@ -111,16 +109,11 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
 
 
 def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts) -> Decision:
-    """The decision about this signal; NothingDue if the signal already fired the rule or was queued."""
-    if not matches(rule, signal):
-        return NothingDue(reason="no condition of the rule matches it")
-    if not rule.enabled:
-        return NothingDue(reason="the rule is disabled")
-    if has_seen(state, signal.id):
-        return NothingDue(reason="the rule has already seen it")
+    """The decision about this signal; NothingDue if it, or the same image, already fired the rule, or it was queued."""
     image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
-    if image is not None and image == state.image:
-        return NothingDue(reason="this image already caused the rule's last firing")
+    is_new = not has_seen(state, signal.id) and (image is None or image != state.image)
+    if not (rule.enabled and is_new and matches(rule, signal)):
+        return NothingDue()
     # Cut so that the state stays small, but left too long to fill a placeholder.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
     due = DueFiring(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)

@@ -7,7 +7,6 @@ from trainmaster.orchestrator.core.champions.promotion import (
     after_rollback,
     challenger_of,
     earlier_runs,
-    reign_by_order,
     reign_of,
     verdict_on,
 )
@@ -79,7 +78,7 @@ def roll_back(services: Services, order: RollbackOrder, team: str | None = None)
     after = services.champions.update(order.model_name, change, team)
     if isinstance(after, Refused):
         return after
-    reign = reign_by_order(after, order.order_id)
+    reign = next(reign for reign in after.history if reign.order_id == order.order_id)
     _publish(services, after, reign)
     return reign
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.actual_cost import with_cost
+from trainmaster.orchestrator.core.admission.actual_cost import cost_of
 from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
@@ -223,7 +223,8 @@ def _with_cost(services: Services, ended: RunRecord, job: Job) -> RunRecord:
     if estimate is None or services.prices is None:
         return ended
     try:
-        return with_cost(ended, job, services.prices())
+        cost = cost_of(ended, job, services.prices())
+        return replace(ended, completion=replace(ended.completion or Completion(), cost=cost))
     except PolicyInvalid as invalid:
         return replace(ended, problems=(*ended.problems, f"the cost of the run is unknown: {invalid}"))
 

@@ -4,14 +4,12 @@ A hint only says which job to check: every principal with permission to write lo
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainmaster.orchestrator.core.documents.codec import parse_json, time_or
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.values import at, mapping_at
-from trainmaster.orchestrator.core.errors import EventMalformed
-from trainmaster.orchestrator.core.events.envelope import PubsubMessage
+from trainmaster.orchestrator.core.events.envelope import PubsubMessage, message_document
 
 # Source: service lines that training jobs logged in 2026; the line of a cancelled job is not known.
 END_LINES = ("Job completed successfully.", "Job failed.")
@@ -41,14 +39,7 @@ def parse_hint(message: PubsubMessage) -> JobHint | None:
     Raises:
         EventMalformed: the message does not hold a log entry.
     """
-    try:
-        entry = parse_json(message.data)
-    except ValueError as error:
-        raise EventMalformed(
-            f"message {message.message_id!r} does not contain a JSON log entry: {error}"
-        ) from error
-    if not isinstance(entry, Mapping):
-        raise EventMalformed(f"message {message.message_id!r} contains a {type(entry).__name__}")
+    entry = message_document(message, "a log entry")
     labels = mapping_at(entry, "resource", "labels")
     job_id = labels.get("job_id")
     is_of_job = at(entry, "resource", "type") == "ml_job"

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.runs.drop_status import failure_text
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, FailedStep
-from trainmaster.orchestrator.core.runs.record import RunRecord, short_reason
+from trainmaster.orchestrator.core.runs.record import RunRecord
 
 REASON, CHAMPION = "reason", "champion"
 """The steps that read why a run failed, and compare its model with the champion."""
@@ -76,7 +76,7 @@ def _next_attempt(before: FailedStep | None, error: Exception, now: datetime) ->
     most = OUTAGE_ATTEMPTS_MAX if known else BUG_ATTEMPTS_MAX
     return FailedStep(
         attempts=attempts,
-        error=short_reason(plain(str(error) if known else f"{type(error).__name__}, see the log")),
+        error=failure_text(error),
         next_at=None if attempts >= most else now + wait,
     )
 

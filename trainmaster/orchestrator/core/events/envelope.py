@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.orchestrator.core.documents.codec import time_or
+from trainmaster.orchestrator.core.documents.codec import parse_json, time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
 
 REPLAYED_ID = "trainmaster_replayed_id"
@@ -88,6 +88,26 @@ def pubsub_message(envelope: Envelope) -> PubsubMessage:
         attributes=named,
         data=data,
     )
+
+
+def message_document(message: PubsubMessage, what: str) -> Mapping[str, object]:
+    """The JSON object in the message.
+
+    Raises:
+        EventMalformed: it holds something else.
+    """
+    try:
+        document = parse_json(message.data)
+    except ValueError as error:
+        raise malformed_message(message, f"is not JSON, so not {what}: {error}") from error
+    if not isinstance(document, Mapping):
+        raise malformed_message(message, f"holds a {type(document).__name__} where {what} was expected")
+    return document
+
+
+def malformed_message(message: PubsubMessage, problem: str) -> EventMalformed:
+    """The error of a message of which `problem` says what it is or has."""
+    return EventMalformed(f"message {message.message_id!r} {problem}")
 
 
 def first_published(replayed_at: datetime, published_at: datetime) -> datetime:

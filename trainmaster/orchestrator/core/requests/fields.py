@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, listed, nearest, unknown_key
-from trainmaster.orchestrator.core.documents.values import whole
-from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Path, Translation
+from trainmaster.orchestrator.core.documents.values import Path, whole
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Translation
 
 _NAMED_ENUMS = "write the name; the clients print names with use_integers_for_enums=False"
 _SECONDS = re.compile(r"([0-9]+)(\.0+)?s")

@@ -12,14 +12,12 @@ from typing import Any, Self
 from trainmaster.orchestrator.core.documents.faults import (
     MAX_COLLECTED,
     Fault,
-    PathPart,
     Suggestions,
     json_path,
     shown,
     unknown_key,
 )
-
-Path = tuple[PathPart, ...]
+from trainmaster.orchestrator.core.documents.values import Path
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.orchestrator.core.documents.codec import parse_json, time_or
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.faults import cut, listed, shown
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
-from trainmaster.orchestrator.core.events.envelope import PubsubMessage
+from trainmaster.orchestrator.core.events.envelope import PubsubMessage, malformed_message, message_document
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
 from trainmaster.orchestrator.core.orders.order import FireOrder
 from trainmaster.orchestrator.core.policy.policy import repository
@@ -98,14 +98,14 @@ def parse_image_push(message: PubsubMessage) -> Signal | Ignored:
     Raises:
         EventMalformed: the message is not a registry's notification.
     """
-    document = _document(message, "a registry's notification")
+    document = message_document(message, "a registry's notification")
     action, digest, tag = (document.get(key) for key in ("action", "digest", "tag"))
     if action == "DELETE":
         removed = f"the tag {tag!r} was removed from its image"
         what = f"the image {digest!r} was deleted" if digest else removed
         return Ignored(reason=f"{what}; only a push fires rules")
     if action != "INSERT":
-        raise _malformed_message(message, f"has the action {action!r}; a registry writes INSERT or DELETE")
+        raise malformed_message(message, f"has the action {action!r}; a registry writes INSERT or DELETE")
     if not isinstance(tag, str) or not tag:
         return Ignored(reason=f"the image {digest!r} was pushed without a tag; rules watch tags")
     return _push_signal(message, tag, digest)
@@ -115,12 +115,12 @@ def _push_signal(message: PubsubMessage, tag: str, digest: object) -> Signal | I
     match = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if match is None:
         problem = f"gives no digest of {tag!r} but {digest!r}; expected HOST/…/IMAGE@sha256:…"
-        raise _malformed_message(message, problem)
+        raise malformed_message(message, problem)
     name = tag.removeprefix(f"{match['repository']}:")
     if _ABOUT_IMAGE.fullmatch(name):
         return Ignored(reason=f"{tag!r} is a signature or another document about an image, not an image")
     if repository(tag) != match["repository"] or not _TAG.fullmatch(name):
-        raise _malformed_message(message, f"has the tag {tag!r}, which is none of {match['repository']!r}")
+        raise malformed_message(message, f"has the tag {tag!r}, which is none of {match['repository']!r}")
     return Signal(
         kind=ConditionKind.NEW_IMAGE,
         id=f"image/{message.message_id}",
@@ -137,7 +137,7 @@ def parse_alert(message: PubsubMessage) -> Signal | Ignored:
     Pub/Sub channels send too.
     """
     try:
-        return _opened_incident(message, _document(message, "an alert"))
+        return _opened_incident(message, message_document(message, "an alert"))
     except EventMalformed as malformed:
         return Ignored(reason=str(malformed), severity="WARNING")
 
@@ -152,7 +152,7 @@ def _opened_incident(message: PubsubMessage, document: Mapping[str, object]) -> 
         keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
         has = f"it has {keys}, and the version {shown(version)}"
         problem = f"is not an alert, which has an incident with an incident_id: {has}"
-        raise _malformed_message(message, problem)
+        raise malformed_message(message, problem)
     if not isinstance(state, str) or state.strip().lower() != "open":
         reason = f"incident {incident_id!r} is {state!r}; only one that opens fires rules"
         return Ignored(reason=reason, severity="INFO" if isinstance(state, str) else "WARNING")
@@ -193,11 +193,11 @@ def parse_notice(message: PubsubMessage) -> ParsedNotice | Ignored:
     Raises:
         EventMalformed: the message is not a CloudEvent from this service.
     """
-    event = _document(message, "a notice")
+    event = message_document(message, "a notice")
     event_id, kind = event.get("id"), event.get("type")
     if not isinstance(event_id, str) or not isinstance(kind, str) or not kind.startswith(PREFIX):
         problem = f"is not a notice from this service: its id is {event_id!r}, its type {kind!r}"
-        raise _malformed_message(message, problem)
+        raise malformed_message(message, problem)
     data = mapping_at(event, "data")
     at = time_or(event.get("time"), message.publish_time)
     if kind == CHAMPION_PROMOTED:
@@ -237,22 +237,3 @@ def one_line(text: str) -> str:
     """The text on one line, cut to what a placeholder takes: each run of spaces and line breaks becomes one space."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return cut(line, SUMMARY_MAX_CHARS)
-
-
-def _document(message: PubsubMessage, what: str) -> Mapping[str, object]:
-    """The JSON object in the message.
-
-    Raises:
-        EventMalformed: it holds something else.
-    """
-    try:
-        document = parse_json(message.data)
-    except ValueError as error:
-        raise _malformed_message(message, f"is not JSON, so not {what}: {error}") from error
-    if not isinstance(document, Mapping):
-        raise _malformed_message(message, f"holds a {type(document).__name__} where {what} was expected")
-    return document
-
-
-def _malformed_message(message: PubsubMessage, problem: str) -> EventMalformed:
-    return EventMalformed(f"message {message.message_id!r} {problem}")

@@ -8,7 +8,6 @@ import re
 from calendar import monthrange
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.documents.faults import (
     Fault,
@@ -157,12 +156,8 @@ def _parameter(path: Path, parameter: Mapping[str, object], suggestions: Suggest
         yield from _range(path, parameter)
     yield from _scale(path, parameter)
     yield from _default(path, parameter)
-    conditions = list_at(parameter, "conditional")
-    taken = _values_taken(parameter)
-    for number, condition in enumerate(conditions):
-        here = (*path, "conditional", number, "when")
-        yield from _when_faults(here, list_at(condition, "when"), taken, suggestions)
-    yield from _given_twice((*path, "conditional"), conditions)
+    yield from _when_faults(path, parameter, suggestions)
+    yield from _given_twice((*path, "conditional"), list_at(parameter, "conditional"))
 
 
 def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -231,52 +226,29 @@ def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
         yield Fault(at=(*path, "default"), problem=problem, value=default, allowed=allowed)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Taken:
-    """The values that a parameter takes: those `listed`, or the whole numbers from `low` to `high`."""
-
-    listed: frozenset[object] | None
-    words: Sequence[str]
-    low: float | None
-    high: float | None
-    allowed: str
-
-    def holds(self, value: object) -> bool:
-        if self.listed is not None:
-            return isinstance(value, str | int | float) and value in self.listed
-        number = _number(value)
-        return number is not None and _is_int64(number) and _is_between(self.low, number, self.high)
-
-
-def _values_taken(parameter: Mapping[str, object]) -> _Taken:
+def _when_faults(path: Path, parameter: Mapping[str, object], suggestions: Suggestions) -> Iterator[Fault]:
+    """Values in `when` that the parameter never takes, and those that one condition names twice."""
     (low, high), values = _bounds(parameter), list_at(parameter, "values")
     is_listed = parameter.get("type") in LISTS
-    return _Taken(
-        listed=frozenset(value for value in values if isinstance(value, str | int | float))
-        if is_listed
-        else None,
-        words=[value for value in values if isinstance(value, str)],
-        low=low,
-        high=high,
-        allowed=listed(values)
-        if is_listed
-        else f"whole numbers from {parameter.get('min')} to {parameter.get('max')}",
-    )
-
-
-def _when_faults(
-    path: Path, when: Sequence[object], taken: _Taken, suggestions: Suggestions
-) -> Iterator[Fault]:
-    earlier: set[object] = set()
-    for place, value in enumerate(when):
-        if not taken.holds(value):
-            problem = "the parent parameter never takes this value"
-            repair = nearest(value, taken.words, suggestions) if isinstance(value, str) else ""
-            yield Fault(at=(*path, place), problem=problem, value=value, allowed=taken.allowed, repair=repair)
-        elif value in earlier:
-            yield Fault(at=(*path, place), problem=TWICE, value=value)
-        else:
-            earlier.add(value)
+    known = {value for value in values if isinstance(value, str | int | float)}
+    words = [value for value in values if isinstance(value, str)]
+    between = f"whole numbers from {parameter.get('min')} to {parameter.get('max')}"
+    for number, condition in enumerate(list_at(parameter, "conditional")):
+        earlier: set[object] = set()
+        for place, value in enumerate(list_at(condition, "when")):
+            here, whole = (*path, "conditional", number, "when", place), _number(value)
+            fits = whole is not None and _is_int64(whole) and _is_between(low, whole, high)
+            if is_listed:
+                fits = isinstance(value, str | int | float) and value in known
+            if not fits:
+                problem = "the parent parameter never takes this value"
+                allowed = listed(values) if is_listed else between
+                repair = nearest(value, words, suggestions) if isinstance(value, str) else ""
+                yield Fault(at=here, problem=problem, value=value, allowed=allowed, repair=repair)
+            elif value in earlier:
+                yield Fault(at=here, problem=TWICE, value=value)
+            else:
+                earlier.add(value)
 
 
 def _given_twice(path: Path, conditions: Sequence[object]) -> Iterator[Fault]:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.values import Path
 from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse, number
 from trainmaster.orchestrator.core.requests.gpus import NAMES
-from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Path
+from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.placeholders import literal
 from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
 

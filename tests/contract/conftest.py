@@ -91,7 +91,8 @@ def new_bucket(gcs: GcsObjects) -> Callable[[], str]:
 def vertex(jobs_proxy: Proxy) -> Iterator[VertexJobs]:
     adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=jobs_proxy.url)
     yield adapter
-    adapter.close()
+    for client in adapter._clients.values():
+        client.transport.close()
 
 
 @pytest.fixture(params=["memory", "gcs"])

@@ -49,16 +49,19 @@ def dripping(seconds: float) -> Iterator[tuple[str, list[bytes]]]:
             thread.join()
 
 
-def test_an_answer_that_drips_ends_within_the_submissions_whole_limit() -> None:
+def test_an_answer_that_drips_ends_within_the_submissions_whole_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The reads would take three minutes in all, and no single one would time out."""
+    monkeypatch.setattr(vertex_adapter, "TIMEOUT_S", 3.0)
     with dripping(0.05) as (url, asked):
-        adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=url, submit_within_s=3.0)
+        adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=url)
         adapter.prepare(REGION)
         with pytest.raises(SubmissionUnknown, match="within 3 s"):
             adapter.submit(submission())
         assert asked[0].startswith(CREATE.encode())
     joined("within-limit")
-    adapter.close()
+    adapter._client(REGION).transport.close()
 
 
 def test_nothing_is_sent_once_the_limit_has_passed(vertex: VertexJobs, jobs_proxy: Proxy) -> None:

@@ -64,13 +64,11 @@ class VertexJobs:
         region: str,
         endpoint: str | None,
         others: Callable[[], Sequence[str]] = tuple,
-        submit_within_s: float = TIMEOUT_S,
     ) -> None:
         self._project = project
         self._region = region
         self._others = others
         self._endpoint = endpoint
-        self._submit_within_s = submit_within_s
         self._clients: dict[str, JobServiceClient] = {}
         self._making = threading.Lock()
 
@@ -94,11 +92,6 @@ class VertexJobs:
         limit_connections(_session_of(client))
         return client
 
-    def close(self) -> None:
-        """Close every client's connections."""
-        for client in self._clients.values():
-            client.transport.close()
-
     def prepare(self, region: str) -> None:
         """Import the library and get credentials, without connecting, so that no lease has to wait for it.
 
@@ -115,7 +108,7 @@ class VertexJobs:
 
     def submit(self, submission: Submission) -> Job:
         # No retry: the service has no request id, so a repeated call could create a second job.
-        once: dict[str, Any] = {"parent": submission.parent, "timeout": self._submit_within_s, "retry": None}
+        once: dict[str, Any] = {"parent": submission.parent, "timeout": TIMEOUT_S, "retry": None}
         try:
             message = message_of(submission)
         except Exception as error:  # protobuf raises other errors than ValueError too; nothing was sent
@@ -123,7 +116,7 @@ class VertexJobs:
         try:
             methods = _methods(self._client(location_region(submission.parent)), submission.kind)
             create = partial(methods.create, **{methods.resource: message}, **once)
-            created = within(Deadline.after(self._submit_within_s), create)
+            created = within(Deadline.after(TIMEOUT_S), create)
         except Exception as error:  # translated or raised again, never swallowed
             region = location_region(submission.parent)
             called = Called(project=self._project, region=region, kind=submission.kind)

@@ -15,7 +15,6 @@ This is safe however late it happens: if the run's next job has taken the slot a
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.orchestrator.core.admission.listed import Slot
@@ -41,22 +40,14 @@ def limits_for(services: Services, spec: JobSpec, team: str | None) -> tuple[Slo
     return limits_of(services.request_rules().policy, spec.model_name, spec.labels, team)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TakenSlots:
-    """The slots now held, as records name them: one of each limit; if `full`, those of the limits before the full one.
-
-    Give them back only after the record says that the run holds none: a run that another attempt has taken over
-    meanwhile may have its job under them.
-    """
-
-    slots: tuple[str, ...]
-    full: SlotSet | None = None
-
-
 def take_slots(
     services: Services, run_id: str, limits: Sequence[SlotSet], queue_pass: QueuePass, *, reclaim: bool
-) -> TakenSlots:
+) -> tuple[tuple[str, ...], SlotSet | None]:
     """Take one slot of each limit, but none that `queue_pass` keeps for a run that another attempt is submitting.
+
+    Returns the slots now held, as records name them, and the limit that is full, if one is: then they are those of the
+    limits before it. Give them back only after the record says that the run holds none: a run that another attempt has
+    taken over meanwhile may have its job under them.
 
     With `reclaim`, a slot of a full limit is taken over if its holder's record says that the run holds none.
     """
@@ -64,9 +55,9 @@ def take_slots(
     for limit in limits:
         held = _take(services, run_id, limit, queue_pass, reclaim=reclaim)
         if held is None:
-            return TakenSlots(slots=tuple(taken), full=limit)
+            return tuple(taken), limit
         taken.append(held)
-    return TakenSlots(slots=tuple(taken))
+    return tuple(taken), None
 
 
 def full_limit(

@@ -157,12 +157,11 @@ class _Attempt:
         if self.slots is None:
             team = self.held.record.source.team
             limits = limits_for(self.services, self.candidates[0].spec, team)
-            taken = take_slots(
+            self.slots, full = take_slots(
                 self.services, self.place.run_id, limits, self.queue_pass, reclaim=self.reclaim
             )
-            self.slots = taken.slots
-            if taken.full is not None:
-                return self._wait_for_limit(candidate, taken.full)
+            if full is not None:
+                return self._wait_for_limit(candidate, full)
         if self.classes and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
             return self._wait(candidate.number, "the function ran out of time")
         self.held = _record_candidate(self.services, self.held, candidate, self.slots or ())

@@ -11,10 +11,9 @@ from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.champions.champion import KEPT_REIGNS, KEPT_VERDICTS, Cause, Champion
 from trainmaster.orchestrator.core.champions.copy import ModelCopy
 from trainmaster.orchestrator.core.champions.promotion import (
-    Challenger,
     after_challenge,
     after_rollback,
-    challenger_of,
+    is_challenger,
 )
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec, spec_from
@@ -53,15 +52,14 @@ def record(
 
 def challenger(
     run_id: str, value: float | None, *, terms: ChampionTerms = TERMS, data: ModelData | None = DATA
-) -> Challenger:
-    return Challenger(record=record(run_id, value, data=data), spec=spec(terms))
+) -> tuple[RunRecord, JobSpec]:
+    return record(run_id, value, data=data), spec(terms)
 
 
-def judged(champion: Champion | None, challenger: Challenger, now: datetime) -> Champion:
+def judged(champion: Champion | None, challenger: tuple[RunRecord, JobSpec], now: datetime) -> Champion:
     """The document after the challenge, where a model that wins is copied."""
-    run_id = challenger.record.run_id
-    copy = ModelCopy(uri=f"gs://champions/m/{run_id}/", files=())
-    return present(after_challenge(champion, challenger, now, copy))
+    copy = ModelCopy(uri=f"gs://champions/m/{challenger[0].run_id}/", files=())
+    return present(after_challenge(champion, *challenger, now, copy))
 
 
 def reigning(value: float = 0.8) -> Champion:
@@ -120,7 +118,9 @@ def test_only_a_better_run_is_promoted(
         (challenger("x", 0.9, data=None), "an unnamed data set"),
     ],
 )  # fmt: skip
-def test_an_incomparable_run_leaves_the_champion_and_says_why(other: Challenger, said: str) -> None:
+def test_an_incomparable_run_leaves_the_champion_and_says_why(
+    other: tuple[RunRecord, JobSpec], said: str
+) -> None:
     after = judged(reigning(), other, START)
     assert run_of(after) == "first"
     assert said in after.considered[-1].reason
@@ -139,11 +139,11 @@ def test_a_run_is_considered_once() -> None:
 
 @pytest.mark.parametrize("state", [state for state in RunState if state is not RunState.SUCCEEDED])
 def test_only_runs_that_succeeded_are_challengers(state: RunState) -> None:
-    assert challenger_of(record("r", 0.9, state=state), spec()) is None
+    assert not is_challenger(record("r", 0.9, state=state), spec())
 
 
 def test_a_request_without_terms_makes_no_challenger() -> None:
-    assert challenger_of(record("r", 0.9), spec(terms=None)) is None
+    assert not is_challenger(record("r", 0.9), spec(terms=None))
 
 
 @given(st.permutations([0.1, 0.5, 0.5, 0.7, 0.9, 0.3]))
@@ -207,10 +207,10 @@ def contested(metric: str, goal: Goal, before: float, value: float, margin: floa
     """The verdict on a challenger with this value, where the champion has the other."""
     terms = ChampionTerms(metric=metric, goal=goal, margin=margin)
 
-    def of(run_id: str, measured: float) -> Challenger:
-        found = challenger(run_id, None, terms=terms)
-        model = replace(present(found.record.model), metrics={metric: measured})
-        return replace(found, record=replace(found.record, model=model))
+    def of(run_id: str, measured: float) -> tuple[RunRecord, JobSpec]:
+        ended, request = challenger(run_id, None, terms=terms)
+        model = replace(present(ended.model), metrics={metric: measured})
+        return replace(ended, model=model), request
 
     first = judged(None, of("first", before), START)
     return verdict(judged(first, of("second", value), START + timedelta(hours=1)))

@@ -6,7 +6,7 @@ champion stays, and the document keeps the reason.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.champions.champion import (
@@ -33,41 +33,31 @@ PER_CENT_FROM, UNITS_APART = 1.5, 50
 """A share above the first is in per cent. In per cent a value is 100 times as large, and no step of training is that."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Challenger:
-    """A run that succeeded, and its request, which has a `champion`."""
-
-    record: RunRecord
-    spec: JobSpec
-
-    @property
-    def margin(self) -> float:
-        return self.spec.champion.margin if self.spec.champion else 0.0
-
-
-def challenger_of(record: RunRecord, spec: JobSpec) -> Challenger | None:
-    """The ended run as a challenger; None if it is not one."""
-    if spec.champion is None or record.state is not RunState.SUCCEEDED:
-        return None
-    return Challenger(record=record, spec=spec)
+def is_challenger(record: RunRecord, spec: JobSpec) -> bool:
+    """Whether the ended run challenges the champion: it succeeded, and its request has a `champion`."""
+    return spec.champion is not None and record.state is RunState.SUCCEEDED
 
 
 def after_challenge(
-    champion: Champion | None, challenger: Challenger, now: datetime, copy: ModelCopy | NotCopied | None
+    champion: Champion | None,
+    record: RunRecord,
+    spec: JobSpec,
+    now: datetime,
+    copy: ModelCopy | NotCopied | None,
 ) -> Champion | None:
     """The document with the verdict on the challenger, unchanged if it has one; None: it wins, and needs a copy first.
 
     `copy` matters only if the challenger wins: without a copy of its model there is no reign.
     """
-    run_id, team = challenger.record.run_id, challenger.record.source.team
-    before = champion or Champion(model_name=challenger.spec.model_name, team=team, updated_at=now)
+    run_id, team = record.run_id, record.source.team
+    before = champion or Champion(model_name=spec.model_name, team=team, updated_at=now)
     # A reign proves a promotion even when its verdict is no longer kept.
     if reign_of(before, run_id) or any(verdict.run_id == run_id for verdict in before.considered):
         return before
-    reign = _reign(before, challenger, now)
+    reign = _reign(before, record, spec, now)
     if isinstance(reign, str):
         return _with_verdict(before, Verdict(run_id=run_id, promoted=False, reason=reign, at=now))
-    is_better, reason = compare_reigns(before.current, reign, challenger.margin)
+    is_better, reason = compare_reigns(before.current, reign, spec.champion.margin if spec.champion else 0.0)
     if is_better and copy is None:
         return None
     if is_better and isinstance(copy, NotCopied):
@@ -109,10 +99,9 @@ def _with_verdict(champion: Champion, verdict: Verdict) -> Champion:
     return replace(champion, considered=considered, updated_at=verdict.at)
 
 
-def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | str:
+def _reign(before: Champion, record: RunRecord, spec: JobSpec, now: datetime) -> Reign | str:
     """The reign that would begin, or why the run cannot be compared with anything."""
-    record, terms = challenger.record, challenger.spec.champion
-    model = record.model
+    model, terms = record.model, spec.champion
     if model is None or terms is None:
         return "the run has no model"
     value = model.metrics.get(terms.metric)
@@ -133,7 +122,7 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
         value=value,
         contest=contest,
         since=now,
-        lineage=lineage_of(record, challenger.spec),
+        lineage=lineage_of(record, spec),
     )
 
 

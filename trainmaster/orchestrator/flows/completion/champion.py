@@ -5,8 +5,8 @@ from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.champions.promotion import (
     after_challenge,
     after_rollback,
-    challenger_of,
     earlier_runs,
+    is_challenger,
     reign_of,
     verdict_on,
 )
@@ -36,14 +36,13 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
         GenerationMoved: the document kept changing.
         DocumentDamaged: the document, or the list of the model's files, is not usable.
     """
-    challenger = challenger_of(record, spec)
-    if challenger is None:
+    if not is_challenger(record, spec):
         return None
 
     copy: ModelCopy | NotCopied | None = None
 
     def judge(champion: Champion | None) -> Champion | None:
-        return after_challenge(champion, challenger, services.clock.now(), copy)
+        return after_challenge(champion, record, spec, services.clock.now(), copy)
 
     while (after := services.champions.update(spec.model_name, judge, record.source.team)) is None:
         copied = copy_model(services, record, spec.model_name)

@@ -20,7 +20,6 @@ from trainmaster.orchestrator.core.champions.champion import (
     with_reign,
 )
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied, served_from
-from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.requests.checks.metrics import is_share
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
@@ -209,11 +208,6 @@ def restorable_runs(champion: Champion) -> tuple[str, ...]:
     current = champion.current.run_id if champion.current else ""
     latest_first = (reign.run_id for reign in reversed(champion.history))
     return tuple(dict.fromkeys(run_id for run_id in latest_first if run_id != current))
-
-
-def earlier_runs(champion: Champion) -> str:
-    """The runs whose models can be restored, for people."""
-    return listed(restorable_runs(champion)) or "none"
 
 
 def _before(champion: Champion, current: Reign) -> list[Reign]:

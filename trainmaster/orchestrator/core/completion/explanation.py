@@ -294,8 +294,3 @@ def _with_cause(failure: Failure, cause: Failure, message: str) -> Failure:
         replica=cause.replica,
         last_lines=cause.last_lines,
     )
-
-
-def with_missing_explanation(record: RunRecord, problem: str) -> RunRecord:
-    """The record with the reason why no log explains its failure. Safe to repeat."""
-    return record if problem in record.problems else replace(record, problems=(*record.problems, problem))

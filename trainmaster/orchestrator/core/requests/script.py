@@ -7,7 +7,6 @@ an object that was replaced since is refused.
 
 VARIABLE = "TRAINMASTER_SCRIPT"
 """Names the archive in the environment of a replica that runs a script."""
-REQUIREMENTS = "requirements.txt"
 
 RUNNER = """\
 import hashlib, io, os, site, subprocess, sys, tarfile, tempfile

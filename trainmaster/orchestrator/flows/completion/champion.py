@@ -5,9 +5,9 @@ from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.champions.promotion import (
     after_challenge,
     after_rollback,
-    earlier_runs,
     is_challenger,
     reign_of,
+    restorable_runs,
     verdict_on,
 )
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
@@ -72,7 +72,9 @@ def roll_back(services: Services, order: RollbackOrder, team: str | None = None)
             return _if_served(services, champion, after, order)
         if order.to_run is None:
             return refusal_of(after, path="$.rollback.model_name", value=order.model_name)
-        return refusal_of(after, path="$.rollback.to_run", value=order.to_run, allowed=earlier_runs(champion))
+        return refusal_of(
+            after, path="$.rollback.to_run", value=order.to_run, among=restorable_runs(champion)
+        )
 
     after = services.champions.update(order.model_name, change, team)
     if isinstance(after, Refused):
@@ -91,7 +93,7 @@ def _if_served(
         return after
     path = "$.rollback.model_name" if order.to_run is None else "$.rollback.to_run"
     problem = f"the copy of its model no longer exists: {restored.model_uri}"
-    return refusal_of(problem, path=path, value=restored.run_id, allowed=earlier_runs(champion))
+    return refusal_of(problem, path=path, value=restored.run_id, among=restorable_runs(champion))
 
 
 def champion_facts(services: Services, model_name: str, team: str | None) -> ChampionFacts | None:

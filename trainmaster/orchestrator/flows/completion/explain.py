@@ -16,7 +16,6 @@ from trainmaster.orchestrator.core.completion.explanation import (
     has_arrived,
     questions_about,
     with_explanation,
-    with_missing_explanation,
 )
 from trainmaster.orchestrator.core.completion.replica_exit import parse_exit
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
@@ -58,8 +57,9 @@ def explain_failure(services: Services, held: Held) -> Held | str:
 
     def with_reason(record: RunRecord) -> RunRecord | None:
         known = with_explanation(record, answer.found)
-        if answer.missing is not None and not answer.found:
-            known = with_missing_explanation(known, _problem(record, answer.missing))
+        problem = "" if answer.found or answer.missing is None else _problem(record, answer.missing)
+        if problem and problem not in known.problems:
+            known = replace(known, problems=(*known.problems, problem))
         return None if known == record else replace(known, updated_at=now, attempt=services.attempt)
 
     return services.ledger.update(held, with_reason)

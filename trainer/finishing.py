@@ -4,11 +4,8 @@ import hashlib
 import platform
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from trainer.checkpoints.files import has_any, remove_backups
@@ -71,17 +68,18 @@ def _report_trial(run: TrainingRun, manifest: Mapping[str, Any]) -> None:
 
 def export_model(training: "Training", trained: "Trained", started: float) -> None:
     """Export the model, and return when no other replica needs this one. `started` is of time.monotonic()."""
+    from trainer.devices.strategy import read_alone
     from trainer.export.saved_model import save_keras_model, save_model
 
     run, cluster, outputs = training.run, training.cluster, training.run.outputs
-    scratch = TemporaryDirectory(prefix=f"trainer-{cluster.replica}-model-")  # every replica must save
-    with nullcontext(outputs.model.path) if cluster.is_chief else scratch as name:
-        directory = Path(name)
-        (directory / MANIFEST_NAME).unlink(missing_ok=True)  # an earlier export's, before its files change
-        save_model(trained.model, directory, _signatures_of(run, trained.model))
-        why_not = save_keras_model(trained.model, directory / KERAS_MODEL)
+    signatures = _signatures_of(run, trained.model)
+    with read_alone(trained.model, training.strategy):
         if cluster.is_chief:
-            if why_not:
+            directory = outputs.model.path
+            # An earlier export's, before its files change.
+            (directory / MANIFEST_NAME).unlink(missing_ok=True)
+            save_model(trained.model, directory, signatures)
+            if why_not := save_keras_model(trained.model, directory / KERAS_MODEL):
                 report_event(
                     "keras_model_missing",
                     f"The export has no {KERAS_MODEL}, because Keras cannot save this model: {why_not}. The SavedModel is "

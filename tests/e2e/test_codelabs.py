@@ -13,7 +13,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
@@ -35,12 +34,22 @@ SMALL = {
     "multi_worker": ["--image_size=64", "--batch_size=8", "--epochs=1", "--weights=random"],
     "tuning": ["--image_size=32", "--epochs=1"],
 }
-PREDICT = """
-import sys
-import numpy as np, tensorflow as tf
-signature = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
-(answer,) = signature(tf.zeros((2, 64, 64, 3))).values()
-np.save(sys.argv[2], answer.numpy())
+# Plain TensorFlow: the share of the examples of a split for which the signature gives their label.
+EVALUATE = """
+import json, sys
+import tensorflow as tf, tensorflow_datasets as tfds
+model_dir, data_dir, name, split, size = sys.argv[1:]
+model = tf.saved_model.load(model_dir)  # owns the signature's variables
+signature = model.signatures["serving_default"]
+(given,) = signature.structured_input_signature[1]
+encoded = {"image": tfds.decode.SkipDecoding()} if given == "image_bytes" else None
+right = []
+for image, label in tfds.load(name, data_dir=data_dir, split=split, as_supervised=True, decoders=encoded):
+    image = image if encoded else tf.image.resize(image, [int(size)] * 2) / 255.0
+    answer = signature(**{given: image[tf.newaxis]})
+    (row,) = answer.get("probabilities", next(iter(answer.values()))).numpy()
+    right.append(int(row.argmax() if len(row) > 1 else row[0] > 0.5) == int(label))
+print(json.dumps({"accuracy": sum(right) / len(right), "classes": len(row), "sum": float(sum(row))}))
 """
 
 
@@ -83,30 +92,36 @@ def names_below(project: Project, uri: str) -> set[str]:
     return {blob.name.removeprefix(prefix) for blob in project.storage.list_blobs(bucket, prefix=prefix)}
 
 
-def predicted(project: Project, uri: str, folder: Path) -> Any:
-    """What the saved model answers for two black images, computed as a server would compute it."""
-    bucket, _, name = uri.removeprefix("gs://").partition("/")
-    command = [sys.executable, "-c", PREDICT, str(project.folder(bucket) / name), str(folder / "answer.npy")]
+def evaluated(model_dir: Path, data_dir: Path, *split_and_size: str) -> dict[str, float]:
+    """What EVALUATE prints for a data set, its split and the images' size: computed as a server would compute it."""
+    command = [sys.executable, "-c", EVALUATE, str(model_dir), str(data_dir), *split_and_size]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return np.load(folder / "answer.npy")
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
+
+
+def folder_of(project: Project, uri: str) -> Path:
+    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    return project.folder(bucket) / name
 
 
 def test_multi_worker_training_goes_from_a_request_to_a_model_that_classifies_leaves(
-    project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
+    project: Project, images: dict[str, str], variables: dict[str, str], leaves: Path
 ) -> None:
     request = {**REQUESTS["multi_worker"], "args": SMALL["multi_worker"], "env": variables}
     model = ended_run(project, "cassava", request)["model"]
     assert model["format"] == "saved_model"
     assert model["uri"].startswith(f"gs://{project.models}/codelab-cassava/")
     assert not any("workertemp" in name for name in names_below(project, model["uri"]))
-    leaf_probabilities = predicted(project, model["uri"], tmp_path)
-    assert leaf_probabilities.shape == (2, 5)
-    assert leaf_probabilities.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    assert model["metrics"] == {}, "the codelab evaluates nothing that could be compared"
+    answer = evaluated(folder_of(project, model["uri"]), leaves, "cassava", "validation", "64")
+    assert answer["classes"] == 5
+    assert answer["sum"] == pytest.approx(1, abs=1e-5)
 
 
 def test_tuning_goes_from_a_request_to_a_record_with_the_best_trials_model(
-    project: Project, images: dict[str, str], variables: dict[str, str]
+    project: Project, images: dict[str, str], variables: dict[str, str], figures: Path
 ) -> None:
     tuning = {**REQUESTS["tuning"]["tuning"], "max_trials": TRIALS, "parallel_trials": TRIALS}
     request = {**REQUESTS["tuning"], "args": SMALL["tuning"], "env": variables, "tuning": tuning}
@@ -114,3 +129,23 @@ def test_tuning_goes_from_a_request_to_a_record_with_the_best_trials_model(
     assert record["model"]["format"] == "saved_model"
     assert record["model"]["uri"] == record["tuning"]["best_trial"]["model_uri"]
     assert len(record["tuning"]["trials"]) == TRIALS
+    saved = evaluated(folder_of(project, record["model"]["uri"]), figures, "horses_or_humans", "test", "32")
+    assert saved["accuracy"] == pytest.approx(record["tuning"]["best_trial"]["value"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("workload", "split"),
+    [("resnet50", ("cassava", "validation", "64")), ("horses_or_humans", ("horses_or_humans", "test", "32"))],
+)
+def test_the_trainers_workload_exports_the_metrics_that_its_signature_reaches(
+    workload: str, split: tuple[str, str, str], leaves: Path, figures: Path, tmp_path: Path
+) -> None:
+    data_dir = leaves if workload == "resnet50" else figures
+    program = f"import os, sys, trainer.task\n{'' if THOROUGH else SMALL_NETWORK}\ntrainer.task.main(sys.argv[1:], os.environ)"
+    arguments = [f"--workload={workload}", f"--data_dir={data_dir}", f"--image_size={split[2]}", "--epochs=2"]
+    arguments += ["--batch_size=4", "--weights=random", f"--job_dir={tmp_path}"]
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    exported = json.loads((tmp_path / "model" / "export.json").read_text())["metrics"]["val_accuracy"]
+    assert evaluated(tmp_path / "model", data_dir, *split)["accuracy"] == pytest.approx(exported, abs=1e-6)

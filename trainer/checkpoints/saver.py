@@ -13,6 +13,7 @@ import tensorflow as tf
 from trainer.checkpoints import files
 from trainer.checkpoints.files import Checkpoint, checkpoint_numbered, latest, publish_checkpoint
 from trainer.checkpoints.upload import Uploads
+from trainer.devices.strategy import read_alone
 from trainer.events import report_event
 from trainer.faults import Unusable, reason_of
 from trainer.replicas.cluster import ClusterSpec
@@ -150,7 +151,8 @@ class Saver:
 
         The other arguments are Checkpoint's.
 
-        Returns when every replica has written its files, and on the chief when the previous upload has ended.
+        Returns when the chief has what it needs of every replica; on the chief when it has written the files, too, and
+        the previous upload has ended.
         If the bucket refuses the chief's files, the run loses this checkpoint and continues.
         """
         self.wait_for_steps()
@@ -166,13 +168,10 @@ class Saver:
             callbacks=tuple(callbacks),
         )
         kept = {self.best_epoch()}
-        with preemption.saving(done):
-            # A collective operation: it reads variables of all replicas.
-            self._state.write(written.path, self._options)
+        with preemption.saving(done), read_alone(self._state, tf.distribute.get_strategy()):
             if self.cluster.is_chief:
+                self._state.write(written.path, self._options)
                 self.uploads.start(partial(self._upload_checkpoint, written, kept, began))
-            else:
-                _remove_files(written)
 
     def note_evaluated(
         self, metrics: Mapping[str, float], callbacks: Sequence[Mapping[str, Any]] = ()

@@ -16,7 +16,7 @@ REASON_CHARS = 300
 
 
 def save_model(model: Any, directory: Path, signatures: Mapping[str, Any]) -> None:
-    """Write the model's variables and these functions as a SavedModel. Every replica must call this.
+    """Write the model's variables and these functions as a SavedModel.
 
     Saving the Keras model itself would trace every layer again, four times.
     """
@@ -33,7 +33,7 @@ def save_model(model: Any, directory: Path, signatures: Mapping[str, Any]) -> No
 
 
 def save_keras_model(model: Any, path: Path) -> str:
-    """Write the file that `load_model` of the model's Keras loads, without the optimizer's slots. Every replica must call this.
+    """Write the file that `load_model` of the model's Keras loads, without the optimizer's slots.
 
     Returns why Keras cannot save such a model, and then leaves no file; empty if it can.
     """

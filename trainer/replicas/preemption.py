@@ -15,8 +15,9 @@ replicas are never more than one step apart, so no replica is past the next step
            │ no (start, evaluation, export): propose the step that is saved
            └──► status 143
 
-A checkpoint is saved once every replica has written it to its own disk; the chief uploads it while training
-continues. Before the chief exits it finishes the upload, and before any other replica exits it waits for that.
+A checkpoint is saved once the chief, which gets what it needs of every replica, has written it to its own disk; it
+uploads it while training continues. Before the chief exits it finishes the upload, and before any other replica
+exits it waits for that.
 For checkpoints by the clock, the chief proposes a step in the same way, and all replicas continue after it.
 """
 

@@ -47,6 +47,8 @@ class Checkpoint:
         metrics: of the last finished epoch, with its evaluation; None if the epoch is not evaluated yet.
         of_epoch: the epoch, counted from 1, whose evaluation is of these weights; 0 within an epoch, and where callbacks
             changed them afterwards.
+        ends_again: callbacks changed variables after that evaluation, and a newer checkpoint has these: a run that
+            continues from this one evaluates once more, and calls them.
         trained_on: the flags, by name, that must not change in a run.
         callbacks: what trainer.training.callbacks.KeptState keeps of them.
         files: name, size in bytes and SHA-256 of each of TensorFlow's files, as in the description.
@@ -58,6 +60,7 @@ class Checkpoint:
     global_batch_size: int = 1
     metrics: Mapping[str, float] | None = None
     of_epoch: int = 0
+    ends_again: bool = False
     trained_on: Mapping[str, str] = field(default_factory=dict)
     callbacks: tuple[Mapping[str, Any], ...] = ()
     files: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, compare=False)
@@ -105,7 +108,7 @@ def position_after(
     if checkpoint.step:
         step = -(-checkpoint.step * checkpoint.global_batch_size // global_batch_size)
         return TrainingPosition(epoch=checkpoint.epoch, step=min(step, steps_per_epoch))
-    if checkpoint.metrics is None and checkpoint.epoch:
+    if (checkpoint.metrics is None or checkpoint.ends_again) and checkpoint.epoch:
         return TrainingPosition(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
     return TrainingPosition(epoch=checkpoint.epoch)
 
@@ -180,10 +183,14 @@ def publish_checkpoint(written: Checkpoint, checkpoints: Path) -> Checkpoint:
 
 
 def record_metrics(
-    checkpoint: Checkpoint, metrics: Mapping[str, float], callbacks: Sequence[Mapping[str, Any]] = ()
+    checkpoint: Checkpoint,
+    metrics: Mapping[str, float],
+    callbacks: Sequence[Mapping[str, Any]] = (),
+    *,
+    ends_again: bool = False,
 ) -> Checkpoint:
     """Record that the epoch of `checkpoint` is evaluated, so that a restart does not evaluate it again."""
-    evaluated = replace(checkpoint, metrics=dict(metrics), callbacks=tuple(callbacks))
+    evaluated = replace(checkpoint, metrics=dict(metrics), callbacks=tuple(callbacks), ends_again=ends_again)
     _write_description(evaluated)
     return evaluated
 
@@ -227,7 +234,7 @@ def _numbers_of_epochs(folder: Path, epochs: Collection[int]) -> set[int]:
 
 def _write_description(checkpoint: Checkpoint) -> None:
     document = {name: value for name, value in asdict(checkpoint).items() if name != "path"}
-    write_whole(Path(f"{checkpoint.path}.json"), json.dumps(document, indent=2) + "\n")
+    write_whole(Path(f"{checkpoint.path}.json"), json.dumps(document) + "\n")
 
 
 def _read_description(prefix: Path) -> Checkpoint:
@@ -249,6 +256,7 @@ def _read_description(prefix: Path) -> Checkpoint:
             **counts,
             metrics=None if metrics is None else {name: float(metrics[name]) for name in metrics},
             of_epoch=index(document.get("of_epoch", 0)),  # checkpoints of release 0.1.0 have none
+            ends_again=bool(document.get("ends_again")),
             trained_on=dict(document["trained_on"]),
             callbacks=tuple(map(dict, document["callbacks"])),
             files=tuple(entries),

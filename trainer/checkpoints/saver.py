@@ -135,6 +135,7 @@ class Saver:
                 f"continues from the one before, or use another AIP_CHECKPOINT_DIR."
             ) from error
         self._newest = checkpoint if self.cluster.is_chief else None
+        self._evaluated = self._newest if checkpoint.of_epoch else None
 
     def save(
         self,
@@ -179,11 +180,12 @@ class Saver:
         """On the chief, record the metrics of the epoch that was saved last, and the state of callbacks that saw them."""
         self.uploads.finish()
         # The newest first: an older one with metrics must not become the place to continue from.
+        older = self._evaluated if self._evaluated is not self._newest else None
         try:
             if self._newest is not None and not self._newest.step:
                 files.record_metrics(self._newest, metrics, callbacks)
-            if self._evaluated is not None and self._evaluated is not self._newest:
-                files.record_metrics(self._evaluated, metrics, callbacks)
+            if older is not None:
+                files.record_metrics(older, metrics, older.callbacks, ends_again=True)
         except OSError as error:
             self._report_refused("The epoch's metrics could not be written to", error)
 

@@ -27,7 +27,7 @@ from trainer.training.callbacks import (
     finished_epochs_at_best,
     has_hook,
 )
-from trainer.training.keras_models import keras_of, metrics_known
+from trainer.training.keras_models import keras_of, metrics_known, metrics_to_save
 from trainer.training.loop import Batches, Loop
 from trainer.training.metric_file import (
     EVALUATED,
@@ -124,7 +124,7 @@ class Training:
             scratch = Path(name)
             saver = Saver(
                 model=model,
-                metrics=steps.model.metrics,
+                metrics=metrics_to_save(steps.model),
                 checkpoints=outputs.checkpoints.path,
                 cluster=self.cluster,
                 scratch=scratch,

@@ -15,8 +15,11 @@ EXPECTED_CALLBACKS = (
     "callbacks: expected a list of Keras callbacks, or a function without arguments that returns one"
 )
 KEPT_CHARS = 64 << 10
-"""Of one attribute as JSON. A description of a checkpoint may have 1 MiB."""
+ALL_KEPT_CHARS = 8 * KEPT_CHARS
+"""Of one attribute and of all, as JSON. A description of a checkpoint may have 1 MiB."""
 NOT_KEPT = object()
+OF_KERAS = ("tf_keras.", "keras.")
+NEVER_KEPT = "min_delta"  # Keras 3 gives it another sign in each process
 
 
 def callbacks_from(given: Any) -> Callable[[], Sequence[Any]]:
@@ -124,37 +127,50 @@ class KeptState:
             {name: (value, _encode_value(value)) for name, value in vars(callback).items()}
             for callback in self._callbacks
         ]
-        lost = []
-        for callback, state in zip(self._callbacks, self._saved, strict=False):
-            if state["of"] == type(callback).__name__:
-                for name, encoded in state["numbers"].items():
-                    _restore(callback, name, _decode_value(encoded))
-                lost += [f"{state['of']}.{name}" for name in state.get("lost", ())]
-        return lost
+        self.restore()
+        return [f"{state['of']}.{name}" for _, state in self._pairs() for name in state.get("lost", ())]
+
+    def restore(self) -> None:
+        """Set the attributes once more, where a hook that was passed before is called again."""
+        for callback, state in self._pairs():
+            for name, encoded in state["numbers"].items():
+                _restore(callback, name, _decode_value(encoded))
+
+    def _pairs(self) -> list[tuple[Any, Mapping[str, Any]]]:
+        """Callbacks with what was saved of them."""
+        pairs = zip(self._callbacks, self._saved, strict=False)
+        return [(callback, state) for callback, state in pairs if state["of"] == type(callback).__name__]
 
     def changed_state(self) -> list[dict[str, Any]]:
         """For each callback its class, these attributes by name, and the names of those that changed and cannot be kept."""
+        self._room = ALL_KEPT_CHARS
         return [self._changed_in(*pair) for pair in zip(self._callbacks, self._before, strict=True)]
 
     def _changed_in(self, callback: Any, before: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
-        kept, lost = {}, []
+        kept, lost, is_own = {}, [], not type(callback).__module__.startswith(OF_KERAS)
         for name, value in vars(callback).items():
             old, encoded_before = before.get(name, (NOT_KEPT, NOT_KEPT))
-            if (encoded := _encode_value(value)) is not NOT_KEPT:
-                if encoded != encoded_before:
-                    kept[name] = encoded
-            elif value is not old and not name.startswith("_"):
+            encoded = _encode_value(value)
+            if name == NEVER_KEPT or (encoded is not NOT_KEPT and encoded == encoded_before):
+                continue
+            chars = 0 if encoded is NOT_KEPT else len(json.dumps(encoded))
+            if encoded is not NOT_KEPT and chars <= self._room:
+                kept[name], self._room = encoded, self._room - chars
+            elif (value is not old or chars) and is_own and not name.startswith("_"):
                 lost.append(name)
         return {"of": type(callback).__name__, "numbers": kept, **({"lost": sorted(lost)} if lost else {})}
 
 
 def _restore(callback: Any, name: str, value: Any) -> None:
-    """Set an attribute; one that is a variable by now is assigned."""
+    """Set an attribute; one that is a variable by now is assigned, and a dictionary stays of its kind."""
     now = vars(callback).get(name)
     if hasattr(now, "assign"):
-        now.assign(np.asarray(value))
+        now.assign(value)
+    elif isinstance(now, dict) and isinstance(value, dict):
+        now.clear()
+        now.update(value)
     else:
-        setattr(callback, name, np.asarray(value, now.dtype) if isinstance(now, np.ndarray) else value)
+        setattr(callback, name, value)
 
 
 def _encode_value(value: Any) -> Any:
@@ -172,8 +188,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray) or hasattr(value, "assign"):
         if math.prod(value.shape) > KEPT_CHARS:
             raise ValueError("too many elements")
-        return (value.numpy() if hasattr(value, "assign") else value).tolist()
-    if isinstance(value, list | tuple) and len(value) <= KEPT_CHARS:
+        array = np.asarray(value.numpy() if hasattr(value, "assign") else value)
+        return {"array": array.tolist(), "dtype": array.dtype.name}
+    if isinstance(value, tuple) and len(value) <= KEPT_CHARS:
+        return {"tuple": [_plain(item) for item in value]}
+    if isinstance(value, list) and len(value) <= KEPT_CHARS:
         return [_plain(item) for item in value]
     if isinstance(value, dict) and len(value) <= KEPT_CHARS:
         return {"pairs": [[_plain(name), _plain(item)] for name, item in value.items()]}
@@ -181,6 +200,11 @@ def _plain(value: Any) -> Any:
 
 
 def _decode_value(value: Any) -> Any:
+    if isinstance(value, dict) and "array" in value:
+        array = np.asarray(value["array"], value["dtype"])
+        return array if array.ndim else array[()]
+    if isinstance(value, dict) and "tuple" in value:
+        return tuple(map(_decode_value, value["tuple"]))
     if isinstance(value, dict):
-        return {name: _decode_value(item) for name, item in value["pairs"]}
+        return {_decode_value(name): _decode_value(item) for name, item in value["pairs"]}
     return [_decode_value(item) for item in value] if isinstance(value, list) else value

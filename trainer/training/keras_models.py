@@ -26,6 +26,11 @@ def keras_of(model: Any) -> Any:
     return tf.keras if is_keras_2(model) else importlib.import_module("keras")
 
 
+def metrics_to_save(model: Any) -> Any:
+    """What a checkpoint can hold of the metrics; those of Keras 3 are no objects that TensorFlow tracks."""
+    return model.metrics if is_keras_2(model) else model.metrics_variables
+
+
 def compiled_with(model: Any) -> dict[str, Any]:
     """The arguments that `compile` was given, as far as Keras kept them."""
     return dict(getattr(getattr(model, "_compile_config", None), "config", {}))
@@ -42,7 +47,9 @@ def variables_digest(variables: Iterable[Any]) -> str:
 def optimizer_digest(optimizer: Any) -> str:
     """Of an optimizer's single numbers, such as the learning rate, which no attribute lists for all optimizers."""
     parts = tf.train.TrackableView(optimizer).descendants()
-    return variables_digest(part for part in parts if isinstance(part, tf.Variable) and part.shape.rank == 0)
+    return variables_digest(
+        part for part in parts if hasattr(part, "assign") and getattr(part, "shape", None) == ()
+    )
 
 
 def set_mixed_precision(floats: str) -> None:

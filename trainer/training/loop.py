@@ -15,7 +15,7 @@ from trainer.events import report_event
 from trainer.faults import Diverged
 from trainer.replicas.preemption import Preemption
 from trainer.training.callbacks import BestEpoch, KeptState, finished_epochs_at_best
-from trainer.training.keras_models import keras_of, optimizer_digest, variables_digest
+from trainer.training.keras_models import optimizer_digest, variables_digest
 from trainer.training.metric_file import EVALUATED
 from trainer.training.model import fitting
 from trainer.training.reporting import Pace
@@ -77,7 +77,7 @@ class Loop:
         model = self.steps.model
         with model.distribute_strategy.scope():
             model.stop_training = False
-            self.callbacks.on_train_begin()
+            self._call_again(continued, self.callbacks.on_train_begin)
             if lost := self.kept.begin():
                 report_event(
                     "callbacks_forgotten",
@@ -87,29 +87,42 @@ class Loop:
                     attributes=lost,
                 )
             if place.epoch < self.steps.settings.epochs:
-                return self._ended(*self._epochs_from(place))
+                return self._end_training(*self._epochs_from(place, continued))
             metrics = dict(continued.metrics or {}) if continued else {}
             if not metrics:
-                return self._ended(self._evaluation_metrics(), self._weights())
+                return self._end_training(self._evaluation_metrics(self.callbacks), self._weights())
             is_evaluated = continued is not None and continued.of_epoch > 0
-            return self._ended(metrics, self._weights() if is_evaluated else "")
+            return self._end_training(metrics, self._weights() if is_evaluated else "")
 
-    def _epochs_from(self, place: TrainingPosition) -> tuple[dict[str, float], str]:
+    def _call_again(self, continued: Checkpoint | None, hook: Callable[..., object], *arguments: int) -> None:
+        """Call a hook that the run had passed when its checkpoint was written, and put back what it changes."""
+        before = self._weights(), self._numbers()
+        hook(*arguments)
+        is_kept = not self.watches or before == (self._weights(), self._numbers())
+        if continued is not None and not self.agree(is_kept):
+            self.saver.restore(continued)
+
+    def _epochs_from(
+        self, place: TrainingPosition, continued: Checkpoint | None
+    ) -> tuple[dict[str, float], str]:
         """The last epoch's metrics, and the digest of the weights that they belong to."""
         model, reached, weights = self.steps.model, dict[str, float](), ""
         batches = iter(self.batches.training)
         for epoch in range(place.epoch, self.steps.settings.epochs):
             first = place.step if epoch == place.epoch else 0
-            if not first:
+            if first:
+                self._call_again(continued, self.callbacks.on_epoch_begin, epoch)
+                self.kept.restore()
+            else:
                 model.reset_metrics()
-            self.callbacks.on_epoch_begin(epoch)
+                self.callbacks.on_epoch_begin(epoch)
             self._train_epoch(epoch, first, batches)
             is_saved = model.stop_training
             reached, _ = self.steps.read_metrics()
             weights, numbers = self._weights(), self._numbers()
             is_last = epoch + 1 == self.steps.settings.epochs or model.stop_training
             if is_last or (epoch + 1) % self.steps.settings.validation_freq == 0:
-                reached |= self._evaluation_metrics()
+                reached |= self._evaluation_metrics(self.callbacks)
             self.saver.uploads.finish()  # what is reported is never trained again
             self.callbacks.on_epoch_end(epoch, dict(reached))
             if isinstance(self.best, BestEpoch):
@@ -122,13 +135,11 @@ class Loop:
                 break
         return reached, weights
 
-    def _ended(self, metrics: dict[str, float], weights: str) -> dict[str, float]:
+    def _end_training(self, metrics: dict[str, float], weights: str) -> dict[str, float]:
         """The metrics after what follows the epochs; `weights` is the digest of those that `metrics` belong to."""
         model = self.steps.model
-        if hasattr(
-            model.optimizer, "finalize_variable_values"
-        ):  # its averages become the weights, as in `fit`
-            model.optimizer.finalize_variable_values(model.trainable_variables)
+        # An optimizer's averages become the weights, as in `fit`.
+        getattr(model.optimizer, "finalize_variable_values", list)(model.trainable_variables)
         self.callbacks.on_train_end(dict(metrics))
         if self.best is not None:
             epoch = finished_epochs_at_best(self.best)
@@ -147,8 +158,7 @@ class Loop:
                 severity="WARNING",
             )
         if self.watches and not self.agree(weights == self._weights()):
-            # Without callbacks: theirs have ended.
-            metrics |= self._evaluation_metrics(keras_of(model).callbacks.CallbackList())
+            metrics |= self._evaluation_metrics(type(self.callbacks)())  # theirs have ended
         return metrics
 
     def _weights(self) -> str:
@@ -185,14 +195,14 @@ class Loop:
             raise Diverged(f"the loss is {loss} after step {step} of epoch {epoch + 1}")
         return metrics
 
-    def _evaluation_metrics(self, callbacks: Any = None) -> dict[str, float]:
+    def _evaluation_metrics(self, callbacks: Any) -> dict[str, float]:
         if self.batches.evaluation is None:
             return {}
         with fitting(self.batches.spec):
             metrics = self.steps.evaluate(
                 self.batches.evaluation,
                 self.batches.evaluation_steps,
-                callbacks or self.callbacks,
+                callbacks,
                 reads_each=self.reads_each,
             )
         return {EVALUATED + name: value for name, value in metrics.items()}

@@ -68,12 +68,17 @@ def _report_trial(run: TrainingRun, manifest: Mapping[str, Any]) -> None:
 
 def export_model(training: "Training", trained: "Trained", started: float) -> None:
     """Export the model, and return when no other replica needs this one. `started` is of time.monotonic()."""
+    import tensorflow as tf
+
     from trainer.devices.strategy import read_alone
     from trainer.export.saved_model import save_keras_model, save_model
+    from trainer.training.keras_models import metrics_to_save
 
     run, cluster, outputs = training.run, training.cluster, training.run.outputs
     signatures = _signatures_of(run, trained.model)
-    with read_alone(trained.model, training.strategy):
+    # Keras saves metrics, too, which no model tracks.
+    state = tf.train.Checkpoint(model=trained.model, metrics=metrics_to_save(trained.model))
+    with read_alone(state, training.strategy):
         if cluster.is_chief:
             directory = outputs.model.path
             # An earlier export's, before its files change.

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -97,27 +96,33 @@ def read_alone(root: Any, strategy: Any) -> Iterator[None]:
     """A context in which this replica reads and saves all below `root` without the others. All must enter it at the same step.
 
     Of some variables, moving averages for example, each replica has a copy, and every reading is a collective operation.
-    Here all of them are reduced once, in a row.
+    Here all of them are reduced once, in a row; reading another one raises RuntimeError, where it would wait for ever.
     """
-    reduced = list[Any]()
-    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        known = [
-            one for one in tf.train.TrackableView(root).descendants() if isinstance(one, SyncOnReadVariable)
-        ]
-        for how in ("MEAN", "SUM"):
-            if not (copied := [one for one in known if one.aggregation == tf.VariableAggregation[how]]):
-                continue
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        yield
+        return
+    parts = tf.train.TrackableView(root).descendants()
+    known, values = [part for part in parts if isinstance(part, SyncOnReadVariable)], dict[int, Any]()
+    for how in ("MEAN", "SUM"):
+        if copied := [one for one in known if one.aggregation == tf.VariableAggregation[how]]:
             with strategy.scope():
-                values = strategy.extended.batch_reduce_to(how, [(one, one) for one in copied])
-            for variable, value in zip(copied, values, strict=True):
-                own = strategy.experimental_local_results(value)[0]
-                variable._get_cross_replica = partial(tf.identity, own)  # noqa: SLF001 - what every reading calls
-            reduced += copied
+                reduced = strategy.extended.batch_reduce_to(how, [(one, one) for one in copied])
+            values |= dict(
+                zip(map(id, copied), map(strategy.experimental_local_results, reduced), strict=True)
+            )
+
+    def read_reduced(variable: Any) -> Any:
+        if id(variable) not in values:
+            raise RuntimeError(f"{variable.name} is no part of the model, and its value takes all replicas")
+        return tf.identity(values[id(variable)][0])
+
+    reading = "_get_cross_replica"  # what every reading calls
+    by_all = getattr(SyncOnReadVariable, reading)
+    setattr(SyncOnReadVariable, reading, read_reduced)
     try:
         yield
     finally:
-        for variable in reduced:
-            del variable._get_cross_replica  # noqa: SLF001 - as above
+        setattr(SyncOnReadVariable, reading, by_all)
 
 
 def _tpu_address() -> str | None:

@@ -1,13 +1,7 @@
-"""Prints, as JSON, the batches of input pipelines over a data set, and what each of them decoded.
-
-Run by test_pipeline.py, which asserts: TensorFlow is loaded once, in a process of this program.
-"""
+"""The batches of input pipelines over numbers, and what each worker decoded for them, as JSON: `python -m` this module."""
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from hashlib import sha256
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,172 +12,121 @@ import trainer  # noqa: F401  # chooses Keras before TensorFlow is loaded
 import numpy as np
 import tensorflow as tf
 
+from trainer.data.examples import Examples
 from trainer.data.pipeline import Pipeline, distributed_batches
 from trainer.export.saved_model import save_model
 from trainer.faults import Unusable
-from trainer.images.pixels import decoded_pixels, serving_signatures
-from trainer.replicas.cluster import ClusterSpec
-from trainer.storage import outputs_from
-from trainer.task import command_from
-from trainer.workload import TrainingRun
+from trainer.images.pixels import decoded_pixels, scaled_images, serving_signatures
+from trainer.settings.settings import TrainingSettings
 
 REPLICAS, BATCH_SIZE, STEPS = 4, 2, 4
 THREADS = 2  # of each pipeline
 TAKEN = 10  # steps: two epochs and a half
 SIDE = 8
 
+slices = tf.data.Dataset.from_tensor_slices
 tf.config.threading.set_inter_op_parallelism_threads(THREADS)
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
 
-def main() -> None:
-    data_dir = sys.argv[1]
-    plain, cached = (run_of(data_dir, *options) for options in ((), ("--cache",)))
-    print(  # noqa: T201
-        json.dumps(
-            {
-                "kept": {workers: orders(plain, workers) for workers in (1, 2)},
-                "buffered": {workers: orders(plain, workers, size_bytes=None) for workers in (1, 2)},
-                "cached": {workers: orders(cached, workers) for workers in (1, 2)},
-                "evaluated": {workers: evaluations(plain, workers) for workers in (1, 4)},
-                "served_as_trained": served_as_trained(plain, cached),
-                "refusals": {count: refusal(data_dir, count) for count in (5656, 8000)},
-                "mirrored": mirrored(plain),
-            }
-        )
-    )
+def pipeline_of(of: Callable[[Any], Examples], *, cache: bool = False, replicas: int = REPLICAS) -> Pipeline:
+    """Over the examples of 39 numbers to train on and of 9 to evaluate on."""
+    settings = TrainingSettings(batch_size=BATCH_SIZE, cache=cache)
+    training, evaluated = (of(np.arange(1, end)) for end in (40, 10))
+    return Pipeline(examples=training, evaluated=evaluated, settings=settings, replicas=replicas)
 
 
-def run_of(data_dir: str, *options: str) -> TrainingRun:
-    command = command_from(
-        [f"--data_dir={data_dir}", f"--image_size={SIDE}", f"--batch_size={BATCH_SIZE}", *options]
-    )
-    run = TrainingRun(
-        workload=command.workload,
-        settings=command.settings,
-        cluster=ClusterSpec(),
-        outputs=outputs_from({}, None),
-        environment={},
-        flags=command.flags,
-    )
-    return run.with_data()
+def plain(*, size_bytes: int | None = None, **how: Any) -> tuple[Pipeline, list[int]]:
+    """Numbers with themselves as labels, and a list of those that were decoded."""
+    decoded: list[int] = []
 
+    def note(number: Any) -> Any:
+        decoded.append(int(number))
+        return number
 
-def pipeline_of(run: TrainingRun, replicas: int, **changes: Any) -> Pipeline:
-    """With `changes` to the examples."""
-    training, evaluated = run.data.training, run.data.evaluation
-    assert evaluated is not None
-    return Pipeline(
-        examples=replace(training, **changes), evaluated=replace(evaluated, **changes),
-        settings=run.settings, replicas=replicas,
-    )  # fmt: skip
+    def noted(pair: Any) -> Any:
+        return tf.ensure_shape(tf.numpy_function(note, [pair[0]], tf.int64), []), pair[1]
 
-
-class Counting:
-    """Decodes as the trainer does, and keeps the name of each image that it decoded."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def __call__(self, pair: tuple[Any, Any]) -> Any:
-        encoded, label = pair
-        image = decoded_pixels(encoded, (SIDE, SIDE))
-        return tf.ensure_shape(tf.numpy_function(self._noted, [image], tf.uint8), image.shape), label
-
-    def _noted(self, image: Any) -> Any:
-        self.names.append(name_of(image))
-        return image
-
-
-def name_of(image: Any) -> str:
-    return sha256(image.tobytes()).hexdigest()[:12]
-
-
-def names_of(batch: Any) -> list[str]:
-    """Of a batch of images, uint8 as they travel to the device."""
-    return [name_of(image) for image in batch]
-
-
-def pipelines(
-    of: TrainingRun, workers: int, **options: Any
-) -> Iterator[tuple[tf.distribute.InputContext, Pipeline, Counting]]:
-    for worker in range(workers):
-        context = tf.distribute.InputContext(
-            num_input_pipelines=workers, input_pipeline_id=worker, num_replicas_in_sync=REPLICAS
-        )
-        decode = Counting()
-        yield (
-            context,
-            pipeline_of(of, REPLICAS, decode=decode, **options),
-            decode,
+    def of(numbers: Any) -> Examples:
+        return Examples(
+            lambda: slices((numbers, numbers)), count=len(numbers), size_bytes=size_bytes, decode=noted
         )
 
+    return pipeline_of(of, **how), decoded
 
-def orders(of: TrainingRun, workers: int, **options: Any) -> dict[str, Any]:
-    """Of each worker: the images of its first steps, and what it decoded for them and ahead of them.
 
-    Where there are several, `due` are more steps than one can be ahead, and `continued` the last ones, from step 3
-    of the second epoch on.
+def padded(*, size_bytes: int | None = None, is_ragged: bool = False) -> tuple[Pipeline, list[int]]:
+    """Sequences of different lengths, each of one number, with labels of the same lengths."""
+
+    def dense(pair: Any) -> Any:
+        return tuple(tf.ensure_shape(tensor, [None]) for tensor in pair)
+
+    def of(numbers: Any) -> Examples:
+        words = tf.ragged.constant([[number] * (1 + number % 7) for number in numbers])
+        decode, load = None if is_ragged else dense, lambda: slices((words, words))
+        return Examples(load, count=len(numbers), size_bytes=size_bytes, decode=decode, pad=(0, -1))
+
+    return pipeline_of(of), []
+
+
+SOURCES: dict[str, Callable[[], tuple[Pipeline, list[int]]]] = {
+    "kept": lambda: plain(size_bytes=99),
+    "buffered": plain,
+    "cached": lambda: plain(cache=True),
+    "padded, kept": lambda: padded(size_bytes=99),
+    "padded, buffered": padded,
+    "padded, ragged": lambda: padded(is_ragged=True),
+}
+
+
+def runs(source: Callable[[], tuple[Pipeline, list[int]]], workers: int) -> dict[str, list[Any]]:
+    """Of each worker: the batches of its first steps, and what it decoded for them and ahead of them.
+
+    `due` are more steps than one can be ahead, and `continued` the last ones, from step 3 of the second epoch on.
     """
-    found: dict[str, Any] = {"steps": [], "decoded": [], "continued": [], "due": []}
-    for context, pipeline, decode in pipelines(of, workers, **options):
-        found["steps"].append(trained(pipeline, context, TAKEN, epoch=0, step=0))
-        found["decoded"].append(list(decode.names))
-        if workers > 1:
-            found["due"].append(trained(pipeline, context, 4 * TAKEN, epoch=0, step=0))
-        if workers == 2:
-            found["continued"].append(trained(pipeline, context, TAKEN - STEPS - 3, epoch=1, step=3))
+    found: dict[str, list[Any]] = {}
+    for worker in range(workers):
+        context, (pipeline, decoded) = tf.distribute.InputContext(workers, worker, REPLICAS), source()
+        made = {"steps": trained(pipeline, context, TAKEN), "decoded": list(decoded)}
+        made["due"] = trained(pipeline, context, 4 * TAKEN if decoded else 0)
+        made["continued"] = trained(pipeline, context, TAKEN - STEPS - 3, epoch=1, step=3)
+        pipeline, decoded = source()
+        made |= {"evaluated": as_lists(pipeline.evaluation(context)), "decoded to evaluate": decoded}
+        for name, values in made.items():
+            found.setdefault(name, []).append(values)
     return found
 
 
-def trained(pipeline: Pipeline, context: Any, steps: int, *, epoch: int, step: int) -> list[list[str]]:
+def trained(pipeline: Pipeline, context: Any, steps: int, *, epoch: int = 0, step: int = 0) -> list[Any]:
     batches = pipeline.training(context, first_epoch=epoch, first_step=step, steps_per_epoch=STEPS)
-    local = REPLICAS // context.num_input_pipelines
-    taken = [names_of(images) for images, _ in batches.take(steps * local).as_numpy_iterator()]
-    assert all(len(batch) == BATCH_SIZE for batch in taken)
-    return [flat(taken[first : first + local]) for first in range(0, len(taken), local)]
+    return as_lists(batches.take(steps * REPLICAS // context.num_input_pipelines))
 
 
-def flat(lists: Iterable[list[str]]) -> list[str]:
-    return [each for some in lists for each in some]
+def as_lists(batches: Any) -> list[Any]:
+    return [[part.tolist() for part in batch] for batch in batches.as_numpy_iterator()]
 
 
-def evaluations(of: TrainingRun, workers: int) -> dict[str, Any]:
-    """Each worker's batches, and what it decoded for them."""
-    found: dict[str, Any] = {"batches": [], "decoded": []}
-    for context, pipeline, decode in pipelines(of, workers):
-        data = pipeline.evaluation(context)
-        found["batches"].append([names_of(images) for images, _ in data.as_numpy_iterator()])
-        found["decoded"].append(decode.names)
-    return found
+def first_batches(examples: Examples, *, cache: bool) -> Any:
+    settings = TrainingSettings(batch_size=BATCH_SIZE, cache=cache)
+    pipeline = Pipeline(examples=examples, evaluated=None, settings=settings, replicas=1)
+    return pipeline.training(tf.distribute.InputContext(), first_epoch=0, first_step=0, steps_per_epoch=1)
 
 
-def served_as_trained(*of: TrainingRun) -> bool:
-    """Whether an export gives its model exactly the numbers that training gave it, with --cache and without."""
-    batches = [first_batch(each) for each in of]
-    encoded = {name_of(decoded_pixels(image, (SIDE, SIDE)).numpy()): image for image in encoded_images(of[0])}
-    sent = [encoded[name] for name in names_of(batches[0][0])]
+def is_served_as_trained(*, cache: bool) -> bool:
+    """Whether an export gives its model exactly the numbers that training gave it."""
+    picture = tf.io.encode_png(np.random.default_rng(4).integers(0, 256, [20, 30, 3], np.uint8))
+    decode = lambda pair: (decoded_pixels(pair[0], (SIDE, SIDE)), pair[1])  # noqa: E731
+    examples = Examples(lambda: slices(([picture], [0])), count=1, decode=decode)
+    images, _ = next(first_batches(examples, cache=cache).as_numpy_iterator())
+    trained_on = tf.function(scaled_images)(images).numpy().reshape(BATCH_SIZE, -1)
     with TemporaryDirectory() as name:
-        count = SIDE * SIDE * 3
-        class_names = [str(number) for number in range(count)]
+        class_names = list(map(str, range(trained_on.shape[1])))
         save_model(Repeating(), Path(name), serving_signatures(Repeating(), (SIDE, SIDE), class_names))
         serve = tf.saved_model.load(name).signatures["serving_default"]
-        served = serve(image_bytes=tf.stack(sent))["probabilities"].numpy()
-    prepare = tf.function(of[0].data.training.on_device)
-    trained_on = [prepare(batch)[0].numpy() for batch in batches]
-    return all(np.array_equal(served, images.reshape(len(sent), count)) for images in trained_on)
-
-
-def refusal(data_dir: str, count: int) -> str | None:
-    """How a run that caches this number of training images of 300 pixels is refused, if it is."""
-    of = run_of(data_dir, "--cache", "--image_size=300")
-    try:
-        batches_of(pipeline_of(of, 1, count=count))(tf.distribute.InputContext())
-    except Unusable as refused:
-        return str(refused)
-    return None
+        served = serve(image_bytes=tf.stack([picture] * BATCH_SIZE))["probabilities"].numpy()
+    return np.array_equal(served, trained_on)
 
 
 class Repeating(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
@@ -197,38 +140,37 @@ class Repeating(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
         return tf.reshape(images, [-1, SIDE * SIDE * 3])
 
 
-def first_batch(of: TrainingRun) -> Any:
-    pipeline = pipeline_of(of, 1)
-    data = pipeline.training(tf.distribute.InputContext(), first_epoch=0, first_step=0, steps_per_epoch=1)
-    return next(data.as_numpy_iterator())
+def refusal(count: int) -> str | None:
+    """How a run that caches this number of images of 300 pixels is refused, if it is."""
+    images = tf.zeros([1, 300, 300, 3], tf.uint8), tf.zeros([1], tf.int64)
+    try:
+        first_batches(Examples(lambda: slices(images), count=count), cache=True)
+    except Unusable as refused:
+        return str(refused)
+    return None
 
 
-def encoded_images(of: TrainingRun) -> Iterator[Any]:
-    for image, _ in of.data.training.load():
-        yield image
-
-
-def batches_of(pipeline: Pipeline) -> Callable[[Any], Any]:
-    return lambda worker: pipeline.training(worker, first_epoch=0, first_step=0, steps_per_epoch=STEPS)
-
-
-def mirrored(of: TrainingRun) -> dict[str, Any]:
-    """On two devices of this machine: three steps' images, and the sizes of every evaluation batch."""
+def mirrored() -> dict[str, Any]:
+    """On two devices of this machine: the examples of three steps, and of every step of an evaluation."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    pipeline = pipeline_of(of, 2)
-    steps = iter(distributed_batches(strategy, batches_of(pipeline)))
+    pipeline, _ = plain(size_bytes=99, replicas=2)
+    training = distributed_batches(
+        strategy, lambda worker: pipeline.training(worker, first_epoch=0, first_step=0, steps_per_epoch=STEPS)
+    )
     evaluation = distributed_batches(strategy, pipeline.evaluation)
+
+    def parts(batch: Any) -> list[list[int]]:
+        return [part.numpy().tolist() for part in strategy.experimental_local_results(batch[0])]
+
     return {
-        "steps": [
-            [names_of(part.numpy()) for part in strategy.experimental_local_results(next(steps)[0])]
-            for _ in range(3)
-        ],
-        "sizes": [
-            [int(part.shape[0]) for part in strategy.experimental_local_results(images)]
-            for images, _ in evaluation
-        ],
+        "steps": [parts(batch) for batch, _ in zip(training, range(3), strict=False)],
+        "evaluated": list(map(parts, evaluation)),
     }
 
 
 if __name__ == "__main__":
-    main()
+    cases = {name: {workers: runs(source, workers) for workers in (1, 2)} for name, source in SOURCES.items()}
+    refusals = {count: refusal(count) for count in (5656, 8000)}
+    served_as_trained = [is_served_as_trained(cache=cache) for cache in (False, True)]
+    others = {"refusals": refusals, "served as trained": served_as_trained, "mirrored": mirrored()}
+    Path("cases.json").write_text(json.dumps(cases | others))

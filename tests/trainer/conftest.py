@@ -99,6 +99,14 @@ def run_to_end(
     return out.read_text()
 
 
+def cases_of(module: str, folders: pytest.TempPathFactory) -> dict[str, Any]:
+    """What `python -m` this module writes to cases.json, by case."""
+    folder = folders.mktemp("cases")
+    run_to_end(module, folder=folder, cwd=folder, environment={"PYTHONPATH": str(ROOT)})
+    found: dict[str, Any] = json.loads((folder / "cases.json").read_text())
+    return found
+
+
 @dataclass(kw_only=True)
 class Runner:
     """Starts replicas with a separate folder as their models bucket."""

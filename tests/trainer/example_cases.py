@@ -139,30 +139,6 @@ def words(*, ragged: bool = False, **how: Any) -> Examples:
     return of((values, values), decode=dense, **how)
 
 
-def batches(data: Any) -> list[Any]:
-    return [[part.tolist() for part in batch] for batch in data.as_numpy_iterator()]
-
-
-def padded(*, size_bytes: int | None = None, ragged: bool = False) -> dict[str, Any]:
-    """Two replicas' batches on 1 and 2 workers, of two epochs of a step, and of the evaluation."""
-    examples = words(pad=(0, -1), count=len(WORDS), size_bytes=size_bytes, ragged=ragged)
-    made: dict[str, Any] = {}
-    for workers in (1, 2):
-        contexts = [tf.distribute.InputContext(workers, worker, 2) for worker in range(workers)]
-        pipeline = Pipeline(examples=examples, evaluated=examples, settings=SETTINGS, replicas=2)
-        for name, epoch in (("all", 0), ("continued", 1)):
-            made[f"{name} of {workers}"] = [
-                batches(
-                    pipeline.training(context, first_epoch=epoch, first_step=0, steps_per_epoch=1).take(
-                        (2 - epoch) * 2 // workers
-                    )
-                )
-                for context in contexts
-            ]
-        made[f"evaluated of {workers}"] = [batches(pipeline.evaluation(context)) for context in contexts]
-    return made
-
-
 def one_batch(examples: Examples, size: int) -> Any:
     settings = TrainingSettings(batch_size=size)
     pipeline = Pipeline(examples=examples, evaluated=None, settings=settings, replicas=1)
@@ -229,9 +205,6 @@ def signature(examples: Examples) -> list[Any]:
 
 
 CASES: Mapping[str, Callable[[], Any]] = {
-    "padded, buffered": padded,
-    "padded, kept": lambda: padded(size_bytes=99),
-    "padded, ragged": lambda: padded(ragged=True),
     "signature": lambda: signature(words(pad=True)),
     "not padded": lambda: refusals(
         unpadded,

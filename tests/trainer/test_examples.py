@@ -1,27 +1,18 @@
 """Examples of several forms: batched, of different lengths, few, or with weights of classes."""
 
-import json
-from collections.abc import Iterable
-from itertools import chain
 from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import ROOT, run_to_end
+from tests.trainer.conftest import cases_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 KERAS = ("Keras 2", "Keras 3")
-ORDERS = ("buffered", "kept", "ragged")
 
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("examples")
-    run_to_end(
-        "tests.trainer.example_cases", folder=folder, cwd=folder, environment={"PYTHONPATH": str(ROOT)}
-    )
-    results: dict[str, Any] = json.loads((folder / "cases.json").read_text())
-    return results
+    return cases_of("tests.trainer.example_cases", tmp_path_factory)
 
 
 @pytest.mark.parametrize("keras", KERAS)
@@ -64,49 +55,6 @@ def test_batched_examples_are_warned_of_where_the_model_does_not_say_what_it_tak
 def test_ordinary_examples_are_neither_refused_nor_warned_of(cases: dict[str, Any], keras: str) -> None:
     """Images with labels or with masks, of known and unknown sizes, sequences, and inputs by name and in order."""
     assert cases[f"accepted of {keras}"] == [[]] * 9
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_examples_of_different_lengths_are_padded_to_the_longest_of_their_batch(
-    cases: dict[str, Any], order: str
-) -> None:
-    outcomes = cases[f"padded, {order}"]
-    every = [batch for name in outcomes for batch in chain(*outcomes[name])]
-    assert len(every) == 2 * (4 + 2 + 4), "of one and of two workers"
-    for numbers, labels in every:
-        for row, label in zip(numbers, labels, strict=True):
-            length = LENGTHS[row[0]]
-            assert row == [row[0]] * length + [0] * (len(row) - length)
-            assert label == [row[0]] * length + [-1] * (len(row) - length)
-        assert len(numbers[0]) == max(LENGTHS[row[0]] for row in numbers)
-
-
-LENGTHS = dict(enumerate((1, 5, 2, 7, 3, 4, 6), start=1))
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_padded_batches_have_the_same_examples_with_any_number_of_workers_and_after_a_restart(
-    cases: dict[str, Any], order: str
-) -> None:
-    outcomes = cases[f"padded, {order}"]
-    (alone,), (first, second) = outcomes["all of 1"], outcomes["all of 2"]
-    assert alone == [first[0], second[0], first[1], second[1]]
-    assert outcomes["continued of 1"] == [alone[2:]]
-    assert outcomes["continued of 2"] == [first[1:], second[1:]]
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_evaluation_pads_each_part_of_its_own_and_takes_every_example_once(
-    cases: dict[str, Any], order: str, workers: int
-) -> None:
-    parts = cases[f"padded, {order}"][f"evaluated of {workers}"]
-    assert {len(part) for part in parts} == {4 // workers}
-    assert sorted(row[0] for numbers, _ in flat(parts) for row in numbers) == sorted(LENGTHS)
-
-
-def flat(lists: Iterable[list[Any]]) -> list[Any]:
-    return list(chain.from_iterable(lists))
 
 
 def test_an_export_takes_padded_inputs_of_any_length(cases: dict[str, Any]) -> None:

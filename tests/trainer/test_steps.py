@@ -1,12 +1,11 @@
 """The trainer's own steps against Keras', against arithmetic, and against each other, on two devices."""
 
-import json
 import math
 from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import ROOT, run_to_end
+from tests.trainer.conftest import cases_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 KERAS = ("Keras 2", "Keras 3")
@@ -14,10 +13,7 @@ KERAS = ("Keras 2", "Keras 3")
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("steps")
-    run_to_end("tests.trainer.step_cases", folder=folder, cwd=folder, environment={"PYTHONPATH": str(ROOT)})
-    found: dict[str, Any] = json.loads((folder / "cases.json").read_text())
-    return found
+    return cases_of("tests.trainer.step_cases", tmp_path_factory)
 
 
 def test_steps_leave_the_weights_averages_and_metrics_that_fit_leaves(cases: dict[str, Any]) -> None:

@@ -1,10 +1,6 @@
-"""Checks on a machine whose processor counts as two devices; each prints what it found as JSON.
-
-python -m tests.trainer.logical_devices CHECK DATA_DIR OUT
-"""
+"""Strategies and batches on a machine whose processor counts as two devices, as JSON by case: `python -m` this module."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +15,7 @@ from tensorflow.python.distribute.coordinator.coordinator_context import (
 )
 from tf_keras.src.engine.training import reduce_per_replica
 
+from trainer.data.examples import Examples
 from trainer.data.pipeline import Pipeline
 from trainer.devices.choices import Strategy
 from trainer.devices.strategy import (
@@ -31,27 +28,10 @@ from trainer.parameter_server.roles import for_worker
 from trainer.parameter_server.steps import evaluate_in_shards
 from trainer.replicas.cluster import ClusterSpec
 from trainer.replicas.ending import end_with
-from trainer.storage import outputs_from
-from trainer.task import command_from
-from trainer.workload import TrainingRun
-
-BATCH_SIZE = 4
+from trainer.settings.settings import TrainingSettings
 
 
-def run_of(data_dir: str) -> TrainingRun:
-    arguments = (
-        f"--data_dir={data_dir}", "--workload=horses_or_humans", "--image_size=32", f"--batch_size={BATCH_SIZE}",
-        "--epochs=1", "--steps_per_epoch=2", "--weights=random",
-    )  # fmt: skip
-    command = command_from(arguments)
-    run = TrainingRun(
-        workload=command.workload, settings=command.settings, flags=command.flags, cluster=ClusterSpec(),
-        outputs=outputs_from({}, None), environment={},
-    )  # fmt: skip
-    return run.with_data()
-
-
-def strategies(*_: str) -> dict[str, Any]:
+def strategies() -> dict[str, Any]:
     """Name and number of devices of each strategy that one process can build."""
     asked = (Strategy.AUTO, Strategy.ONE_DEVICE, Strategy.MULTI_WORKER_MIRRORED, Strategy.MIRRORED)
     built = {each: strategy_for(ClusterSpec(), asked=each, mirrored=False) for each in asked}
@@ -61,7 +41,7 @@ def strategies(*_: str) -> dict[str, Any]:
     }
 
 
-def multi_worker(*_: str) -> list[dict[str, Any]]:
+def multi_worker() -> list[dict[str, Any]]:
     """Devices and collectives of a replica without GPUs, with two, and with one that another replica uses."""
     found = []
     for gpus, is_shared in ((0, False), (2, False), (1, True)):
@@ -72,18 +52,18 @@ def multi_worker(*_: str) -> list[dict[str, Any]]:
     return found
 
 
-def batches(data_dir: str) -> dict[str, Any]:
+def batches() -> dict[str, Any]:
     """The examples of a worker's two devices in a step, to train on and to evaluate on, and those that Keras evaluates.
 
     On two GPUs, a worker of ParameterServerStrategy takes its data from the same class as MirroredStrategy here.
     """
     strategy = tf.distribute.MirroredStrategy()
-    replicas = strategy.num_replicas_in_sync
-    run = run_of(data_dir)
+    numbers = tf.range(6)
+    examples = Examples(lambda: tf.data.Dataset.from_tensor_slices((numbers, numbers)), count=6)
+    settings = TrainingSettings(batch_size=4)
     pipeline = Pipeline(
-        examples=run.data.training, evaluated=run.data.evaluation, settings=run.settings,
-        replicas=replicas,
-    )  # fmt: skip
+        examples=examples, evaluated=examples, settings=settings, replicas=strategy.num_replicas_in_sync
+    )
 
     def first(made: Callable[[], Any]) -> Any:
         return next(iter(strategy.distribute_datasets_from_function(lambda _: made())))[1]
@@ -109,6 +89,6 @@ if __name__ == "__main__":
     # Each device's iterator blocks a thread while it waits for the next batch; two of them may block all.
     tf.config.threading.set_inter_op_parallelism_threads(16)
     tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
-    check, *folders, out = sys.argv[1:]
-    Path(out).write_text(json.dumps(globals()[check](*folders)))
+    cases = (strategies, multi_worker, batches)
+    Path("cases.json").write_text(json.dumps({case.__name__: case() for case in cases}))
     end_with(0)  # as the trainer ends: TensorFlow's servers and iterators have no end that can be relied on

@@ -18,14 +18,7 @@ from trainstack.jobs.resource.replica import JobReplica, replicas_of
 from .launched import POOLS, spec, spec_of
 
 LOOPBACK = {"workerpool0": ["127.0.0.1:4001"], "workerpool1": ["127.0.0.1:4002"]}
-REDUCERS = {
-    "worker_pool_specs": [
-        {},
-        {},
-        {"container_spec": {"image_uri": "us-docker.pkg.dev/x/training/reductionserver:latest"}},
-    ]
-}
-
+REDUCER = {"container_spec": {"image_uri": "us-docker.pkg.dev/x/training/reductionserver:latest"}}
 
 TORCH = {
     "MASTER_ADDR": "workerpool0-0", "MASTER_PORT": "2222", "RANK": "3", "WORLD_SIZE": "4",
@@ -106,18 +99,19 @@ def test_the_first_worker_leads_a_cluster_without_a_chief() -> None:
 
 @pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
 @pytest.mark.parametrize(
-    ("counts", "expected"),
+    ("counts", "pool", "expected"),
     [
-        ([1, 1, 1], ["does not use parameter servers, and this cluster has 1", "leave worker pool 2 empty"]),
-        ([1, 0, 0, 1], ["does not use evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
-        ([1, 0, 2, 1], ["does not use parameter servers, and this cluster has 2", "does not use evaluators"]),
+        ([1, 1, 1], 0, ["does not use parameter servers, and this cluster has 1", "leave worker pool 2 empty"]),
+        ([1, 0, 0, 1], 0, ["does not use evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
+        ([1, 0, 2, 1], 2, ["does not use parameter servers, and this cluster has 2", "does not use evaluators"]),
+        ([1, 0, 2, 1], 3, ["does not use parameter servers, and this cluster has 2", "does not use evaluators"]),
     ],
-)
-def test_a_role_that_the_framework_cannot_use_is_refused(
-    framework: str, counts: list[int], expected: list[str]
+)  # fmt: skip
+def test_a_role_that_the_framework_cannot_use_is_refused_by_every_replica(
+    framework: str, counts: list[int], pool: int, expected: list[str]
 ) -> None:
     with pytest.raises(Unusable) as caught:
-        read_variables(framework, spec(counts))
+        read_variables(framework, spec(counts, pool=pool))
     text = "\n".join(caught.value.faults)
     assert [words for words in expected if words not in text] == []
     assert all(fault.startswith(framework) for fault in caught.value.faults)
@@ -125,7 +119,7 @@ def test_a_role_that_the_framework_cannot_use_is_refused(
 
 @pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
 def test_reduction_servers_are_no_parameter_servers(framework: str) -> None:
-    reducers = spec([1, 1, 2], pool=1, job=REDUCERS)
+    reducers = spec([1, 1, 2], pool=1, job={"worker_pool_specs": [{}, {}, REDUCER]})
     assert read_variables(framework, reducers) == read_variables(framework, spec([1, 1], pool=1))
 
 
@@ -166,9 +160,7 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
     present = [name for name, count in zip(names, counts, strict=False) if count]
     assert list(cluster_spec["cluster"]) == present
     assert list(config["cluster"]) == [name for name in present if name != "evaluator"]
-    assert {name: len(found) for name, found in cluster_spec["cluster"].items()} == {
-        name: count for name, count in zip(names, counts, strict=False) if count
-    }
+    assert [len(found) for found in cluster_spec["cluster"].values()] == [count for count in counts if count]
     for document in (config, cluster_spec):
         assert document["environment"] == "cloud"
         task = document["task"]
@@ -177,11 +169,8 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
         assert document["job"] == json.loads(environment["CLUSTER_SPEC"])["job"]
     after = cluster_from(environment | made)
     assert variables_for("ai-platform", after) == made
-    assert (after.replica, after.members, after.evaluators) == (
-        before.replica,
-        before.members,
-        before.evaluators,
-    )
+    for name in ("replica", "members", "evaluators"):
+        assert getattr(after, name) == getattr(before, name)
 
 
 def test_the_document_names_every_variable_that_is_set() -> None:

@@ -71,8 +71,6 @@ def test_settings_given_in_python_are_what_the_same_flags_give(name: str, given:
 
 
 def test_settings_given_in_python_are_checked_like_flags() -> None:
-    sound: dict[str, Any] = {"strategy": "one_device", "seed": 0, "reported_metrics": ("mae", "loss")}
-    assert TrainingSettings(**sound).faults() == []
     wrong: dict[str, Any] = {
         "epochs": None, "strategy": "fastest", "batch_size": 2.5, "cache": "maybe", "reported_metrics": [],
         "warmup_steps": 0, "profile": "3,2",
@@ -88,21 +86,33 @@ def test_settings_given_in_python_are_checked_like_flags() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--epochs=3", "--learning_rate=1e-3", "--job_dir=gs://b/o", "--cache"],
-        ["--epochs", "3", "--learning-rate", "0.001", "--job-dir", "gs://b/o", "--cache", "true"],
-        ["--epochs=9", "--epochs=3.0", "--learning_rate=0.001", "--job-dir=gs://b/o", "--cache=yes"],
+        ["--epochs=3", "--learning_rate=1e-3", "--reported_metrics=a,b", "--cache", "--image_size=48x64"],
+        [
+            "--epochs",
+            "3",
+            "--learning-rate",
+            "0.001",
+            "--reported-metrics",
+            "a, b",
+            "--cache",
+            "true",
+            "--image_size=48X64",
+        ],
+        [
+            "--epochs=9",
+            "--epochs=3.0",
+            "--learning_rate=0.001",
+            "--reported-metrics=a,b",
+            "--cache=yes",
+            "--image-size=48x64",
+        ],
     ],
 )
 def test_dashes_and_underscores_and_both_forms_of_a_value_are_accepted(arguments: list[str]) -> None:
     command = command_from(arguments)
     settings = command.settings
-    assert (settings.epochs, settings.job_dir, settings.cache) == (3, "gs://b/o", True)
-    assert command.flags["learning_rate"] == 0.001
-
-
-@pytest.mark.parametrize(("text", "size"), [("64", (64, 64)), ("48x64", (48, 64)), ("48X64", (48, 64))])
-def test_an_image_size_is_a_side_or_height_by_width(text: str, size: tuple[int, int]) -> None:
-    assert command_from([f"--image_size={text}"]).flags["image_size"] == size
+    assert (settings.epochs, settings.reported_metrics, settings.cache) == (3, ("a", "b"), True)
+    assert (command.flags["learning_rate"], command.flags["image_size"]) == (0.001, (48, 64))
 
 
 def test_all_faults_are_reported_together_with_a_repair() -> None:
@@ -122,17 +132,20 @@ def test_all_faults_are_reported_together_with_a_repair() -> None:
     assert "found 'maybe'" in faults[3]
 
 
-@pytest.mark.parametrize("asked", ["--help=1", "-h=1", "-hx"])
-def test_help_with_a_value_is_refused(asked: str) -> None:
-    with pytest.raises(Unusable, match=r"^--help does not take a value"):
-        command_from([asked])
-
-
-def test_a_flag_without_a_value_and_a_value_without_a_flag_are_refused() -> None:
-    with pytest.raises(Unusable, match="expected a value; found ''"):
-        command_from(["--dataset"])
-    with pytest.raises(Unusable, match="Unexpected argument 'cassava'"):
-        command_from(["cassava"])
+@pytest.mark.parametrize(
+    ("argument", "fault"),
+    [
+        *((asked, "^--help does not take a value") for asked in ("--help=1", "-h=1", "-hx")),
+        ("--dataset", "expected a value; found ''"),
+        ("--workload=", "--workload=: expected a value"),
+        ("cassava", "Unexpected argument 'cassava'"),
+        ("--num_units=64", "Unknown flag '--num_units'"),
+        ("--reported_metrics=loss,", "expected words with commas between them; found 'loss,'"),
+    ],
+)
+def test_an_argument_that_cannot_be_read_is_refused(argument: str, fault: str) -> None:
+    with pytest.raises(Unusable, match=fault):
+        command_from([argument])
 
 
 TUNED = "--workload=horses_or_humans"
@@ -147,8 +160,6 @@ def own_of(command: Command) -> dict[str, object]:
 def test_a_workload_adds_flags_to_the_common_ones() -> None:
     assert own_of(command_from([])) == {}
     assert own_of(command_from([TUNED])) == {"momentum": 0.5, "num_units": 128}
-    with pytest.raises(Unusable, match="Unknown flag '--num_units'"):
-        command_from(["--num_units=64"])
     with pytest.raises(Unusable, match=r"Unknown flag '--momentun'\. Did you mean 'momentum'\?"):
         command_from([TUNED, "--momentun=0.5"])
 
@@ -170,15 +181,6 @@ def test_flags_of_any_workload_are_known_when_the_workload_is_not() -> None:
         command_from(["--workload=horses_or_human", "--num_units=64", "--epochs=0"])
     assert [fault[:17] for fault in caught.value.faults] == ["Unknown workload ", "--epochs=0: expec"]
     assert "Did you mean 'horses_or_humans'?" in caught.value.faults[0]
-    with pytest.raises(Unusable, match="--workload=: expected a value"):
-        command_from(["--workload="])
-
-
-def test_the_metrics_to_report_are_words_with_commas_between_them() -> None:
-    both = command_from([TUNED, "--reported_metrics=loss, accuracy"])
-    assert both.settings.reported_metrics == ("loss", "accuracy")
-    with pytest.raises(Unusable, match="expected words with commas between them; found 'loss,'"):
-        command_from(["--reported_metrics=loss,"])
 
 
 def test_help_shows_the_flags_of_the_chosen_workload(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,26 +59,17 @@ def tabular(_: Path, settings: survive.TrainingSettings) -> None:
     )
 
 
-def write_records(folder: Path, _: survive.TrainingSettings) -> None:
-    path = folder / "pictures.tfrecord"
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for number in range(COUNT):
+def write_records(path: str) -> None:
+    with tf.io.TFRecordWriter(path) as writer:
+        for _ in range(COUNT):
             picture = RANDOM.integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
-            feature = {
-                "picture": tf.train.Feature(bytes_list=tf.train.BytesList(value=[picture.tobytes()])),
-                "kind": tf.train.Feature(int64_list=tf.train.Int64List(value=[number % 3])),
-            }
-            example = tf.train.Example(features=tf.train.Features(feature=feature))
-            writer.write(example.SerializeToString())
+            writer.write(tf.make_tensor_proto(picture).SerializeToString())
 
 
 def parsed(record: Any) -> Any:
-    found = tf.io.parse_single_example(
-        record,
-        {"picture": tf.io.FixedLenFeature([], tf.string), "kind": tf.io.FixedLenFeature([], tf.int64)},
-    )
-    picture = tf.reshape(tf.io.decode_raw(found["picture"], tf.uint8), [SIDE, SIDE, 3])
-    return picture, found["kind"]
+    """A picture and its kind."""
+    picture = tf.ensure_shape(tf.io.parse_tensor(record, tf.uint8), [SIDE, SIDE, 3])
+    return picture, tf.cast(picture[0, 0, 0], tf.int64) % 3
 
 
 def brighter(example: Any, seed: Any) -> Any:
@@ -106,8 +97,11 @@ class Crash(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
 
 
 def records(folder: Path, settings: survive.TrainingSettings) -> None:
+    path = folder / "pictures.tfrecord"
+    if not path.exists():
+        write_records(str(path))
     examples = survive.Examples(
-        lambda: tf.data.TFRecordDataset(str(folder / "pictures.tfrecord")),
+        lambda: tf.data.TFRecordDataset(str(path)),
         decode=parsed,
         augment=brighter,
         batch=lambda batch: (tf.cast(batch[0], tf.float32) / 255, batch[1]),

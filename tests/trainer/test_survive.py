@@ -156,7 +156,6 @@ def test_a_killed_training_on_tfrecords_stops_where_one_that_was_not_does_with_i
     tmp_path: Path,
 ) -> None:
     """Its learning rate still rises where it is killed."""
-    ended(started("write_records", tmp_path, name="written"))
     flags = ("--epochs=5", "--checkpoint_steps=1", "--warmup_steps=12", "--deterministic")
     calm = ended(started("records", tmp_path, *flags, f"--job_dir={tmp_path}/calm", name="calm"))
     assert [each["epoch"] for each in calm.events("epoch_finished")] == [1, 2, 3]

@@ -143,13 +143,17 @@ def test_a_run_starts_from_the_weights_of_another_which_keras_loads(tmp_path: Pa
 
 
 @pytest.mark.parametrize("keras", ["2", "3"])
-def test_a_model_that_keras_cannot_save_is_exported_without_it_and_a_warning(
+def test_a_model_that_keras_cannot_save_and_a_metric_that_it_does_not_have_are_warned_of_once(
     tmp_path: Path, keras: str
 ) -> None:
-    replica = ended(started("trial", tmp_path, KERAS=keras, UNSAVED="1"))
-    (warning,) = replica.events("keras_model_missing")
-    assert warning["severity"] == "WARNING"
+    variables = {"CLOUD_ML_TRIAL_ID": "3", "CLOUD_ML_HP_METRIC_FILE": f"{tmp_path}/m", "UNSAVED": "1"}
+    flags = ("--epochs=2", "--reported_metrics=accuracy,mae")
+    replica = ended(started("trial", tmp_path, *flags, KERAS=keras, **variables))
+    (unsaved,), (missing,) = map(replica.events, ("keras_model_missing", "metrics_missing"))
+    assert {unsaved["severity"], missing["severity"]} == {"WARNING"}
     assert "model.keras" not in [entry["path"] for entry in check_export(tmp_path / "job" / "model")["files"]]
+    assert missing["metrics"] == ["accuracy"]
+    assert len((tmp_path / "m").read_text().splitlines()) == 2
 
 
 def test_a_killed_training_on_tfrecords_stops_where_one_that_was_not_does_with_its_weights(
@@ -222,12 +226,3 @@ def test_a_trial_whose_model_has_no_reported_metric_is_refused(
     assert replica.wait() == 2, replica.err.read_text()[-3000:]
     assert f"--reported_metrics={asked}: the model is compiled with loss, mae, so" in replica.err.read_text()
     assert len(replica.events("epoch_finished")) == epochs
-
-
-def test_a_trial_warns_once_of_a_metric_that_its_model_does_not_have(tmp_path: Path) -> None:
-    variables = {"CLOUD_ML_TRIAL_ID": "3", "CLOUD_ML_HP_METRIC_FILE": f"{tmp_path}/m", "KERAS": "2"}
-    flags = ("--epochs=2", "--reported_metrics=accuracy,mae")
-    replica = ended(started("trial", tmp_path, *flags, **variables))
-    (warning,) = replica.events("metrics_missing")
-    assert (warning["severity"], warning["metrics"]) == ("WARNING", ["accuracy"])
-    assert len((tmp_path / "m").read_text().splitlines()) == 2

@@ -9,10 +9,11 @@ from trainer.faults import Unusable
 from trainer.replicas.cluster import ReplicaRole
 from trainer.replicas.cluster_variable import cluster_from
 
+CHIEF = {"type": "chief", "index": 0}
 TWO_POOLS = {"chief": ["c-0:2222"], "worker": ["w-0:2222", "w-1:2222"]}
 
 
-def tf_config(cluster: Any, task: Any) -> dict[str, str]:
+def tf_config(cluster: Any, task: Any = CHIEF) -> dict[str, str]:
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud", "job": "{}"})}
 
 
@@ -49,34 +50,25 @@ def test_the_replica_and_its_peers_are_read(
         (tf_config(TWO_POOLS, None), ["`task` must look like"]),
         (tf_config(TWO_POOLS, {"type": "boss", "index": 0}), ["'boss'"]),
         (tf_config(TWO_POOLS, {"type": "worker", "index": -1}), ["`task` must look like"]),
-        (
-            tf_config(TWO_POOLS, {"type": "worker", "index": 2}),
-            ["worker-2", "`cluster` lists 2 of that role"],
-        ),
-        (tf_config({"chief": ["a:1", "b:1"]}, {"type": "chief", "index": 0}), ["has 2 chiefs"]),
-        (tf_config({"chief": ["a"]}, {"type": "chief", "index": 0}), ["list of host:port", "['a']"]),
-        (tf_config({"chief": "a:1"}, {"type": "chief", "index": 0}), ["list of host:port"]),
-        (tf_config([], {"type": "chief", "index": 0}), None),
-        (tf_config(["a:1"], {"type": "chief", "index": 0}), ["must map roles"]),
-        (tf_config({"chief": ["a:0"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
-        (tf_config({"chief": ["a:70000"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
-        (tf_config({"chief": ["a\n:1"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
+        (tf_config(TWO_POOLS, {"type": "worker", "index": 2}), ["worker-2", "`cluster` lists 2 of that role"]),
+        (tf_config({"chief": ["a:1", "b:1"]}), ["has 2 chiefs"]),
+        (tf_config({"chief": ["a"]}), ["list of host:port", "['a']"]),
+        (tf_config({"chief": "a:1"}), ["list of host:port"]),
+        (tf_config([]), None),
+        (tf_config(["a:1"]), ["must map roles"]),
+        (tf_config({"chief": ["a:0"]}), ["list of host:port"]),
+        (tf_config({"chief": ["a:70000"]}), ["list of host:port"]),
+        (tf_config({"chief": ["a\n:1"]}), ["list of host:port"]),
         (tf_config({"chief": ["a:1"]}, {"type": "chief", "index": "9" * 5000}), ["`task` must look like"]),
         ({"CLUSTER_SPEC": "[" * 100_000}, ["CLUSTER_SPEC: not valid JSON"]),
-        (
-            tf_config({"chief": ["a:1"], "master": ["b:1"]}, {"type": "chief", "index": 0}),
-            ["has the role chief twice, as 'chief' and as 'master'"],
-        ),
-        (
-            tf_config({"chief": ["a:1"], "worker": ["a:1"]}, {"type": "chief", "index": 0}),
-            ["2 replicas have the address 'a:1'"],
-        ),
+        (tf_config({"chief": ["a:1"], "master": ["b:1"]}), ["has the role chief twice, as 'chief' and as 'master'"]),
+        (tf_config({"chief": ["a:1"], "worker": ["a:1"]}), ["2 replicas have the address 'a:1'"]),
         (
             cluster_spec({"workerpool3": ["e:1"]}, {"type": "workerpool3", "index": 1}),
             ["evaluator-1", "`cluster` lists 1 of that role"],
         ),
         (
-            tf_config({"boss": ["a:1"]}, {"type": "chief", "index": 0}) | {"CLUSTER_SPEC": "{"},
+            tf_config({"boss": ["a:1"]}) | {"CLUSTER_SPEC": "{"},
             ["TF_CONFIG: unknown role 'boss'", "CLUSTER_SPEC: not valid JSON"],
         ),
         (
@@ -84,7 +76,7 @@ def test_the_replica_and_its_peers_are_read(
             ["unknown role 'boss'", "cluster.worker", "`task` must look like"],
         ),
     ],
-)
+)  # fmt: skip
 def test_every_fault_of_a_variable_is_reported(
     environment: dict[str, str], expected: list[str] | None
 ) -> None:

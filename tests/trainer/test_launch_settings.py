@@ -6,16 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainer.faults import Unusable
 from trainer.launch.frameworks import KEPT_IF_SET, gpus_from, variables_for
 from trainer.replicas.cluster_variable import cluster_from
-from trainstack.jobs.replicas import cluster as local
-from trainstack.jobs.resource.job import TrialAssignment, VertexJob
-from trainstack.jobs.resource.replica import JobReplica, replicas_of
 
-from .launched import POOLS, spec, spec_of
+from .launched import spec, spec_of
+from .replicas.test_cluster_fields import VERTEX_JOB, vertex
 
 LOOPBACK = {"workerpool0": ["127.0.0.1:4001"], "workerpool1": ["127.0.0.1:4002"]}
 REDUCER = {"container_spec": {"image_uri": "us-docker.pkg.dev/x/training/reductionserver:latest"}}
@@ -127,32 +124,23 @@ def test_a_replica_alone_needs_nothing_of_horovod() -> None:
     assert read_variables("horovod", spec([1])) == {}
 
 
-SHAPES = ([1], [1, 1], [1, 2, 1], [1, 0, 0, 1], [1, 2, 2, 1])
-REPLICAS = [
-    (counts, pool, index) for counts in SHAPES for pool, count in enumerate(counts) for index in range(count)
+OF_SERVICE = {"CLOUD_ML_JOB_ID": "q1", "CLOUD_ML_TRIAL_ID": "2"}
+PLACES = [
+    *(
+        ([1, 2, 1, 1], pool, index, vertex(pool, index, trial="2"))
+        for pool, index in [(0, 0), (1, 1), (2, 0), (3, 0)]
+    ),
+    *(
+        (counts, pool, 0, spec(counts, pool, job=VERTEX_JOB) | OF_SERVICE)
+        for counts, pool in [([1], 0), ([1, 1], 1), ([1, 0, 0, 1], 3)]
+    ),
 ]
 
 
-def vertex(counts: list[int], pool: int, index: int, trial: str = "") -> dict[str, str]:
-    """The environment as the local JobService, which was written apart from the trainer, sets it."""
-    spec = {
-        "worker_pool_specs": [{"replica_count": count} for count in counts],
-        "base_output_directory": {"output_uri_prefix": "gs://b/run"},
-    }
-    place = (
-        TrialAssignment(tuning_job_id="1", trial_id=trial, metrics_dir="", metric_tag="") if trial else None
-    )
-    message = CustomJob.pb(CustomJob({"job_spec": spec}))
-    job = VertexJob(project="7", location="l", job_id="42", message=message, trial=place)
-    addresses = {each: f"{POOLS[each.pool]}-{each.index}:2222" for each in replicas_of(counts)}
-    return local.environment(job, addresses, JobReplica(pool=pool, index=index))
-
-
-@pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)
+@pytest.mark.parametrize(("counts", "pool", "index", "environment"), PLACES)
 def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
-    counts: list[int], pool: int, index: int
+    counts: list[int], pool: int, index: int, environment: dict[str, str]
 ) -> None:
-    environment = vertex(counts, pool, index, trial="2")
     before = cluster_from(environment)
     made = variables_for("ai-platform", before)
     config, cluster_spec = (json.loads(made[name]) for name in ("TF_CONFIG", "CLUSTER_SPEC"))
@@ -165,7 +153,7 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
         assert document["environment"] == "cloud"
         task = document["task"]
         assert (task["type"], task["index"], task["trial"]) == (names[pool], index, "2")
-        assert task["cloud"].startswith("42-")
+        assert task["cloud"].startswith("q1-")
         assert document["job"] == json.loads(environment["CLUSTER_SPEC"])["job"]
     after = cluster_from(environment | made)
     assert variables_for("ai-platform", after) == made

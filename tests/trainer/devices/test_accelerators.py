@@ -82,11 +82,7 @@ def test_replicas_that_train_in_step_have_the_same_number_of_gpus(
     environment: dict[str, str], shown: str | None
 ) -> None:
     fault = unequal_accelerators(cluster_from(environment), environment)
-    if shown is None:
-        assert fault is None
-    else:
-        assert fault is not None
-        assert shown in fault
+    assert fault is None if shown is None else shown in str(fault)
 
 
 def test_a_job_whose_workers_alone_have_gpus_is_refused_unless_its_chief_coordinates() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.trainer.launched import spec
 from trainer.faults import Unusable
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
 from trainer.replicas.cluster_variable import ROLE_OF_TASK_TYPE, cluster_from
@@ -17,22 +18,15 @@ POOLS = {"workerpool0": ["c:2222"], "workerpool1": ["w-0:2222", "w-1:2222"], "wo
 VERTEX_JOB = {"worker_pool_specs": [{"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1}]}
 
 
-def vertex(
-    pool: int, index: int, job: object = VERTEX_JOB, trial: str = "", **more: object
-) -> dict[str, str]:
+def vertex(pool: int, index: int, job: object = VERTEX_JOB, trial: str = "") -> dict[str, str]:
     """Both variables as Vertex AI sets them on one replica of four pools."""
     role = ("chief", "worker", "ps", "evaluator")[pool]
     members = dict(zip(("chief", "worker", "ps"), POOLS.values(), strict=False))
-    spec = {
-        "cluster": POOLS,
-        "environment": "cloud",
-        "task": {"type": f"workerpool{pool}", "index": index, "trial": trial},
-        "job": job,
-        **more,
-    }
+    of_pool = {"type": f"workerpool{pool}", "index": index, "trial": trial}
+    document = {"cluster": POOLS, "environment": "cloud", "task": of_pool, "job": job}
     task = {"type": role, "index": index, "cloud": "q1-ml"} | ({"trial": trial} if trial else {})
     config = {"cluster": members, "environment": "cloud", "task": task, "job": json.dumps(job)}
-    return {"CLUSTER_SPEC": json.dumps(spec), "TF_CONFIG": json.dumps(config)}
+    return {"CLUSTER_SPEC": json.dumps(document), "TF_CONFIG": json.dumps(config)}
 
 
 @pytest.mark.parametrize(
@@ -66,13 +60,8 @@ def test_every_field_of_a_vertex_replica_is_read(pool: int, index: int, replica:
 
 
 def test_a_single_vertex_replica_has_no_tf_config() -> None:
-    spec = {
-        "cluster": {"workerpool0": ["c:2222"]},
-        "environment": "cloud",
-        "task": {"type": "workerpool0", "index": 0, "trial": ""},
-    }
-    cluster = cluster_from({"CLUSTER_SPEC": json.dumps(spec)})
-    assert (cluster.replica, cluster.members) == ("chief-0", {ReplicaRole.CHIEF: ("c:2222",)})
+    cluster = cluster_from(spec([1]))
+    assert (cluster.replica, cluster.members) == ("chief-0", {ReplicaRole.CHIEF: ("workerpool0-0:2222",)})
     assert (cluster.source, cluster.trial) == ("CLUSTER_SPEC", "")
     assert not cluster.is_multi_worker
 
@@ -188,9 +177,9 @@ def cluster_or_faults(environment: dict[str, str]) -> ClusterSpec | tuple[str, .
 
 
 @settings(max_examples=40)
-@given(tf=VALUES, spec=VALUES)
-def test_whatever_the_variables_hold_there_is_a_cluster_or_faults(tf: str, spec: str) -> None:
-    cluster = cluster_or_faults({"TF_CONFIG": tf, "CLUSTER_SPEC": spec})
+@given(config=VALUES, document=VALUES)
+def test_whatever_the_variables_hold_there_is_a_cluster_or_faults(config: str, document: str) -> None:
+    cluster = cluster_or_faults({"TF_CONFIG": config, "CLUSTER_SPEC": document})
     if not isinstance(cluster, ClusterSpec):
         assert cluster
         assert all(cluster)

@@ -1,10 +1,10 @@
 """A replica whose job has accelerators that TensorFlow does not see refuses to start."""
 
-import json
 from typing import Any
 
 import pytest
 
+from tests.trainer.launched import spec
 from trainer.devices.choices import (
     LOCAL_STACK,
     expected_accelerator,
@@ -19,16 +19,12 @@ from trainstack.process.family import MARK
 T4 = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4", "accelerator_count": 2}
 CPU = {"machine_type": "n1-standard-8"}
 V5E = {"machine_type": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}
-ROLES = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")
 
 
 def variables(*machines: dict[str, Any], pool: int = 0, **more: str) -> dict[str, str]:
     """What a replica of that pool sees, of a job with these machines."""
     job = {"worker_pool_specs": [{"machine_spec": machine} for machine in machines]}
-    cluster = {ROLES[number]: [f"replica-{number}:2222"] for number in range(len(machines))}
-    task = {"type": ROLES[pool], "index": 0}
-    document = {"cluster": cluster, "task": task, "environment": "cloud", "job": job}
-    return {"CLUSTER_SPEC": json.dumps(document), "CLOUD_ML_JOB_ID": "12", **more}
+    return {**spec([1] * len(machines), pool, job=job), "CLOUD_ML_JOB_ID": "12", **more}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.conftest import Runner
+from tests.trainer.launched import spec
 from tests.trainer.roles import TINY
 from trainer.devices.choices import Strategy, chosen_strategy, strategy_contradictions
 from trainer.faults import Unusable
@@ -78,24 +79,17 @@ def test_an_evaluator_with_a_checkpoint_directory_is_no_fault() -> None:
 
 
 def test_a_contradiction_is_refused_before_anything_is_loaded() -> None:
-    spec = '{"cluster": {"workerpool0": ["a:1"], "workerpool2": ["b:1"]}, "task": {"type": "workerpool2", "index": 0}}'
     with pytest.raises(Unusable, match="does not use parameter servers, but the cluster has 1"):
-        main(["--strategy=one_device"], {"CLUSTER_SPEC": spec})
+        main(["--strategy=one_device"], spec([1, 0, 1], pool=2))
     with pytest.raises(Unusable, match="--strategy=fastest: expected one of auto"):
         main(["--strategy=fastest"], {})
 
 
 def test_what_needs_steps_in_step_is_refused_with_parameter_servers() -> None:
-    spec = (
-        '{"cluster": {"workerpool0": ["a:1"], "workerpool1": ["b:1"], "workerpool2": ["c:1"]}, '
-        '"task": {"type": "workerpool0", "index": 0}}'
-    )
     with pytest.raises(Unusable) as caught:
-        main(["--deterministic", "--warmup_steps=5"], {"CLUSTER_SPEC": spec})
-    assert [fault.partition(" is for")[0] for fault in caught.value.faults] == [
-        "--deterministic",
-        "--warmup_steps",
-    ]
+        main(["--deterministic", "--warmup_steps=5"], spec([1, 1, 1]))
+    flags = [fault.partition(" is for")[0] for fault in caught.value.faults]
+    assert flags == ["--deterministic", "--warmup_steps"]
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import run_of
 from tests.client.logged import Logged
+from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
 from tests.client.served import run_record, served_context
 from tests.core.fuzz.mutation import TEXTS as ALL_TEXTS
@@ -23,6 +24,7 @@ from tests.core.fuzz.mutation import places
 from tests.web.consoles import console_of
 from tests.web.routes import filled
 from trainmaster.client.clients import Clients
+from trainmaster.orchestrator.core.names import WAITING_PREFIX
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
@@ -46,6 +48,7 @@ DOCUMENTS = [
     for route in subject.api
     if route.schema and not route.takes_form and route.path not in OF_PUBSUB
 ]
+PARAMS = {"/runs/compare": {"run": [RUN_ID, "trains"]}}
 QUERY = (
     "text",
     "model",
@@ -115,6 +118,14 @@ def hostile_record() -> dict[str, Any]:
     return document
 
 
+def hostile_champion() -> dict[str, Any]:
+    document: dict[str, Any] = {**example("champion.v1.promoted"), "model_name": "trains"}
+    document["current"]["lineage"] |= {"job_name": f"projects/{MARKUP}", "dataset": MARKUP}
+    document["considered"][-1] |= {"reason": MARKUP}
+    document["current"]["contest"]["metric"] = MARKUP
+    return document
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("hostile")
@@ -125,6 +136,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
             log.write("1", number, MARKUP[:60], textPayload=each)
             log.write("1", number, "workerpool0-0", textPayload=MARKUP + each)
         served.write("ledger", f"runs/{RUN_ID}.json", hostile_record())
+        served.write("ledger", "champions/trains.json", hostile_champion())
+        served.write("ledger", f"{WAITING_PREFIX}{MARKUP}", {})
         served.write("ledger", "rules/book.json", {"rules": MARKUP})
         for number, state in enumerate(RunState):
             write_row(
@@ -147,7 +160,7 @@ def test_most_texts_of_a_record_are_hostile_here() -> None:
 @pytest.mark.parametrize("path", GET_PATHS)
 def test_no_text_becomes_markup(browser: httpx.Client, path: str) -> None:
     for address in {filled(path, value) for value in (RUN_ID, "trains", quote(MARKUP, safe=""))}:
-        answer = browser.get(address)
+        answer = browser.get(address, params=PARAMS.get(path))
         assert answer.status_code in {200, 400, 404, 422}, answer.text[:3000]
         check(answer.text)
 

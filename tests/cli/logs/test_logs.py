@@ -71,18 +71,7 @@ def test_json_lines_are_documents_of_the_schema(logged: Logged, run: str) -> Non
     assert documents[5]["trial_id"] == "3"
 
 
-def test_the_limit_keeps_the_last_lines_and_says_that_earlier_ones_are_left_out(
-    logged: Logged, run: str
-) -> None:
-    done = logged.served.trainmaster("logs", run, "--limit", "1")
-    assert done.out == "service | Job completed successfully.\n"
-    assert (
-        "Earlier lines are left out. To see more than 1: --limit 10. To see those before: --before "
-        in done.err
-    )
-
-
-@pytest.mark.parametrize("limit", ["1", "2", "3"])
+@pytest.mark.parametrize("limit", ["1", "3"])
 def test_the_hints_of_a_limit_lead_back_to_the_first_line(logged: Logged, run: str, limit: str) -> None:
     parts: list[list[str]] = []
     before: list[str] = []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainstack.injections import BadInjectionsError, plan_from
-from trainstack.injections.http import resource_method
+from trainstack.injections.http import resource_method, resource_subjects
 from trainstack.injections.plan import PLACES
 from trainstack.pubsub.api.methods import methods_of
 from trainstack.pubsub.injections import place_of
@@ -69,6 +69,12 @@ def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named(
         verb, _, path = request.partition(" ")
         assert resource_method({"type": "http", "method": verb, "path": path}) == name
     assert places(service) == {f"{service}.{name}" for name in requests} | more
+
+
+def test_a_job_is_matched_by_its_display_name_and_its_labels() -> None:
+    scope = {"type": "http", "method": "POST", "path": "/v1/projects/p1/locations/us-central1/customJobs"}
+    body = b'{"displayName": "job of r1", "labels": {"run": "r1"}}'
+    assert {"job of r1", "run=r1"} <= set(resource_subjects(scope, body))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Injections strike requests to Cloud Storage, JobService and Cloud Logging; the official clients see them."""
+"""Injections strike requests to Cloud Storage and Cloud Logging; the official clients see them."""
 
 import socket
 from collections.abc import Iterator
@@ -8,21 +8,14 @@ import httpx
 import pytest
 import requests
 from google.api_core.exceptions import PreconditionFailed, ServiceUnavailable, TooManyRequests
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
-from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
-from google.cloud.aiplatform_v1.types import CustomJob
 from google.cloud.storage.retry import DEFAULT_RETRY
 
 from tests.stack.storage.conftest import client_of
 from trainstack import logging
 from trainstack.storage import serve
-from trainstack.vertex import Jobs
-from trainstack.vertex import serve as serve_jobs
 
 from .conftest import PATH, account, ask
-
-PARENT = "projects/p1/locations/us-central1"
 
 
 @pytest.fixture(scope="module")
@@ -130,43 +123,6 @@ def test_another_method_is_refused_with_those_that_there_are(url: str) -> None:
         refused = httpx.request(verb, f"{url}{PATH}/slow", timeout=60)
         assert refused.status_code == 405
         assert f"DELETE {PATH}/NAME removes one" in refused.text
-
-
-def test_a_job_is_created_although_its_submitter_got_an_error(tmp_path: Path) -> None:
-    jobs = Jobs(dir=tmp_path / "jobs", buckets_dir=tmp_path / "buckets", images={},
-                write_log=_forget, mounts="environment")  # fmt: skip
-    with serve_jobs(jobs) as url:
-        client = JobServiceClient(
-            transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
-        )
-        ask(
-            url,
-            {"name": "quota", "at": "vertex.customJobs.create", "kind": "error_before", "code": 429,
-             "match": "run=r2", "times": 1},
-            {"name": "untold", "at": "vertex.customJobs.create", "kind": "error_after", "times": 1},
-        )  # fmt: skip
-        with pytest.raises(ServiceUnavailable, match="untold"):
-            create(client, "r1")
-        with pytest.raises(TooManyRequests, match="quota"):
-            create(client, "r2")
-        listed = list(client.list_custom_jobs(parent=PARENT))
-        assert [dict(job.labels) for job in listed] == [{"run": "r1"}]
-        assert account(url, "untold")["on"] == ["vertex.customJobs.create job of r1"]
-        ask(url, {"name": "twice", "at": "vertex.customJobs.create", "kind": "duplicate"})
-        create(client, "r3")
-        assert [job.labels["run"] for job in client.list_custom_jobs(parent=PARENT)].count("r3") == 2
-        client.transport.close()
-
-
-def create(client: JobServiceClient, run: str) -> None:
-    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
-            "container_spec": {"image_uri": "example/none"}}  # fmt: skip
-    job = {"display_name": f"job of {run}", "labels": {"run": run}, "job_spec": {"worker_pool_specs": [pool]}}
-    client.create_custom_job(parent=PARENT, custom_job=CustomJob(job))
-
-
-async def _forget(_entries: object) -> None:
-    """No log here."""
 
 
 def test_written_entries_are_refused_by_their_logs_name(tmp_path: Path) -> None:

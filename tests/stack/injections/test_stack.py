@@ -7,7 +7,6 @@ import pytest
 
 from tests.e2e.project import running_project
 from tests.e2e.topologies import quick_topology
-from trainmaster.cli.command import main
 
 from .conftest import PATH, account, ask
 
@@ -45,24 +44,3 @@ def test_a_request_is_answered_once_although_its_function_is_killed(tmp_path: Pa
             httpx.delete(f"{project.env['LOGGING_EMULATOR_HOST']}{PATH}", timeout=60).json()["injections"]
             == []
         )
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ('{"name": "a", "at": "disk.write", "kind": "drop"}', "$.at: expected SERVICE.METHOD"),
-        ("injections: {", "cannot read the file"),
-        (None, "cannot read the file"),
-    ],
-)
-def test_an_invalid_plan_file_is_refused_before_anything_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, reason: str
-) -> None:
-    plan = tmp_path / "injections.json"
-    if content is not None:
-        plan.write_text(content)
-    assert main(["up", "--state", str(tmp_path / "state"), "--injections", str(plan)]) == 2
-    said = capsys.readouterr().err
-    assert str(plan) in said
-    assert reason in said
-    assert not (tmp_path / "state").exists()

@@ -1,14 +1,12 @@
 """A region has so much for jobs: more is refused in the service's words, and a stockout ends a job that never ran."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from google.api_core.exceptions import TooManyRequests
 
-from trainmaster.cli.command import main
 from trainstack.jobs.capacity.quota import BadQuotaError, quota_from
 
 from .conftest import PARENT, Stack, container
@@ -118,28 +116,6 @@ def test_every_fault_of_a_document_is_reported_with_its_path() -> None:
         "$.limits", "$.quotas.r.replicas", "$.quotas.r.spot.n1-*", "$.stockouts[0].region",
         "$.stockouts[0].time", "$.stockouts[0].spot", "$.stockouts[1].resource", "$.stockouts[2].resource",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("quotas: {r: {replicas: x}}", "$.quotas.r.replicas"),
-        ("quotas: {", "cannot read the file"),
-        ("# nothing\n", "the file is empty"),
-        (None, "cannot read the file"),
-    ],
-)
-def test_an_invalid_quota_file_is_refused_before_anything_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, reason: str
-) -> None:
-    path = tmp_path / "quota.yaml"
-    if content is not None:
-        path.write_text(content)
-    assert main(["up", "--state", str(tmp_path / "state"), "--quota", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert f"--quota {str(path)!r}" in said
-    assert reason in said
-    assert not (tmp_path / "state").exists()
 
 
 def test_a_glob_that_is_longer_than_any_resource_is_refused() -> None:

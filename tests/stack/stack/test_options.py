@@ -69,3 +69,27 @@ def test_the_isolation_may_come_from_a_variable(
     said = refusal(capsys)
     assert "'some' is not one of 'enforced', 'none'" in said
     assert "TRAINMASTER_ISOLATION" in said
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "reason"),
+    [
+        ("--quota", "quotas: {r: {replicas: x}}", "$.quotas.r.replicas"),
+        ("--quota", "quotas: {", "cannot read the file"),
+        ("--quota", "# nothing\n", "the file is empty"),
+        ("--quota", None, "cannot read the file"),
+        ("--injections", "{name: a, at: disk.write, kind: drop}", "$.at: expected SERVICE.METHOD"),
+        ("--injections", "injections: {", "cannot read the file"),
+        ("--injections", None, "cannot read the file"),
+    ],
+)
+def test_an_invalid_file_is_refused_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, content: str | None, reason: str
+) -> None:
+    path = tmp_path / "file.yaml"
+    if content is not None:
+        path.write_text(content)
+    said = refusal(capsys, "--state", str(tmp_path / "state"), option, str(path))
+    assert f"{option} {str(path)!r}" in said
+    assert reason in said
+    assert not (tmp_path / "state").exists()

@@ -1,4 +1,4 @@
-"""A console on the context `served` of each file, which only reads."""
+"""A console on the context `served` of each file, which only reads unless the file sets WRITABLE."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,7 @@ from tests.web.consoles import console_of
 
 
 @pytest.fixture(scope="module")
-def browser(served: Served) -> Iterator[Browser]:
-    with console_of(served.clients) as browser:
+def browser(request: pytest.FixtureRequest, served: Served) -> Iterator[Browser]:
+    writable = getattr(request.module, "WRITABLE", False)
+    with console_of(served.clients, writable=writable) as browser:
         yield browser

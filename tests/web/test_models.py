@@ -21,6 +21,7 @@ from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded
 
+WRITABLE = True
 A, B, C = "a-20260301t120000-148ce5abfd", "b-20260301t121100-6024327c9f", "c-20260301t122200-a781e6ad62"
 FILES = {"files": [{"path": "saved_model.pb", "size_bytes": 1536, "generation": 7, "crc32c": "AAAAAA=="}]}
 
@@ -57,12 +58,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         write_row(served, row(1, model_name="cassava-resnet50"))
         write_row(served, row(2, model_name="other"))
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser(served: Served) -> Iterator[Browser]:
-    with console_of(served.clients, writable=True) as browser:
-        yield browser
 
 
 def test_the_list_has_each_champion_with_its_metric_and_the_latest_verdict(browser: Browser) -> None:

@@ -21,6 +21,7 @@ from tests.web.consoles import console_of, form
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import status_object
 
+WRITABLE = True
 HOSTILE = '"><script>alert(1)</script>\u202e'
 FAULTY = b"""when:
   - schedule: {cron: 0 3 * *}
@@ -39,12 +40,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         refuse(served, "rules/empty.yaml", b"# nothing\n")
         refuse(served, f"rules/{HOSTILE}.yaml", FAULTY)
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser(served: Served) -> Iterator[Browser]:
-    with console_of(served.clients, writable=True) as browser:
-        yield browser
 
 
 def refuse(served: Served, name: str, content: bytes) -> None:

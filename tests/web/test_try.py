@@ -14,11 +14,12 @@ from jsonschema import Draft202012Validator
 
 from tests.client.recording import service
 from tests.client.served import ROOT, Served, served_context
-from tests.web.consoles import console_of, form
+from tests.web.consoles import form
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.web.pages.attempt import EXAMPLES
 
+WRITABLE = True
 SMALL = (ROOT / "examples/small.yaml").read_text()
 FAULTY = SMALL.replace("machine: n1-standard-4", "machine: n1-standard-5").replace(
     "scheduling:", "shceduling:"
@@ -31,12 +32,6 @@ SCRIPT = "model_name: starter\nscript: {file: train.py}\ncluster:\n  chief: {mac
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served_context(tmp_path_factory.mktemp("served"), publishes=True) as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser(served: Served) -> Iterator[Browser]:
-    with console_of(served.clients, writable=True) as browser:
-        yield browser
 
 
 def answer(browser: Browser, text: str, path: str = "/try/check", **fields: str) -> str:

@@ -1,4 +1,3 @@
-import threading
 from collections.abc import Callable
 
 import httpx
@@ -79,26 +78,3 @@ def test_a_condition_other_than_a_number_is_refused(put: Put, value: str) -> Non
     answer = put("a", ifGenerationMatch=value)
     assert answer.status_code == 400
     assert "ifGenerationMatch" in answer.json()["error"]["message"]
-
-
-def test_ten_creations_at_once_make_one_object(url: str, bucket: storage.Bucket) -> None:
-    codes: list[int] = []
-    together = threading.Barrier(10)
-
-    def create(number: int) -> None:
-        with httpx.Client(base_url=url, timeout=60) as http:
-            together.wait()
-            for name in range(20):
-                answer = http.post(
-                    f"/upload/storage/v1/b/{bucket.name}/o?uploadType=media&ifGenerationMatch=0&name={name}",
-                    content=str(number),
-                )
-                codes.append(answer.status_code)
-
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert codes.count(200) == 20
-    assert codes.count(412) == 180

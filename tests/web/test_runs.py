@@ -9,15 +9,12 @@ from decimal import Decimal
 import pytest
 from httpx import Client as Browser
 from jsonschema import Draft202012Validator
-from starlette.datastructures import QueryParams
 
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages import runs as page_of_runs
-from trainmaster.web.source import ConsoleSource
-from trainmaster.web.subject import Ask
 
 SCHEMA = schema("run_list.v1")
 HOSTILE = """</td><script>alert('x')</script>" onload="y" \u202ereversed"""
@@ -146,13 +143,3 @@ def test_the_page_names_its_command_quoted_for_a_shell(browser: Browser) -> None
         "trainmaster ls --state failed --label a=b --text &#39;it&#39;&#34;&#39;&#34;&#39;s&#39; --limit 50"
         in page
     )
-
-
-@pytest.mark.parametrize("query", ["", "text=run"])
-def test_a_view_of_up_to_a_thousand_runs_costs_one_storage_operation(served: Served, query: str) -> None:
-    source = ConsoleSource(lambda: served.clients.context, writable=False)
-    try:
-        page_of_runs.runs(Ask(source=source, now=START, query=QueryParams(query)))
-        assert source.storage_calls == 1
-    finally:
-        source.reconnect()

@@ -68,9 +68,10 @@ def test_filters_choose_by_what_the_index_shows(served: Served, filters: Filters
     assert listed(served, filters) == numbers
 
 
-def test_the_first_page_costs_one_operation(served: Served) -> None:
+@pytest.mark.parametrize("filters", [Filters(), Filters(text="run")])
+def test_the_first_page_costs_one_operation(served: Served, filters: Filters) -> None:
     before = served.clients.storage_calls
-    list_runs(served.clients, Filters(), limit=5)
+    list_runs(served.clients, filters, limit=5)
     assert served.clients.storage_calls - before == 1
 
 

@@ -20,7 +20,6 @@ from tests.e2e.project import eventually
 from tests.ready_stack import announce
 from tests.web.consoles import console_over
 from trainmaster.client.context import Context, NoContext
-from trainmaster.web.live import STREAMS_MAX
 
 DEADLINE_S = 60
 STRANGE_PATHS = (
@@ -79,13 +78,6 @@ def watching(console: tuple[str, int]) -> Iterator[http.client.HTTPResponse]:
             yield answer
 
 
-def stream_status(console: tuple[str, int]) -> int:
-    with contextlib.closing(http.client.HTTPConnection(*console, timeout=DEADLINE_S)) as connection:
-        connection.request("GET", "/", headers={"accept": "text/event-stream"})
-        with connection.getresponse() as answer:
-            return answer.status
-
-
 def get(console: tuple[str, int], path: str) -> tuple[int, str]:
     """The status and the text. The path is sent as it is."""
     with contextlib.closing(http.client.HTTPConnection(*console, timeout=DEADLINE_S)) as connection:
@@ -131,15 +123,6 @@ def test_a_head_without_end_is_refused(console: tuple[str, int]) -> None:
         with contextlib.suppress(ConnectionError):
             assert greedy.recv(100).startswith(b"HTTP/1.1 400")
     assert get(console, "/runs")[0] == 200
-
-
-def test_more_streams_than_allowed_are_refused_until_one_ends(console: tuple[str, int]) -> None:
-    with contextlib.ExitStack() as held:
-        for _ in range(STREAMS_MAX):
-            held.enter_context(watching(console))
-        assert stream_status(console) == 503
-        assert get(console, "/runs")[0] == 200
-    eventually(lambda: stream_status(console) == 200, "a closed connection makes room for another stream")
 
 
 def test_a_page_opened_after_its_stack_has_stopped_says_so_at_once(tmp_path: Path) -> None:

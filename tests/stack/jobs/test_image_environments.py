@@ -147,14 +147,7 @@ def test_dockerfile_lines_that_are_not_carried_out_are_in_the_jobs_log(stack: St
 
 
 def test_a_failed_build_is_reported_with_the_first_line_of_its_error(stack: Stack, tree: Path) -> None:
-    package = tree / "broken"
-    package.mkdir()
-    (package / "pyproject.toml").write_text(
-        '[project]\nname = "broken"\nversion = "1"\n'
-        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    )
-    (package / "backend.py").write_text("print('much\\n' * 100)\nraise ValueError('no compiler')\n")
-    write(tree, "RUN pip install --no-index ./broken")
+    install_built(tree, "broken", "print('much\\n' * 100)\nraise ValueError('no compiler')\n")
     lines = error(stack).splitlines()
     assert lines[1].startswith("error: Failed to build `broken @")  # uv may break the line here
     assert lines[2] == "…"
@@ -260,13 +253,17 @@ def test_a_stack_that_starts_removes_the_environments_that_were_not_used_for_lon
 
 def endless(tree: Path, tmp_path: Path) -> None:
     """Have the installation of the tree build a package that never is done, and says that it has begun."""
-    package = tree / "endless"
+    begun = f"pathlib.Path({str(tmp_path / 'begun')!r}).touch()"
+    install_built(tree, "endless", f"import pathlib, threading\n{begun}\nthreading.Event().wait()\n")
+
+
+def install_built(tree: Path, name: str, backend: str) -> None:
+    """Have the image of the tree install a package that this program builds."""
+    package = tree / name
     package.mkdir()
     (package / "pyproject.toml").write_text(
-        '[project]\nname = "endless"\nversion = "1"\n'
+        f'[project]\nname = "{name}"\nversion = "1"\n'
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     )
-    (package / "backend.py").write_text(
-        f"import pathlib, threading\npathlib.Path({str(tmp_path / 'begun')!r}).touch()\nthreading.Event().wait()\n"
-    )
-    write(tree, "RUN pip install --no-index ./endless")
+    (package / "backend.py").write_text(backend)
+    write(tree, f"RUN pip install --no-index ./{name}")

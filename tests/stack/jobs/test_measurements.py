@@ -55,29 +55,28 @@ def test_of_a_metric_file_of_any_size_the_last_reports_are_read(tmp_path: Path) 
     assert read_reports(text, started=STARTED) == [said(1, 1)]
 
 
-def test_the_file_is_read_again_whole_and_nothing_is_there_twice() -> None:
-    first = merged_measurements([], [said(1, 1), said(2, 2)])
-    assert merged_measurements(first, [said(1, 1), said(2, 2), said(3, 3)]) == [
-        said(1, 1),
-        said(2, 2),
-        said(3, 3),
-    ]
+ONE, TWO, THREE = said(1, 1), said(2, 2), said(3, 3)
 
 
-def test_what_the_file_forgot_is_kept() -> None:
-    assert merged_measurements([said(1, 1), said(2, 2)], [said(2, 2), said(3, 3)]) == [
-        said(1, 1),
-        said(2, 2),
-        said(3, 3),
-    ]
-
-
-def test_a_program_that_begins_again_replaces_what_it_reports_again() -> None:
-    first = [said(1, 1), said(2, 2), said(3, 3)]
-    assert merged_measurements(first, [said(1, 10)]) == [said(1, 10)]
-    assert merged_measurements(first, [said(3, 10, 0.9), said(4, 11)]) == [
-        said(1, 1), said(2, 2), said(3, 10, 0.9), said(4, 11),
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "file", "merged"),
+    [
+        pytest.param([ONE, TWO], [ONE, TWO, THREE], [ONE, TWO, THREE], id="read again whole"),
+        pytest.param([ONE, TWO], [TWO, THREE], [ONE, TWO, THREE], id="the file forgot one"),
+        pytest.param([ONE, TWO, THREE], [said(1, 10)], [said(1, 10)], id="begun again"),
+        pytest.param(
+            [ONE, TWO, THREE],
+            [said(3, 10, 0.9), said(4, 11)],
+            [ONE, TWO, said(3, 10, 0.9), said(4, 11)],
+            id="begun again from the third step",
+        ),
+        pytest.param([said(0, 1)], [said(0, 1), said(0, 2)], [said(0, 1), said(0, 2)], id="without steps"),
+    ],
+)
+def test_what_a_file_says_now_is_merged_with_what_it_said_before(
+    before: list[TrialMeasurement], file: list[TrialMeasurement], merged: list[TrialMeasurement]
+) -> None:
+    assert merged_measurements(before, file) == merged
 
 
 def test_a_program_that_appends_to_its_file_is_not_read_as_beginning_again_and_again() -> None:
@@ -85,10 +84,6 @@ def test_a_program_that_appends_to_its_file_is_not_read_as_beginning_again_and_a
     once = merged_measurements([], lines)
     assert once == [said(1, 10), said(2, 11)]
     assert merged_measurements(once, lines) == once
-
-
-def test_reports_without_steps_stand_beside_each_other_by_time() -> None:
-    assert merged_measurements([said(0, 1)], [said(0, 1), said(0, 2)]) == [said(0, 1), said(0, 2)]
 
 
 def test_two_metrics_do_not_replace_each_other() -> None:

@@ -152,9 +152,7 @@ def test_every_file_and_document_that_counted_is_on_record_by_generation_and_che
     )
 
 
-def test_a_manifest_with_zero_hashes_is_ignored_for_what_the_bucket_says(
-    world: World,
-) -> None:
+def test_a_manifest_with_zero_hashes_is_ignored_for_what_the_bucket_says(world: World) -> None:
     incoming = trained(world, "a", 0.99)
     bucket, prefix = split_object_uri(f"{world.record(incoming.run_id).output_uri}/model/")
     manifest = json.loads(world.objects.read(bucket, f"{prefix}export.json", max_bytes=MIB).content)

@@ -120,9 +120,7 @@ def test_a_verdict_lost_in_a_crash_is_recorded_by_the_next_attempt(accuracy: flo
 
 
 @pytest.mark.parametrize("order_of_ends", list(itertools.permutations(range(3))))
-def test_runs_that_end_together_leave_the_best_one_in_any_order(
-    order_of_ends: tuple[int, ...],
-) -> None:
+def test_runs_that_end_together_leave_the_best_one_in_any_order(order_of_ends: tuple[int, ...]) -> None:
     world = World()
     arrivals = [trained(world, f"run-{number}", value) for number, value in enumerate((0.5, 0.9, 0.7))]
     for number in order_of_ends:

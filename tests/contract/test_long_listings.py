@@ -20,9 +20,7 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores import admission, ledger, self_tests
 
 
-def test_a_pass_knows_the_head_of_a_long_queue_and_others_move_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pass_knows_the_head_of_a_long_queue_and_others_move_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "PLACES_MAX", 2)
     world = World()
     room = Room(world, 0)
@@ -43,9 +41,7 @@ def test_a_pass_knows_the_head_of_a_long_queue_and_others_move_up(
     assert going(world) == runs[4:]
 
 
-def test_a_lost_place_at_the_head_of_a_long_queue_is_restored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_lost_place_at_the_head_of_a_long_queue_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "PLACES_MAX", 2)
     world = World()
     Room(world, 0)
@@ -56,9 +52,7 @@ def test_a_lost_place_at_the_head_of_a_long_queue_is_restored(
     assert places(world) == runs[:2]
 
 
-def test_a_tick_takes_the_first_active_runs_and_reports_the_rest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_tick_takes_the_first_active_runs_and_reports_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "ACTIVE_MAX", 3)
     world = World()
     world.objects = objects = CountedObjects(world.clock)

@@ -239,9 +239,7 @@ LEGACY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("own_directory", [False, True])
-def test_a_model_in_the_usual_place_comes_before_one_in_the_job_dir(
-    own_directory: bool,
-) -> None:
+def test_a_model_in_the_usual_place_comes_before_one_in_the_job_dir(own_directory: bool) -> None:
     world = World()
     left = {
         "gs://models/jobs/census/export/saved_model.pb": b"x",

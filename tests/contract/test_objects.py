@@ -148,9 +148,7 @@ class LongRewrites(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_long_copy_is_continued_with_the_services_token(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_long_copy_is_continued_with_the_services_token(monkeypatch: pytest.MonkeyPatch) -> None:
     LongRewrites.queries.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), LongRewrites) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -186,9 +186,7 @@ def test_an_order_for_a_removed_rule_not_yet_retired_is_refused(world: RuleWorld
     assert world.state().number == int(is_used_up)
 
 
-def test_an_order_redelivered_after_its_rule_was_removed_is_not_refused(
-    world: RuleWorld,
-) -> None:
+def test_an_order_redelivered_after_its_rule_was_removed_is_not_refused(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     world.order({"fire": {"rule": "cassava"}}, "same")
     world.remove_rule()
@@ -300,9 +298,7 @@ def test_the_same_signal_eight_times_at_once_fires_once(world: RuleWorld) -> Non
     assert len(world.records()) == len(world.jobs.all()) == 1
 
 
-def test_a_signal_is_redelivered_for_a_rule_that_could_not_decide(
-    world: RuleWorld,
-) -> None:
+def test_a_signal_is_redelivered_for_a_rule_that_could_not_decide(world: RuleWorld) -> None:
     heard = {"alert": {"policy": "drift"}}
     for rule_id in ("a", "b", "c"):
         world.drop_rule(rule(heard, request={**SMALL, "model_name": rule_id}), f"rules/{rule_id}.json")

@@ -45,9 +45,7 @@ def test_a_drop_that_harms_the_tick_keeps_no_rule_from_firing(world: HostileWorl
     assert status["state"] == ("accepted" if harm == "computes" else "quarantined")
 
 
-def test_a_drop_in_quarantine_says_why_and_may_be_dropped_again(
-    world: HostileWorld,
-) -> None:
+def test_a_drop_in_quarantine_says_why_and_may_be_dropped_again(world: HostileWorld) -> None:
     name = drop_unanswered(world)
     world.hostility.raises.add(name)
     logged = [line for _ in range(ATTEMPTS_MAX + 1) for line in world.minute()]
@@ -89,9 +87,7 @@ def test_a_harmful_rule_costs_others_one_turn_at_most(world: HostileWorld, harm:
     assert world.services().attempts.read() == Traces()
 
 
-def test_a_rule_in_quarantine_refuses_orders_until_it_is_dropped_again(
-    world: HostileWorld,
-) -> None:
+def test_a_rule_in_quarantine_refuses_orders_until_it_is_dropped_again(world: HostileWorld) -> None:
     world.drop_rule(rule(MANUAL))
     world.hostility.raises.add(state_of("cassava"))
     for _ in range(ATTEMPTS_MAX + 1):
@@ -107,9 +103,7 @@ def test_a_rule_in_quarantine_refuses_orders_until_it_is_dropped_again(
     assert sorted(record.state for record in world.records()) == ["rejected", "submitted"]
 
 
-def test_a_rule_in_quarantine_is_retired_with_its_file(
-    world: HostileWorld,
-) -> None:
+def test_a_rule_in_quarantine_is_retired_with_its_file(world: HostileWorld) -> None:
     world.drop_rule(rule(MANUAL))
     world.hostility.raises.add(state_of("cassava"))
     for _ in range(ATTEMPTS_MAX + 1):

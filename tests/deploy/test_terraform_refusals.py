@@ -170,9 +170,7 @@ def test_a_foreign_metric_with_the_same_last_word_is_not_a_collision(cloud: Clou
     assert cloud.up("--check").status == 0
 
 
-def test_deployed_resources_are_not_called_collisions_when_the_state_cannot_be_read(
-    cloud: Cloud,
-) -> None:
+def test_deployed_resources_are_not_called_collisions_when_the_state_cannot_be_read(cloud: Cloud) -> None:
     cloud.has_state(managed("google_pubsub_topic", name="trainmaster-ticks"))
     cloud.content["lists"] = {"pubsub topics": [{"name": f"projects/{PROJECT}/topics/trainmaster-ticks"}]}
     cloud.content["forbidden"] = [STATE]

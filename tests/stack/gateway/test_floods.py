@@ -27,9 +27,7 @@ def answer(port: int) -> bytes:
         return connection.recv(100).split(b"\r\n")[0]
 
 
-def test_a_job_that_fills_its_share_of_the_gateway_leaves_that_of_another_job(
-    networks: list[int],
-) -> None:
+def test_a_job_that_fills_its_share_of_the_gateway_leaves_that_of_another_job(networks: list[int]) -> None:
     flooded, other = networks
     with contextlib.ExitStack() as held:
         for _ in range(500):

@@ -117,9 +117,7 @@ def test_a_stream_is_refused_when_it_names_its_subscription(served: Served) -> N
     assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
 
 
-def test_without_enforcement_permissions_are_reported_and_nothing_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_without_enforcement_permissions_are_reported_and_nothing_is_refused(tmp_path: Path) -> None:
     reported = deployed_grants(PROJECT, enforced=False)
     with in_thread(lambda: running(tmp_path, reported)) as served:
         made = served.call(

@@ -38,9 +38,7 @@ def post(stack: Stack, body: object, query: str = "") -> httpx.Response:
     return httpx.post(f"{stack.url}/v1/{PARENT}/customJobs{query}", json=body, timeout=60)
 
 
-def test_a_job_is_found_by_the_projects_number_or_id(
-    stack: Stack,
-) -> None:
+def test_a_job_is_found_by_the_projects_number_or_id(stack: Stack) -> None:
     job = stack.submit(container("print=x"))
     _, project, _, location, _, job_id = job.name.split("/")
     assert (project.isdigit(), location, len(job_id), job_id.isdigit()) == (True, "us-central1", 19, True)

@@ -175,9 +175,7 @@ def said(stack: Stack, program: str, *, account: str = MINE) -> list[str]:
     return stack.texts(job.name, "workerpool0-0")
 
 
-def test_a_job_reads_and_writes_the_buckets_and_folders_of_its_account(
-    stack: Stack,
-) -> None:
+def test_a_job_reads_and_writes_the_buckets_and_folders_of_its_account(stack: Stack) -> None:
     program = """
 print(sorted(os.listdir("/gcs")), sorted(os.listdir("/gcs/models")))
 print(pathlib.Path("/gcs/data/set").read_text())

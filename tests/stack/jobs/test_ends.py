@@ -52,9 +52,7 @@ def test_a_lost_worker_is_started_again_alone_with_the_same_address(stack: Stack
 
 
 @pytest.mark.slow
-def test_a_lost_replica_whose_peers_fail_after_it_restarts_the_job_where_asked(
-    stack: Stack,
-) -> None:
+def test_a_lost_replica_whose_peers_fail_after_it_restarts_the_job_where_asked(stack: Stack) -> None:
     """The worker's end is reported late, because it has much output; the chief ended after it."""
     (stack.buckets / "b").mkdir()
     chief = container("print=chief started", "exit_after_death=1,b/held", "print=second life")

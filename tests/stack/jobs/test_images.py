@@ -118,9 +118,7 @@ def test_nothing_above_the_tree_can_be_copied(tmp_path: Path) -> None:
         image(tree, "FROM b\nCOPY ../secret /s\n")
 
 
-def test_every_missing_file_of_copy_is_named_and_a_pattern_may_match_none(
-    tmp_path: Path,
-) -> None:
+def test_every_missing_file_of_copy_is_named_and_a_pattern_may_match_none(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match=r"COPY train\.py: there is no such .*; COPY lib/: there is no such"):
         image(tmp_path, "FROM b\nCOPY train.py none*.txt /app/\nCOPY lib/ /lib\n")
     assert layout(image(tmp_path, "FROM b\nCOPY none*.txt /app/\n")) == {}

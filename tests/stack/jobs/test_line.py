@@ -127,9 +127,7 @@ def create(service: JobService, *bodies: dict[str, Any]) -> list[VertexJob]:
     return [service.create("1", "us-central1", body) for body in bodies]
 
 
-def test_jobs_without_room_queue_in_the_order_in_which_they_came(
-    line: Line,
-) -> None:
+def test_jobs_without_room_queue_in_the_order_in_which_they_came(line: Line) -> None:
     async def work() -> None:
         service = line.service()
         jobs = create(service, *[body()] * 4)
@@ -141,9 +139,7 @@ def test_jobs_without_room_queue_in_the_order_in_which_they_came(
     in_time(work)
 
 
-def test_a_flexible_start_without_room_fails_after_its_longest_wait(
-    line: Line,
-) -> None:
+def test_a_flexible_start_without_room_fails_after_its_longest_wait(line: Line) -> None:
     async def work() -> None:
         service = line.service()
         first, late = create(service, body(), body(strategy="FLEX_START", maxWaitDuration="0.1s"))

@@ -80,9 +80,7 @@ def assert_answers(stack: Stack, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
-def test_a_source_distribution_is_installed_and_its_module_gets_the_arguments(
-    stack: Stack,
-) -> None:
+def test_a_source_distribution_is_installed_and_its_module_gets_the_arguments(stack: Stack) -> None:
     sdist(
         stack.buckets / "b" / "staging" / "trainer.tar.gz",
         needs=("numpy", "pyyaml>=5", "nowhere; python_version<'3'"),

@@ -24,9 +24,7 @@ def test_a_label_stands_for_the_run_lines(tmp_path: Path) -> None:
     assert (image_recipe.installs, image_recipe.omissions()) == ((), [])
 
 
-def test_a_script_gets_no_package_of_the_label_and_a_note_names_the_missing_ones(
-    tmp_path: Path,
-) -> None:
+def test_a_script_gets_no_package_of_the_label_and_a_note_names_the_missing_ones(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(f"FROM python:3\n{LABEL}\n")
     script_recipe = recipe_of_script(read_image(tmp_path), None)
     assert script_recipe.base.needed == ()

@@ -174,9 +174,7 @@ def test_chatty_output_arrives_whole_in_order_and_before_the_last_service_line(s
     assert [entry["timestamp"] for entry in entries] == sorted(entry["timestamp"] for entry in entries)
 
 
-def test_an_image_that_is_not_provided_fails_the_job_with_the_repair(
-    stack: Stack,
-) -> None:
+def test_an_image_that_is_not_provided_fails_the_job_with_the_repair(stack: Stack) -> None:
     job = stack.submit(container(image="gcr.io/p/unknown:1"))
     ended = stack.ended(job.name)
     assert ended.state.name == "JOB_STATE_FAILED"

@@ -42,9 +42,7 @@ def test_a_conditional_parameter_is_there_only_under_its_parents_value() -> None
 
 
 @pytest.mark.parametrize("algorithm", [Algorithm.BAYESIAN, Algorithm.RANDOM])
-def test_a_resumed_search_knows_its_past_and_continues_with_new_draws(
-    algorithm: Algorithm,
-) -> None:
+def test_a_resumed_search_knows_its_past_and_continues_with_new_draws(algorithm: Algorithm) -> None:
     space = space_of(StudySpec.pb(study()))
     search = TrialSuggestions(space, algorithm=algorithm, maximize=[True], seed=3)
     past = []

@@ -52,9 +52,7 @@ def test_a_last_line_without_newline_and_a_long_line_in_pieces_arrive(guard: Pro
 
 
 @pytest.mark.slow
-def test_what_a_finished_child_left_running_ends_with_it(
-    guard: ProcessGuard,
-) -> None:
+def test_what_a_finished_child_left_running_ends_with_it(guard: ProcessGuard) -> None:
     program = (
         "import subprocess, sys;"
         "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True);"

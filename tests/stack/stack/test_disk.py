@@ -88,9 +88,7 @@ def test_only_its_owner_may_enter_a_state_folder_even_one_that_was_open(tmp_path
 
 
 @pytest.mark.parametrize("pair", ["[]", "{}"])
-def test_json_nested_too_deeply_is_refused_by_services_and_kept_as_text_in_logs(
-    pair: str,
-) -> None:
+def test_json_nested_too_deeply_is_refused_by_services_and_kept_as_text_in_logs(pair: str) -> None:
     begin, end = ('{"a":', "}") if pair == "{}" else ("[", "]")
     deepest = begin * (MAX_DEPTH - 1) + pair + end * (MAX_DEPTH - 1)
     assert json_value(deepest.encode()) == json.loads(deepest)

@@ -28,9 +28,7 @@ def test_a_claimed_folder_is_refused_to_others_and_free_after_close(tmp_path: Pa
     StateFolder(tmp_path / "state").close()
 
 
-def test_a_stopped_owner_is_distinguished_from_a_killed_one_until_the_next_start(
-    tmp_path: Path,
-) -> None:
+def test_a_stopped_owner_is_distinguished_from_a_killed_one_until_the_next_start(tmp_path: Path) -> None:
     stopped = StateFolder(tmp_path)
     stopped.own(watcher_pid=0)
     stopped.close()

@@ -62,12 +62,7 @@ class Cloud:
         self.content["objects"][STATE] = json.dumps({"version": 4, "resources": resources})
 
     def run(
-        self,
-        verb: str,
-        *words: str,
-        project: str = PROJECT,
-        region: str = REGION,
-        path: str | None = None,
+        self, verb: str, *words: str, project: str = PROJECT, region: str = REGION, path: str | None = None
     ) -> Ran:
         (self.folder / "cloud.value").write_bytes(marshal.dumps(self.content))
         (self.folder / "terraform.value").write_bytes(marshal.dumps(self.terraform))

@@ -36,10 +36,7 @@ REQUEST = "trainmaster submit request.yaml --logs"
     ],
 )
 def test_the_first_run_starts_from_what_lies_in_the_folder(
-    files: list[str],
-    first: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    files: list[str], first: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for file in files:

@@ -75,11 +75,7 @@ def test_a_sound_request_rule_and_order_are_accepted_by_what_they_contain(tmp_pa
     done = check(*files, cwd=tmp_path)
     assert (done.status, done.out.splitlines()) == (
         0,
-        [
-            "request.yaml: request, no faults",
-            "rule.yaml: rule, no faults",
-            "order.json: order, no faults",
-        ],
+        ["request.yaml: request, no faults", "rule.yaml: rule, no faults", "order.json: order, no faults"],
     )
 
 

@@ -5,11 +5,7 @@ import pytest
 from tests.contract.boundaries import At, raising
 from tests.contract.rooms import Answering
 from tests.contract.world import Boundary, World
-from trainmaster.orchestrator.core.errors import (
-    LeaseHeld,
-    ServiceFailed,
-    SubmissionUnknown,
-)
+from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed, SubmissionUnknown
 from trainmaster.orchestrator.core.runs.states import RunState
 
 NO_ROOM = ServiceFailed("Cloud Storage", "write", "507 the disk is full")

@@ -127,11 +127,7 @@ DENIED = f"Permission 'iam.serviceAccounts.actAs' denied on service account {ACC
 @pytest.mark.parametrize(
     ("status", "message", "details"),
     [
-        (
-            400,
-            f"You do not have permission to act as service_account: {ACCOUNT}. (or it may not exist).",
-            (),
-        ),
+        (400, f"You do not have permission to act as service_account: {ACCOUNT}. (or it may not exist).", ()),
         (403, DENIED, ()),
         (
             403,

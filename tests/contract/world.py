@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.core.shipped import schema
-from tests.memory import (
-    ManualClock,
-    MemoryJobLogs,
-    MemoryJobs,
-    MemoryNotices,
-    MemoryObjects,
-)
+from tests.memory import ManualClock, MemoryJobLogs, MemoryJobs, MemoryNotices, MemoryObjects
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.completion.entry import JobHint

@@ -87,10 +87,7 @@ def has_no_schedules_in_the_region(cloud: Cloud) -> None:
         (lists_no_topics, ["the existing resources could not be determined"]),
         (
             has_no_schedules_in_the_region,
-            [
-                f"Location '{REGION}' is not a valid location",
-                'scheduler_region = "…" in trainmaster.tfvars',
-            ],
+            [f"Location '{REGION}' is not a valid location", 'scheduler_region = "…" in trainmaster.tfvars'],
         ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -183,11 +183,7 @@ def test_no_proposal_or_refusal_becomes_markup(browser: httpx.Client, action: st
         check(refused.text)
 
 
-@pytest.mark.parametrize(
-    "route",
-    DOCUMENTS,
-    ids=lambda each: each.path,
-)
+@pytest.mark.parametrize("route", DOCUMENTS, ids=lambda each: each.path)
 def test_documents_have_the_form_that_the_description_promises(browser: httpx.Client, route: Any) -> None:
     schema = description(SUBJECTS)["components"]["schemas"][route.schema]
     found = 0

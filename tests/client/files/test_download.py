@@ -123,10 +123,7 @@ def test_an_object_that_was_overwritten_since_is_a_finding_and_leaves_no_part(
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [
-        ({"crc32c": base64.b64encode(b"\0" * 4).decode()}, "crc32c"),
-        ({"size_bytes": 6}, "5 bytes, not 6"),
-    ],
+    [({"crc32c": base64.b64encode(b"\0" * 4).decode()}, "crc32c"), ({"size_bytes": 6}, "5 bytes, not 6")],
 )
 def test_a_file_that_is_not_what_the_record_lists_is_a_finding(
     served: Served, listed: list[dict[str, Any]], wrong: dict[str, Any], said: str

@@ -19,13 +19,7 @@ def row(
     fields: dict[str, Any] = {
         "source": "upload", "model_name": "cassava", "updated_at": created_at, "generation": 1, **more,
     }  # fmt: skip
-    return IndexRow(
-        run_id=f"run-{number}",
-        created_at=created_at,
-        state=state,
-        labels=labels or {},
-        **fields,
-    )
+    return IndexRow(run_id=f"run-{number}", created_at=created_at, state=state, labels=labels or {}, **fields)
 
 
 def write_row(served: Served, row: IndexRow) -> None:

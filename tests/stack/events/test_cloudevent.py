@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainstack.events.cloudevent import (
-    Message,
-    NotANotificationError,
-    from_message,
-    from_notification,
-)
+from trainstack.events.cloudevent import Message, NotANotificationError, from_message, from_notification
 
 WHEN = datetime(2026, 1, 1, 0, 0, 0, 123456, tzinfo=UTC)
 TOPIC = "projects/p1/topics/t1"

@@ -223,10 +223,7 @@ _MESSAGE = "google.cloud.pubsub.topic.v1.messagePublished"
 _OBJECT = "google.cloud.storage.object.v1.finalized"
 _EVENTS: Mapping[str, tuple[str, list[Any]]] = {
     "on_request_uploaded": (_OBJECT, seeds.UPLOADS),
-    "on_request_published": (
-        _MESSAGE,
-        shapes.pubsub_data([*seeds.OWN, *seeds.AI_PLATFORM, *seeds.TUNING]),
-    ),
+    "on_request_published": (_MESSAGE, shapes.pubsub_data([*seeds.OWN, *seeds.AI_PLATFORM, *seeds.TUNING])),
     "on_job_log": (_MESSAGE, shapes.pubsub_data(seeds.LOG_ENTRIES)),
     "on_data_arrived": (_OBJECT, [{**seeds.UPLOADS[0], "bucket": "my-project-data"}]),
     "on_image_pushed": (_MESSAGE, shapes.pubsub_data(seeds.PUSHES)),

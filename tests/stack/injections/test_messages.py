@@ -65,10 +65,7 @@ def pulled(clients: PubsubClients, count: int) -> list[bytes]:
 
 @pytest.mark.parametrize(
     ("kind", "fields", "error"),
-    [
-        ("error_before", {"code": 429, "match": TOPIC}, ResourceExhausted),
-        ("drop", {}, ServiceUnavailable),
-    ],
+    [("error_before", {"code": 429, "match": TOPIC}, ResourceExhausted), ("drop", {}, ServiceUnavailable)],
 )
 def test_a_refused_or_dropped_publish_has_published_nothing(
     clients: PubsubClients,

@@ -5,12 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trainstack.injections import (
-    BadInjectionsError,
-    InjectionKind,
-    Injections,
-    plan_from,
-)
+from trainstack.injections import BadInjectionsError, InjectionKind, Injections, plan_from
 
 INSERT = "storage.objects.insert"
 RECORD = ("b1/runs/r1.json",)

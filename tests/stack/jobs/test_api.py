@@ -188,13 +188,7 @@ def test_a_read_mask_is_refused(idle: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    "request_",
-    [
-        {"filter": "nonsense="},
-        {"pageSize": "-1"},
-        {"pageSize": "many"},
-        {"pageToken": "x"},
-    ],
+    "request_", [{"filter": "nonsense="}, {"pageSize": "-1"}, {"pageSize": "many"}, {"pageToken": "x"}]
 )
 def test_an_invalid_list_call_is_refused(idle: Stack, request_: dict[str, str]) -> None:
     answer = httpx.get(f"{idle.url}/v1/{PARENT}/customJobs", params=request_, timeout=60)

@@ -119,10 +119,7 @@ def test_every_role_of_every_layout_has_ai_platforms_variables_on_request(
         "job": SPEC,
     }
     assert found.pop("CLUSTER_SPEC") == {"cluster": members(counts, ROLES[kind]), **common}
-    assert found.pop("TF_CONFIG") == {
-        "cluster": members(counts, ROLES[kind], without="evaluator"),
-        **common,
-    }
+    assert found.pop("TF_CONFIG") == {"cluster": members(counts, ROLES[kind], without="evaluator"), **common}
     assert found == rest_of(replica, trial_id)
 
 

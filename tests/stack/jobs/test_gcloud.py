@@ -75,11 +75,7 @@ if GCLOUD is not None:
         deep = {"parameterSpec": layers, "parentCategoricalValues": {"values": ["deep"]}}
         kind = {"parameterId": "kind", "categoricalValueSpec": {"values": ["deep"]},
                 "conditionalParameterSpecs": [deep]}  # fmt: skip
-        program = {
-            "imageUri": PROGRAM,
-            "command": ["python"],
-            "args": ["-c", REPORT + "report(x, 1)"],
-        }
+        program = {"imageUri": PROGRAM, "command": ["python"], "args": ["-c", REPORT + "report(x, 1)"]}
         pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": program}
         written = {
             "studySpec": {

@@ -103,10 +103,7 @@ def test_metrics_of_one_moment_are_one_measurement() -> None:
 
 REPORTS = some.lists(
     some.builds(
-        said,
-        some.integers(0, 5),
-        some.integers(0, 9),
-        metric_id=some.sampled_from(["accuracy", "loss"]),
+        said, some.integers(0, 5), some.integers(0, 9), metric_id=some.sampled_from(["accuracy", "loss"])
     ),
     max_size=12,
 )

@@ -255,10 +255,7 @@ def test_a_prebuilt_container_runs_a_command_and_without_one_has_nothing_to_run(
 
 
 def test_packages_are_objects_of_a_bucket(start: Callable[..., Any]) -> None:
-    with (
-        start() as stack,
-        pytest.raises(BadRequest, match=r"package_uris\[1\]: expected gs://BUCKET/OBJECT"),
-    ):
+    with start() as stack, pytest.raises(BadRequest, match=r"package_uris\[1\]: expected gs://BUCKET/OBJECT"):
         stack.submit(package("gs://b/t.tar.gz", "https://example.com/t.tar.gz", module="m"))
 
 

@@ -112,11 +112,7 @@ def test_a_grid_walks_every_point_of_a_conditional_space_once() -> None:
 @pytest.mark.parametrize("algorithm", [Algorithm.BAYESIAN, Algorithm.RANDOM])
 def test_discrete_values_that_are_unevenly_spaced_are_all_tried_and_are_exact(algorithm: Algorithm) -> None:
     values = [0.0001, 0.1, 0.3, 7.0, 1000.0]
-    spec = {
-        "parameter_id": "x",
-        "discrete_value_spec": {"values": values},
-        "scale_type": "UNIT_LOG_SCALE",
-    }
+    spec = {"parameter_id": "x", "discrete_value_spec": {"values": values}, "scale_type": "UNIT_LOG_SCALE"}
     search = TrialSuggestions(
         space_of(StudySpec.pb(StudySpec({"parameters": [spec]}))),
         algorithm=algorithm,

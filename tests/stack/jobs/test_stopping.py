@@ -10,11 +10,7 @@ def curve(*values: float) -> list[Point]:
     return [Point(x=at, value=value) for at, value in enumerate(values)]
 
 
-GOOD = [
-    curve(0.5, 0.8, 0.9, 0.95, 0.96),
-    curve(0.4, 0.7, 0.9, 0.95, 0.96),
-    curve(0.5, 0.7, 0.9, 0.94, 0.95),
-]
+GOOD = [curve(0.5, 0.8, 0.9, 0.95, 0.96), curve(0.4, 0.7, 0.9, 0.95, 0.96), curve(0.5, 0.7, 0.9, 0.94, 0.95)]
 
 
 def test_stopping_waits_for_three_completed_trials_and_needs_a_worse_curve() -> None:

@@ -35,11 +35,7 @@ def filled(client: storage.Client) -> storage.Bucket:
         ({}, NAMES, set()),
         ({"delimiter": "/"}, ["a", "z", "ä", "\uffee", "\U0001f600"], {"a/", "b/"}),
         ({"prefix": "a/", "delimiter": "/"}, ["a/", "a/b"], {"a/c/"}),
-        (
-            {"prefix": "a", "delimiter": "/", "include_trailing_delimiter": True},
-            ["a", "a/"],
-            {"a/"},
-        ),
+        ({"prefix": "a", "delimiter": "/", "include_trailing_delimiter": True}, ["a", "a/"], {"a/"}),
         ({"start_offset": "a/b", "end_offset": "b/y"}, ["a/b", "a/c/d", "b/x"], set()),
         ({"match_glob": "a/*"}, ["a/", "a/b"], set()),
         ({"match_glob": "{a,b}/**[dy]"}, ["a/c/d", "b/y"], set()),

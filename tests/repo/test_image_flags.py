@@ -15,6 +15,7 @@ SAME_FOR_ALL_TRIALS = {
     "checkpoint_steps",
     "data_dir",
     "deterministic",
+    "export",
     "jit",
     "job_dir",
     "peers_within_s",
@@ -23,6 +24,7 @@ SAME_FOR_ALL_TRIALS = {
     "steps_per_execution",
     "strategy",
     "start_from",
+    "validation_freq",
 }
 """What does not shape a model: where things are, how a run survives, and how its replicas and devices compute."""
 

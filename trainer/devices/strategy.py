@@ -102,7 +102,10 @@ def read_alone(root: Any, strategy: Any) -> Iterator[None]:
         yield
         return
     # A variable of Keras 3 holds TensorFlow's, which is no part of it to TensorFlow. Not getattr, which reads a variable.
-    parts = [vars(part).get("_value", part) for part in tf.train.TrackableView(root).descendants()]
+    parts = [
+        getattr(part, "__dict__", {}).get("_value", part)
+        for part in tf.train.TrackableView(root).descendants()
+    ]
     known, values = [part for part in parts if isinstance(part, SyncOnReadVariable)], dict[int, Any]()
     for how in ("MEAN", "SUM"):
         if copied := [one for one in known if one.aggregation == tf.VariableAggregation[how]]:

@@ -88,8 +88,9 @@ def check_request(
         return request_rules
     request = checked_request(read, request_rules, name=name)
     priced = with_price(request, request_rules.policy, services.prices)
-    started = priced if isinstance(priced, Refused) else _with_starting_models(services, priced, team)
-    return with_places(started, read, request_rules.policy)
+    if not isinstance(priced, Refused) and "start" in read.text:  # nearly no request starts from a model
+        priced = _with_starting_models(services, priced, team)
+    return with_places(priced, read, request_rules.policy)
 
 
 def _with_starting_models(services: Services, request: Request, team: str | None) -> Request | Refused:

@@ -88,7 +88,7 @@ def check_request(
         return request_rules
     request = checked_request(read, request_rules, name=name)
     priced = with_price(request, request_rules.policy, services.prices)
-    if not isinstance(priced, Refused) and "start" in read.text:  # nearly no request starts from a model
+    if not isinstance(priced, Refused) and "start_from" in read.text.replace("-", "_"):  # as in few requests
         priced = _with_starting_models(services, priced, team)
     return with_places(priced, read, request_rules.policy)
 

@@ -1,6 +1,5 @@
 """The end of a run: the export and its description, and a restart that finds both."""
 
-import hashlib
 import platform
 import time
 from collections.abc import Mapping
@@ -72,7 +71,7 @@ def export_model(training: "Training", trained: "Trained", started: float) -> No
 
     from trainer.devices.strategy import read_alone
     from trainer.export.saved_model import save_keras_model, save_model
-    from trainer.training.keras_models import metrics_to_save
+    from trainer.training.keras_models import metrics_to_save, variables_digest
 
     run, cluster, outputs = training.run, training.cluster, training.run.outputs
     signatures = _signatures_of(run, trained.model)
@@ -110,7 +109,7 @@ def export_model(training: "Training", trained: "Trained", started: float) -> No
         "train_finished",
         f"{cluster.replica} finished",
         seconds=round(time.monotonic() - started, 1),
-        weights_sha256=_weights_sha256(trained.model),
+        weights_sha256=variables_digest(trained.model.trainable_variables),  # equal on replicas in sync
     )
     # The run is finished: with an exit status other than 0, its chief would repeat it.
     on_sigterm(lambda: None)
@@ -118,14 +117,6 @@ def export_model(training: "Training", trained: "Trained", started: float) -> No
     training.peers.part()
     if cluster.is_chief:
         remove_backups(outputs.checkpoints.path)
-
-
-def _weights_sha256(model: Any) -> str:
-    """Of all trainable weights; equal on replicas that are in sync."""
-    digest = hashlib.sha256()
-    for variable in model.trainable_variables:
-        digest.update(variable.numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _signatures_of(run: TrainingRun, model: Any) -> Mapping[str, Any]:

@@ -231,7 +231,7 @@ def _tpu_hosts(machine: Mapping[str, Any]) -> int:
 
 
 def accelerators_of(cluster: ClusterSpec, role: ReplicaRole) -> tuple[int, str]:
-    """Number and type, such as NVIDIA_L4, of each replica's in this role's worker pool; 0 and empty where there are none."""
+    """Number and type, such as NVIDIA_L4, of each replica's in this role's worker pool; 0 and empty without any."""
     machine = _machine_of(cluster, role)
     count, kind = (str(machine.get(f"accelerator_{name}") or "") for name in ("count", "type"))
     is_named = count.isdecimal() and kind not in {"", "ACCELERATOR_TYPE_UNSPECIFIED"}

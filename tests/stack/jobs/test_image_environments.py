@@ -23,7 +23,7 @@ OWN = "us-docker.pkg.dev/p1/repo/own"
 SHOW = """
 import sys
 import vendored
-print("answer", vendored.ANSWER, "in", sys.prefix, flush=True)
+print("answer", vendored.ANSWER, "in", sys.path[-1], flush=True)
 """
 
 
@@ -64,9 +64,9 @@ def error(stack: Stack) -> str:
 
 
 def prefix(stack: Stack, name: str) -> Path:
-    """The environment that the job's program ran in."""
+    """The environment that the replica's own one stands on."""
     (said,) = [text for text in stack.texts(name, "workerpool0-0") if text.startswith("answer 42 in ")]
-    return Path(said.removeprefix("answer 42 in "))
+    return Path(said.removeprefix("answer 42 in ")).parents[2]
 
 
 @pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
@@ -135,6 +135,30 @@ def test_the_stacks_own_environment_will_do_where_it_has_what_is_asked_for(
     (tmp_path / "requirements.txt").write_text(text)
     write(tmp_path, "RUN pip install -r requirements.txt")
     assert environments._is_met_by_own(recipe_of(read_image(tmp_path))) is expected
+
+
+PIP = """
+import importlib.metadata, subprocess, sys
+assert importlib.metadata.version("vendored") == "1.0"
+commands = [[sys.executable, "-m", "pip"], ["pip3"]]
+for command, name in zip(commands, ["vendored-2.0-py3-none-any.whl", "late-1.0-py3-none-any.whl"]):
+    words = ["install", "-q", "--no-index", *["--user"] * (command == ["pip3"]), f"./{name}"]
+    subprocess.run([*command, *words], check=True)
+print(subprocess.run(["python", "-c", "import late, vendored; print('answer', vendored.ANSWER, late.ANSWER)"],
+                     check=True, text=True, capture_output=True).stdout, flush=True)
+"""
+
+
+@pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
+def test_a_replica_may_change_its_packages_with_pip_and_no_other_replica_sees_it(
+    stack: Stack, tree: Path
+) -> None:
+    wheel(tree, "vendored", version="2.0", code="ANSWER = 43\n")
+    wheel(tree, "late", code="ANSWER = 1\n")
+    shown = (tree / "show.py").read_text()
+    for text, line in ((PIP, "answer 43 1"), (shown, "answer 42 in"), (PIP, "answer 43 1")):
+        (tree / "show.py").write_text(text)
+        assert any(said.startswith(line) for said in stack.texts(run(stack), "workerpool0-0"))
 
 
 def test_dockerfile_lines_that_are_not_carried_out_are_in_the_jobs_log(stack: Stack, tree: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_replica_has_the_variables_of_service_image_and_job_and_none_of_ours(
     assert found["GREETING"] == "hello"
     assert found["CLOUD_ML_JOB_ID"] == job.name.rpartition("/")[2]
     assert found["CLOUD_ML_PROJECT_ID"] == job.name.split("/")[1]
-    assert found["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+    assert found["PATH"].split(":")[0].endswith("/python/bin")
     spec = json.loads(found["CLUSTER_SPEC"])
     assert spec["job"]["worker_pool_specs"][0]["machine_spec"] == {"machine_type": "n1-standard-4"}
     assert not Path(found["HOME"]).exists()

@@ -24,7 +24,7 @@ TRAINER = "us-central1-docker.pkg.dev/p1/trainmaster/trainer"
 SAY = """
 import json, os, sys
 import beside
-print(json.dumps({"message": "said", "argv": sys.argv[1:], "prefix": sys.prefix, "beside": beside.VALUE,
+print(json.dumps({"message": "said", "argv": sys.argv[1:], "beside": beside.VALUE,
                   "cwd": os.listdir(), "environ": dict(os.environ)}))
 """
 
@@ -73,15 +73,35 @@ def replica_texts(stack: Stack, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
-def test_a_script_without_requirements_runs_in_the_stacks_own_environment(
-    stack: Stack, tmp_path: Path
-) -> None:
+def test_a_script_is_run_with_its_arguments_beside_its_files(stack: Stack, tmp_path: Path) -> None:
     uri = upload(stack.buckets, tmp_path / "own")
     name = run(stack, pool(uri, "--epochs=2", "--x"))
     said = stack.told(name)
-    assert (said["argv"], said["beside"], said["prefix"]) == (["--epochs=2", "--x"], 7, sys.prefix)
+    assert (said["argv"], said["beside"]) == (["--epochs=2", "--x"], 7)
     assert {"beside.py", "train.py"} <= set(said["cwd"])
     assert said["environ"]["TRAINMASTER_SCRIPT"] == uri
+
+
+IMPORTS = """
+import contextlib, importlib
+for name in ["google.cloud.pubsub_v1", "google.cloud.storage", "pip", "pytest", "trainmaster", "trainstack", "yaml"]:
+    with contextlib.suppress(ImportError):
+        importlib.import_module(name)
+        print(name)
+"""
+
+
+@pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
+@pytest.mark.parametrize(
+    ("requirements", "names"),
+    [(None, ["pip"]), ("pyyaml\ngoogle-cloud-storage\n", ["google.cloud.storage", "pip", "yaml"])],
+)
+def test_of_the_stacks_own_packages_a_script_finds_those_that_it_asks_for(
+    stack: Stack, tmp_path: Path, requirements: str | None, names: list[str]
+) -> None:
+    files = {"requirements.txt": requirements} if requirements else {}
+    uri = upload(stack.buckets, tmp_path / "own", IMPORTS, **files)
+    assert replica_texts(stack, run(stack, pool(uri, image="python:3.11-slim"))) == names
 
 
 LOOKED_FOR = """
@@ -144,7 +164,7 @@ def test_requirements_are_installed_once_for_all_scripts_that_have_the_same(
     wheel(tmp_path / "index", "vendored", code="ANSWER = 42\n")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
     needs = {"requirements.txt": "--no-index\nvendored==1.0\n"}
-    show = "import sys, vendored; print('answer', vendored.ANSWER, 'in', sys.prefix, flush=True)\n"
+    show = "import sys, vendored; print('answer', vendored.ANSWER, 'in', sys.path[-1], flush=True)\n"
     names = [
         run(stack, pool(upload(stack.buckets, tmp_path / "own", f"{show}# {number}\n", **needs)))
         for number in range(2)

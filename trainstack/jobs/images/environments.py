@@ -1,9 +1,9 @@
-"""The Python environments of images: the stack's own where it has what an image needs, else one that uv makes.
+"""The Python environments of images: a view of the stack's own where that has what an image needs, else one that uv makes.
 
 An environment is kept by the content that it was made from, so that the next job, and the next stack, find it ready.
 It is made where it stays, because scripts in it name their interpreter by its full path; a file says that it is whole.
 
-The stack's own environment comes first, because the examples and most first tries need no more. Images are not built:
+The stack's own packages come first, because the examples and most first tries need no more. Images are not built:
 that needs privileges and minutes, and `--runtime container` runs built ones.
 """
 
@@ -27,6 +27,7 @@ from trainstack.jobs.images.indexes import settings_of_uv
 from trainstack.jobs.images.installs import Install
 from trainstack.jobs.images.programs import PoolProgram, ProgramError
 from trainstack.jobs.images.recipes import Recipe, files_of
+from trainstack.jobs.images.views import IN_EVERY_IMAGE, link_packages, make_environment, site_packages
 from trainstack.process.output import OutputStream
 from trainstack.process.processes import ProcessGuard
 
@@ -88,14 +89,15 @@ class Environments:
 
     async def _interpreter(self, recipe: Recipe, say: Say) -> Path:
         """The interpreter of an environment with what the recipe asks for."""
-        if await asyncio.to_thread(_is_met_by_own, recipe):
-            return Path(sys.executable)
-        folder = self._folder / recipe.key
-        if self._making[recipe.key].locked():
+        is_met = await asyncio.to_thread(_is_met_by_own, recipe)
+        folder = self._folder / (_name_of_view(recipe) if is_met else recipe.key)
+        if self._making[folder.name].locked():
             await say(f"Another job makes {recipe.whose}'s Python environment; this one waits for it.")
-        async with self._making[recipe.key]:
+        async with self._making[folder.name]:
             if not (folder / _READY).exists():
-                await self._make(recipe, folder, say)
+                await (
+                    asyncio.to_thread(_link, recipe, folder) if is_met else self._make(recipe, folder, say)
+                )
             os.utime(folder / _READY)
         return folder / "bin" / "python"
 
@@ -129,7 +131,20 @@ class Environments:
         for number, install in enumerate(recipe.installs):
             uv.cwd = await asyncio.to_thread(_working_directory, install, scratch / str(number))
             await uv.run([*into, *install.arguments], install.line, install)
+        await asyncio.to_thread(link_packages, folder, IN_EVERY_IMAGE)
         (folder / _READY).touch()
+
+
+def _name_of_view(recipe: Recipe) -> str:
+    """Another one after each installation into the stack's own environment."""
+    return f"{recipe.key}-{site_packages(Path(sys.prefix)).stat().st_mtime_ns:x}"
+
+
+def _link(recipe: Recipe, folder: Path) -> None:
+    _remove([folder])
+    make_environment(folder)
+    link_packages(folder, recipe.requirements)
+    (folder / _READY).touch()
 
 
 def _remove(paths: Sequence[Path]) -> None:
@@ -226,9 +241,7 @@ def _is_met_by_own(recipe: Recipe) -> bool:
 
 
 def _differences(recipe: Recipe, python: Path) -> list[str]:
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = python.parent.parent / "lib" / version / "site-packages"
-    path = sys.path if python == Path(sys.executable) else [str(packages)]
+    path = [str(site_packages(python.parent.parent))]
 
     def version_of(name: str) -> str | None:
         return next((distribution.version for distribution in distributions(name=name, path=path)), None)

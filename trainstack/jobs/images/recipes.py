@@ -12,6 +12,7 @@ from trainstack.jobs.images.bases import EXAMPLES, Base, base_of
 from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, repository_of
 from trainstack.jobs.images.installs import Install, installs_of
 from trainstack.jobs.images.layout import Node
+from trainstack.jobs.images.views import IN_EVERY_IMAGE
 
 PACKAGES_LABEL = "trainstack.packages"
 """Names the packages of an image's own program in place of its RUN lines."""
@@ -29,6 +30,7 @@ class Recipe:
 
     Attributes:
         not_done: instructions of the Dockerfile that nothing here carries out.
+        at_hand: distributions that the image also has, and that are used where the stack's own environment has them.
         notes: further lines for the job's log about the Dockerfile.
         key: stands for the content of all that it is made from.
     """
@@ -36,8 +38,16 @@ class Recipe:
     base: Base
     installs: tuple[Install, ...]
     not_done: tuple[str, ...] = ()
+    at_hand: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     key: str
+
+    @property
+    def requirements(self) -> Iterator[str]:
+        """All packages by which the image is made, in the words of requirement files; paths and options are among them."""
+        yield from (*IN_EVERY_IMAGE, *self.base.needed, *self.base.more, *self.at_hand)
+        for install in self.installs:
+            yield from (*install.words, *install.content)
 
     @property
     def whose(self) -> str:
@@ -101,19 +111,27 @@ def recipe_of_script(image: DockerfileImage, install: Install | None) -> Recipe:
     packages = image.labels.get(PACKAGES_LABEL)
     if packages is None:
         whole = recipe_of(image)
-        return _recipe(whole.base, [*whole.installs, *installs], whole.not_done, whole.notes)
-    lacking = [name for name in packages.split() if not any(distributions(name=name))]
+        return _recipe(whole.base, [*whole.installs, *installs], whole.not_done, notes=whole.notes)
+    at_hand = tuple(packages.split())
+    lacking = [name for name in at_hand if not any(distributions(name=name))]
     note = (
         f"The image has {', '.join(lacking)}, and the stack's own environment has not. A script that needs them names them in "
         "its requirements.txt, or install them beside the stack; Trainmaster's trainer needs: pip install 'trainmaster[tensorflow]'."
     )
-    return _recipe(_known_base(image.base), installs, notes=(note,) if lacking else ())
+    notes = (note,) if lacking else ()
+    return _recipe(_known_base(image.base), installs, at_hand=at_hand, notes=notes)
 
 
 def _recipe(
-    base: Base, installs: Sequence[Install], not_done: tuple[str, ...] = (), notes: tuple[str, ...] = ()
+    base: Base,
+    installs: Sequence[Install],
+    not_done: tuple[str, ...] = (),
+    *,
+    at_hand: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> Recipe:
-    digest = hashlib.sha256(json.dumps([sys.version, sys.base_prefix, base.needed, base.more]).encode())
+    made_from = [sys.version, sys.base_prefix, base.needed, base.more, at_hand]
+    digest = hashlib.sha256(json.dumps(made_from).encode())
     for install in installs:
         words = (install.words, install.content, install.default_index, install.indexes, install.workdir)
         digest.update(repr(words).encode())
@@ -122,7 +140,9 @@ def _recipe(
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
     key = digest.hexdigest()[:24]
-    return Recipe(base=base, installs=tuple(installs), not_done=not_done, notes=notes, key=key)
+    return Recipe(
+        base=base, installs=tuple(installs), not_done=not_done, at_hand=at_hand, notes=notes, key=key
+    )
 
 
 def files_of(node: Node) -> Iterator[tuple[Path, Path]]:

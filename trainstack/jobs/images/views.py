@@ -1,0 +1,130 @@
+"""Views of the stack's own environment: virtual environments with links to those packages that an image would have.
+
+So the packages of a program that the stack's own environment can run are there at once, and no others: an import that
+the image lacks fails here as it does in the cloud.
+"""
+
+import sys
+import venv
+from collections.abc import Iterable, Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from pathlib import Path, PurePosixPath
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+IN_EVERY_IMAGE = ("pip", "setuptools", "wheel")
+"""With Python: https://hub.docker.com/_/python."""
+_ABOVE = "import site; site.addsitedir({!r})\n"
+_PIP = """\
+#!/bin/sh
+# A virtual environment has no place for packages of a user, which images without one install with --user.
+for word; do shift; [ "$word" = --user ] || set -- "$@" "$word"; done
+exec python -m pip "$@"
+"""
+_SCRIPT = "#!/usr/bin/env python\nimport sys\nfrom {module} import {name}\nsys.exit({call}())\n"
+
+
+def site_packages(environment: Path) -> Path:
+    """Where a virtual environment of this Python has its packages."""
+    return environment / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def make_environment(folder: Path) -> None:
+    """A virtual environment without packages, of the interpreter below the stack's own environment."""
+    venv.EnvBuilder(symlinks=True).create(folder)
+
+
+def layer_environment(folder: Path, below: Path) -> None:
+    """A virtual environment over another one: it has its packages, and what is installed stays in `folder`."""
+    make_environment(folder)
+    path = site_packages(folder) / "below.pth"
+    path.write_text(_ABOVE.format(str(site_packages(below))), encoding="utf-8")
+    for name in ("pip", "pip3"):
+        _write_program(folder / "bin" / name, _PIP)
+
+
+def link_packages(environment: Path, requirements: Iterable[str]) -> None:
+    """Link what the stack's own environment has of the requirements, and of what they need, into another environment.
+
+    What it lacks is left out, and so is a line that is no requirement. A package that the other has stays.
+    """
+    target = site_packages(environment)
+    has = {canonicalize_name(package.name) for package in distributions(path=[str(target)])}
+    wanted = {name: package for name, package in _closure(requirements).items() if name not in has}
+    # A folder that packages share, such as google/, has links inside.
+    shared = _folders_of(
+        package for package in distributions() if canonicalize_name(package.name) not in wanted
+    )
+    for package in wanted.values():
+        for path in _roots_of(package, shared):
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            (target / path).symlink_to(str(package.locate_file(path)))
+        _write_scripts(package, environment / "bin")
+
+
+def _closure(requirements: Iterable[str]) -> dict[str, Distribution]:
+    packages: dict[str, Distribution] = {}
+    waiting = list(_parsed(requirements))
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        try:
+            package = distribution(name)
+        except PackageNotFoundError:
+            continue
+        packages[name] = package
+        for extra in {"", *requirement.extras} - {extra for known, extra in seen if known == name}:
+            seen.add((name, extra))
+            needs = _parsed(package.requires or ())
+            waiting += [
+                need for need in needs if need.marker is None or need.marker.evaluate({"extra": extra})
+            ]
+    return packages
+
+
+def _paths_of(package: Distribution) -> list[str]:
+    """Below site-packages, read as text: `files` takes seconds for TensorFlow."""
+    return [line.partition(",")[0] for line in (package.read_text("RECORD") or "").splitlines()]
+
+
+def _folders_of(packages: Iterable[Distribution]) -> set[str]:
+    folders = {path.rpartition("/")[0] for package in packages for path in _paths_of(package)}
+    return folders | {str(parent) for folder in folders for parent in PurePosixPath(folder).parents}
+
+
+def _roots_of(package: Distribution, shared: set[str]) -> set[str]:
+    """The package's files, each by the largest folder around it that has files of no other package."""
+    roots: set[str] = set()
+    for path in _paths_of(package):
+        end = path.find("/")
+        while end >= 0 and path[:end] in shared:
+            end = path.find("/", end + 1)
+        roots.add(path if end < 0 else path[:end])
+    return {root for root in roots if not root.startswith("..")}
+
+
+def _parsed(texts: Iterable[str]) -> Iterator[Requirement]:
+    for text in texts:
+        try:
+            yield Requirement(text.partition(" --")[0].strip())
+        except InvalidRequirement:  # an option, or a path
+            continue
+
+
+def _write_scripts(package: Distribution, folder: Path) -> None:
+    """Commands of the package, for the Python that comes first in PATH: a replica's own."""
+    commands = {entry.name: entry for entry in package.entry_points if entry.group == "console_scripts"}
+    for name, entry in commands.items():
+        text = _SCRIPT.format(module=entry.module, name=entry.attr.partition(".")[0], call=entry.attr)
+        _write_program(folder / name, text)
+    for path in _paths_of(package):
+        name = path.rpartition("/")[2]
+        if path.startswith("../") and path.endswith(f"/bin/{name}") and name not in commands:
+            (folder / name).symlink_to(str(package.locate_file(path)))
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)

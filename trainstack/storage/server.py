@@ -180,7 +180,9 @@ class Storage:
         try:
             route, path = route_for(request.scope)
             may_call(self._service.grants, self.store, f"storage.{route.name}", path, request.query_params)
-            return await route.method(Call(request=request, path=path, service=self._service))
+            call = Call(request=request, path=path, service=self._service)
+            call.check(route.name)
+            return await route.method(call)
         except RefusedError as refused:
             await _drain(request)
             return _refusal(without_listing(self._service.grants, refused))

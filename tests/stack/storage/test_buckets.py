@@ -23,10 +23,10 @@ def test_a_bucket_with_objects_cannot_be_deleted(bucket: storage.Bucket) -> None
     bucket.delete()
 
 
-def test_versioning_is_refused(client: storage.Client) -> None:
+def test_a_setting_that_is_not_imitated_is_refused(client: storage.Client) -> None:
     bucket = client.bucket("versioned")
     bucket.versioning_enabled = True
-    with pytest.raises(exceptions.MethodNotImplemented, match="noncurrent"):
+    with pytest.raises(exceptions.BadRequest, match="versioning is not imitated"):
         bucket.create(retry=None)
 
 

@@ -19,7 +19,7 @@ _WRITABLE = (
 
 
 async def insert(call: Call) -> Response:
-    body = await call.json()
+    body = await call.json("Bucket")
     name = text_field(body, "name")
     project = _project(call)
     if fault := bucket_fault(name):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,10 +20,14 @@ from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.resource import WRITABLE_OBJECT_FIELDS
 from trainstack.storage.service import StorageService
 from trainstack.storage.store import ObjectStore
+from trainstack.surface import load_surface
 
 Json = dict[str, object]
 
+SURFACE = load_surface(Path(__file__).parents[1] / "surface.toml")
 _MAX_JSON_BYTES = 4 << 20
+_REFUSED_HEADERS = (b"x-goog-encryption-", b"x-goog-copy-source-encryption-", b"x-goog-acl")
+"""Customer-supplied keys, and the XML API's predefined ACLs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,12 @@ class Call:
         """The base URL that the client used; links in responses lead back to it."""
         return address_of(self.request.headers.get("host", "127.0.0.1"))
 
+    def check(self, method: str) -> None:
+        """Raises `RefusedError` (400) for parameters and headers that this method does not honour."""
+        names = [name for name, _ in self.request.scope["headers"] if name.startswith(_REFUSED_HEADERS)]
+        faults = [f"the header {name.decode('latin-1')} is not imitated by the local stack" for name in names]
+        _refuse_any(faults + SURFACE.query_faults(method, self.query))
+
     def conditions(self) -> Preconditions:
         """Raises `RefusedError`: 400 for a condition that is not a number, 501 for one on an ETag."""
         if {"if-match", "if-none-match"} & set(self.request.headers):
@@ -68,16 +79,33 @@ class Call:
     def flag(self, key: str) -> bool:
         return self.query.get(key, "").lower() == "true"
 
-    async def json(self) -> Json:
-        """The body; an empty one gives an empty object. Raises `RefusedError` (400) if it is not an object."""
+    async def json(self, resource: str) -> Json:
+        """The body, a resource of this name; an empty one gives an empty object.
+
+        Raises:
+            RefusedError: 400, it is not an object, or has fields that are not honoured.
+        """
         try:
-            return await read_object(self.request, most_bytes=_MAX_JSON_BYTES, may_be_empty=True)
+            body = await read_object(self.request, most_bytes=_MAX_JSON_BYTES, may_be_empty=True)
         except ValueError as fault:
             raise invalid(f"Parse Error: {fault}.") from None
+        check_fields(resource, body)
+        return body
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives."""
         return self.request.stream()
+
+
+def check_fields(resource: str, body: Mapping[str, object]) -> None:
+    """Raises `RefusedError` (400) for fields of the resource that are not honoured."""
+    _refuse_any(SURFACE.body_faults(resource, body))
+
+
+def _refuse_any(faults: list[str]) -> None:
+    if faults:
+        sentence = "; ".join(faults)
+        raise invalid(f"{sentence[0].upper()}{sentence[1:]}: leave out what this names.")
 
 
 def text_field(body: Mapping[str, object], key: str) -> str:

@@ -4,7 +4,14 @@ import os
 
 from starlette.responses import Response
 
-from trainstack.storage.api.call import Call, Json, json_answer, object_fields, text_field
+from trainstack.storage.api.call import (
+    Call,
+    Json,
+    check_fields,
+    json_answer,
+    object_fields,
+    text_field,
+)
 from trainstack.storage.api.insertion import put
 from trainstack.storage.authorization import may_read, replacing
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
@@ -48,12 +55,13 @@ async def rewrite(call: Call) -> Response:
 
 async def compose(call: Call) -> Response:
     """The concatenation of up to 32 objects of the bucket. It has a CRC32C but no MD5."""
-    body = await call.json()
+    body = await call.json("ComposeRequest")
     bucket, name = call.path["bucket"], call.path["object"]
     sources = _sources(body, bucket)
     destination = body.get("destination") or {}
     if not isinstance(destination, dict):
         raise invalid(f"Invalid value for destination: {destination!r}; expected an object resource.")
+    check_fields("Object", destination)
     for source in sources:
         may_read(call.service.grants, source.bucket, source.name)
     objects = [await _find(call, source) for source in sources]
@@ -75,7 +83,7 @@ async def compose(call: Call) -> Response:
 
 async def _copy_object(call: Call) -> ObjectRecord:
     """The copy. Metadata in the body replaces the source's; otherwise the source's is kept."""
-    body = await call.json()
+    body = await call.json("Object")
     source = await _find(
         call,
         ObjectTarget(

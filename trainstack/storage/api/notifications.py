@@ -22,7 +22,7 @@ async def insert(call: Call) -> Response:
 
     The topic is not checked: it may be created later, and then receives all pending notifications.
     """
-    asked = await call.json()
+    asked = await call.json("Notification")
     store, bucket = call.store, call.path["bucket"]
     body = {
         "topic": _topic(text_field(asked, "topic")),

@@ -66,7 +66,7 @@ async def list_all(call: Call) -> Response:
 
 async def patch(call: Call) -> Response:
     """Merge: null removes a property or an entry of the custom metadata."""
-    body = await call.json()
+    body = await call.json("Object")
 
     def merge(live: ObjectRecord) -> ObjectRecord:
         fields = {key: value for key, value in live.fields.items() if key not in body} | object_fields(body)

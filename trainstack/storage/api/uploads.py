@@ -11,7 +11,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from trainstack.json_bodies import json_object
-from trainstack.storage.api.call import Call, Json, json_answer
+from trainstack.storage.api.call import Call, Json, check_fields, json_answer
 from trainstack.storage.api.insertion import insertion_of, put
 from trainstack.storage.api.multipart import RelatedParser, boundary_of
 from trainstack.storage.objects.errors import invalid
@@ -42,7 +42,7 @@ async def insert(call: Call) -> Response:
         case "multipart":
             return await _multipart(call)
         case "resumable":
-            return await _begin(call, await call.json())
+            return await _begin(call, await call.json("Object"))
         case "media":
             return await _media(call)
         case other:
@@ -68,6 +68,7 @@ async def _multipart(call: Call) -> Response:
             metadata = json_object(parser.metadata.strip() or b"{}")
         except ValueError as fault:
             raise invalid(f"Parse Error: {fault}.") from None
+        check_fields("Object", metadata)
         stored = await put(call, staged, insertion_of(call, metadata, parser.media_type))
     return json_answer(object_json(stored, call.base_url))
 

@@ -42,6 +42,28 @@ def google_error(
     return JSONResponse({"error": error}, status_code=code, headers=dict(headers or {}))
 
 
+def not_served(call: str) -> str:
+    """The sentence about a call that the stack does not imitate, such as `GET /v1/models`, over REST and gRPC."""
+    return f"The local stack does not serve {call}: docs/reference/fidelity.md lists what it serves."
+
+
+def refuse_call(request: Request) -> JSONResponse:
+    """The answer to a method that the stack does not imitate: 400, with gRPC's code in `status`.
+
+    Of the codes that Google's clients know, 501 is repeated by gcloud for 46 s, 503 by all of them; 404 reads as an absent
+    resource and 403 as a missing permission, and code that creates what is absent acts on the former. No client repeats
+    400, and all show its sentence.
+    """
+    host = request.headers.get("host", "")
+    url = f"https://{host}" if host.endswith(".googleapis.com") else ""
+    return google_error(
+        400,
+        not_served(f"{request.method} {url}{request.url.path}"),
+        reason="notImplemented",
+        status="UNIMPLEMENTED",
+    )
+
+
 def is_disk_full(fault: BaseException) -> bool:
     return isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT)
 

@@ -53,16 +53,14 @@ class Authority:
         chain = folder / "server.pem"
         chain.touch(mode=0o600)
         chain.write_bytes(_private(key) + _pem(server))
-        self.http = _server_context(chain, "http/1.1")
-        """Server-side TLS for services without gRPC: curl would use HTTP/2 wherever it is offered."""
-        self.grpc = _server_context(chain, "h2", "http/1.1")
-        """Server-side TLS for services with gRPC, which needs HTTP/2."""
+        self.context = _server_context(chain)
+        """Server-side TLS. A client that offers both protocols, such as curl, gets HTTP/1.1; HTTP/2 is only for gRPC's."""
 
 
-def _server_context(chain: Path, *protocols: str) -> ssl.SSLContext:
+def _server_context(chain: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(list(protocols))
+    context.set_alpn_protocols(["http/1.1", "h2"])  # the server's order decides
     context.load_cert_chain(chain)
     return context
 

@@ -39,12 +39,13 @@ _SERVICES = {
     "pubsub.googleapis.com": "pubsub",
     "logging.googleapis.com": "logging",
     "aiplatform.googleapis.com": "vertex",
-    "iam.googleapis.com": "iam",
-    "iamcredentials.googleapis.com": "iam",
-    "cloudresourcemanager.googleapis.com": "iam",
 }
 """The stack's name of the service behind each of Google's host names."""
 _REGIONAL = re.compile(r"[a-z0-9-]+-aiplatform\.googleapis\.com")
+_GOOGLE_API = re.compile(r"(?!(?:ajax|fonts|generativelanguage)\.)[a-z0-9-]+\.googleapis\.com")
+"""Hosts of Google Cloud's APIs, by the names of the certificate; the exceptions take no account of Google Cloud."""
+_OTHERS = "iam"
+"""The service that answers for the rest of Google's hosts, and refuses what it does not serve."""
 _log = logging.getLogger(__name__)
 
 
@@ -181,25 +182,30 @@ class Gateway:
                 "the password in the proxy's URL is not a valid token: it is missing, or its replica's job has ended",
             )
             return
-        service = "vertex" if _REGIONAL.fullmatch(asked.host) else _SERVICES.get(asked.host, "")
-        backend = self.backends.get(service) if asked.port == 443 else None  # noqa: PLR2004  # https
+        is_own = (asked.host, asked.port) in self._own_hosts
+        backend = self.backends.get(_service_of(asked.host)) if asked.port == 443 and not is_own else None  # noqa: PLR2004  # https
         if backend:
             await self._terminate(asked, backend, reader, writer)
         else:
-            far_only = confined and (asked.host, asked.port) not in self._own_hosts
-            await _tunnel(asked, reader, writer, far_only=far_only)
+            await _tunnel(asked, reader, writer, far_only=confined and not is_own)
 
     async def _terminate(
         self, asked: "_Asked", backend: Backend, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         await _answer(writer, "200 Connection established")
-        context = self._authority.grpc if backend.grpc else self._authority.http
-        await writer.start_tls(context, ssl_handshake_timeout=_HEAD_WITHIN_S)
+        await writer.start_tls(self._authority.context, ssl_handshake_timeout=_HEAD_WITHIN_S)
         protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
         if not (port := await backend.port_of(protocol)):
             _log.warning("the local stack does not serve %s over %s", asked.host, protocol or "HTTP/1.1")
             return
         await _join(reader, writer, *await open_stream("127.0.0.1", port, sender=(GATEWAY_ADDRESS, 0)))
+
+
+def _service_of(host: str) -> str:
+    """The service that answers for a host; empty for hosts other than Google's."""
+    if _REGIONAL.fullmatch(host):
+        return "vertex"
+    return _SERVICES.get(host) or (_OTHERS if _GOOGLE_API.fullmatch(host) else "")
 
 
 class _RefusedError(Exception):

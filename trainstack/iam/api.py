@@ -27,7 +27,7 @@ from trainstack.iam.authentication import guarded_app
 from trainstack.iam.authorization import DeniedError, authorize, project_of
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainstack.iam.service import Grants, RevokeError
-from trainstack.json_bodies import google_error, read_object
+from trainstack.json_bodies import google_error, read_object, refuse_call
 
 TAKEN = "/emulator/v1/taken-grants"
 MAX_BODY_BYTES = 1 << 20
@@ -36,9 +36,13 @@ _LIFETIME = re.compile(r"([0-9]{1,5})s")
 _GET_POLICY = re.compile(
     r"v1/(projects/[^/:]+/(?:topics|subscriptions)/[^/:]+)|v2/(projects/[^/:]+/locations/[^/:]+/services/[^/:]+)"
 )
-_POST_POLICY = re.compile(r"v1/(projects/[^/:]+(?:/serviceAccounts/[^/:]+)?)")
+_POST_POLICY = re.compile(r"v1/(projects/[^/:]+(?:/serviceAccounts/[^/:]+)?)|v3/(projects/[^/:]+)")
 _ACCOUNT = re.compile(r"v1/projects/-/serviceAccounts/([^/:]+)")
-_PROJECT = re.compile(r"v1/projects/([^/:]+)")
+_PROJECT = re.compile(r"v([13])/projects/([^/:]+)")
+_HOSTS = re.compile(
+    r"(iam|iamcredentials|cloudresourcemanager|run)\.googleapis\.com|(?!.*\.googleapis\.com).*"
+)
+"""Google's that this application answers for, and every other; the gateway sends it the calls of all hosts that no service has."""
 _GET_POLICY_PERMISSION = {
     "projects": "resourcemanager.projects.getIamPolicy",
     "topics": "pubsub.topics.getIamPolicy",
@@ -50,6 +54,10 @@ _STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"
 _TOKEN_PERMISSION = "iam.serviceAccounts.getAccessToken"  # noqa: S105  # no secret
 
 Answer: TypeAlias = Callable[["_State", Request], Awaitable[dict[str, object]]]
+
+
+class _NotServedError(Exception):
+    pass
 
 
 class _RefusedError(Exception):
@@ -69,7 +77,9 @@ def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
     state = _State(grants=grants, tokens=tokens or Tokens())
     routes = [
         Route(TAKEN, _answering(_answer_taken_grants, state), methods=["GET", "POST", "DELETE"]),
-        Route("/{path:path}", _answering(_answer_call, state), methods=["GET", "POST"]),
+        Route(
+            "/{path:path}", _answering(_answer_call, state), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]
+        ),
     ]
     return guarded_app(Starlette(routes=routes), state.tokens)
 
@@ -82,6 +92,8 @@ def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[R
             return JSONResponse(await answer(state, request))
         except _RefusedError as refused:
             return google_error(refused.code, str(refused), status=_STATUSES[refused.code])
+        except _NotServedError:
+            return refuse_call(request)
         except DeniedError as denied:
             return google_error(403, str(denied), status="PERMISSION_DENIED")
 
@@ -102,14 +114,16 @@ async def _answer_taken_grants(state: _State, request: Request) -> dict[str, obj
 
 async def _answer_call(state: _State, request: Request) -> dict[str, object]:
     grants, member = state.grants, caller().member
+    if not _HOSTS.fullmatch(request.headers.get("host", "")):
+        raise _NotServedError
     name, _, verb = request.path_params["path"].partition(":")
     match request.method, verb:
         case "GET", "" if match := _PROJECT.fullmatch(name):
-            return _project(grants, match[1])
+            return _project(grants, match[2], version=match[1])
         case ("GET", "getIamPolicy") if match := _GET_POLICY.fullmatch(name):
             return _policy(grants, member, match[1] or match[2])
         case ("POST", "getIamPolicy") if match := _POST_POLICY.fullmatch(name):
-            return _policy(grants, member, match[1])
+            return _policy(grants, member, match[1] or match[2])
         case ("POST", "testIamPermissions") if match := (
             _GET_POLICY.fullmatch(name) or _POST_POLICY.fullmatch(name)
         ):
@@ -119,17 +133,22 @@ async def _answer_call(state: _State, request: Request) -> dict[str, object]:
         case "POST", "generateAccessToken" if match := _ACCOUNT.fullmatch(name):
             return _token(state, member, match[1], await _body(request))
         case _:
-            raise _RefusedError(
-                f"{request.method} {request.url.path} is not supported by the local IAM service.", 404
-            )
+            raise _NotServedError
 
 
-def _project(grants: Grants, project: str) -> dict[str, object]:
-    if project != grants.project:
+def _project(grants: Grants, project: str, *, version: str) -> dict[str, object]:
+    """The project by its id or number, in the form of Resource Manager v1 or v3.
+
+    Source: https://cloud.google.com/resource-manager/reference/rest/v3/projects
+    """
+    if project not in (grants.project, grants.project_number):
         # The service answers alike for a missing project and for a hidden one.
         raise _RefusedError("The caller does not have permission", 403)
     authorize(grants, "cloudresourcemanager.projects.get", {"project": project_of(grants, project)})
-    return {"projectId": project, "projectNumber": grants.project_number, "lifecycleState": "ACTIVE"}
+    shown: dict[str, object] = {"projectId": grants.project}
+    if version == "1":
+        return shown | {"projectNumber": grants.project_number, "lifecycleState": "ACTIVE"}
+    return shown | {"name": f"projects/{grants.project_number}", "state": "ACTIVE"}
 
 
 def _policy(grants: Grants, member: str, resource: str) -> dict[str, object]:

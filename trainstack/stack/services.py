@@ -1,10 +1,12 @@
 """The emulators of a stack, in this process's event loop."""
 
 import asyncio
+import functools
+import importlib
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -185,18 +187,14 @@ class _Starting:
         )
 
     async def open_gateway(self, urls: Mapping[str, str], pubsub_host: str) -> str:
-        """Let the gateway's clients reach the services at these URLs, with gRPC if they support it.
+        """Let the gateway's clients reach the services at these URLs, over REST and gRPC.
 
         Returns the URL of Pub/Sub over REST.
         """
-        calls = {"vertex": _vertex_calls, "logging": _logging_calls}
         for service, url in urls.items():
-            backend = Backend(http=urlsplit(url).port or 80)
-            if service in calls:
-                server = LazyGrpcServer(base_url=url, services=calls[service])
-                self.running.push_async_callback(server.stop)
-                backend = replace(backend, grpc=server.port)
-            self.gate.backends[service] = backend
+            server = LazyGrpcServer(base_url=url, services=functools.partial(grpc_calls, service))
+            self.running.push_async_callback(server.stop)
+            self.gate.backends[service] = Backend(http=urlsplit(url).port or 80, grpc=server.port)
         front = RestApplication(target=pubsub_host, services=pubsub_calls(), tokens=self.tokens)
         self.running.push_async_callback(front.stop)
         rest = self.bind_server(front, "pubsub-rest")
@@ -242,13 +240,7 @@ class _Starting:
         return port_taken(service, self._candidates(service)[0])
 
 
-def _vertex_calls() -> Calls:
-    from trainstack.vertex.grpc_calls import services  # imported with the first client, like the next
-
-    return services()
-
-
-def _logging_calls() -> Calls:
-    from trainstack.logging.grpc_calls import services
-
-    return services()
+def grpc_calls(service: str) -> Calls:
+    """The calls of a service that is imitated over REST; imported with its first gRPC client."""
+    calls: Calls = importlib.import_module(f"trainstack.{service}.grpc_calls").services()
+    return calls

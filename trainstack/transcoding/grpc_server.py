@@ -13,7 +13,9 @@ from google.protobuf.message import Message
 
 from trainstack.loopback import GATEWAY_ADDRESS
 from trainstack.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
+from trainstack.transcoding.not_served import NotServed
 
+_CODES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 412: "FAILED_PRECONDITION"}
 _PASSED_ON = ("authorization", "user-agent")
 
 
@@ -35,6 +37,7 @@ class GrpcServer:
         for service, methods in services.items():
             handlers = {method.name: self._handler(method) for method in methods}
             self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, handlers)])
+        self._server.add_generic_rpc_handlers([NotServed()])
         self.port: int = self._server.add_insecure_port("127.0.0.1:0")
 
     async def start(self) -> int:
@@ -89,9 +92,10 @@ def _text(value: object) -> str:
 
 
 def _refusal(answer: httpx.Response) -> tuple[grpc.StatusCode, str]:
-    """The canonical code and the message of Google's error body."""
+    """The canonical code and the message of Google's error body; older APIs, such as Cloud Storage's, give only HTTP's code."""
     try:
         error = json.loads(answer.content)["error"]
-        return grpc.StatusCode[error["status"]], str(error["message"])
+        code = error.get("status") or _CODES[answer.status_code]
+        return grpc.StatusCode[code], str(error["message"])
     except (ValueError, KeyError, TypeError):
         return grpc.StatusCode.UNKNOWN, f"HTTP {answer.status_code}: {answer.text[:500]}"

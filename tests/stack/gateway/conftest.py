@@ -2,8 +2,13 @@
 
 import asyncio
 import contextlib
+import functools
+import json
 import os
 import socket
+import subprocess
+import sys
+import textwrap
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +23,8 @@ from trainstack.http import in_thread
 from trainstack.iam import Grant, Grants
 from trainstack.iam.authorization import REQUIRED
 from trainstack.iam.principals import Principal, Tokens
-from trainstack.logging.grpc_calls import services as logging_calls
+from trainstack.stack.services import grpc_calls
 from trainstack.transcoding import LazyGrpcServer
-from trainstack.vertex.grpc_calls import services as vertex_calls
 
 PROJECT = "project-1"
 ACCOUNT = "trainer@project-1.iam.gserviceaccount.com"
@@ -48,6 +52,16 @@ class Replica:
 
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+def said(replica: Replica, program: str) -> list[object]:
+    """What a program printed, a JSON value a line."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=replica.environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [json.loads(line) for line in done.stdout.splitlines() if line[:1] in '[{"']
 
 
 def grpc_port(replica: Replica, service: str) -> int:
@@ -84,14 +98,10 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
             gateway_port=gateway.port,
             trust=authority.trust,
         )
-        calls = {"logging": logging_calls, "vertex": vertex_calls}
         for service, url in services.urls.items():
-            backend = Backend(http=int(url.rpartition(":")[2]))
-            if service in calls:
-                server = LazyGrpcServer(base_url=url, services=calls[service])
-                stack.push_async_callback(server.stop)
-                backend = replace(backend, grpc=server.port)
-            gateway.backends[service] = backend
+            server = LazyGrpcServer(base_url=url, services=functools.partial(grpc_calls, service))
+            stack.push_async_callback(server.stop)
+            gateway.backends[service] = Backend(http=int(url.rpartition(":")[2]), grpc=server.port)
         gateway.backends["pubsub"] = replace(gateway.backends["pubsub"], grpc=services.pubsub)
         principal = Principal(kind="replica", name="1/workerpool0-0", email=ACCOUNT)
         identity = await identities.issue(principal, zone="us-central1-a")

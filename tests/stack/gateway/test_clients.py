@@ -1,25 +1,10 @@
 """Google's own clients, configured only by a replica's environment, work against the stack."""
 
-import json
-import subprocess
-import sys
-import textwrap
-
 import pytest
 
-from .conftest import ACCOUNT, PROJECT, Replica
+from .conftest import ACCOUNT, PROJECT, Replica, said
 
 pytestmark = pytest.mark.slow
-
-
-def said(replica: Replica, program: str) -> list[object]:
-    """What a program printed, a JSON value a line."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env=replica.environment, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    return [json.loads(line) for line in done.stdout.splitlines() if line[:1] in '[{"']
 
 
 def test_storage_finds_its_project_account_and_objects(replica: Replica) -> None:

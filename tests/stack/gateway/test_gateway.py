@@ -89,17 +89,15 @@ def test_the_certificate_is_trusted_where_the_bundle_is_named_and_nowhere_else(r
         client.get(url)
 
 
+@pytest.mark.parametrize("host", ["storage.googleapis.com", "pubsub.googleapis.com", "run.googleapis.com"])
 @pytest.mark.parametrize(
-    ("host", "protocol"),
-    [
-        ("storage.googleapis.com", "http/1.1"),
-        ("iam.googleapis.com", "http/1.1"),
-        ("pubsub.googleapis.com", "h2"),
-    ],
+    ("offered", "protocol"), [(["h2", "http/1.1"], "http/1.1"), (["h2"], "h2")], ids=["curl", "gRPC"]
 )
-def test_http_2_is_offered_where_grpc_is_served(replica: Replica, host: str, protocol: str) -> None:
+def test_http_2_is_for_clients_that_offer_nothing_else(
+    replica: Replica, host: str, offered: list[str], protocol: str
+) -> None:
     trusting = ssl.create_default_context(cafile=replica.identity.variables["SSL_CERT_FILE"])
-    trusting.set_alpn_protocols(["h2", "http/1.1"])  # as curl does
+    trusting.set_alpn_protocols(offered)
     with connect(replica, f"{host}:443", replica.identity.token) as connection:
         assert status(connection) == 200
         with trusting.wrap_socket(connection, server_hostname=host) as secured:

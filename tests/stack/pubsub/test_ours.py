@@ -90,7 +90,7 @@ def test_an_unsupported_method_is_refused_by_its_name(ours: Clients) -> None:
         "GetIamPolicy": lambda: ours.publisher.get_iam_policy(request={"resource": topic}),
     }
     for name, call in calls.items():
-        with pytest.raises(MethodNotImplemented, match=f"does not support .*/{name};"):
+        with pytest.raises(MethodNotImplemented, match=f"does not serve .*/{name}:"):
             call()
 
 

@@ -18,6 +18,7 @@ from trainstack.pubsub.api.streaming import serve_stream
 from trainstack.pubsub.errors import PermissionDenied, PubSubError, Unauthenticated
 from trainstack.pubsub.injections import place_of, struck_call
 from trainstack.pubsub.service import PubsubService
+from trainstack.transcoding.not_served import NotServed
 
 # grpcio ships no types, so a call's context and a handler are Any.
 Context: TypeAlias = Any
@@ -53,20 +54,7 @@ def handlers_of(
         }
         streams = {"StreamingPull": stream} if name.endswith("Subscriber") else {}
         handlers.append(grpc.method_handlers_generic_handler(name, {**unary, **streams}))
-    return [*handlers, _NotImitated()]
-
-
-class _NotImitated(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
-    """Refuses every other method of the API with an explanation: gRPC itself would only report it as not found."""
-
-    def service(self, call: Any) -> Handler:
-        async def refuse(_request: bytes, context: Context) -> None:
-            await context.abort(
-                grpc.StatusCode.UNIMPLEMENTED,
-                f"This emulator does not support {call.method}; docs/reference/fidelity.md lists what it supports.",
-            )
-
-        return grpc.unary_unary_rpc_method_handler(refuse)
+    return [*handlers, NotServed()]
 
 
 def _unary(

@@ -35,6 +35,9 @@ _UPLOAD = f"(?:/resumable)?/upload{_BUCKET}/o"
 _FOLDER = f"{_BUCKET}/managedFolders/(?P<folder>[^/]+)"
 _NOTIFICATION = f"{_BUCKET}/notificationConfigs/(?P<notification>[^/]+)"
 
+_GRPC_LAYOUT = "/v2/projects/_/buckets/(?P<bucket>[^/]+)/storageLayout"
+"""By which GetStorageLayout comes over gRPC, where bucket names are full resource names."""
+
 _OWN = "(?:storage|upload|download|resumable|batch|emulator)/"
 """Prefixes of the JSON API's paths and the stack's own: they are not buckets of the XML API."""
 
@@ -58,6 +61,7 @@ ROUTES = tuple(
         ("GET", _BUCKET, "buckets.get", buckets.get),
         ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
         ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
+        ("GET", _GRPC_LAYOUT, "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
         ("GET", f"{_FOLDER}/iam", "managedFolders.getIamPolicy", buckets.get_iam_policy),
         (

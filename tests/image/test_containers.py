@@ -80,6 +80,7 @@ def test_a_replica_is_the_images_user_on_its_files_with_the_services_variables(s
     several = "two\nlines"
     env = [{"name": "GREETING", "value": "hello"}, {"name": "SEVERAL", "value": several},
            {"name": "DIRECTORY", "value": "$(AIP_MODEL_DIR)"}]  # fmt: skip
+    (stack.buckets / "models").mkdir(exist_ok=True)
     output = {"output_uri_prefix": "gs://models/x/y"}
     job = stack.submit(ours("tell", env=env), base_output_directory=output)
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)

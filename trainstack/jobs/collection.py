@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Generic
 
@@ -13,6 +13,7 @@ from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.listing.catalogue import AnyJob, Catalogue
 from trainstack.jobs.resource.errors import ApiError, Status
 from trainstack.jobs.resource.job import VertexJob, new_job_id
+from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.runners.log import JobLog, WriteLog
 from trainstack.jobs.runners.runner import JobRunner
 from trainstack.jobs.store import JobStore
@@ -29,12 +30,14 @@ class ServiceContext:
         write_log: writes jobs' log entries.
         supply: each region's quotas and stockouts.
         grants: as which accounts a caller's jobs may run; None for any.
+        here: what jobs may name, in any region.
     """
 
     project: str
     write_log: WriteLog
     supply: Supply
     grants: Grants | None = None
+    here: Surroundings = Surroundings()  # noqa: RUF009 - it is frozen
 
 
 class Collection(ABC, Generic[AnyJob]):
@@ -87,11 +90,16 @@ class Collection(ABC, Generic[AnyJob]):
         """Accept a job and start it as soon as there is capacity. `project` is the number.
 
         Raises:
-            ApiError: INVALID_ARGUMENT with every fault, or if the caller may not act as the job's account;
-                RESOURCE_EXHAUSTED if the job could never run here, or would exceed the region's quota.
+            ApiError: INVALID_ARGUMENT with every fault, or if the caller may not act as the job's account, or it does not
+                exist; RESOURCE_EXHAUSTED if the job could never run here, or would exceed the region's quota.
         """
         job = self.kind.parse(
-            body, project=project, location=location, job_id=new_job_id(), at=datetime.now(UTC)
+            body,
+            project=project,
+            location=location,
+            job_id=new_job_id(),
+            at=datetime.now(UTC),
+            here=replace(self._shared.here, location=location),
         )
         self._refuse_without_act_as(job.spec.service_account)
         self.refuse_without_room(job)
@@ -139,8 +147,10 @@ class Collection(ABC, Generic[AnyJob]):
         return _deletion_of(job)
 
     def _refuse_without_act_as(self, email: str) -> None:
-        if not may_act_as(self._shared.grants, email):
-            # The service's code and words: https://github.com/googleapis/python-aiplatform/issues/1073
+        grants = self._shared.grants
+        is_unknown = email and grants is not None and not grants.knows(f"serviceAccount:{email}")
+        if is_unknown or not may_act_as(grants, email):
+            # The service's code and words, also for an account that does not exist: https://github.com/googleapis/python-aiplatform/issues/1073
             message = f"You do not have permission to act as service_account: {email}. (or it may not exist)."
             raise ApiError(Status.INVALID_ARGUMENT, message)
 

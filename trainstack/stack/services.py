@@ -19,6 +19,7 @@ from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
 from trainstack.injections import Injections
 from trainstack.jobs.images.indexes import index_hosts
+from trainstack.jobs.resource.machines import MachineTypes
 from trainstack.logging import Logging
 from trainstack.process.processes import ProcessGuard
 from trainstack.project import project_number
@@ -63,6 +64,7 @@ async def running_services(
     guard: ProcessGuard,
     images_topic: str,
     grants: Grants,
+    machines: MachineTypes,
 ) -> AsyncIterator[RunningServices]:
     """Run the services of a stack while the block runs.
 
@@ -109,6 +111,7 @@ async def running_services(
             guard=guard,
             injections=injections,
             quota=options.quota,
+            machines=machines,
             tokens=start.tokens,
             grants=grants,
             identities=identities,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from trainstack.find import registered_stack
 from trainstack.functions import FunctionDeployment, FunctionsHost, StartFailedError, fork_server
+from trainstack.jobs.resource.machines import machine_types_from
 from trainstack.process.fork_server import ForkServer
 from trainstack.process.output import OutputStream
 from trainstack.process.processes import ProcessGuard
@@ -48,6 +49,8 @@ class Product:
         preload: a module that the functions' server imports, if the source has it, so that functions start sooner.
         images: source trees by the URI of the image that each provides, unless the user provides it.
         permissions: the file with the grants of accounts, such as trainmaster/deploy/permissions.yaml.
+        machines: the file with the machine types of Vertex AI, such as functions/policy.yaml; without one, jobs may name
+            any.
         teams: each with the topic of its requests, if it has one.
         publish: called once when the functions run, in a thread, with the folder of their source and the address of Cloud
             Storage. It may raise `StackRefusedError`.
@@ -60,6 +63,7 @@ class Product:
     preload: str = ""
     images: Mapping[str, Path] = field(default_factory=dict)
     permissions: Path
+    machines: Path | None = None
     teams: Mapping[str, str | None] = field(default_factory=dict)
     publish: Callable[[Path, str], None]
     show: Show
@@ -145,6 +149,7 @@ async def running_stack(
                 guard=guard,
                 grants=grants,
                 images_topic=_images_topic(options, topology),
+                machines=machine_types_from(product.machines) if product.machines else {},
             )
         )
         deployment = FunctionDeployment(

@@ -9,7 +9,7 @@ from google.cloud.aiplatform_v1.types.custom_job import CustomJob
 from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob
 
 from trainstack.jobs.resource.job import TrialAssignment, VertexJob
-from trainstack.jobs.resource.validation import Message
+from trainstack.jobs.resource.validation import Message, Surroundings
 from trainstack.tuning.trial import TuningTrial, TuningTrialState, Value
 from trainstack.tuning.validation import faults_of
 
@@ -35,7 +35,7 @@ class TuningJob(VertexJob):
     kind: ClassVar[str] = "HyperparameterTuningJob"
     collection: ClassVar[str] = "hyperparameterTuningJobs"
     resource: ClassVar[Any] = HyperparameterTuningJob
-    faults_of: ClassVar[Callable[[Message], list[str]]] = staticmethod(faults_of)
+    faults_of: ClassVar[Callable[[Message, Surroundings], list[str]]] = staticmethod(faults_of)
 
     trials: Mapping[str, TuningTrial] = field(default_factory=dict)
 

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from trainstack.jobs.resource.validation import Message, common_faults
+from trainstack.jobs.resource.validation import Message, Surroundings, common_faults
 
 MAX_TRIALS, MAX_DISCRETE, MIN_GAP = 1000, 1000, 1e-10
 _LOG_SCALES, _KNOWN_SCALES = (2, 3), (0, 1, 2, 3)
 _GRID, _ALGORITHMS = 2, (0, 2, 3)
 
 
-def faults_of(job: Message) -> list[str]:
+def faults_of(job: Message, here: Surroundings) -> list[str]:
     """One sentence for each fault, with its path; none for an acceptable job."""
-    return [*common_faults(job, "trial_job_spec"), *_count_faults(job), *_study_faults(job.study_spec)]
+    return [*common_faults(job, "trial_job_spec", here), *_count_faults(job), *_study_faults(job.study_spec)]
 
 
 def _count_faults(job: Message) -> Iterator[str]:

@@ -26,6 +26,7 @@ from trainstack.jobs.collection import Collection
 from trainstack.jobs.listing.catalogue import AnyJob
 from trainstack.jobs.resource.errors import ApiError, Status
 from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.machines import REGIONS
 from trainstack.jobs.resource.replica import CHIEF
 from trainstack.jobs.service import JobService
 from trainstack.json_bodies import google_error, is_disk_full, read_object
@@ -137,8 +138,16 @@ def application(
 
 
 def _place(request: Request) -> tuple[str, str]:
-    """The project's number, for an id or number in the path, and the location."""
-    return project_number(request.path_params["project"]), request.path_params["location"]
+    """The project's number, for an id or number in the path, and the location.
+
+    Source of the refusal: https://github.com/firezone/firezone/pull/7711, where Compute Engine answers it.
+    """
+    location = request.path_params["location"]
+    if location not in REGIONS:
+        raise ApiError(
+            Status.PERMISSION_DENIED, f"Permission denied on 'locations/{location}' (or it may not exist)."
+        )
+    return project_number(request.path_params["project"]), location
 
 
 def _parent(request: Request) -> str:

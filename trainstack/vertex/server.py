@@ -27,6 +27,8 @@ from trainstack.jobs.replicas.containers import containers_here
 from trainstack.jobs.replicas.isolation import ReplicaHost
 from trainstack.jobs.replicas.processes import Confinement, Processes
 from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.machines import MachineTypes
+from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.runners.log import WriteLog
 from trainstack.jobs.service import JobService
 from trainstack.jobs.store import JobStore
@@ -71,6 +73,7 @@ class Jobs:
         guard: supervises the replicas' processes; None for a new guard.
         injections: shared with other emulators.
         quota: the regions' quotas and stockouts; None for no limits.
+        machines: the service's machine types; empty to accept every well-formed name.
         tokens: identify the principals of requests; None makes every request the local user's.
         grants: decide what accounts may call, and as which accounts their jobs may run; None allows everything.
         identities: lets replicas' clients reach the stack as Google Cloud.
@@ -90,6 +93,7 @@ class Jobs:
     guard: ProcessGuard | None = None
     injections: Injections = field(default_factory=Injections)
     quota: Quota | None = None
+    machines: MachineTypes = field(default_factory=dict)
     tokens: Tokens | None = None
     grants: Grants | None = None
     identities: WorkloadIdentities | None = None
@@ -103,7 +107,13 @@ class Jobs:
         """
         machine = await asyncio.to_thread(self._machine)
         shared = ServiceContext(
-            project=self.project, write_log=self.write_log, supply=Supply(self.quota), grants=self.grants
+            project=self.project,
+            write_log=self.write_log,
+            supply=Supply(self.quota),
+            grants=self.grants,
+            here=Surroundings(
+                machines=self.machines, has_bucket=lambda name: (self.buckets_dir / name).is_dir()
+            ),
         )
         state = self.dir.resolve()
         capacity = Capacity(self.capacity or 4 * (os.cpu_count() or 1))

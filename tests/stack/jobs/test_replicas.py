@@ -59,6 +59,7 @@ def test_a_replica_has_the_variables_of_service_image_and_job_and_none_of_ours(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_HOST", "leaked")
+    (stack.buckets / "b").mkdir()
     env = [{"name": "OUT", "value": "$(AIP_MODEL_DIR)x"}, {"name": "FROM_IMAGE", "value": "overridden"}]
     job = stack.submit(container("tell", env=env), base_output_directory={"output_uri_prefix": "gs://b/out"})
     stack.ended(job.name)

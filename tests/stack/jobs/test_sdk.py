@@ -28,6 +28,7 @@ def _no_thread_of_the_sdk_is_left() -> Iterator[None]:
 def sdk(stack: Stack) -> Stack:
     from google.cloud import aiplatform
 
+    (stack.buckets / "staging").mkdir()
     # project= must be given: without it the SDK asks the Resource Manager on the internet.
     aiplatform.init(
         project="p1", location="us-central1", staging_bucket="gs://staging", credentials=AnonymousCredentials(),

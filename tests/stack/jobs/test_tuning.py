@@ -8,6 +8,7 @@ from .studies import ended, study, until
 
 
 def test_trials_are_filled_as_the_service_fills_them(stack: Stack) -> None:
+    (stack.buckets / "b").mkdir()
     body = "report(x / 2, 1); report(x, 2); report(x / 4, 3)"
     job = study(
         stack,

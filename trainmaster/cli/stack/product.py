@@ -39,6 +39,7 @@ def product_of(topology: "Topology", functions: Path | None, *, welcome: str) ->
         preload="trainmaster.orchestrator.preload",
         images={topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {},
         permissions=DEPLOY / "permissions.yaml",
+        machines=ROOT / "functions" / "policy.yaml",
         teams=read_teams(policy_path(topology, functions or ROOT / "functions")),
         publish=partial(_publish_deployment, topology),
         show=show,

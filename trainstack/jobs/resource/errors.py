@@ -8,6 +8,7 @@ class Status(Enum):
 
     INVALID_ARGUMENT = 400
     FAILED_PRECONDITION = -400  # HTTP 400 too; an enum needs distinct values
+    PERMISSION_DENIED = 403
     NOT_FOUND = 404
     RESOURCE_EXHAUSTED = 429
     UNIMPLEMENTED = 501

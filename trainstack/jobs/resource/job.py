@@ -13,7 +13,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from trainstack.jobs.resource.errors import ApiError, Status
 from trainstack.jobs.resource.lifecycle import ResourceState, may_follow
 from trainstack.jobs.resource.replica import JobReplica, replicas_of
-from trainstack.jobs.resource.validation import Message, faults_of
+from trainstack.jobs.resource.validation import Message, Surroundings, faults_of
 
 CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
 """google.rpc codes: CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL."""
@@ -66,7 +66,7 @@ class VertexJob:
     kind: ClassVar[str] = "CustomJob"
     collection: ClassVar[str] = "customJobs"
     resource: ClassVar[Any] = CustomJob
-    faults_of: ClassVar[Callable[[Message], list[str]]] = staticmethod(faults_of)
+    faults_of: ClassVar[Callable[[Message, Surroundings], list[str]]] = staticmethod(faults_of)
 
     project: str
     location: str
@@ -86,6 +86,7 @@ class VertexJob:
         job_id: str,
         at: datetime,
         state: ResourceState = ResourceState.PENDING,
+        here: Surroundings | None = None,
     ) -> Self:
         """The new job that `body`, the resource as JSON, describes.
 
@@ -94,7 +95,9 @@ class VertexJob:
         Raises:
             InvalidJobError: with every fault found.
         """
-        message = _read_message(body, cls.resource.pb(cls.resource()), faults_of=cls.faults_of)
+        message = _read_message(body, cls.resource.pb(cls.resource()))
+        if faults := cls.faults_of(message, here or Surroundings()):
+            raise InvalidJobError(faults)
         job = cls(project=project, location=location, job_id=job_id, message=message)
         message.name = job.name
         return job.begun(at, state)
@@ -188,7 +191,7 @@ def new_job_id() -> str:
     return str(10**18 + secrets.randbelow(8 * 10**18))
 
 
-def _read_message(body: object, message: Message, *, faults_of: Callable[[Message], list[str]]) -> Message:
+def _read_message(body: object, message: Message) -> Message:
     if not isinstance(body, Mapping):
         raise InvalidJobError([f"The request body must be a JSON object, found {body!r:.80}."])
     try:
@@ -200,8 +203,6 @@ def _read_message(body: object, message: Message, *, faults_of: Callable[[Messag
     for field in message.DESCRIPTOR.fields:
         if field.name in _OUTPUT_ONLY:
             message.ClearField(field.name)
-    if faults := faults_of(message):
-        raise InvalidJobError(faults)
     return message
 
 

@@ -8,33 +8,54 @@ published.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 from google.cloud.aiplatform_v1.types.custom_job import Scheduling
+
+from trainstack.jobs.resource.machines import MachineTypes, disk_faults, machine_faults
 
 MAX_NAME, MAX_LABELS, MAX_LABEL, MAX_ENV, MAX_PACKAGES, MAX_POOLS = 128, 64, 64, 100, 100, 4
 MAX_ARGUMENTS = 100_000
 MAX_TIMEOUT_S = 7 * 24 * 3600
 
 _OBJECT = re.compile(r"gs://[^/]+/.+")
+_ACCOUNT = re.compile(r"[a-z0-9.-]+@([a-z0-9.-]+\.)?gserviceaccount\.com")
+_KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}")
+_NETWORK = re.compile(r"projects/[^/]+/global/networks/[^/]+")
 
 # protobuf's generated messages are untyped: google-cloud-aiplatform ships no types for them.
 Message = Any
 
 
-def faults_of(job: Message) -> list[str]:
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a job may name where it runs. Without any, every well-formed name is accepted.
+
+    Attributes:
+        location: the region of the call.
+        machines: the service's machine types.
+        has_bucket: whether a bucket exists.
+    """
+
+    location: str = ""
+    machines: MachineTypes = field(default_factory=dict)
+    has_bucket: Callable[[str], bool] = lambda _name: True
+
+
+def faults_of(job: Message, here: Surroundings) -> list[str]:
     """One sentence for each fault, with its path; none for an acceptable CustomJob."""
-    return common_faults(job, "job_spec")
+    return common_faults(job, "job_spec", here)
 
 
-def common_faults(job: Message, spec: str) -> list[str]:
-    """The faults in the name, the labels and the CustomJobSpec (the field `spec`) of any job."""
+def common_faults(job: Message, spec: str, here: Surroundings) -> list[str]:
+    """The faults in the name, the labels, the key and the CustomJobSpec (the field `spec`) of any job."""
     return [
         *_name_faults(job.display_name),
         *_label_faults(job.labels),
-        *_spec_faults(getattr(job, spec), spec),
+        *_key_faults(job.encryption_spec.kms_key_name, here.location),
+        *_spec_faults(getattr(job, spec), spec, here),
     ]
 
 
@@ -58,6 +79,18 @@ def _label_faults(labels: Message) -> Iterator[str]:
             yield f"labels[{key!r}]: invalid value {value!r}; at most {MAX_LABEL} lower-case letters, digits, '_' and '-'."
 
 
+def _key_faults(name: str, location: str) -> Iterator[str]:
+    # Source of both: the comments of google.cloud.aiplatform.v1.EncryptionSpec.
+    key = _KEY.fullmatch(name)
+    if name and key is None:
+        yield (
+            "encryption_spec.kms_key_name: expected projects/P/locations/L/keyRings/R/cryptoKeys/K, "
+            f"found {name!r}."
+        )
+    elif key and location and key["location"] != location:
+        yield f"encryption_spec.kms_key_name: the key must be in the job's region, {location}, found {name!r}."
+
+
 def _is_letter(character: str) -> bool:
     # Letters without case, as in Arabic or Chinese, are allowed; uppercase and title case are not.
     return unicodedata.category(character) in {"Ll", "Lo", "Lm"}
@@ -71,7 +104,7 @@ def _is_label(text: str) -> bool:
     )
 
 
-def _spec_faults(spec: Message, at: str) -> Iterator[str]:
+def _spec_faults(spec: Message, at: str, here: Surroundings) -> Iterator[str]:
     pools = spec.worker_pool_specs
     if not pools:
         yield f"{at}.worker_pool_specs: at least one worker pool is required."
@@ -79,24 +112,44 @@ def _spec_faults(spec: Message, at: str) -> Iterator[str]:
         yield f"{at}.worker_pool_specs: at most {MAX_POOLS} pools (chief, workers, parameter servers, evaluators), found {len(pools)}."
     for number, pool in enumerate(pools):
         if number == 0 or pool.ByteSize():
-            yield from _pool_faults(pool, f"{at}.worker_pool_specs[{number}]", is_chief=number == 0)
+            yield from _pool_faults(
+                pool, f"{at}.worker_pool_specs[{number}]", here.machines, is_chief=number == 0
+            )
     arguments = sum(len(text) for pool in pools for text in _arguments(pool))
     if arguments > MAX_ARGUMENTS:
         yield f"{at}: the arguments of all pools have at most {MAX_ARGUMENTS} characters in total, found {arguments}."
     yield from _scheduling_faults(spec.scheduling, f"{at}.scheduling")
-    prefix = spec.base_output_directory.output_uri_prefix
-    if spec.HasField("base_output_directory") and not prefix.startswith("gs://"):
-        yield f"{at}.base_output_directory.output_uri_prefix: expected gs://BUCKET/PATH, found {prefix!r}."
+    if spec.HasField("base_output_directory"):
+        yield from _output_faults(
+            spec.base_output_directory.output_uri_prefix,
+            f"{at}.base_output_directory.output_uri_prefix",
+            here,
+        )
+    if spec.service_account and not _ACCOUNT.fullmatch(spec.service_account):
+        yield (
+            f"{at}.service_account: expected NAME@PROJECT.iam.gserviceaccount.com, found {spec.service_account!r}."
+        )
+    if spec.network and not _NETWORK.fullmatch(spec.network):
+        yield f"{at}.network: expected projects/NUMBER/global/networks/NAME, found {spec.network!r}."
     if spec.tensorboard and not spec.service_account:
         yield f"{at}.tensorboard: needs {at}.service_account as well."
 
 
-def _pool_faults(pool: Message, path: str, *, is_chief: bool) -> Iterator[str]:
+def _output_faults(prefix: str, path: str, here: Surroundings) -> Iterator[str]:
+    bucket = prefix.removeprefix("gs://").partition("/")[0]
+    if not prefix.startswith("gs://") or not bucket:
+        yield f"{path}: expected gs://BUCKET/PATH, found {prefix!r}."
+    elif not here.has_bucket(bucket):
+        yield f"{path}: the bucket {bucket!r} does not exist; create it first."
+
+
+def _pool_faults(pool: Message, path: str, machines: MachineTypes, *, is_chief: bool) -> Iterator[str]:
     if is_chief and pool.replica_count != 1:
         yield f"{path}.replica_count: the first pool is the chief and has exactly 1 replica, found {pool.replica_count}."
     if not is_chief and pool.replica_count < 1:
         yield f"{path}.replica_count: at least 1, found {pool.replica_count}; leave the pool empty to skip it."
-    yield from _machine_faults(pool.machine_spec, f"{path}.machine_spec")
+    yield from machine_faults(pool.machine_spec, f"{path}.machine_spec", machines)
+    yield from disk_faults(pool.disk_spec, f"{path}.disk_spec")
     match pool.WhichOneof("task"):
         case "container_spec":
             yield from _env_faults(pool.container_spec.env, f"{path}.container_spec.env")
@@ -108,22 +161,11 @@ def _pool_faults(pool: Message, path: str, *, is_chief: bool) -> Iterator[str]:
             yield f"{path}: one of container_spec and python_package_spec is required."
 
 
-def _machine_faults(machine: Message, path: str) -> Iterator[str]:
-    if not machine.machine_type:
-        yield f"{path}.machine_type: required, for example 'n1-standard-4'."
-    if machine.accelerator_type not in set(AcceleratorType):
-        yield f"{path}.accelerator_type: unknown enum value {machine.accelerator_type}."
-    if machine.accelerator_count < 0:
-        yield f"{path}.accelerator_count: must not be negative, found {machine.accelerator_count}."
-    if machine.accelerator_count and not machine.accelerator_type:
-        yield f"{path}.accelerator_type: required with accelerator_count {machine.accelerator_count}."
-
-
 def _package_faults(package: Message, path: str) -> Iterator[str]:
     yield from _env_faults(package.env, f"{path}.env")
-    for field in ("executor_image_uri", "python_module"):
-        if not getattr(package, field):
-            yield f"{path}.{field}: required."
+    for name in ("executor_image_uri", "python_module"):
+        if not getattr(package, name):
+            yield f"{path}.{name}: required."
     if not 1 <= len(package.package_uris) <= MAX_PACKAGES:
         yield f"{path}.package_uris: 1 to {MAX_PACKAGES}, found {len(package.package_uris)}."
     for index, uri in enumerate(package.package_uris):
@@ -142,9 +184,9 @@ def _env_faults(env: Message, path: str) -> Iterator[str]:
 def _scheduling_faults(scheduling: Message, path: str) -> Iterator[str]:
     if scheduling.strategy not in set(Scheduling.Strategy):
         yield f"{path}.strategy: unknown enum value {scheduling.strategy}."
-    for field in ("timeout", "max_wait_duration"):
-        if getattr(scheduling, field).ToTimedelta().total_seconds() < 0:
-            yield f"{path}.{field}: must not be negative."
+    for name in ("timeout", "max_wait_duration"):
+        if getattr(scheduling, name).ToTimedelta().total_seconds() < 0:
+            yield f"{path}.{name}: must not be negative."
     if (
         scheduling.strategy == Scheduling.Strategy.FLEX_START
         and scheduling.timeout.ToTimedelta().total_seconds() > MAX_TIMEOUT_S

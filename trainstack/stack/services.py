@@ -64,7 +64,7 @@ async def running_services(
     guard: ProcessGuard,
     images_topic: str,
     grants: Grants,
-    machines: MachineTypes,
+    machines: MachineTypes | None = None,
 ) -> AsyncIterator[RunningServices]:
     """Run the services of a stack while the block runs.
 
@@ -111,7 +111,7 @@ async def running_services(
             guard=guard,
             injections=injections,
             quota=options.quota,
-            machines=machines,
+            machines=machines or {},
             tokens=start.tokens,
             grants=grants,
             identities=identities,

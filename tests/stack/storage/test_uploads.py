@@ -145,8 +145,10 @@ def begin(http: httpx.Client, bucket: storage.Bucket, name: str = "a", query: st
     return str(answer.headers["location"])
 
 
-def send(http: httpx.Client, location: str, content: bytes, content_range: str) -> httpx.Response:
-    return http.put(location, content=content, headers={"content-range": content_range})
+def send(
+    http: httpx.Client, location: str, content: bytes, content_range: str, verb: str = "PUT"
+) -> httpx.Response:
+    return http.request(verb, location, content=content, headers={"content-range": content_range})
 
 
 def test_a_resumable_upload_reports_its_progress_and_continues_from_there(
@@ -167,6 +169,24 @@ def test_a_resumable_upload_reports_its_progress_and_continues_from_there(
     assert bucket.blob("a").download_as_bytes() == b"0123456789"
     again = send(http, location, b"", "bytes */10")
     assert (again.status_code, again.json()["generation"]) == (200, done.json()["generation"])
+
+
+def test_a_session_is_continued_by_post_as_by_put(http: httpx.Client, bucket: storage.Bucket) -> None:
+    location = begin(http, bucket)
+    half = send(http, location, b"{}", "bytes 0-1/*", "POST")
+    assert (half.status_code, half.headers["range"]) == (308, "bytes=0-1")
+    done = send(http, location, b"no JSON", "bytes 2-8/9", "POST")
+    assert (done.status_code, bucket.blob("a").download_as_bytes()) == (200, b"{}no JSON")
+    assert http.post(location[:-1], content=b"").status_code == 404  # no new session
+
+
+@pytest.mark.parametrize("verb", ["PUT", "POST"])
+def test_a_session_of_no_bytes_makes_an_empty_object(
+    http: httpx.Client, bucket: storage.Bucket, verb: str
+) -> None:
+    done = send(http, begin(http, bucket), b"", "bytes */0", verb)
+    assert (done.status_code, done.json()["size"]) == (200, "0")
+    assert bucket.blob("a").download_as_bytes() == b""
 
 
 def test_the_whole_can_follow_in_one_piece_without_a_range(

@@ -37,7 +37,12 @@ class ContentRange:
 
 
 async def insert(call: Call) -> Response:
-    """Upload an object as `uploadType` specifies."""
+    """Upload an object as `uploadType` specifies, or continue the session that the query names.
+
+    gcsfs continues its sessions by POST (gcsfs/core.py, `upload_chunk`), which the service takes like PUT.
+    """
+    if "upload_id" in call.query:
+        return await send(call)
     match call.query.get("uploadType"):
         case "multipart":
             return await _multipart(call)

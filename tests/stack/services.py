@@ -91,4 +91,4 @@ def alone(service: str, folder: Path, pubsub: str = "") -> Iterator[tuple[subpro
 def path_of(route: Route) -> str:
     """The path of a route of Cloud Storage, with the name of each variable in braces."""
     named = re.sub(r"\(\?P<(\w+)>[^()]*\)", r"{\1}", route.pattern.pattern)
-    return re.sub(r"\(\?!\(\?:[^()]*\)/\)|\(\?:[^()]*\)\?", "", named)
+    return re.sub(r"\(\?:[^()]*\)\?", "", named)

@@ -18,6 +18,7 @@ _CONSUME = (("pubsub.subscriptions.consume", "subscription"),)
 # Logging: https://cloud.google.com/logging/docs/access-control
 # Resource Manager: https://cloud.google.com/resource-manager/docs/access-control-proj
 REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "storage.batch": NOTHING,  # each of its requests has its own
     "storage.buckets.delete": (("storage.buckets.delete", "bucket"),),
     "storage.buckets.get": (("storage.buckets.get", "bucket"),),
     "storage.buckets.getIamPolicy": (("storage.buckets.getIamPolicy", "bucket"),),

@@ -95,7 +95,7 @@ class WithInjections:
         ).body()  # of a client that leaves meanwhile, LoopbackOnly takes care
 
         async def do() -> list[Message]:
-            return await _answer(self.app, scope, body, receive)
+            return await answer_of(self.app, scope, body, receive)
 
         try:
             answer = await apply_injections(self.injections, at, self.subjects(scope, body), do)
@@ -111,14 +111,17 @@ class WithInjections:
             await send(message)
 
 
-async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive) -> list[Message]:
-    """Run the application on a request whose body was read; return its response without sending it."""
+async def answer_of(app: ASGIApp, scope: Scope, body: bytes, receive: Receive | None = None) -> list[Message]:
+    """Run the application on a request whose body was read; return its response without sending it.
+
+    `receive` tells whether the client is still there.
+    """
     bodies = iter([body])
 
     async def once() -> Message:
         for content in bodies:
             return {"type": "http.request", "body": content, "more_body": False}
-        return await receive()
+        return await receive() if receive else {"type": "http.disconnect"}
 
     async def keep(message: Message) -> None:
         answer.append(message)

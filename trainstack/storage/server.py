@@ -21,7 +21,8 @@ from trainstack.injections.http import WithInjections
 from trainstack.json_bodies import google_error, insufficient_storage, is_disk_full
 from trainstack.publisher import Publish
 from trainstack.storage.api.call import Call
-from trainstack.storage.api.routes import route_for
+from trainstack.storage.api.routes import is_xml, route_for
+from trainstack.storage.api.xml import xml_error
 from trainstack.storage.authorization import may_call, without_listing
 from trainstack.storage.drops.scanner import DropScanner
 from trainstack.storage.drops.threads import BucketThreads
@@ -76,17 +77,12 @@ class Storage:
         )
         injections = injections or Injections()
         self._injections, self._publish = injections, publish
+        called = WithInjections(
+            app=self._answer, injections=injections, service="storage", method_of=method_of, subjects=subjects
+        )
+        self._authenticated: ASGIApp = Authenticated(called, tokens)
         self._public = PublicData(
-            Authenticated(
-                WithInjections(
-                    app=self._answer,
-                    injections=injections,
-                    service="storage",
-                    method_of=method_of,
-                    subjects=subjects,
-                ),
-                tokens,
-            ),
+            self._authenticated,
             has_bucket=lambda name: self.store.catalog.find_bucket(name) is not None,
             url=public_data,
         )
@@ -171,7 +167,7 @@ class Storage:
             _log.warning("dropped files in %s cannot be recorded now: %s", bucket, fault)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._respond(Request({**scope, "app": self._answer}, receive))
+        response = await self._respond(Request({**scope, "app": self._authenticated}, receive))
         # TensorFlow's client finds `Location` and `Range` only in the service's capitalization.
         response.raw_headers = [(name.title(), value) for name, value in response.raw_headers]
         await response(scope, receive, send)
@@ -185,7 +181,7 @@ class Storage:
             return await route.method(call)
         except RefusedError as refused:
             await _drain(request)
-            return _refusal(without_listing(self._service.grants, refused))
+            return _refusal(without_listing(self._service.grants, refused), of_xml=is_xml(request.scope))
         except ClientDisconnect:
             raise
         except Exception as fault:  # the client gets a retryable error, the log gets the reason
@@ -198,9 +194,11 @@ class Storage:
             )
 
 
-def _refusal(refused: RefusedError) -> Response:
+def _refusal(refused: RefusedError, *, of_xml: bool) -> Response:
     if refused.code == 304:  # noqa: PLR2004  # Not Modified, which has no body
         return Response(status_code=304)
+    if of_xml:
+        return xml_error(refused)
     return google_error(refused.code, refused.message, reason=refused.reason)
 
 

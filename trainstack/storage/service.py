@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(kw_only=True)
 class Upload:
-    """One session: its insertion, the bytes so far, and the resulting object.
+    """One session: its insertion, the bytes so far, and the resulting object; the parts of a multipart upload by number.
 
     The lock serializes its chunks: after a timeout, a client may resend a chunk while the first is still
     being read.
@@ -33,10 +33,19 @@ class Upload:
     staged: Staged
     result: ObjectRecord | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    parts: dict[int, Staged] = field(default_factory=dict)
+
+    def discard(self) -> None:
+        self.staged.discard()
+        self.discard_parts()
+
+    def discard_parts(self) -> None:
+        while self.parts:
+            self.parts.popitem()[1].discard()
 
 
 class UploadSessions:
-    """The resumable uploads of one store, by the token of their staged file; the 501st replaces the oldest.
+    """The resumable and multipart uploads of one store, by the token of their staged file; the 501st replaces the oldest.
 
     They end with the emulator: a returning client must start over.
     """
@@ -50,7 +59,7 @@ class UploadSessions:
         staged = Staged(self._folder)
         self._uploads[staged.token] = Upload(insertion=insertion, staged=staged)
         if len(self._uploads) > _MAX_KEPT:
-            self._uploads.popitem(last=False)[1].staged.discard()
+            self._uploads.popitem(last=False)[1].discard()
         return staged.token
 
     def find(self, upload_id: str, *, bucket: str) -> Upload:
@@ -62,12 +71,12 @@ class UploadSessions:
 
     def cancel(self, upload_id: str) -> None:
         """End the session and delete its bytes."""
-        self._uploads.pop(upload_id).staged.discard()
+        self._uploads.pop(upload_id).discard()
 
     def close(self) -> None:
         """End every session."""
         while self._uploads:
-            self._uploads.popitem()[1].staged.discard()
+            self._uploads.popitem()[1].discard()
 
 
 @dataclass(kw_only=True)

@@ -42,7 +42,7 @@ class Served(Services):
         self, verb: str, service: str, path: str, account: str = "", **options: Any
     ) -> httpx.Response:  # Any: httpx's
         """A call with the account's token; without an account, the local user's."""
-        headers = {"Authorization": self.token(account)} if account else {}
+        headers = options.pop("headers", {}) | ({"Authorization": self.token(account)} if account else {})
         return self.http.request(verb, self.urls[service] + path, headers=headers, **options)
 
     def upload(self, bucket: str, name: str, account: str = "", **more: str) -> httpx.Response:

@@ -91,6 +91,15 @@ def test_a_bucket_that_does_not_exist_is_404_for_everyone(served: Served) -> Non
     assert served.call("POST", "storage", copied, TRAINER).status_code == 404
 
 
+def test_each_request_of_a_batch_needs_its_own_permission(served: Served) -> None:
+    paths = [f"/storage/v1/b/{MODELS}/o/team-a%2Fmodel", f"/storage/v1/b/{LEDGER}/o/runs%2Fa.json"]
+    parts = "".join(f"--b\n\n\nGET {path} HTTP/1.1\n\n\n" for path in paths)
+    options = {"content": f"{parts}--b--", "headers": {"content-type": "multipart/mixed; boundary=b"}}
+    answer = served.call("POST", "storage", "/batch/storage/v1", TRAINER, **options)
+    assert "HTTP/1.1 200" in answer.text
+    assert "does not have storage.objects.get access" in answer.text.partition("HTTP/1.1 403")[2]
+
+
 def test_every_account_may_use_a_bucket_that_the_local_user_made(served: Served) -> None:
     assert served.upload(MINE, "data.csv", TRAINER).status_code == 200
     assert served.read(MINE, "data.csv", TICK).status_code == 200

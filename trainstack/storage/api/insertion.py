@@ -3,7 +3,7 @@
 from trainstack.storage.api.call import Call, Json, object_fields, text_field
 from trainstack.storage.authorization import may_create, replacing
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
-from trainstack.storage.objects.errors import invalid
+from trainstack.storage.objects.errors import RefusedError, invalid
 from trainstack.storage.objects.preconditions import Insertion
 from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.staging import Staged
@@ -41,15 +41,22 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
     sent = {"md5Hash": insertion.md5, "crc32c": insertion.crc32c, **_header_hashes(call)}
     for key, computed in (("md5Hash", staged.digest.md5), ("crc32c", staged.digest.crc32c)):
         if sent[key] and sent[key] != computed:
-            raise invalid(f"Provided {key} {sent[key]!r} doesn't match calculated {key} {computed!r}.")
+            raise RefusedError(
+                400,
+                "invalid",
+                f"Provided {key} {sent[key]!r} doesn't match calculated {key} {computed!r}.",
+                xml_code="BadDigest",
+            )
     return await call.service.run_when_settled(
         lambda strict: call.store.put(staged, insertion, composite=composite, strict=strict)
     )
 
 
 def _header_hashes(call: Call) -> dict[str, str]:
-    """`X-Goog-Hash: crc32c=…,md5=…` by the API's keys."""
+    """`X-Goog-Hash: crc32c=…,md5=…` and `Content-MD5` by the API's keys."""
     hashes = {}
+    if md5 := call.request.headers.get("content-md5"):
+        hashes["md5Hash"] = md5
     for pair in call.request.headers.get("x-goog-hash", "").split(","):
         name, _, value = pair.strip().partition("=")
         key = {"crc32c": "crc32c", "md5": "md5Hash"}.get(name)

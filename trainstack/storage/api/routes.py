@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from starlette.responses import Response
 from starlette.types import Scope
 
-from trainstack.storage.api import buckets, copies, notifications, objects, uploads
+from trainstack.storage.api import batch, buckets, copies, notifications, objects, uploads, xml
 from trainstack.storage.api.call import Call
 from trainstack.storage.objects.errors import RefusedError, invalid
 
@@ -19,12 +19,13 @@ Method = Callable[[Call], Awaitable[Response]]
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """`name` is the method's name in Google's discovery document."""
+    """`name` is the method's name in Google's discovery document; `marker` a parameter that only its requests have."""
 
     verb: str
     pattern: re.Pattern[str]
     name: str
     method: Method
+    marker: str = ""
 
 
 _ROOT = "/storage/v1"
@@ -38,18 +39,24 @@ _NOTIFICATION = f"{_BUCKET}/notificationConfigs/(?P<notification>[^/]+)"
 _GRPC_LAYOUT = "/v2/projects/_/buckets/(?P<bucket>[^/]+)/storageLayout"
 """By which GetStorageLayout comes over gRPC, where bucket names are full resource names."""
 
-_OWN = "(?:storage|upload|download|resumable|batch|emulator)/"
-"""Prefixes of the JSON API's paths and the stack's own: they are not buckets of the XML API."""
+_XML = re.compile(
+    r"/(?!(?:storage|upload|download|resumable|batch|emulator)/|v2/projects/_/|_stats$).*", re.DOTALL
+)
+"""Paths of the XML API, which begin with a bucket; the others are the JSON API's and the stack's own."""
+_XML_BUCKET = "/(?P<bucket>[^/]+)/?"
+_XML_OBJECT = "/(?P<bucket>[^/]+)/(?P<object>.+)"
 
 ROUTES = tuple(
-    Route(verb=verb, pattern=re.compile(pattern), name=name, method=method)
-    for verb, pattern, name, method in (
+    Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker="".join(marker))
+    for verb, pattern, name, method, *marker in (
         ("GET", _OBJECT, "objects.get", objects.get),
         ("GET", f"/download{_OBJECT}", "objects.get", objects.download),
         ("HEAD", f"/download{_OBJECT}", "objects.get", objects.download),
+        ("POST", "/batch/storage/v1", "batch", batch.run),
+        ("POST", _UPLOAD, "objects.insert", uploads.send, "upload_id"),  # as gcsfs continues a session
         ("POST", _UPLOAD, "objects.insert", uploads.insert),
-        ("PUT", _UPLOAD, "objects.insert", uploads.send),
-        ("DELETE", _UPLOAD, "objects.cancelUpload", uploads.cancel),
+        ("PUT", _UPLOAD, "objects.insert", uploads.send, "upload_id"),
+        ("DELETE", _UPLOAD, "objects.cancelUpload", uploads.cancel, "upload_id"),
         ("GET", f"{_BUCKET}/o", "objects.list", objects.list_all),
         ("DELETE", _OBJECT, "objects.delete", objects.delete),
         ("PATCH", _OBJECT, "objects.patch", objects.patch),
@@ -76,15 +83,29 @@ ROUTES = tuple(
         ("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
         ("GET", _NOTIFICATION, "notifications.get", notifications.get),
         ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
-        # Reads through the XML API, which TensorFlow's client uses besides the JSON API.
-        (
-            "GET",
-            rf"/(?!{_OWN})(?P<bucket>[a-z0-9][a-z0-9._-]+)/(?P<object>.+)",
-            "objects.get",
-            objects.download,
-        ),
     )
 )
+XML_ROUTES = tuple(
+    Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker="".join(marker))
+    for verb, pattern, name, method, *marker in (
+        ("GET", _XML_OBJECT, "objects.get", xml.get),
+        ("HEAD", _XML_OBJECT, "objects.get", xml.get),
+        ("GET", _XML_BUCKET, "objects.list", xml.list_all),
+        ("PUT", _XML_OBJECT, "objects.insert", xml.put_part, "uploadId"),
+        ("PUT", _XML_OBJECT, "objects.insert", xml.put_object),
+        ("POST", _XML_OBJECT, "objects.insert", xml.begin, "uploads"),
+        ("POST", _XML_OBJECT, "objects.insert", xml.complete, "uploadId"),
+        ("POST", _XML_OBJECT, "objects.insert", xml.begin_session),
+        # An upload's id is the authorization to cancel it, as a session's URI is.
+        ("DELETE", _XML_OBJECT, "objects.cancelUpload", xml.cancel, "uploadId"),
+        ("DELETE", _XML_OBJECT, "objects.delete", xml.delete),
+    )
+)
+
+
+def is_xml(scope: Scope) -> bool:
+    """Whether a request is one of the XML API, and so are its errors."""
+    return _XML.fullmatch(_raw_path(scope)) is not None
 
 
 def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
@@ -94,20 +115,28 @@ def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
         RefusedError: 404 for an unsupported path, 405 for a verb that the path does not support, 400 for a
             path that is not UTF-8 when decoded.
     """
-    return _route_for(
-        scope["method"], (scope.get("raw_path") or scope["path"].encode()).decode("ascii", errors="replace")
-    )
+    query = scope["query_string"] if b"upload" in scope["query_string"] else b""
+    return _route_for(scope["method"], _raw_path(scope), query.decode("latin-1"))
+
+
+def _raw_path(scope: Scope) -> str:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.decode("ascii", errors="replace")
 
 
 @lru_cache(maxsize=256)  # several layers ask about each request
-def _route_for(verb: str, raw_path: str) -> tuple[Route, Mapping[str, str]]:
-    for route in ROUTES:
-        if route.verb == verb and (match := route.pattern.fullmatch(raw_path)):
+def _route_for(verb: str, raw_path: str, query: str) -> tuple[Route, Mapping[str, str]]:
+    given = {name for name, _ in parse_qsl(query, keep_blank_values=True)} | {""}
+    routes = XML_ROUTES if (of_xml := _XML.fullmatch(raw_path)) else ROUTES
+    for route in routes:
+        if route.verb == verb and route.marker in given and (match := route.pattern.fullmatch(raw_path)):
             try:
                 parts = {name: unquote(part, errors="strict") for name, part in match.groupdict().items()}
             except UnicodeDecodeError:
                 raise invalid(f"Invalid path: {raw_path!r} is not UTF-8 when decoded.") from None
             return route, MappingProxyType(parts)
-    if any(route.pattern.fullmatch(raw_path) for route in ROUTES):
+    if of_xml:
+        raise xml.not_served(verb, raw_path)
+    if any(route.pattern.fullmatch(raw_path) for route in routes):
         raise RefusedError(405, "methodNotAllowed", f"{verb} is not supported here: {raw_path}")
     raise RefusedError(404, "notFound", f"No such method in this emulator: {verb} {raw_path}")

@@ -37,17 +37,12 @@ class ContentRange:
 
 
 async def insert(call: Call) -> Response:
-    """Upload an object as `uploadType` specifies, or continue the session that the query names.
-
-    gcsfs continues its sessions by POST (gcsfs/core.py, `upload_chunk`), which the service takes like PUT.
-    """
-    if "upload_id" in call.query:
-        return await send(call)
+    """Upload an object as `uploadType` specifies."""
     match call.query.get("uploadType"):
         case "multipart":
             return await _multipart(call)
         case "resumable":
-            return await _begin(call, await call.json("Object"))
+            return await begin(call, await call.json("Object"))
         case "media":
             return await _media(call)
         case other:
@@ -85,7 +80,7 @@ async def _media_of(call: Call, parser: RelatedParser) -> AsyncIterator[bytes]:
     parser.finish()
 
 
-async def _begin(call: Call, metadata: Json) -> Response:
+async def begin(call: Call, metadata: Json) -> Response:
     """Create a session; its URL is in `Location`. Preconditions are checked now, and again at the end."""
     insertion = insertion_of(call, metadata, call.request.headers.get("x-upload-content-type", ""))
     live = await call.service.run_when_settled(

@@ -7,14 +7,16 @@ Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes
 class RefusedError(Exception):
     """A request that gets an error response.
 
-    `code` is the HTTP status and `reason` the JSON API's reason. A client may retry only 429 and 5xx.
+    `code` is the HTTP status, `reason` the JSON API's reason and `xml_code` the XML API's code, if it is not its usual one
+    for this status. A client may retry only 429 and 5xx.
     """
 
-    def __init__(self, code: int, reason: str, message: str) -> None:
+    def __init__(self, code: int, reason: str, message: str, *, xml_code: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
+        self.xml_code = xml_code
 
 
 class UnsettledError(Exception):
@@ -30,7 +32,7 @@ class NoSuchObjectError(RefusedError):
     """404. A caller that may not list the bucket gets 403 instead, which does not reveal what exists."""
 
     def __init__(self, bucket: str, name: str) -> None:
-        super().__init__(404, "notFound", f"No such object: {bucket}/{name}")
+        super().__init__(404, "notFound", f"No such object: {bucket}/{name}", xml_code="NoSuchKey")
         self.bucket, self.name = bucket, name
 
 
@@ -48,7 +50,9 @@ def conflict(message: str) -> RefusedError:
 
 
 def no_such_bucket(bucket: str) -> RefusedError:
-    return RefusedError(404, "notFound", f"The specified bucket does not exist: {bucket!r}.")
+    return RefusedError(
+        404, "notFound", f"The specified bucket does not exist: {bucket!r}.", xml_code="NoSuchBucket"
+    )
 
 
 def condition_not_met(what: str) -> RefusedError:

@@ -148,6 +148,10 @@ class Staged:
             view = view[os.write(self._descriptor, view) :]
         self.digest.update(chunk)
 
+    def clear(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+        self.digest = Digest()
+
     def fingerprint(self) -> Fingerprint:
         """The fingerprint that the file keeps when it is moved into place.
 

@@ -1,0 +1,343 @@
+"""The XML API, as far as other people's clients use it: polars and object_store, TensorFlow, `transfer_manager`, signed URLs.
+
+Each method becomes a call of the JSON API's, whose parameters carry what the XML API has in headers. Sources:
+https://cloud.google.com/storage/docs/xml-api/overview and its reference; object_store's src/gcp/client.rs.
+"""
+
+import base64
+import dataclasses
+import itertools
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from html import escape, unescape
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from trainstack.json_bodies import read_body
+from trainstack.storage.api import objects, uploads
+from trainstack.storage.api.call import Call, Json
+from trainstack.storage.api.insertion import insertion_of, put
+from trainstack.storage.objects.errors import RefusedError
+from trainstack.storage.objects.preconditions import Insertion, etag_of, whole_number
+from trainstack.storage.objects.records import ObjectRecord
+from trainstack.storage.objects.staging import Staged
+from trainstack.storage.service import Upload
+
+MAX_PARTS = 10_000
+MIN_PART_BYTES = 5 << 20
+"""Of each part but the last: https://cloud.google.com/storage/quotas#requests"""
+_MAX_COMPLETION_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 20
+_S3 = "http://s3.amazonaws.com/doc/2006-03-01/"
+_CODES = {
+    401: "AuthenticationRequired", 403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed", 409: "Conflict",
+    412: "PreconditionFailed", 416: "InvalidRange", 501: "NotImplemented", 503: "ServiceUnavailable",
+}  # fmt: skip
+"""Source: https://cloud.google.com/storage/docs/xml-api/reference-status"""
+_CONDITIONS = {
+    "x-goog-if-generation-match": "ifGenerationMatch",
+    "x-goog-if-metageneration-match": "ifMetagenerationMatch",
+}
+_FIELDS = {
+    "cache-control": "cacheControl",
+    "content-disposition": "contentDisposition",
+    "content-encoding": "contentEncoding",
+    "content-language": "contentLanguage",
+    "x-goog-custom-time": "customTime",
+    "x-goog-storage-class": "storageClass",
+}
+_META = "x-goog-meta-"
+_REFUSED_HEADER = re.compile(
+    r"x-goog-(?:acl|copy-source|encryption-|content-length-range|object-lock|metadata-directive)"
+)
+_RESPONSE_HEADERS = {
+    "response-content-type": "content-type",
+    "response-content-disposition": "content-disposition",
+}
+_PART = re.compile(r"<Part>(.*?)</Part>", re.DOTALL)
+_NUMBER = re.compile(r"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
+_ETAG = re.compile(r"<ETag>([^<]*)</ETag>")
+
+
+def xml_error(refused: RefusedError) -> Response:
+    """The XML API's error body."""
+    code = refused.xml_code or _CODES.get(refused.code, "InvalidArgument")
+    return _document(
+        {"Error": {"Code": code, "Message": refused.message, "Details": refused.message}}, code=refused.code
+    )
+
+
+def not_served(verb: str, what: str) -> RefusedError:
+    message = (
+        f"The XML API's {verb} of {what} is not imitated by the local stack; use the JSON API for it, as "
+        "Google's client libraries do."
+    )
+    return RefusedError(400, "invalid", message, xml_code="NotImplemented")
+
+
+async def get(call: Call) -> Response:
+    """An object's bytes."""
+    _check(call, "generation", *_RESPONSE_HEADERS)
+    answer = await objects.download(_json_call(call, generation=call.query.get("generation")))
+    for name, header in _RESPONSE_HEADERS.items():
+        if value := call.query.get(name):
+            answer.headers[header] = re.sub(r"[^\x20-\xff]", " ", value)
+    return answer
+
+
+async def list_all(call: Call) -> Response:
+    """A page of the bucket's objects, by version 1 or 2 of the method."""
+    _check(
+        call, "list-type", "prefix", "delimiter", "max-keys", "continuation-token", "start-after", "marker"
+    )
+    query, is_second = call.query, call.query.get("list-type") == "2"
+    token, after = query.get("continuation-token"), query.get("start-after" if is_second else "marker")
+    if after:  # names that follow; after a common prefix, none that begin with it
+        is_prefix = after.endswith(query.get("delimiter") or "\0")
+        after += chr(sys.maxunicode) if is_prefix else "\0"
+    page = await objects.list_all(
+        _json_call(
+            call,
+            prefix=query.get("prefix"),
+            delimiter=query.get("delimiter"),
+            maxResults=query.get("max-keys"),
+            pageToken=token,
+            startOffset=None if token else after,
+        )
+    )
+    return _document({"ListBucketResult": _listing(call, json.loads(bytes(page.body)), is_second=is_second)})
+
+
+async def put_object(call: Call) -> Response:
+    """Create an object from the body."""
+    _check(call)
+    with Staged(call.store.uploads_path) as staged:
+        async for chunk in call.chunks():
+            staged.write(chunk)
+        stored = await put(call, staged, _insertion(call))
+    return Response(headers=_headers_of(stored))
+
+
+async def delete(call: Call) -> Response:
+    _check(call, "generation")
+    return await objects.delete(_json_call(call, generation=call.query.get("generation")))
+
+
+async def begin_session(call: Call) -> Response:
+    """Begin a resumable upload, which continues at the JSON API's address."""
+    if call.request.headers.get("x-goog-resumable") != "start":
+        raise not_served("POST", call.request.url.path)
+    _check(call)
+    answer = await uploads.begin(_json_call(call, name=call.path["object"]), _metadata(call))
+    answer.status_code = 201
+    return answer
+
+
+async def begin(call: Call) -> Response:
+    """Begin a multipart upload."""
+    _check(call, "uploads")
+    upload_id = call.service.uploads.begin(_insertion(call))
+    named = {"Bucket": call.path["bucket"], "Key": call.path["object"], "UploadId": upload_id}
+    return _document({"InitiateMultipartUploadResult": named}, namespace=_S3)
+
+
+async def put_part(call: Call) -> Response:
+    """Keep a part, in place of an earlier one of the same number."""
+    _check(call, "uploadId", "partNumber")
+    number = whole_number(call.query, "partNumber") or 0
+    if not 1 <= number <= MAX_PARTS:
+        raise _invalid("InvalidArgument", f"partNumber: expected 1 to {MAX_PARTS}.")
+    _upload(call)
+    part = Staged(call.store.uploads_path)
+    try:
+        async for chunk in call.chunks():
+            part.write(chunk)
+        upload = _upload(call)  # it may have ended meanwhile
+    except BaseException:
+        part.discard()
+        raise
+    part.close()
+    if before := upload.parts.pop(number, None):
+        before.discard()
+    upload.parts[number] = part
+    digest = part.digest
+    return Response(headers={"etag": _etag(part), "x-goog-hash": f"crc32c={digest.crc32c},md5={digest.md5}"})
+
+
+async def complete(call: Call) -> Response:
+    """Create the object from the parts that the body lists. It has a CRC32C but no MD5."""
+    _check(call, "uploadId")
+    upload = _upload(call)
+    try:
+        body = await read_body(call.request, most_bytes=_MAX_COMPLETION_BYTES)
+    except ValueError as fault:
+        raise _invalid("MalformedCompleteMultipartUploadRequest", f"{fault}.") from None
+    async with upload.lock:
+        if not upload.result:
+            parts = _listed_parts(upload, body.decode(errors="replace"))
+            await call.service.threads.run(call.path["bucket"], _join, upload, parts)
+            upload.result = await put(call, upload.staged, upload.insertion, composite=True)
+            upload.discard_parts()
+    stored = upload.result
+    named = {"Bucket": stored.bucket, "Key": stored.name, "ETag": f'"{etag_of(stored)}"'}
+    answer = _document({"CompleteMultipartUploadResult": named}, namespace=_S3)
+    answer.headers.update(_headers_of(stored))
+    return answer
+
+
+async def cancel(call: Call) -> Response:
+    """Discard a multipart upload and its parts."""
+    _check(call, "uploadId")
+    async with _upload(call).lock:
+        call.service.uploads.cancel(call.query["uploadId"])
+    return Response(status_code=204)
+
+
+def _check(call: Call, *parameters: str) -> None:
+    """Raises `RefusedError` for a parameter or header that is not honoured."""
+    refused = [name for name in call.query if name not in parameters]
+    if call.request.method not in {"GET", "HEAD"}:
+        refused += filter(_REFUSED_HEADER.match, call.request.headers)
+    if refused:
+        raise not_served(call.request.method, f"{call.request.url.path} with {', '.join(refused)[:200]}")
+
+
+def _json_call(call: Call, **parameters: str | None) -> Call:
+    """The call of the JSON API's method, with these parameters and the headers' conditions."""
+    headers = call.request.headers
+    conditions = {name: headers.get(header) for header, name in _CONDITIONS.items()}
+    query = {name: value for name, value in {**parameters, **conditions}.items() if value is not None}
+    scope = {**call.request.scope, "query_string": urlencode(query).encode()}
+    return dataclasses.replace(call, request=Request(scope, call.request.receive))
+
+
+def _insertion(call: Call) -> Insertion:
+    metadata = _metadata(call)
+    return insertion_of(
+        _json_call(call, name=call.path["object"]), metadata, str(metadata.get("contentType") or "")
+    )
+
+
+def _metadata(call: Call) -> Json:
+    """The fields of an object that the headers describe."""
+    headers = call.request.headers
+    fields: Json = {key: headers[name] for name, key in _FIELDS.items() if name in headers}
+    if content_type := headers.get("content-type"):
+        fields["contentType"] = content_type
+    if custom := {key.removeprefix(_META): headers[key] for key in headers if key.startswith(_META)}:
+        fields["metadata"] = custom
+    return fields
+
+
+def _headers_of(stored: ObjectRecord) -> dict[str, str]:
+    return {
+        "etag": f'"{etag_of(stored)}"',
+        "x-goog-generation": str(stored.generation),
+        "x-goog-metageneration": str(stored.metageneration),
+        "x-goog-hash": f"crc32c={stored.crc32c}" + (f",md5={stored.md5}" if stored.md5 else ""),
+        "x-goog-stored-content-length": str(stored.size),
+    }
+
+
+def _upload(call: Call) -> Upload:
+    try:
+        upload = call.service.uploads.find(call.query["uploadId"], bucket=call.path["bucket"])
+    except RefusedError as refused:
+        raise RefusedError(404, refused.reason, refused.message, xml_code="NoSuchUpload") from None
+    if upload.insertion.name != call.path["object"]:
+        raise _invalid("InvalidArgument", f"This upload is of {upload.insertion.name!r}.")
+    return upload
+
+
+def _listed_parts(upload: Upload, body: str) -> list[Staged]:
+    """The parts of a completion, in its order. Raises `RefusedError` (400) unless they make an object."""
+    listed = [(_NUMBER.search(text), _ETAG.search(text)) for text in _PART.findall(body)]
+    numbers = [int(number[1]) for number, _ in listed if number]
+    if not listed or len(numbers) < len(listed):
+        raise _invalid(
+            "MalformedCompleteMultipartUploadRequest", "Expected a list of parts with their numbers."
+        )
+    if any(one >= next_one for one, next_one in itertools.pairwise(numbers)):
+        raise _invalid("InvalidPartOrder", "The parts are not in ascending order.")
+    for number, (_, etag) in zip(numbers, listed, strict=True):
+        part = upload.parts.get(number)
+        if part is None or etag is None or unescape(etag[1]).strip().strip('"') != _etag(part).strip('"'):
+            raise _invalid("InvalidPart", f"Part {number} was not uploaded, or its ETag differs.")
+    parts = [upload.parts[number] for number in numbers]
+    if any(part.size < MIN_PART_BYTES for part in parts[:-1]):
+        raise _invalid("EntityTooSmall", f"Each part but the last has at least {MIN_PART_BYTES} bytes.")
+    return parts
+
+
+def _join(upload: Upload, parts: Iterable[Staged]) -> None:
+    """Write the parts into the upload's file, which is begun anew if an earlier completion failed."""
+    upload.staged.clear()
+    for part in parts:
+        descriptor = os.open(part.path, os.O_RDONLY)
+        try:
+            while chunk := os.read(descriptor, _CHUNK_BYTES):
+                upload.staged.write(chunk)
+        finally:
+            os.close(descriptor)
+
+
+def _etag(part: Staged) -> str:
+    return f'"{base64.b64decode(part.digest.md5).hex()}"'
+
+
+def _invalid(code: str, message: str) -> RefusedError:
+    return RefusedError(400, "invalid", message, xml_code=code)
+
+
+# Any: a page of the JSON API, which this emulator wrote.
+def _listing(call: Call, page: Mapping[str, Any], *, is_second: bool) -> Json:
+    contents = [
+        {
+            "Key": item["name"],
+            "Generation": item["generation"],
+            "MetaGeneration": item["metageneration"],
+            "LastModified": item["updated"],
+            "ETag": f'"{item["etag"]}"',
+            "Size": item["size"],
+            "StorageClass": item["storageClass"],
+        }
+        for item in page.get("items", ())
+    ]
+    prefixes = page.get("prefixes", [])
+    names = [item["Key"] for item in contents] + prefixes
+    token = page.get("nextPageToken")
+    following = {"NextContinuationToken": token} if is_second else {"NextMarker": max(names, default="")}
+    return {
+        "Name": call.path["bucket"],
+        "Prefix": call.query.get("prefix", ""),
+        "KeyCount": len(names),
+        "IsTruncated": "true" if token else "false",
+        **(following if token else {}),
+        "Contents": contents,
+        "CommonPrefixes": [{"Prefix": prefix} for prefix in prefixes],
+    }
+
+
+def _document(tree: Json, *, namespace: str = "", code: int = 200) -> Response:
+    ((root, children),) = tree.items()
+    body = _element(root, children, f' xmlns="{namespace}"' if namespace else "")
+    return Response(
+        f'<?xml version="1.0" encoding="UTF-8"?>{body}', code, media_type="application/xml; charset=UTF-8"
+    )
+
+
+def _element(name: str, value: object, attributes: str = "") -> str:
+    match value:
+        case dict():
+            inner = "".join(_element(key, child) for key, child in value.items())
+        case list():
+            return "".join(_element(name, item) for item in value)
+        case _:
+            inner = escape(str(value), quote=False)
+    return f"<{name}{attributes}>{inner}</{name}>"

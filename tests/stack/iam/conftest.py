@@ -94,6 +94,9 @@ def call_pubsub(served: Served, method: str, request: Any, account: str) -> byte
 
 def denied(answer: httpx.Response) -> str:
     """The message of a refusal in the form that all services share."""
+    if answer.text.startswith("<?xml"):
+        assert (answer.status_code, "<Code>AccessDenied</Code>" in answer.text) == (403, True), answer.text
+        return answer.text
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (403, 403), answer.text
     return str(error["message"])

@@ -10,7 +10,7 @@ from trainstack.storage.api.routes import ROUTES
 
 DOCUMENT = api("storage.v1").document
 SERVED = sorted({route.name for route in ROUTES} & DOCUMENT["methods"].keys())
-OWN = {"objects.cancelUpload"}
+OWN = {"batch", "objects.cancelUpload"}
 """Methods that no discovery document has."""
 
 

@@ -77,7 +77,7 @@ def _resources(
         resources["prefix"] = bucket_of(bucket, query.get("prefix", ""))
         resources["object"] = bucket_of(bucket, path.get("object"))
     if "to_object" in path:
-        resources["to_object"] = bucket_of(path["to_bucket"], path["to_object"])
+        resources["to_object"] = bucket_of(path.get("to_bucket", bucket), path["to_object"])
     return resources
 
 

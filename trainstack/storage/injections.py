@@ -28,7 +28,7 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     name = path.get("object", "") or _inserted_name(scope, body)
     names = [f"{bucket}/{name}" if bucket and name else bucket or name]
     if "to_object" in path:
-        names.append(f"{path['to_bucket']}/{path['to_object']}")
+        names.append(f"{path.get('to_bucket', bucket)}/{path['to_object']}")
     return tuple(filter(None, names))
 
 

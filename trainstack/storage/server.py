@@ -21,6 +21,7 @@ from trainstack.injections.http import WithInjections
 from trainstack.json_bodies import google_error, insufficient_storage, is_disk_full
 from trainstack.publisher import Publish
 from trainstack.storage.api.call import Call
+from trainstack.storage.api.fields import partial
 from trainstack.storage.api.routes import is_xml, route_for
 from trainstack.storage.api.xml import xml_error
 from trainstack.storage.authorization import may_call, without_listing
@@ -177,9 +178,12 @@ class Storage:
             route, path = route_for(request.scope)
             may_call(self._service.grants, self.store, f"storage.{route.name}", path, request.query_params)
             call = Call(request=request, path=path, service=self._service)
-            if not is_xml(request.scope):  # whose methods have parameters of their own
+            of_xml = is_xml(request.scope)  # whose methods have parameters of their own
+            if not of_xml:
                 call.check(route.name)
-            return await route.method(call)
+            answer = await route.method(call)
+            mask = "" if of_xml else request.query_params.get("fields")
+            return partial(answer, mask) if mask else answer
         except RefusedError as refused:
             await _drain(request)
             return _refusal(without_listing(self._service.grants, refused), of_xml=is_xml(request.scope))

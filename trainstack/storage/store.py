@@ -23,6 +23,7 @@ from trainstack.storage.objects.errors import (
 from trainstack.storage.objects.folder import Folder, fingerprint_of
 from trainstack.storage.objects.names import is_plain, object_fault
 from trainstack.storage.objects.preconditions import Insertion, ObjectTarget
+from trainstack.storage.objects.protection import inherited, old_generation, with_retention
 from trainstack.storage.objects.records import BucketRecord, Fingerprint, ObjectRecord
 from trainstack.storage.objects.staging import Staged
 
@@ -31,7 +32,9 @@ class ObjectStore:
     """One directory of buckets. Thread-safe; only one process at a time may have it open.
 
     A write commits the record first, naming the staged file, and then moves that file into place; a start
-    after a kill finishes pending moves. So a record always has its bytes. Methods on one object raise
+    after a kill finishes pending moves. So a record always has its bytes. What stays of a plain file that is replaced gets
+    a second name aside before the commit; one that is deleted or moved is moved away before it, under its generation's
+    number, from where a start moves it back if the change was not committed. Methods on one object raise
     `UnsettledError` if its file does not match its record: another process wrote, replaced or removed it, and
     `DropScanner.look` must record that first. With `strict=False`, they use the record instead, for files
     that are still being written.
@@ -95,17 +98,24 @@ class ObjectStore:
             live = self.catalog.find(bucket, name)
             if strict and not _agrees(live, folder.fingerprint(name) if is_plain(name) else None):
                 raise UnsettledError(bucket, name)
-            return live
+            return with_retention(live, self.bucket(bucket)) if live else None
 
     def get(self, target: ObjectTarget, *, strict: bool = True) -> ObjectRecord:
-        """The live object.
+        """The live object, or the requested generation.
 
-        Raises `RefusedError` (404) if it, or the requested generation, is not live; `UnsettledError`.
+        Raises `RefusedError` (404) if there is none; `UnsettledError`.
         """
-        live = self.find(target.bucket, target.name, strict=strict)
-        if live is None or target.generation not in {None, live.generation}:
-            raise NoSuchObjectError(target.bucket, target.name)
-        return live
+        with self.catalog.lock:
+            stored = self.find(target.bucket, target.name, strict=strict)
+            if target.generation is not None and (not stored or stored.generation != target.generation):
+                stored = self.catalog.find_old(target.bucket, target.name, target.generation)
+            if (
+                stored is None
+                or bool(stored.soft_deleted_us) != target.soft_deleted
+                or 0 < stored.hard_delete_us <= self.now_us()
+            ):
+                raise NoSuchObjectError(target.bucket, target.name)
+            return with_retention(stored, self.bucket(target.bucket))
 
     def open(self, stored: ObjectRecord) -> int:
         """A descriptor of the object's bytes, for the caller to close.
@@ -129,39 +139,65 @@ class ObjectStore:
         """Create a new live generation from the staged bytes. A composite has no MD5.
 
         Raises:
-            RefusedError: 400 for an invalid object name, 403 for an object that the caller must not replace,
-                404 for a missing bucket, 412 for a condition that does not hold.
+            RefusedError: 400 for an invalid object name, 403 for an object that the caller must not replace or that is
+                protected, 404 for a missing bucket, 412 for a condition that does not hold.
         """
-        bucket, name = insertion.bucket, insertion.name
-        if fault := object_fault(name):
+        if fault := object_fault(insertion.name):
             raise invalid(fault)
         with self.catalog.lock:
-            with self.changing() as now_us:
-                replaced = self.find(bucket, name, strict=strict)
-                insertion.conditions.check_write(replaced)
-                if replaced and insertion.if_replaced:
-                    raise insertion.if_replaced
-                plain = is_plain(name) and self.folder(bucket).has_room_for(name)
-                stored = ObjectRecord(
-                    bucket=bucket,
-                    name=name,
-                    generation=self.catalog.next_generation(now_us),
+            replaced = self._replaceable(insertion, strict=strict)
+            stored = self._record_with(
+                ObjectRecord(
+                    bucket=insertion.bucket,
+                    name=insertion.name,
+                    generation=0,
                     fingerprint=staged.fingerprint(),
                     md5="" if composite else staged.digest.md5,
                     crc32c=staged.digest.crc32c,
                     content_type=insertion.content_type,
-                    created_us=now_us,
-                    updated_us=now_us,
-                    fields=insertion.fields,
+                    created_us=0,
+                    updated_us=0,
+                    fields=inherited(self.bucket(insertion.bucket), insertion.fields),
                     token=staged.token,
-                    aside="" if plain else staged.token,
-                )
-                self.record(stored, replaced, now_us=now_us)
-            # Still under the lock, so no caller sees the record without its file.
-            stored = self._place(stored, staged.path)
-            self.forget_bytes(replaced, stored)
+                ),
+                replaced,
+                staged.path,
+            )
         staged.close()
         return stored
+
+    def _replaceable(self, insertion: Insertion, *, strict: bool) -> ObjectRecord | None:
+        """The live object that the insertion may replace. Raises as `put`."""
+        replaced = self.find(insertion.bucket, insertion.name, strict=strict)
+        insertion.conditions.check_write(replaced)
+        if replaced and insertion.if_replaced:
+            raise insertion.if_replaced
+        return replaced
+
+    def _record_with(
+        self, new: ObjectRecord, replaced: ObjectRecord | None, path: Path, source: ObjectRecord | None = None
+    ) -> ObjectRecord:
+        """Record a new generation in place of `replaced`, and of its `source`, and move its bytes from `path` into place.
+
+        Call with the catalog's lock, so that no caller sees the record without its file.
+        """
+        with self.changing() as now_us:
+            kept = self._keep(replaced, now_us) if replaced else False
+            plain = is_plain(new.name) and self.folder(new.bucket).has_room_for(new.name)
+            stored = dataclasses.replace(
+                new,
+                generation=self.catalog.next_generation(now_us),
+                created_us=now_us,
+                updated_us=now_us,
+                aside="" if plain else new.token,
+            )
+            if source:
+                self.catalog.remove(source)
+            self.record(stored, replaced, now_us=now_us)
+        stored = self._place(stored, path)
+        if not kept:
+            self.forget_bytes(replaced, stored)
+        return with_retention(stored, self.bucket(stored.bucket))
 
     def record(self, stored: ObjectRecord, replaced: ObjectRecord | None, *, now_us: int) -> None:
         """Record a new generation and its notifications. Call inside `changing`."""
@@ -171,27 +207,88 @@ class ObjectStore:
     def patch(
         self, target: ObjectTarget, change: Callable[[ObjectRecord], ObjectRecord], *, strict: bool = True
     ) -> ObjectRecord:
-        """Change only an object's metadata. Raises `RefusedError` (404, 412), `UnsettledError`."""
+        """Change only a generation's metadata. Raises `RefusedError` (404, 412), `UnsettledError`."""
         with self.changing() as now_us:
-            live = self.get(target, strict=strict)
-            target.conditions.check_write(live)
+            before = self.get(target, strict=strict)
+            target.conditions.check_write(before)
             changed = dataclasses.replace(
-                change(live), metageneration=live.metageneration + 1, updated_us=now_us
+                change(before), metageneration=before.metageneration + 1, updated_us=now_us
             )
+            if before.fields.get("eventBasedHold") and not changed.fields.get("eventBasedHold"):
+                changed = dataclasses.replace(changed, released_us=now_us)
             self.catalog.put(changed)
-            return changed
+            return with_retention(changed, self.bucket(target.bucket))
 
     def delete(self, target: ObjectTarget, *, strict: bool = True) -> None:
-        """Remove the object. Raises `RefusedError` (404, 412), `UnsettledError`."""
-        with self.changing():
-            live = self.get(target, strict=strict)
-            target.conditions.check_write(live)
-            if not live.aside:
-                # Before the commit: a kill in between leaves the file missing, which the next start treats as
-                # a deletion.
-                self.folder(live.bucket).remove(live.name)
-            self.catalog.remove(live.bucket, live.name)
-        self.forget_bytes(live, None)
+        """Remove the object, or the generation. Raises `RefusedError` (403, 404, 412), `UnsettledError`."""
+        with self.catalog.lock, contextlib.ExitStack() as moves:
+            stored = self.get(target, strict=strict)
+            target.conditions.check_write(stored)
+            kept = self._what_stays(stored, self.now_us(), for_good=target.generation is not None)
+            if kept and not kept.aside:
+                taken = moves.enter_context(self._taken(stored, self._aside))
+                kept = dataclasses.replace(kept, aside=taken.name)
+            with self.changing():
+                self.catalog.remove(stored)
+                if kept:
+                    self.catalog.put(kept)
+                elif not stored.aside:
+                    # Before the commit: a kill in between leaves the file missing, which the next start treats as
+                    # a deletion.
+                    self.folder(stored.bucket).remove(stored.name)
+        if not kept:
+            self.forget_bytes(stored, None)
+        self._forget_expired()
+
+    def move(self, source: ObjectTarget, insertion: Insertion, *, strict: bool = True) -> ObjectRecord:
+        """Rename the live object within its bucket; `insertion` has the new name, and the conditions on what has it.
+
+        The source leaves no older generation. Raises as `put` and `delete`.
+        """
+        with self.catalog.lock:
+            stored = self.get(source, strict=strict)
+            source.conditions.check_write(stored)
+            replaced = self._replaceable(insertion, strict=strict)
+            old_generation(stored, self.bucket(stored.bucket), self.now_us(), for_good=True)
+            with self._taken(stored, self.uploads_path) as path:
+                moved = dataclasses.replace(
+                    stored, name=insertion.name, metageneration=1, token=path.name, released_us=0
+                )
+                return self._record_with(moved, replaced, path, source=stored)
+
+    def _what_stays(self, stored: ObjectRecord, now_us: int, *, for_good: bool) -> ObjectRecord | None:
+        """As `old_generation`; nothing stays of bytes that another process has changed. Raises `RefusedError` (403)."""
+        kept = old_generation(stored, self.bucket(stored.bucket), now_us, for_good=for_good)
+        if stored.aside or self.folder(stored.bucket).fingerprint(stored.name) == stored.fingerprint:
+            return kept
+        return None
+
+    def _keep(self, replaced: ObjectRecord, now_us: int) -> bool:
+        """Record what stays of an object that is about to be replaced. Call inside `changing`. Raises `RefusedError` (403)."""
+        kept = self._what_stays(replaced, now_us, for_good=False)
+        if kept is None:
+            return False
+        if not kept.aside:
+            kept = dataclasses.replace(kept, aside=str(replaced.generation))
+            self.folder(kept.bucket).link(kept.name, self._aside / kept.aside)
+        self.catalog.put(kept)
+        return True
+
+    @contextlib.contextmanager
+    def _taken(self, stored: ObjectRecord, to: Path) -> Iterator[Path]:
+        """Where a live object's bytes are in the folder `to` during the block; they go back if it fails."""
+        path = to / str(stored.generation)
+        if stored.aside:
+            (self._aside / stored.aside).rename(path)
+        else:
+            self.folder(stored.bucket).take(stored.name, path)
+        try:
+            yield path
+        except BaseException:
+            live = self.catalog.find(stored.bucket, stored.name)
+            if live and live.generation == stored.generation:
+                self._place(stored, path)
+            raise
 
     def _place(self, stored: ObjectRecord, staged: Path) -> ObjectRecord:
         if stored.aside:
@@ -200,7 +297,7 @@ class ObjectStore:
         try:
             self.folder(stored.bucket).place(staged, stored.name)
         except OSError:  # a directory has just taken its place; keep the object aside
-            stored = dataclasses.replace(stored, aside=stored.token)
+            stored = dataclasses.replace(stored, aside=stored.token or staged.name)
             self.catalog.put(stored)
             staged.rename(self._aside / stored.aside)
         return stored
@@ -211,6 +308,10 @@ class ObjectStore:
             with contextlib.suppress(FileNotFoundError):
                 (self._aside / replaced.aside).unlink()
 
+    def _forget_expired(self) -> None:
+        for expired in self.catalog.take_expired(self.now_us()):
+            self.forget_bytes(expired, None)
+
     def _recover(self) -> None:
         for staged in list(self.uploads_path.iterdir()):
             stored = self.catalog.with_token(staged.name)
@@ -218,9 +319,13 @@ class ObjectStore:
                 staged.unlink()
             else:
                 self._place(stored, staged)
+        self._forget_expired()
         kept = self.catalog.asides()
-        for orphan in list(self._aside.iterdir()):
-            if orphan.name not in kept:
+        for orphan in [path for path in self._aside.iterdir() if path.name not in kept]:
+            live = self.catalog.with_token(orphan.name)
+            if live and not live.aside and not self.folder(live.bucket).fingerprint(live.name):
+                self._place(live, orphan)
+            else:
                 orphan.unlink()
 
 

@@ -24,9 +24,9 @@ def test_a_bucket_with_objects_cannot_be_deleted(bucket: storage.Bucket) -> None
 
 
 def test_a_setting_that_is_not_imitated_is_refused(client: storage.Client) -> None:
-    bucket = client.bucket("versioned")
-    bucket.versioning_enabled = True
-    with pytest.raises(exceptions.BadRequest, match="versioning is not imitated"):
+    bucket = client.bucket("requester-pays")
+    bucket.requester_pays = True
+    with pytest.raises(exceptions.BadRequest, match="billing is not imitated"):
         bucket.create(retry=None)
 
 

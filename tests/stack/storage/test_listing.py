@@ -72,6 +72,12 @@ def test_pages_follow_each_other(filled: storage.Bucket) -> None:
         ("**", "a/\nb", True),
         ("?", "é", True),
         ("[", "[", True),
+        ("**/a", "a", True),
+        ("**/a", "b/c/a", True),
+        ("**/a", "ba", False),
+        ("b/**/a", "b/a", True),
+        ("b**/a", "b/a", True),
+        ("b**/a", "ba", False),
     ],
 )
 def test_globs_match_as_documented(glob: str, name: str, matches: bool) -> None:

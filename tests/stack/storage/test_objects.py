@@ -78,13 +78,71 @@ def test_a_range_outside_of_the_object_is_refused(bucket: storage.Bucket) -> Non
         bucket.blob("digits").download_as_bytes(start=10)
 
 
-def test_a_gzip_encoded_object_comes_as_it_is_stored(bucket: storage.Bucket, http: httpx.Client) -> None:
+@pytest.mark.parametrize(
+    ("accepted", "cache_control", "is_packed"),
+    [("gzip", "", True), ("identity", "", False), ("identity", "no-transform", True)],
+)
+def test_a_gzip_object_is_decompressed_for_clients_that_do_not_accept_gzip(
+    bucket: storage.Bucket, http: httpx.Client, accepted: str, cache_control: str, is_packed: bool
+) -> None:
+    text = b"plain text" * 100_000
     blob = bucket.blob("a.txt")
-    blob.content_encoding = "gzip"
-    blob.upload_from_string(gzip.compress(b"plain text"), content_type="text/plain")
+    blob.content_encoding, blob.cache_control = "gzip", cache_control
+    blob.upload_from_string(gzip.compress(text), content_type="text/plain")
     path = f"/storage/v1/b/{bucket.name}/o/a.txt?alt=media"
-    packed = http.get(path, headers={"accept-encoding": "identity"})
-    assert (packed.headers["content-encoding"], packed.content) == ("gzip", b"plain text")
+    headers = {"accept-encoding": accepted, **({} if is_packed else {"range": "bytes=5-9"})}
+    answer = http.get(path, headers=headers)
+    assert (answer.status_code, answer.content) == (200, text)
+    assert answer.headers.get("content-encoding") == ("gzip" if is_packed else None)
+    assert ("content-length" in answer.headers) == is_packed
+    assert answer.headers["x-goog-stored-content-encoding"] == "gzip"
+
+
+def test_bytes_that_are_no_gzip_come_as_they_are(bucket: storage.Bucket, http: httpx.Client) -> None:
+    path = f"/upload/storage/v1/b/{bucket.name}/o?uploadType=media&name=a&contentEncoding=gzip"
+    assert http.post(path, content=b"text").json()["contentEncoding"] == "gzip"
+    with http.stream(
+        "GET", f"/storage/v1/b/{bucket.name}/o/a?alt=media", headers={"accept-encoding": ""}
+    ) as answer:
+        assert b"".join(answer.iter_raw()) == b"text"
+
+
+def test_an_update_replaces_what_a_patch_merges(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("a")
+    blob.metadata, blob.cache_control = {"k": "v"}, "no-store"
+    blob.upload_from_string("x", content_type="text/plain")
+    blob = storage.Blob("a", bucket)
+    blob.metadata = {"new": "1"}
+    blob.update()
+    found = bucket.get_blob("a")
+    assert (found.metadata, found.cache_control, found.content_type) == ({"new": "1"}, None, None)
+    assert (found.metageneration, found.size) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("mask", "answer"),
+    [
+        ("items(name,metadata/k)", {"items": [{"name": "a", "metadata": {"k": "v"}}]}),
+        ("items/name,kind", {"kind": "storage#objects", "items": [{"name": "a"}]}),
+        ("items/metadata(k, x)", {"items": [{"metadata": {"k": "v"}}]}),
+        ("*/name", {"kind": "storage#objects", "items": [{"name": "a"}]}),
+        ("nothing", {}),
+    ],
+)
+def test_an_answer_has_the_selected_fields_alone(
+    bucket: storage.Bucket, http: httpx.Client, mask: str, answer: dict[str, object]
+) -> None:
+    blob = bucket.blob("a")
+    blob.metadata = {"k": "v", "l": "w"}
+    blob.upload_from_string("x")
+    assert http.get(f"/storage/v1/b/{bucket.name}/o", params={"fields": mask}).json() == answer
+
+
+@pytest.mark.parametrize("mask", [",", "a(", "a)", "a(b", "a//b", "a,", "/a", "a b", "(" * 5000, "a/" * 5000])
+def test_a_bad_selection_of_fields_is_refused(bucket: storage.Bucket, http: httpx.Client, mask: str) -> None:
+    answer = http.get(f"/storage/v1/b/{bucket.name}/o", params={"fields": mask})
+    assert answer.status_code == 400
+    assert "Invalid field selection" in answer.json()["error"]["message"]
 
 
 def test_a_copy_keeps_the_metadata_and_gets_its_own_generation(
@@ -123,6 +181,8 @@ def test_composing_concatenates_without_an_md5(bucket: storage.Bucket) -> None:
     whole = bucket.blob("whole")
     whole.content_type = "text/plain"
     whole.compose(parts, if_generation_match=0)
+    bucket.blob("untyped").compose(parts)
+    assert bucket.get_blob("untyped").content_type is None
     found = bucket.get_blob("whole")
     assert found.download_as_bytes() == b"000111222"
     assert (found.component_count, found.md5_hash, found.content_type) == (3, None, "text/plain")

@@ -52,11 +52,16 @@ def test_reads_are_conditional_too(put: Put, http: httpx.Client, bucket: storage
         assert code(generation=generation + 1) == 404
 
 
-def test_a_condition_on_an_etag_is_refused(bucket: storage.Bucket) -> None:
+def test_a_read_is_conditional_on_the_etag(bucket: storage.Bucket) -> None:
     blob = bucket.blob("a")
     blob.upload_from_string("x")
-    with pytest.raises(exceptions.MethodNotImplemented, match="ifGenerationMatch"):
-        blob.reload(if_etag_match=blob.etag, retry=None)
+    other = bucket.blob("a")
+    with pytest.raises(exceptions.PreconditionFailed):
+        other.reload(if_etag_match="kittens")
+    with pytest.raises(exceptions.NotModified):
+        other.download_as_bytes(if_etag_not_match=["kittens", blob.etag])
+    assert other.download_as_bytes(if_etag_match=blob.etag) == b"x"
+    assert other.etag == blob.etag
 
 
 def test_deletes_and_patches_are_conditional(bucket: storage.Bucket) -> None:

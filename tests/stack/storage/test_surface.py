@@ -65,11 +65,6 @@ def test_what_is_not_honoured_is_named_in_one_answer(http: httpx.Client, bucket:
     assert http.get(f"{path}?filter=").status_code == 200
 
 
-def test_a_customer_supplied_key_is_refused(bucket: storage.Bucket) -> None:
-    with pytest.raises(Exception, match="x-goog-encryption-algorithm is not imitated"):
-        bucket.blob("a", encryption_key=b"k" * 32).upload_from_string("x")
-
-
 def test_a_field_below_a_list_or_another_resource_is_checked(
     http: httpx.Client, bucket: storage.Bucket
 ) -> None:

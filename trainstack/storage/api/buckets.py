@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from trainstack.iam.principals import caller
 from trainstack.storage.api.call import Call, Json, json_answer, no_content, text_field
-from trainstack.storage.objects.errors import RefusedError, conflict, invalid, not_imitated
+from trainstack.storage.objects.errors import RefusedError, conflict, invalid
 from trainstack.storage.objects.names import bucket_fault
 from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.objects.resource import bucket_json
@@ -132,8 +132,4 @@ def _iam_name(call: Call) -> tuple[str, str]:
 
 
 def _fields(body: Json) -> Json:
-    fields = {key: body[key] for key in _WRITABLE if body.get(key) is not None}
-    versioning = fields.get("versioning")
-    if isinstance(versioning, dict) and versioning.get("enabled") is True:
-        raise not_imitated("noncurrent generations; leave versioning.enabled false.")
-    return fields
+    return {key: body[key] for key in _WRITABLE if body.get(key) is not None}

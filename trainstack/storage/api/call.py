@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from trainstack.json_bodies import read_object
 from trainstack.loopback import address_of
-from trainstack.storage.objects.errors import invalid, not_imitated
+from trainstack.storage.objects.errors import invalid
 from trainstack.storage.objects.preconditions import (
     ObjectTarget,
     Preconditions,
@@ -26,8 +26,8 @@ Json = dict[str, object]
 
 SURFACE = load_surface(Path(__file__).parents[1] / "surface.toml")
 _MAX_JSON_BYTES = 4 << 20
-_REFUSED_HEADERS = (b"x-goog-encryption-", b"x-goog-copy-source-encryption-", b"x-goog-acl")
-"""Customer-supplied keys, and the XML API's predefined ACLs."""
+_REFUSED_HEADERS = (b"x-goog-encryption-kms-key-name", b"x-goog-acl")
+"""The XML API's keys of Cloud KMS and predefined ACLs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +58,8 @@ class Call:
         _refuse_any(faults + SURFACE.query_faults(method, self.query))
 
     def conditions(self) -> Preconditions:
-        """Raises `RefusedError`: 400 for a condition that is not a number, 501 for one on an ETag."""
-        if {"if-match", "if-none-match"} & set(self.request.headers):
-            raise not_imitated("conditions on ETags; use ifGenerationMatch.")
-        return preconditions_from(self.query)
+        """Raises `RefusedError`: 400 for a condition that is not a number."""
+        return preconditions_from(self.query, headers=self.request.headers)
 
     def target(self) -> ObjectTarget:
         """The object that the path names, with the query's preconditions."""
@@ -128,7 +126,14 @@ def object_fields(body: Mapping[str, object]) -> Json:
     for key in WRITABLE_OBJECT_FIELDS:
         value = body.get(key)
         if value is not None:
-            fields[key] = custom_metadata(value) if key == "metadata" else text_field(body, key)
+            if key == "metadata":
+                fields[key] = custom_metadata(value)
+            elif key.endswith("Hold"):
+                if not isinstance(value, bool):
+                    raise invalid(f"Invalid value for {key}: {value!r}; expected true or false.")
+                fields[key] = value
+            else:
+                fields[key] = text_field(body, key)
     return fields
 
 

@@ -1,5 +1,6 @@
-"""Objects created from other objects: copyTo, rewriteTo, compose."""
+"""Objects created from other objects: copyTo, rewriteTo, moveTo, restore, compose."""
 
+import dataclasses
 import os
 
 from starlette.responses import Response
@@ -12,10 +13,12 @@ from trainstack.storage.api.call import (
     object_fields,
     text_field,
 )
+from trainstack.storage.api.encryption import check_key, encryption_field, key_hash
 from trainstack.storage.api.insertion import put
 from trainstack.storage.authorization import may_read, replacing
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
-from trainstack.storage.objects.errors import being_written, invalid
+from trainstack.storage.objects.errors import RefusedError, being_written, invalid
+from trainstack.storage.objects.names import object_fault
 from trainstack.storage.objects.preconditions import (
     Insertion,
     ObjectTarget,
@@ -53,6 +56,57 @@ async def rewrite(call: Call) -> Response:
     )
 
 
+async def move(call: Call) -> Response:
+    """The object under its new name, in one step.
+
+    Source: https://cloud.google.com/storage/docs/json_api/v1/objects/move
+    """
+    source = dataclasses.replace(call.target(), conditions=preconditions_from(call.query, infix="Source"))
+    insertion = _copied(
+        call, await _find(call, source, key_hash(call.request.headers)), call.path["to_object"]
+    )
+    if fault := object_fault(insertion.name):
+        raise invalid(fault)
+    if source.name == insertion.name:
+        raise invalid("The source and destination objects must have different names.")
+    moved = await call.service.run_when_settled(
+        lambda strict: call.store.move(source, insertion, strict=strict)
+    )
+    return json_answer(object_json(moved, call.base_url))
+
+
+async def restore(call: Call) -> Response:
+    """A live copy of a soft-deleted generation, which stays.
+
+    Source: https://cloud.google.com/storage/docs/json_api/v1/objects/restore
+    """
+    target = dataclasses.replace(call.target(), soft_deleted=True)
+    if target.generation is None:
+        raise RefusedError(400, "required", "Required parameter: generation")
+    source = await call.stored_object(target)
+    restored = await _put_copy(call, source, _copied(call, source, target.name))
+    return json_answer(object_json(restored, call.base_url, with_hashes=False))
+
+
+def _copied(call: Call, source: ObjectRecord, name: str) -> Insertion:
+    """The insertion of the same object under another name of its bucket."""
+    return Insertion(
+        bucket=source.bucket,
+        name=name,
+        if_replaced=replacing(call.service.grants, source.bucket, name),
+        content_type=source.content_type,
+        fields=source.fields,
+        conditions=call.conditions(),
+    )
+
+
+async def _put_copy(call: Call, source: ObjectRecord, insertion: Insertion) -> ObjectRecord:
+    with Staged(call.store.uploads_path) as staged:
+        await call.service.threads.run(source.bucket, _append, call, source, staged)
+        insertion = dataclasses.replace(insertion, crc32c=source.crc32c)
+        return await put(call, staged, insertion, composite=not source.md5)
+
+
 async def compose(call: Call) -> Response:
     """The concatenation of up to 32 objects of the bucket. It has a CRC32C but no MD5."""
     body = await call.json("ComposeRequest")
@@ -64,7 +118,8 @@ async def compose(call: Call) -> Response:
     check_fields("Object", destination)
     for source in sources:
         may_read(call.service.grants, source.bucket, source.name)
-    objects = [await _find(call, source) for source in sources]
+    hashed = key_hash(call.request.headers)
+    objects = [await _find(call, source, hashed) for source in sources]
     components = sum(int(str(component.fields.get("componentCount", 1))) for component in objects)
     with Staged(call.store.uploads_path) as staged:
         for component in objects:
@@ -73,8 +128,12 @@ async def compose(call: Call) -> Response:
             bucket=bucket,
             name=name,
             if_replaced=replacing(call.service.grants, bucket, name),
-            content_type=text_field(destination, "contentType") or DEFAULT_CONTENT_TYPE,
-            fields={**object_fields(destination), "componentCount": components},
+            content_type=text_field(destination, "contentType"),
+            fields={
+                **object_fields(destination),
+                "componentCount": components,
+                **encryption_field(hashed),
+            },
             conditions=call.conditions(),
         )
         stored = await put(call, staged, insertion, composite=True)
@@ -82,7 +141,10 @@ async def compose(call: Call) -> Response:
 
 
 async def _copy_object(call: Call) -> ObjectRecord:
-    """The copy. Metadata in the body replaces the source's; otherwise the source's is kept."""
+    """The copy. Metadata in the body replaces the source's; otherwise the source's is kept.
+
+    Its storage class, holds and encryption key are the request's, or the destination bucket's defaults.
+    """
     body = await call.json("Object")
     source = await _find(
         call,
@@ -92,28 +154,31 @@ async def _copy_object(call: Call) -> ObjectRecord:
             generation=whole_number(call.query, "sourceGeneration"),
             conditions=preconditions_from(call.query, infix="Source"),
         ),
+        key_hash(call.request.headers, "x-goog-copy-source-encryption"),
     )
-    kept = {key: value for key, value in source.fields.items() if key != "componentCount"}
+    kept = {key: value for key, value in source.fields.items() if key in (*_DESCRIPTIVE, "customTime")}
     replaces = any(body.get(key) is not None for key in _DESCRIPTIVE)
-    with Staged(call.store.uploads_path) as staged:
-        await call.service.threads.run(source.bucket, _append, call, source, staged)
-        insertion = Insertion(
-            bucket=call.path["to_bucket"],
-            name=call.path["to_object"],
-            if_replaced=replacing(call.service.grants, call.path["to_bucket"], call.path["to_object"]),
-            content_type=(text_field(body, "contentType") or DEFAULT_CONTENT_TYPE)
-            if replaces
-            else source.content_type,
-            fields=object_fields(body) if replaces else {**kept, **object_fields(body)},
-            conditions=call.conditions(),
-            crc32c=source.crc32c,
-        )
-        return await put(call, staged, insertion, composite=not source.md5)
+    insertion = Insertion(
+        bucket=call.path["to_bucket"],
+        name=call.path["to_object"],
+        if_replaced=replacing(call.service.grants, call.path["to_bucket"], call.path["to_object"]),
+        content_type=(text_field(body, "contentType") or DEFAULT_CONTENT_TYPE)
+        if replaces
+        else source.content_type,
+        fields={
+            **({} if replaces else kept),
+            **object_fields(body),
+            **encryption_field(key_hash(call.request.headers)),
+        },
+        conditions=call.conditions(),
+    )
+    return await _put_copy(call, source, insertion)
 
 
-async def _find(call: Call, source: ObjectTarget) -> ObjectRecord:
+async def _find(call: Call, source: ObjectTarget, hashed: str) -> ObjectRecord:
     stored = await call.stored_object(source)
     source.conditions.check_write(stored)
+    check_key(stored, hashed)
     return stored
 
 

@@ -1,6 +1,7 @@
 """Creates the object from an upload's request and bytes: the last step of every kind of upload."""
 
 from trainstack.storage.api.call import Call, Json, object_fields, text_field
+from trainstack.storage.api.encryption import encryption_field, key_hash
 from trainstack.storage.authorization import may_create, replacing
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainstack.storage.objects.errors import RefusedError, invalid
@@ -25,7 +26,11 @@ def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
         name=name,
         if_replaced=replacing(call.service.grants, bucket, name),
         content_type=text_field(metadata, "contentType") or media_type or DEFAULT_CONTENT_TYPE,
-        fields=object_fields(metadata),
+        fields={
+            **({"contentEncoding": encoding} if (encoding := call.query.get("contentEncoding")) else {}),
+            **object_fields(metadata),
+            **encryption_field(key_hash(call.request.headers)),
+        },
         conditions=call.conditions(),
         md5=text_field(metadata, "md5Hash"),
         crc32c=text_field(metadata, "crc32c"),

@@ -1,5 +1,6 @@
 """Serves an object's bytes, whole or a range, without holding them in memory."""
 
+import gzip
 import os
 import re
 from collections.abc import Iterator
@@ -9,11 +10,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from trainstack.storage.api.call import Call
+from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.preconditions import etag_of
 from trainstack.storage.objects.records import ObjectRecord
 
 _CHUNK_BYTES = 1 << 18
+_GZIP = b"\x1f\x8b"
 _DESCRIBED = {
     "cache-control": "cacheControl",
     "content-disposition": "contentDisposition",
@@ -24,13 +27,17 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
 class FileResponse(Response):
-    """`length` bytes of an open file from `offset`; closes the descriptor in any case."""
+    """`length` bytes of an open file from `offset`, or all of a gzip file decompressed; closes the descriptor in any case."""
 
     def __init__(
-        self, descriptor: int, *, offset: int, length: int, code: int, headers: dict[str, str]
+        self, descriptor: int, *, offset: int, length: int | None, code: int, headers: dict[str, str]
     ) -> None:
+        """`length` None: decompress. The number of bytes is not known before."""
         super().__init__(status_code=code, headers=headers)
-        self.headers["content-length"] = str(length)
+        if length is None:
+            del self.headers["content-length"]
+        else:
+            self.headers["content-length"] = str(length)
         self._descriptor, self._offset, self._length = descriptor, offset, length
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's signature
@@ -49,6 +56,10 @@ class FileResponse(Response):
             os.close(self._descriptor)
 
     def _chunks(self) -> Iterator[bytes]:
+        if self._length is None:
+            with os.fdopen(os.dup(self._descriptor), "rb") as packed, gzip.open(packed) as file:
+                yield from iter(lambda: file.read(_CHUNK_BYTES), b"")
+            return
         position, end = self._offset, self._offset + self._length
         while position < end and (
             chunk := os.pread(self._descriptor, min(_CHUNK_BYTES, end - position), position)
@@ -57,16 +68,27 @@ class FileResponse(Response):
             yield chunk
 
 
+def _is_to_be_decompressed(call: Call, stored: ObjectRecord, descriptor: int) -> bool:
+    return (
+        stored.fields.get("contentEncoding") == "gzip"
+        and "no-transform" not in str(stored.fields.get("cacheControl"))
+        and "gzip" not in call.request.headers.get("accept-encoding", "")
+        and os.pread(descriptor, len(_GZIP), 0) == _GZIP
+    )
+
+
 def media(call: Call, stored: ObjectRecord) -> Response:
     """The requested bytes as stored; `content-encoding` describes them.
+
+    An object that is compressed with gzip is decompressed for clients that do not accept that, and ranges are ignored.
+    Source: https://cloud.google.com/storage/docs/transcoding
 
     Raises:
         RefusedError: 416 for a range outside the object, 503 while its file is being rewritten.
     """
-    asked = _range(call.request.headers.get("range", ""), stored.size)
     headers = {
-        "content-type": stored.content_type,
-        "etag": f'"{etag_of(stored)}"',
+        "content-type": stored.content_type or DEFAULT_CONTENT_TYPE,
+        "etag": etag_of(stored),
         "last-modified": formatdate(stored.updated_us // 1_000_000, usegmt=True),
         "accept-ranges": "bytes",
         "x-goog-generation": str(stored.generation),
@@ -79,11 +101,20 @@ def media(call: Call, stored: ObjectRecord) -> Response:
     for header, key in _DESCRIBED.items():
         if value := stored.fields.get(key):
             headers[header] = _header_value(str(value))
+    descriptor = call.store.open(stored)
+    if _is_to_be_decompressed(call, stored, descriptor):
+        del headers["content-encoding"], headers["accept-ranges"]
+        return FileResponse(descriptor, offset=0, length=None, code=200, headers=headers)
+    try:
+        asked = _range(call.request.headers.get("range", ""), stored.size)
+    except RefusedError:
+        os.close(descriptor)
+        raise
     offset, length = asked or (0, stored.size)
     if asked:
         headers["content-range"] = f"bytes {offset}-{offset + length - 1}/{stored.size}"
     code = 206 if asked else 200
-    return FileResponse(call.store.open(stored), offset=offset, length=length, code=code, headers=headers)
+    return FileResponse(descriptor, offset=offset, length=length, code=code, headers=headers)
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Object metadata: get, list, patch, delete."""
+"""Object metadata: get, list, patch, update, delete."""
 
 import dataclasses
 
@@ -14,9 +14,9 @@ from trainstack.storage.api.call import (
     object_fields,
     text_field,
 )
+from trainstack.storage.api.encryption import check_key, key_hash
 from trainstack.storage.api.media import media
-from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
-from trainstack.storage.objects.errors import invalid
+from trainstack.storage.objects.errors import RefusedError, invalid
 from trainstack.storage.objects.listing import (
     MAX_RESULTS,
     ListQuery,
@@ -27,8 +27,9 @@ from trainstack.storage.objects.listing import (
 )
 from trainstack.storage.objects.names import is_plain
 from trainstack.storage.objects.preconditions import whole_number
+from trainstack.storage.objects.protection import with_retention
 from trainstack.storage.objects.records import ObjectRecord
-from trainstack.storage.objects.resource import object_json
+from trainstack.storage.objects.resource import WRITABLE_OBJECT_FIELDS, object_json
 from trainstack.storage.store import ObjectStore
 
 _ROUNDS = 3
@@ -36,15 +37,21 @@ _ROUNDS = 3
 
 async def get(call: Call) -> Response:
     """The resource, or with `alt=media` the bytes."""
-    stored = await _read(call)
     if call.query.get("alt") == "media":
-        return media(call, stored)
-    return json_answer(object_json(stored, call.base_url))
+        return await download(call)
+    stored, hashed = await _read(call), key_hash(call.request.headers)
+    if hashed:
+        check_key(stored, hashed)
+    return json_answer(object_json(stored, call.base_url, with_hashes=bool(hashed)))
 
 
 async def download(call: Call) -> Response:
     """The bytes, at the address of `mediaLink`."""
-    return media(call, await _read(call))
+    if call.flag("softDeleted"):
+        raise invalid("The bytes of a soft-deleted object cannot be read; restore it.")
+    stored = await _read(call)
+    check_key(stored, key_hash(call.request.headers))
+    return media(call, stored)
 
 
 async def list_all(call: Call) -> Response:
@@ -65,25 +72,29 @@ async def list_all(call: Call) -> Response:
 
 
 async def patch(call: Call) -> Response:
-    """Merge: null removes a property or an entry of the custom metadata."""
+    """Merge: null removes a property or an entry of the custom metadata. An update, by PUT, begins with none of them."""
     body = await call.json("Object")
+    removed = WRITABLE_OBJECT_FIELDS if call.request.method == "PUT" else body
 
-    def merge(live: ObjectRecord) -> ObjectRecord:
-        fields = {key: value for key, value in live.fields.items() if key not in body} | object_fields(body)
+    def merge(before: ObjectRecord) -> ObjectRecord:
+        kept = {key: value for key, value in before.fields.items() if key not in removed}
+        fields = kept | object_fields(body)
         metadata = body.get("metadata")
         if metadata is not None:
             custom_metadata(metadata)  # refuses other types
-            fields["metadata"] = merged_fields(live.fields.get("metadata"), metadata)
+            base = before.fields.get("metadata") if removed is body else None
+            fields["metadata"] = merged_fields(base, metadata)
         if not fields.get("metadata"):
             fields.pop("metadata", None)
-        content_type = text_field(body, "contentType") if "contentType" in body else live.content_type
-        return dataclasses.replace(live, fields=fields, content_type=content_type or DEFAULT_CONTENT_TYPE)
+        is_kept = removed is body and "contentType" not in body
+        content_type = before.content_type if is_kept else text_field(body, "contentType")
+        return dataclasses.replace(before, fields=fields, content_type=content_type)
 
-    target = call.target()
+    target, hashed = call.target(), key_hash(call.request.headers)
     changed = await call.service.run_when_settled(
         lambda strict: call.store.patch(target, merge, strict=strict)
     )
-    return json_answer(object_json(changed, call.base_url))
+    return json_answer(object_json(changed, call.base_url, with_hashes=bool(hashed)))
 
 
 async def delete(call: Call) -> Response:
@@ -93,7 +104,9 @@ async def delete(call: Call) -> Response:
 
 
 async def _read(call: Call) -> ObjectRecord:
-    target = call.target()
+    target = dataclasses.replace(call.target(), soft_deleted=call.flag("softDeleted"))
+    if target.soft_deleted and target.generation is None:
+        raise RefusedError(400, "required", "Required parameter: generation")
     stored = await call.stored_object(target)
     target.conditions.check_read(stored)
     return stored
@@ -103,14 +116,23 @@ def _page(store: ObjectStore, bucket: str, query: ListQuery) -> tuple[ObjectPage
     """The page as recorded, and the names in it whose files are no longer as recorded."""
 
     def scan(start: str, end: str, limit: int) -> list[ObjectRecord]:
-        return store.catalog.scan(bucket, start=start, end=end, limit=limit)
+        if not query.generations:
+            return store.catalog.scan(bucket, start=start, end=end, limit=limit)
+        return store.catalog.scan_generations(
+            bucket, start=start, end=end, limit=limit, soft_deleted=query.soft_deleted
+        )
 
     page, folder = list_page(scan, query), store.folder(bucket)
     rewritten = [
         item.name
         for item in page.items
-        if not item.aside and is_plain(item.name) and folder.fingerprint(item.name) != item.fingerprint
+        if item.is_live
+        and not item.aside
+        and is_plain(item.name)
+        and folder.fingerprint(item.name) != item.fingerprint
     ]
+    policy = store.bucket(bucket)
+    page.items = [with_retention(item, policy) for item in page.items]
     return page, rewritten
 
 
@@ -119,7 +141,7 @@ def _page_answer(page: ObjectPage, base_url: str) -> Response:
     if page.prefixes:
         answer["prefixes"] = page.prefixes
     if page.items:
-        answer["items"] = [object_json(stored, base_url) for stored in page.items]
+        answer["items"] = [object_json(stored, base_url, with_hashes=False) for stored in page.items]
     if page.resume:
         answer["nextPageToken"] = page_token(page.resume)
     return json_answer(answer)
@@ -127,6 +149,8 @@ def _page_answer(page: ObjectPage, base_url: str) -> Response:
 
 def _list_query(call: Call) -> ListQuery:
     query = call.query
+    if call.flag("versions") and call.flag("softDeleted"):
+        raise invalid("The parameters versions and softDeleted exclude each other.")
     limit = whole_number(query, "maxResults")
     if limit == 0:
         raise invalid("Invalid value for maxResults: '0'; expected a number of at least 1.")
@@ -139,4 +163,6 @@ def _list_query(call: Call) -> ListQuery:
         max_results=min(limit or MAX_RESULTS, MAX_RESULTS),
         trailing_delimiter=call.flag("includeTrailingDelimiter"),
         glob=query.get("matchGlob", ""),
+        generations=call.flag("versions") or call.flag("softDeleted"),
+        soft_deleted=call.flag("softDeleted"),
     )

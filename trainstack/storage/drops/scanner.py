@@ -11,6 +11,7 @@ from enum import Enum, auto
 from trainstack.storage.objects.errors import RefusedError, too_large
 from trainstack.storage.objects.folder import Folder, Listing, fingerprint_of, is_closed
 from trainstack.storage.objects.names import folder_of, is_plain, object_fault
+from trainstack.storage.objects.protection import inherited
 from trainstack.storage.objects.records import Fingerprint, ObjectRecord
 from trainstack.storage.objects.staging import Digest, digest_of
 from trainstack.storage.store import ObjectStore
@@ -188,7 +189,7 @@ class DropScanner:
         with self._store.changing():
             live = self._store.find(bucket, name, strict=False)
             if live and not live.aside and folder.fingerprint(name) is None:
-                self._store.catalog.remove(bucket, name)
+                self._store.catalog.remove(live)
 
     def _take_in(self, folder: Folder, descriptor: int, bucket: str, name: str) -> _Sight:
         if not is_closed(descriptor):
@@ -214,6 +215,7 @@ class DropScanner:
                     content_type=mimetypes.guess_type(name)[0] or DEFAULT_CONTENT_TYPE,
                     created_us=now_us,
                     updated_us=now_us,
+                    fields=inherited(store.bucket(bucket), {}),
                 )
                 store.record(stored, replaced, now_us=now_us)
         store.forget_bytes(replaced, store.find(bucket, name, strict=False))

@@ -1,5 +1,6 @@
 """The records of buckets and objects, in SQLite."""
 
+import heapq
 import json
 from pathlib import Path
 
@@ -15,6 +16,11 @@ CREATE TABLE IF NOT EXISTS objects (
   seen TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (bucket, name)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS objects_by_folder ON objects (bucket, folder) WHERE aside = '';
+CREATE TABLE IF NOT EXISTS old_generations (
+  bucket TEXT NOT NULL, name TEXT NOT NULL, generation INTEGER NOT NULL, hard_delete_us INTEGER NOT NULL,
+  aside TEXT NOT NULL, seen TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (bucket, name, generation)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS soft_deleted ON old_generations (hard_delete_us) WHERE hard_delete_us > 0;
 CREATE TABLE IF NOT EXISTS generations (last INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS notification_configs (
   bucket TEXT NOT NULL, id INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (bucket, id)
@@ -35,6 +41,7 @@ class Catalog(Database):
             StateInUseError: another process has this file open.
         """
         super().__init__(path, _SCHEMA)
+        self._buckets: dict[str, BucketRecord] = {}
 
     def next_generation(self, now_us: int) -> int:
         """Microseconds since the epoch, but always larger than every earlier number, even if the clock goes back."""
@@ -45,8 +52,13 @@ class Catalog(Database):
         return now_us
 
     def find_bucket(self, name: str) -> BucketRecord | None:
-        row = self.row("SELECT body FROM buckets WHERE name = ?", (name,))
-        return BucketRecord(**json.loads(row[0])) if row else None
+        with self.lock:
+            if name not in self._buckets:
+                row = self.row("SELECT body FROM buckets WHERE name = ?", (name,))
+                if not row:
+                    return None
+                self._buckets[name] = BucketRecord(**json.loads(row[0]))
+            return self._buckets[name]
 
     def buckets(self) -> list[BucketRecord]:
         """All buckets, in order of name."""
@@ -54,9 +66,13 @@ class Catalog(Database):
         return [BucketRecord(**json.loads(body)) for (body,) in rows]
 
     def put_bucket(self, bucket: BucketRecord) -> None:
+        self._buckets.pop(bucket.name, None)
         self.execute("INSERT OR REPLACE INTO buckets VALUES (?, ?)", (bucket.name, json.dumps(vars(bucket))))
 
     def remove_bucket(self, name: str) -> None:
+        """Remove an empty bucket, and what is soft-deleted in it."""
+        self._buckets.pop(name, None)
+        self.execute("DELETE FROM old_generations WHERE bucket = ?", (name,))
         self.execute("DELETE FROM notification_configs WHERE bucket = ?", (name,))
         self.execute("DELETE FROM buckets WHERE name = ?", (name,))
 
@@ -64,17 +80,42 @@ class Catalog(Database):
         row = self.row(f"{_SELECT_OBJECT} WHERE bucket = ? AND name = ?", (bucket, name))
         return _object(row) if row else None
 
+    def find_old(self, bucket: str, name: str, generation: int) -> ObjectRecord | None:
+        """A noncurrent or soft-deleted generation."""
+        row = self.row(
+            "SELECT seen, body FROM old_generations WHERE bucket = ? AND name = ? AND generation = ?",
+            (bucket, name, generation),
+        )
+        return _object(row) if row else None
+
     def put(self, stored: ObjectRecord) -> None:
-        body = {key: value for key, value in vars(stored).items() if key != "fingerprint"}
-        fingerprint = json.dumps(vars(stored.fingerprint))
-        key = (stored.bucket, stored.name, folder_of(stored.name), stored.token, stored.aside)
+        """Record a generation, live or not, in place of its earlier record."""
+        body = {
+            key: value for key, value in vars(stored).items() if key not in {"fingerprint", "retained_us"}
+        }
+        values = (stored.aside, json.dumps(vars(stored.fingerprint)), json.dumps(body))
+        if stored.is_live:
+            key = (stored.bucket, stored.name, folder_of(stored.name), stored.token)
+            self.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, *values))
+        else:
+            old_key = (stored.bucket, stored.name, stored.generation, stored.hard_delete_us)
+            self.execute(
+                "INSERT OR REPLACE INTO old_generations VALUES (?, ?, ?, ?, ?, ?, ?)", (*old_key, *values)
+            )
+
+    def remove(self, stored: ObjectRecord) -> None:
+        table, key = ("objects", "") if stored.is_live else ("old_generations", " AND generation = ?")
         self.execute(
-            "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*key, fingerprint, json.dumps(body)),
+            f"DELETE FROM {table} WHERE bucket = ? AND name = ?{key}",  # noqa: S608  # constants
+            (stored.bucket, stored.name, *(() if stored.is_live else (stored.generation,))),
         )
 
-    def remove(self, bucket: str, name: str) -> None:
-        self.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", (bucket, name))
+    def take_expired(self, now_us: int) -> list[ObjectRecord]:
+        """Remove and return what has been soft-deleted for its bucket's whole duration."""
+        condition = "FROM old_generations WHERE hard_delete_us > 0 AND hard_delete_us <= ?"
+        if rows := self.rows(f"SELECT seen, body {condition}", (now_us,)):  # a constant
+            self.execute(f"DELETE {condition}", (now_us,))  # as above
+        return [_object(row) for row in rows]
 
     def scan(self, bucket: str, *, start: str, end: str, limit: int) -> list[ObjectRecord]:
         """Objects from `start` up to but not including `end` (empty: no end), in order of their UTF-8 bytes."""
@@ -84,8 +125,30 @@ class Catalog(Database):
         )
         return [_object(row) for row in rows]
 
+    def scan_generations(
+        self, bucket: str, *, start: str, end: str, limit: int, soft_deleted: bool
+    ) -> list[ObjectRecord]:
+        """Every generation from `start`, a name or a position of `list_page`, in order of names, then of generations.
+
+        All that are soft-deleted, or all that are not.
+        """
+        name, _, number = start.rpartition("\0")
+        first = (name, int(number)) if number.isdigit() and name else (start, 0)
+        rows = self.rows(
+            "SELECT seen, body FROM old_generations WHERE bucket = ? AND (name, generation) >= (?, ?)"
+            " AND (? = '' OR name < ?) AND (hard_delete_us > 0) = ? ORDER BY name, generation LIMIT ?",
+            (bucket, *first, end, end, soft_deleted, limit),
+        )
+        old = [_object(row) for row in rows]
+        live = [] if soft_deleted else self.scan(bucket, start=first[0], end=end, limit=limit + 1)
+        merged = heapq.merge(live, old, key=lambda stored: (stored.name, stored.generation))
+        return [stored for stored in merged if (stored.name, stored.generation) >= first][:limit]
+
     def is_empty(self, bucket: str) -> bool:
-        return self.row("SELECT 1 FROM objects WHERE bucket = ? LIMIT 1", (bucket,)) is None
+        """Whether the bucket has no object; soft-deleted ones do not count."""
+        return self.row("SELECT 1 FROM objects WHERE bucket = ? LIMIT 1", (bucket,)) is None and not self.row(
+            "SELECT 1 FROM old_generations WHERE bucket = ? AND hard_delete_us = 0 LIMIT 1", (bucket,)
+        )
 
     def plain_in_folder(self, bucket: str, folder: str) -> dict[str, Fingerprint]:
         """The plain files recorded directly in one folder, by object name."""
@@ -110,11 +173,19 @@ class Catalog(Database):
         return {folder for (folder,) in rows}
 
     def asides(self) -> set[str]:
-        return {aside for (aside,) in self.rows("SELECT aside FROM objects WHERE aside != ''")}
+        rows = self.rows(
+            "SELECT aside FROM objects WHERE aside != '' UNION SELECT aside FROM old_generations"
+        )
+        return {aside for (aside,) in rows}
 
     def with_token(self, token: str) -> ObjectRecord | None:
-        """The object whose bytes were staged under this token. Scans the table; only for recovery."""
-        row = self.row(f"{_SELECT_OBJECT} WHERE token = ?", (token,))
+        """The live object whose bytes were staged under this token, or moved away under its generation.
+
+        Scans the table; only for recovery.
+        """
+        row = self.row(
+            f"{_SELECT_OBJECT} WHERE token = ?1 OR json_extract(body, '$.generation') || '' = ?1", (token,)
+        )
         return _object(row) if row else None
 
 

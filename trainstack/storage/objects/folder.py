@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import stat
 import time
@@ -72,6 +73,20 @@ class Folder:
         """Move a staged file to its name atomically, replacing an existing one. Raises `OSError`."""
         with self._parent(name, create=True) as (parent, leaf):
             os.rename(staged, leaf, dst_dir_fd=parent)
+
+    def link(self, name: str, to: Path) -> None:
+        """Give the file a second name outside of this folder, under which it stays when it is replaced. Raises `OSError`."""
+        to.unlink(missing_ok=True)
+        with self._parent(name, create=False) as (parent, leaf):
+            try:
+                os.link(leaf, to, src_dir_fd=parent, follow_symlinks=False)
+            except PermissionError:  # a foreign owner's, where fs.protected_hardlinks is set
+                shutil.copyfile(f"/proc/self/fd/{parent}/{leaf}", to)
+
+    def take(self, name: str, to: Path) -> None:
+        """Move the file out of this folder. Raises `OSError`."""
+        with self._parent(name, create=False) as (parent, leaf):
+            os.rename(leaf, to, src_dir_fd=parent)
 
     def remove(self, name: str) -> None:
         """Remove the file, if it exists."""

@@ -16,6 +16,7 @@ GLOB_MAX_SIZE = 10_000
 """Of its program. The worst name of 1024 bytes then takes 50 ms."""
 STEPS_PER_PAGE = 20_000_000
 """Of matching a glob, about 0.1 s. A page may have fewer items than were asked for, and still another after it."""
+_WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _WIDEST = len("[^/]*") + 1
 _STEPS_PER_NAME = 3000  # of reading an object's record, in instructions of a pattern
 _ROWS_PER_SCAN = 1000
@@ -27,7 +28,10 @@ Scan = Callable[[str, str, int], list[ObjectRecord]]
 
 @dataclass(frozen=True, kw_only=True)
 class ListQuery:
-    """What to list. `resume` is the first name of the page; empty strings mean "no limit"."""
+    """What to list. `resume` is the first position of the page; empty strings mean "no limit".
+
+    With `generations`, all that are soft-deleted, or all that are not.
+    """
 
     prefix: str = ""
     delimiter: str = ""
@@ -37,6 +41,8 @@ class ListQuery:
     max_results: int = MAX_RESULTS
     trailing_delimiter: bool = False
     glob: str = ""
+    generations: bool = False
+    soft_deleted: bool = False
 
 
 @dataclass
@@ -68,13 +74,13 @@ def list_page(scan: Scan, query: ListQuery) -> ObjectPage:
         for stored in rows:
             if pattern:
                 if steps > STEPS_PER_PAGE:
-                    page.resume = stored.name
+                    page.resume = _position(stored, query)
                     return page
                 steps += _STEPS_PER_NAME + pattern.size * len(stored.name)
                 if not pattern.matches(stored.name):
                     continue
             if len(page.items) + len(page.prefixes) >= query.max_results:
-                page.resume = stored.name
+                page.resume = _position(stored, query)
                 return page
             group = _group(stored.name, query)
             if not group or (group == stored.name and query.trailing_delimiter):
@@ -86,7 +92,12 @@ def list_page(scan: Scan, query: ListQuery) -> ObjectPage:
         else:
             if len(rows) < rows_wanted:
                 return page
-            start = rows[-1].name + "\0"
+            start = _position(rows[-1], query, after=1) if query.generations else rows[-1].name + "\0"
+
+
+def _position(stored: ObjectRecord, query: ListQuery, *, after: int = 0) -> str:
+    """Where a scan begins with this record, or `after` its generation: at its name, or in a list of generations at both."""
+    return f"{stored.name}\0{stored.generation + after}" if query.generations else stored.name
 
 
 def _group(name: str, query: ListQuery) -> str:
@@ -119,7 +130,7 @@ def _literal_prefix(glob: str) -> str:
 
 
 def glob_pattern(glob: str) -> Pattern:
-    """A matchGlob as a pattern over whole names: `*`, `**`, `?`, `[abc]`, `{one,two}`.
+    """A matchGlob as a pattern over whole names: `*`, `**`, `**/`, `?`, `[abc]`, `{one,two}`.
 
     Source: https://cloud.google.com/storage/docs/json_api/v1/objects/list#list-object-glob
 
@@ -128,16 +139,12 @@ def glob_pattern(glob: str) -> Pattern:
     """
     if len(glob) > MAX_CHARS:
         raise invalid(f"Invalid matchGlob: it has {len(glob)} characters; at most {MAX_CHARS} are allowed.")
-    tokens = re.findall(r"\*\*|\[[^]]*\]|.", glob, re.DOTALL)
+    tokens = re.findall(r"(?<![^/])\*\*/|\*\*|\[[^]]*\]|.", glob, re.DOTALL)
     translated, depth = ["(?s)"], 0
     for token in tokens:
         match token:
-            case "**":
-                translated.append(".*")
-            case "*":
-                translated.append("[^/]*")
-            case "?":
-                translated.append("[^/]")
+            case _ if token in _WILDCARDS:
+                translated.append(_WILDCARDS[token])
             case "{":
                 depth += 1
                 translated.append("(?:")

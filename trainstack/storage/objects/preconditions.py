@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid
 from trainstack.storage.objects.records import ObjectRecord
@@ -20,6 +21,8 @@ class Preconditions:
     not_generation: int | None = None
     metageneration: int | None = None
     not_metageneration: int | None = None
+    etags: frozenset[str] = frozenset()
+    not_etags: frozenset[str] = frozenset()
 
     def check_write(self, live: ObjectRecord | None) -> None:
         """Raises `RefusedError` (412) if a condition does not hold."""
@@ -39,6 +42,8 @@ class Preconditions:
             return f"ifGenerationMatch is {self.generation}, the live generation {generation}"
         if self.metageneration is not None and (live is None or self.metageneration != metageneration):
             return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {metageneration}"
+        if self.etags and not (live and self.etags & {"*", etag_of(live)}):
+            return "If-Match names another ETag than the live one"
         return ""
 
     def _unwanted_match(self, live: ObjectRecord | None) -> str:
@@ -47,6 +52,8 @@ class Preconditions:
             return f"ifGenerationNotMatch is the live generation, {generation}"
         if live and self.not_metageneration == metageneration:
             return f"ifMetagenerationNotMatch is the live metageneration, {metageneration}"
+        if live and self.not_etags & {"*", etag_of(live)}:
+            return "If-None-Match names the live ETag"
         return ""
 
 
@@ -56,12 +63,16 @@ def _numbers(live: ObjectRecord | None) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectTarget:
-    """An object that must exist, in this generation if one is named, and its preconditions."""
+    """An object that must exist, in this generation if one is named, and its preconditions.
+
+    `soft_deleted` means that the generation must be soft-deleted; otherwise it is live or noncurrent.
+    """
 
     bucket: str
     name: str
     generation: int | None
     conditions: Preconditions
+    soft_deleted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +92,10 @@ class Insertion:
     if_replaced: RefusedError | None = None
 
 
-def preconditions_from(query: Mapping[str, str], *, infix: str = "") -> Preconditions:
-    """The preconditions of a query; `infix` is `Source` for a copy's conditions on its source.
+def preconditions_from(
+    query: Mapping[str, str], *, infix: str = "", headers: Mapping[str, str] = MappingProxyType({})
+) -> Preconditions:
+    """The preconditions of a query and its headers; `infix` is `Source` for a copy's conditions on its source.
 
     Raises:
         RefusedError: 400 for a value that is not an integer.
@@ -92,7 +105,14 @@ def preconditions_from(query: Mapping[str, str], *, infix: str = "") -> Precondi
         not_generation=whole_number(query, f"if{infix}GenerationNotMatch"),
         metageneration=whole_number(query, f"if{infix}MetagenerationMatch"),
         not_metageneration=whole_number(query, f"if{infix}MetagenerationNotMatch"),
+        etags=_etags(headers.get("if-match", "")),
+        not_etags=_etags(headers.get("if-none-match", "")),
     )
+
+
+def _etags(header: str) -> frozenset[str]:
+    """Source: RFC 9110, 13.1"""
+    return frozenset(part.strip().removeprefix("W/").strip('"') for part in header.split(",") if part.strip())
 
 
 def whole_number(query: Mapping[str, str], key: str) -> int | None:

@@ -21,12 +21,16 @@ class Fingerprint:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectRecord:
-    """The live generation of one object.
+    """One generation of an object.
 
     `aside` is empty for a plain file in the bucket's folder; otherwise the name of the file, outside of it,
     with the bytes. `token` names the staged file of the upload, so that an interrupted move can be finished.
-    `fields` has the writable properties of the resource except `contentType`, in the API's spelling. Times
-    are microseconds since the epoch; hashes are base64, `md5` empty for a composite object.
+    `fields` has the writable properties of the resource except `contentType`, in the API's spelling, and its
+    `customerEncryption`. Times are microseconds since the epoch, 0 for what did not happen; hashes are base64, `md5`
+    empty for a composite object.
+
+    A live generation has no `deleted_us`, when it became noncurrent, and no `soft_deleted_us`. `released_us` is the end
+    of its last event-based hold. `retained_us`, until when the bucket's policy retains it, is computed at each reading.
     """
 
     bucket: str
@@ -42,6 +46,15 @@ class ObjectRecord:
     fields: Mapping[str, object] = field(default_factory=dict)
     token: str = ""
     aside: str = ""
+    deleted_us: int = 0
+    soft_deleted_us: int = 0
+    hard_delete_us: int = 0
+    released_us: int = 0
+    retained_us: int = 0
+
+    @property
+    def is_live(self) -> bool:
+        return not (self.deleted_us or self.soft_deleted_us)
 
     @property
     def size(self) -> int:
@@ -56,6 +69,13 @@ class BucketRecord:
     project: str
     created_us: int
     fields: Mapping[str, object]
+
+    def setting(self, *path: str) -> Any:
+        """The value at this path of the fields; None if there is none."""
+        value: Any = self.fields
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)

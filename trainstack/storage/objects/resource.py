@@ -11,13 +11,16 @@ from trainstack.storage.objects.records import BucketRecord, NotificationConfig,
 
 WRITABLE_OBJECT_FIELDS = (
     *("cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "customTime"),
-    *("storageClass", "metadata"),
+    *("storageClass", "metadata", "temporaryHold", "eventBasedHold"),
 )
 _DEFAULT_CLASS = "STANDARD"
 
 
-def object_json(stored: ObjectRecord, base_url: str) -> dict[str, object]:
-    """The object resource, with links below `base_url`."""
+def object_json(stored: ObjectRecord, base_url: str, *, with_hashes: bool = True) -> dict[str, object]:
+    """The object resource, with links below `base_url`.
+
+    A request without the customer's key of an object gets it without hashes.
+    """
     path = f"b/{stored.bucket}/o/{quote(stored.name, safe='')}"
     created = rfc3339(stored.created_us)
     resource: dict[str, object] = {
@@ -41,8 +44,18 @@ def object_json(stored: ObjectRecord, base_url: str) -> dict[str, object]:
         "timeFinalized": created,
         **stored.fields,
     }
-    if not stored.md5:
-        del resource["md5Hash"]
+    for key, us in (
+        ("retentionExpirationTime", stored.retained_us),
+        ("timeDeleted", stored.deleted_us),
+        ("softDeleteTime", stored.soft_deleted_us),
+        ("hardDeleteTime", stored.hard_delete_us),
+    ):
+        if us:
+            resource[key] = rfc3339(us)
+    is_hidden = not with_hashes and "customerEncryption" in stored.fields
+    for key in ("contentType", "md5Hash", "crc32c"):
+        if not resource[key] or (is_hidden and key != "contentType"):
+            del resource[key]
     return resource
 
 

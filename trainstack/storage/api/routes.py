@@ -36,15 +36,13 @@ _UPLOAD = f"(?:/resumable)?/upload{_BUCKET}/o"
 _FOLDER = f"{_BUCKET}/managedFolders/(?P<folder>[^/]+)"
 _NOTIFICATION = f"{_BUCKET}/notificationConfigs/(?P<notification>[^/]+)"
 
-_GRPC_LAYOUT = "/v2/projects/_/buckets/(?P<bucket>[^/]+)/storageLayout"
-"""By which GetStorageLayout comes over gRPC, where bucket names are full resource names."""
-
-_XML = re.compile(
-    r"/(?!(?:storage|upload|download|resumable|batch|emulator)/|v2/projects/_/|_stats$).*", re.DOTALL
-)
+_XML = re.compile(r"/(?!(?:storage|upload|download|resumable|batch|emulator|v2)/|_stats$).*", re.DOTALL)
 """Paths of the XML API, which begin with a bucket; the others are the JSON API's and the stack's own."""
 _XML_BUCKET = "/(?P<bucket>[^/]+)/?"
 _XML_OBJECT = "/(?P<bucket>[^/]+)/(?P<object>.+)"
+_GRPC_LAYOUT = "/v2/projects/_/buckets/(?P<bucket>[^/]+)/storageLayout"
+"""By which GetStorageLayout comes over gRPC, where bucket names are full resource names."""
+
 
 ROUTES = tuple(
     Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker="".join(marker))

@@ -11,6 +11,8 @@ Storage's port.
 GET, POST, DELETE /emulator/v1/taken-grants is the local stack's own: grants that a test has taken away.
 """
 
+import asyncio
+import base64
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -51,6 +53,7 @@ _GET_POLICY_PERMISSION = {
     "services": "run.services.getIamPolicy",
 }
 _STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
+_SIGN_PERMISSION = "iam.serviceAccounts.signBlob"
 _TOKEN_PERMISSION = "iam.serviceAccounts.getAccessToken"  # noqa: S105  # no secret
 
 Answer: TypeAlias = Callable[["_State", Request], Awaitable[dict[str, object]]]
@@ -132,6 +135,8 @@ async def _answer_call(state: _State, request: Request) -> dict[str, object]:
             return {"permissions": permitted} if permitted else {}
         case "POST", "generateAccessToken" if match := _ACCOUNT.fullmatch(name):
             return _token(state, member, match[1], await _body(request))
+        case "POST", "signBlob" if match := _ACCOUNT.fullmatch(name):
+            return await _signed_blob(state, member, match[1], await _body(request))
         case _:
             raise _NotServedError
 
@@ -166,12 +171,7 @@ def _token(state: _State, member: str, email: str, body: dict[str, object]) -> d
         raise _RefusedError("scope is required: a list of OAuth 2.0 scopes.")
     if lifetime is None or not 0 < int(lifetime[1]) <= LIFETIME_MOST_S:
         raise _RefusedError(f"lifetime {body['lifetime']!r}: expected 1s to {LIFETIME_MOST_S}s.")
-    account = f"projects/{grants.project}/serviceAccounts/{email}"
-    known = grants.knows(f"serviceAccount:{email}")
-    if not known or not grants.permitted(member, [_TOKEN_PERMISSION], account):
-        raise _RefusedError(
-            f"Permission '{_TOKEN_PERMISSION}' denied on resource (or it may not exist).", 403
-        )
+    _require_on_account(grants, member, _TOKEN_PERMISSION, email)
     lifetime_s = int(lifetime[1])
     try:
         token = state.tokens.issue(Principal(kind="account", name=email, email=email), lifetime_s=lifetime_s)
@@ -179,6 +179,25 @@ def _token(state: _State, member: str, email: str, body: dict[str, object]) -> d
         raise _RefusedError(str(fault), 429) from fault
     expires = datetime.now(UTC) + timedelta(seconds=lifetime_s)
     return {"accessToken": token, "expireTime": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+async def _signed_blob(state: _State, member: str, email: str, body: dict[str, object]) -> dict[str, object]:
+    try:
+        payload = base64.b64decode(str(body.get("payload") or ""), validate=True)
+    except ValueError:
+        payload = b""
+    if not payload:
+        raise _RefusedError("payload is required: the bytes to sign, in base64.")
+    _require_on_account(state.grants, member, _SIGN_PERMISSION, email)
+    signature = await asyncio.to_thread(state.tokens.keys.sign, email, payload)
+    return {"keyId": "local", "signedBlob": base64.b64encode(signature).decode()}
+
+
+def _require_on_account(grants: Grants, member: str, permission: str, email: str) -> None:
+    account = f"projects/{grants.project}/serviceAccounts/{email}"
+    known = grants.knows(f"serviceAccount:{email}")
+    if not known or not grants.permitted(member, [permission], account):
+        raise _RefusedError(f"Permission '{permission}' denied on resource (or it may not exist).", 403)
 
 
 def _permissions(body: dict[str, object]) -> list[str]:

@@ -72,11 +72,11 @@ class Authenticated:
         try:
             principal = authenticate(self._tokens, authorization=header, peer=peer)
         except UnauthenticatedError as refusal:
-            await _answer(_refusal(str(refusal)), scope, receive, send)
+            await answer_refusal(_refusal(str(refusal)), scope, receive, send)
             return
         if principal.member and scope["path"].startswith(OWN_PATHS):
             forbidden = google_error(403, denial(""), reason="forbidden", status="PERMISSION_DENIED")
-            await _answer(forbidden, scope, receive, send)
+            await answer_refusal(forbidden, scope, receive, send)
             return
         with acting_as(principal):
             await self._app(scope, receive, send)
@@ -100,7 +100,7 @@ def _refusal(message: str) -> ASGIApp:
     )
 
 
-async def _answer(refusal: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def answer_refusal(refusal: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     if await _drain_body(receive):
         await refusal(scope, receive, send)
     else:

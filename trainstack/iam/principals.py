@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
+from trainstack.iam.signing import SigningKeys
+
 MAX_EXPIRING = 10_000
 """The default maximum number of valid tokens with a lifetime."""
 
@@ -65,7 +67,7 @@ class TooManyTokensError(Exception):
 
 
 class Tokens:
-    """The valid tokens. None survives the stack. Thread-safe."""
+    """The valid tokens, and the accounts' keys. None survives the stack. Thread-safe."""
 
     def __init__(self, *, max_expiring: int = MAX_EXPIRING) -> None:
         self._issued: dict[str, tuple[Principal, float]] = {}
@@ -73,6 +75,7 @@ class Tokens:
         self._expiring: set[str] = set()
         self._max_expiring = max_expiring
         self._lock = threading.Lock()
+        self.keys = SigningKeys()
 
     def issue(self, principal: Principal, *, lifetime_s: float = math.inf) -> str:
         """Issue a new URL-safe token with 192 bits of entropy.

@@ -15,6 +15,7 @@ from trainstack.http import LoopbackOnly, in_thread, serving
 from trainstack.iam.authentication import Authenticated
 from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
+from trainstack.iam.signing import SigningKeys
 from trainstack.injections import Injections
 from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections
@@ -33,6 +34,7 @@ from trainstack.storage.notifications import with_links
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.public_data import SERVICE, PublicData
 from trainstack.storage.service import StorageService, UploadSessions
+from trainstack.storage.signed_urls import SignedUrls
 from trainstack.storage.store import ObjectStore
 from trainstack.tasks import cancel_all
 
@@ -87,7 +89,9 @@ class Storage:
             has_bucket=lambda name: self.store.catalog.find_bucket(name) is not None,
             url=public_data,
         )
-        self._guarded: ASGIApp = LoopbackOnly(self._public)
+        self._guarded: ASGIApp = LoopbackOnly(
+            SignedUrls(self._public, called=called, keys=tokens.keys if tokens else SigningKeys())
+        )
         self._watch: Watch | None = None
         self._tasks: list[asyncio.Task[None]] = []
 

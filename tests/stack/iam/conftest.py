@@ -93,7 +93,7 @@ def call_pubsub(served: Served, method: str, request: Any, account: str) -> byte
 
 
 def denied(answer: httpx.Response) -> str:
-    """The message of a refusal in the form that all services share."""
+    """The message of a refusal in the form that all services share, or the XML API's."""
     if answer.text.startswith("<?xml"):
         assert (answer.status_code, "<Code>AccessDenied</Code>" in answer.text) == (403, True), answer.text
         return answer.text

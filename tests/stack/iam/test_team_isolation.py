@@ -47,7 +47,9 @@ def attempts(served: Served, account: str, bucket: str, name: str, own: str) -> 
     for verb, to in (
         ("GET", path),
         ("GET", f"{path}?alt=media"),
-        ("GET", f"/{bucket}/{name}"),
+        *((verb, f"/{bucket}/{name}") for verb in ("GET", "PUT", "DELETE")),
+        ("GET", f"/{bucket}?prefix={folder}/"),
+        ("POST", f"/{bucket}/{name}?uploads"),
         ("GET", f"/storage/v1/b/{bucket}/o?prefix={folder}/"),
         ("GET", f"/storage/v1/b/{bucket}/o"),
         ("PATCH", path),

@@ -1,0 +1,122 @@
+"""Signed URLs: requests whose query has an account's signature in place of a token (V4).
+
+Source: https://cloud.google.com/storage/docs/access-control/signed-urls and …/docs/authentication/canonical-requests
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainstack.iam.authentication import answer_refusal
+from trainstack.iam.principals import Principal, acting_as
+from trainstack.iam.signing import SigningKeys
+from trainstack.storage.api.xml import xml_error
+from trainstack.storage.objects.errors import RefusedError
+
+_ALGORITHM = "GOOG4-RSA-SHA256"
+_OWN = frozenset(
+    f"x-goog-{name}" for name in ("algorithm", "credential", "date", "expires", "signedheaders", "signature")
+)
+_CREDENTIAL = re.compile(r"([^/]+)/(\d{8}/[^/]+/storage/goog4_request)")
+_MAX_EXPIRES_S = 604_800
+_UNSIGNED = "UNSIGNED-PAYLOAD"
+_MAX_SKEW = timedelta(minutes=15)
+_HOLDER = Principal(kind="account", name="holder of a session's URI", email="allUsers")
+
+
+class SignedUrls:
+    """An ASGI application: `called` for requests with a valid signature, by its signer, and `app` for those without one.
+
+    The URI of an upload session authorizes like a signature: https://cloud.google.com/storage/docs/resumable-uploads
+    """
+
+    def __init__(self, app: ASGIApp, *, called: ASGIApp, keys: SigningKeys) -> None:
+        self._app = app
+        self._called = called
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        query = scope["query_string"].decode("latin-1")
+        given = {name.lower(): value for name, value in parse_qsl(query)} if "ignature=" in query else {}
+        try:
+            if "x-goog-signature" in given:
+                signer = _signer(scope, given, query, self._keys)
+                kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _OWN]
+                scope = {**scope, "query_string": urlencode(kept).encode()}
+            elif given.keys() & {"x-amz-signature", "googleaccessid"}:
+                raise _refusal(
+                    400,
+                    "NotImplemented",
+                    "V2 and HMAC signatures are not imitated by the local stack; sign with V4.",
+                )
+            elif "upload_id=" in query and not any(name == b"authorization" for name, _ in scope["headers"]):
+                signer = _HOLDER
+            else:
+                await self._app(scope, receive, send)
+                return
+        except RefusedError as refused:
+            await answer_refusal(xml_error(refused), scope, receive, send)
+            return
+        with acting_as(signer):
+            await self._called(scope, receive, send)
+
+
+def _signer(scope: Scope, given: Mapping[str, str], query: str, keys: SigningKeys) -> Principal:
+    """The account that signed the request.
+
+    Raises:
+        RefusedError: 400 for a query that is no valid signature or has expired, 403 for a forged one.
+    """
+    if given.get("x-goog-algorithm") != _ALGORITHM:
+        raise _refusal(
+            400, "NotImplemented", f"Only {_ALGORITHM} is imitated by the local stack, no HMAC keys."
+        )
+    credential = _CREDENTIAL.fullmatch(given.get("x-goog-credential", ""))
+    date, expires = given.get("x-goog-date", ""), given.get("x-goog-expires", "")
+    try:
+        begins = datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        lifetime_s, signature = int(expires), bytes.fromhex(given["x-goog-signature"])
+    except ValueError:
+        begins, lifetime_s, signature = datetime.min.replace(tzinfo=UTC), 0, b""
+    if credential is None or not credential[2].startswith(date[:8]) or not 0 < lifetime_s <= _MAX_EXPIRES_S:
+        raise _refusal(400, "MalformedSecurityHeader", "The signed URL's query is malformed.")
+    ends = begins + timedelta(seconds=lifetime_s)
+    if not begins - _MAX_SKEW <= datetime.now(UTC) <= ends:
+        raise _refusal(
+            400, "ExpiredToken", f"The provided token has expired. Request signature expired at: {ends}"
+        )
+    request = _canonical_request(scope, given.get("x-goog-signedheaders", ""), query)
+    digest = hashlib.sha256(request.encode()).hexdigest()
+    text = "\n".join((_ALGORITHM, date, credential[2], digest))
+    if not keys.is_signature(credential[1], text.encode(), signature):
+        message = (
+            "Access denied: the request signature we calculated does not match the signature you provided. "
+            f"The local stack knows only the keys of its own accounts. Canonical request: {request!r}"
+        )
+        raise _refusal(403, "SignatureDoesNotMatch", message)
+    return Principal(kind="account", name=credential[1], email=credential[1])
+
+
+def _canonical_request(scope: Scope, signed_headers: str, query: str) -> str:
+    headers: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.decode("latin-1"), []).append(" ".join(value.decode("latin-1").split()))
+    names = signed_headers.split(";")
+    payload = ",".join(headers.get("x-goog-content-sha256", [_UNSIGNED]))
+    if "host" not in names or payload != _UNSIGNED:
+        raise _refusal(
+            400, "MalformedSecurityHeader", "Expected a signed host, and a payload that is not signed."
+        )
+    pairs = [(quote(name, safe="~"), quote(value, safe="~")) for name, value in parse_qsl(query, True)]
+    kept = sorted(f"{name}={value}" for name, value in pairs if name.lower() != "x-goog-signature")
+    lines = [f"{name}:{','.join(headers.get(name, ()))}" for name in names]
+    path = (scope.get("raw_path") or scope["path"].encode()).decode("ascii", errors="replace")
+    return "\n".join((scope["method"], path, "&".join(kept), *lines, "", signed_headers, payload))
+
+
+def _refusal(code: int, xml_code: str, message: str) -> RefusedError:
+    return RefusedError(code, "invalid", message, xml_code=xml_code)

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.iam.service import Grants
-from trainstack.json_bodies import google_error, json_object, read_body, refuse_disk_full
+from trainstack.json_bodies import google_error, json_object, read_body, refuse_call, refuse_disk_full
 from trainstack.logging.filters import FilterTooCostlyError, LogFilterError
 from trainstack.logging.service import (
     AlreadyExistsError,
@@ -120,8 +120,7 @@ async def _answer_denial(_request: Request, denied: Exception) -> Response:
 
 
 async def _answer_not_imitated(request: Request, _fault: Exception) -> Response:
-    message = f"This emulator does not support {request.method} {request.url.path}; docs/reference/fidelity.md lists what it supports."
-    return google_error(501, message, status="UNIMPLEMENTED")
+    return refuse_call(request)
 
 
 async def _write(context: Context, request: Request) -> Response:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.iam.authentication import guarded_app
 from trainstack.iam.principals import Tokens
-from trainstack.json_bodies import google_error, read_object
+from trainstack.json_bodies import google_error, read_object, refuse_call
 from trainstack.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
 
 
@@ -61,11 +61,10 @@ class RestApplication:
                 except (ValueError, ParseError) as fault:
                     return google_error(400, str(fault), status="INVALID_ARGUMENT")
                 except grpc.aio.AioRpcError as refused:
-                    code = from_grpc_error(refused).code or 500
+                    is_refusal = refused.code() == grpc.StatusCode.UNIMPLEMENTED  # as in `refuse_call`
+                    code = 400 if is_refusal else from_grpc_error(refused).code or 500
                     return google_error(int(code), refused.details() or "", status=refused.code().name)
-        return google_error(
-            404, f"{request.method} {path} is not supported by this emulator.", status="NOT_FOUND"
-        )
+        return refuse_call(request)
 
 
 def _credentials(request: Request) -> tuple[tuple[str, str], ...]:

@@ -29,7 +29,7 @@ from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.machines import REGIONS
 from trainstack.jobs.resource.replica import CHIEF
 from trainstack.jobs.service import JobService
-from trainstack.json_bodies import google_error, is_disk_full, read_object
+from trainstack.json_bodies import google_error, is_disk_full, read_object, refuse_call
 from trainstack.project import project_number
 from trainstack.tuning.service import TuningService
 
@@ -127,7 +127,7 @@ def application(
         routes=[Route(path, handler, methods=[method]) for method, path, handler in table],
         exception_handlers={
             ApiError: _answer_refusal,
-            HTTPException: _answer_unknown_route,
+            HTTPException: _answer_not_served,
             OSError: _answer_disk_full,
             Exception: _answer_failure,
         },
@@ -194,11 +194,8 @@ async def _answer_disk_full(_request: Request, fault: Exception) -> Response:
     return google_error(429, what, status="RESOURCE_EXHAUSTED")
 
 
-async def _answer_unknown_route(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
-    what = f"{request.method} {request.url.path} is not supported by this JobService."
-    return google_error(error.status_code, what, status="NOT_FOUND")
+async def _answer_not_served(request: Request, _error: Exception) -> Response:
+    return refuse_call(request)
 
 
 async def _answer_failure(_request: Request, _error: Exception) -> Response:
@@ -221,12 +218,14 @@ class _Authorized:
         try:
             authorize(self._grants, f"vertex.{resource_method(scope)}", resources)
         except DeniedError as denied:
-            await _denial_answer(denied, parts)(scope, receive, send)
+            await _denial_answer(denied, parts, Request(scope))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
 
-def _denial_answer(denied: DeniedError, parts: list[str]) -> ASGIApp:
+def _denial_answer(denied: DeniedError, parts: list[str], request: Request) -> ASGIApp:
+    if not denied.permission and not request.url.path.startswith(_OURS):
+        return refuse_call(request)  # no role would help
     if not denied.permission:
         return google_error(403, str(denied), status="PERMISSION_DENIED")
     is_job = denied.permission.rpartition(".")[2] not in ("create", "list")

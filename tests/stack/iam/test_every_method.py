@@ -77,7 +77,6 @@ VERTEX_AND_LOGGING = [
     ),
     ("vertex", "POST", f"/emulator/v1/{JOBS}/1:preempt"),
     ("vertex", "PUT", "/emulator/v1/quota"),
-    ("vertex", "GET", f"/v1/projects/{PROJECT}/locations/{REGION}/endpoints"),
     *(("logging", verb, f"/v2/projects/{PROJECT}/sinks") for verb in ("GET", "POST")),
     *(("logging", verb, f"/v2/projects/{PROJECT}/sinks/s") for verb in ("GET", "PUT", "PATCH", "DELETE")),
     ("logging", "GET", "/_stats"),
@@ -94,3 +93,9 @@ def test_every_route_of_the_others_is_closed_to_an_account_without_a_grant(
     answer = served.call(verb, service, path, STRANGER, **({"json": {}} if verb != "GET" else {}))
     assert denied(answer)
     assert answer.json()["error"]["status"] == "PERMISSION_DENIED"
+
+
+def test_a_method_that_is_not_served_is_no_matter_of_grants(served: Served) -> None:
+    path = f"/v1/projects/{PROJECT}/locations/{REGION}/endpoints"
+    answers = [served.call("GET", "vertex", path, account) for account in ("", STRANGER)]
+    assert [answer.json()["error"]["status"] for answer in answers] == ["UNIMPLEMENTED"] * 2

@@ -124,5 +124,5 @@ def test_a_project_sees_its_own_entries_alone(stack: Stack) -> None:
 def test_an_unsupported_method_is_refused_by_its_name(stack: Stack) -> None:
     for verb, path in (("POST", "/v2/entries:tail"), ("GET", "/v2/projects/p1/logs")):
         refused = stack.call(verb, path)["error"]
-        assert (refused["code"], refused["status"]) == (501, "UNIMPLEMENTED")
-        assert f"does not support {verb} {path};" in refused["message"]
+        assert (refused["code"], refused["status"]) == (400, "UNIMPLEMENTED")
+        assert f"does not serve {verb} {path}:" in refused["message"]

@@ -21,20 +21,17 @@ def test_a_page_of_the_service_itself_may_post(http: httpx.Client, bucket: stora
 
 
 @pytest.mark.parametrize(
-    ("verb", "path", "code"),
+    ("verb", "path"),
     [
-        ("GET", "/storage/v1/nothing", 404),
-        ("POST", "/storage/v1/b/bucket/o/name", 405),
-        ("GET", "/storage/v1/b/bucket/o/%ff", 400),
-        ("PATCH", "/storage/v1/b/bucket", 405),
+        ("GET", "/storage/v1/nothing"),
+        ("POST", "/storage/v1/b/bucket/o/name"),
+        ("GET", "/storage/v1/b/bucket/o/%ff"),
     ],
 )
-def test_an_unsupported_method_or_path_is_refused(
-    http: httpx.Client, verb: str, path: str, code: int
-) -> None:
+def test_an_unsupported_method_or_path_is_refused(http: httpx.Client, verb: str, path: str) -> None:
     answer = http.request(verb, path)
-    assert answer.status_code == code
-    assert answer.json()["error"]["code"] == code
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == 400
 
 
 @pytest.mark.parametrize(

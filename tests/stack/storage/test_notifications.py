@@ -181,9 +181,9 @@ def test_a_message_that_pubsub_never_takes_holds_up_no_other(bucket: storage.Buc
 
 FAULTY: tuple[tuple[dict[str, object], int, str], ...] = (
     ({"topic": "uploads"}, 400, "Invalid topic: 'uploads'"),
-    ({"event_types": ["OBJECT_DELETE"]}, 501, "event_types ['OBJECT_DELETE'], only ['OBJECT_FINALIZE']"),
-    ({"event_types": None}, 501, "event_types None, only ['OBJECT_FINALIZE']"),
-    ({"payload_format": "NONE"}, 501, "payload_format 'NONE', only 'JSON_API_V1'"),
+    ({"event_types": ["OBJECT_DELETE"]}, 400, "event_types ['OBJECT_DELETE'], only ['OBJECT_FINALIZE']"),
+    ({"event_types": None}, 400, "event_types None, only ['OBJECT_FINALIZE']"),
+    ({"payload_format": "NONE"}, 400, "payload_format 'NONE', only 'JSON_API_V1'"),
     ({"custom_attributes": {"k": 1}}, 400, "an object of strings"),
 )
 

@@ -79,7 +79,7 @@ def _topic(text: str) -> str:
 
 
 def _only(imitated: object, key: str, value: object) -> object:
-    """Raises `RefusedError` (501) for an unsupported value, which would change the notifications."""
+    """Raises `RefusedError` (400) for an unsupported value, which would change the notifications."""
     if value != imitated:
         raise not_imitated(f"{key} {value!r:.200}, only {imitated!r}.")
     return value

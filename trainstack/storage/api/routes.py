@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.responses import Response
 from starlette.types import Scope
 
+from trainstack.json_bodies import not_served
 from trainstack.storage.api import batch, buckets, copies, notifications, objects, uploads, xml
 from trainstack.storage.api.call import Call
 from trainstack.storage.objects.errors import RefusedError, invalid
@@ -113,8 +114,7 @@ def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
     """The route of a request and the decoded variables of its path.
 
     Raises:
-        RefusedError: 404 for an unsupported path, 405 for a verb that the path does not support, 400 for a
-            path that is not UTF-8 when decoded.
+        RefusedError: 400 for a method that is not imitated, or a path that is not UTF-8 when decoded.
     """
     query = scope["query_string"] if b"upload" in scope["query_string"] else b""
     return _route_for(scope["method"], _raw_path(scope), query.decode("latin-1"))
@@ -138,6 +138,4 @@ def _route_for(verb: str, raw_path: str, query: str) -> tuple[Route, Mapping[str
             return route, MappingProxyType(parts)
     if of_xml:
         raise xml.not_served(verb, raw_path)
-    if any(route.pattern.fullmatch(raw_path) for route in routes):
-        raise RefusedError(405, "methodNotAllowed", f"{verb} is not supported here: {raw_path}")
-    raise RefusedError(404, "notFound", f"No such method in this emulator: {verb} {raw_path}")
+    raise RefusedError(400, "notImplemented", not_served(f"{verb} {raw_path}"))

@@ -41,8 +41,8 @@ def invalid(message: str) -> RefusedError:
 
 
 def not_imitated(message: str) -> RefusedError:
-    """501 for what the service does and this emulator does not."""
-    return RefusedError(501, "notImplemented", f"This emulator does not support {message}")
+    """400 for what the service does and this stack does not, in the form of `json_bodies.refuse_call`."""
+    return RefusedError(400, "notImplemented", f"The local stack does not support {message}")
 
 
 def conflict(message: str) -> RefusedError:

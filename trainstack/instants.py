@@ -1,12 +1,15 @@
-"""RFC 3339 timestamps as nanoseconds since 1970, the resolution that Google's services store."""
+"""RFC 3339 timestamps and durations in nanoseconds, the resolution that Google's services store."""
 
 import re
 import time
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 _FRACTION = re.compile(r"[.,](\d{1,9})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOS = 1_000_000_000
+_DURATION = re.compile(r"(-?\d{1,12}(?:\.\d{1,9})?)(ns|us|ms|s|m|h)")
+_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": _NANOS, "m": 60 * _NANOS, "h": 3600 * _NANOS}
 
 
 def now_ns() -> int:
@@ -32,6 +35,18 @@ def parse_instant(text: str) -> int:
     nanos = int(fraction[1].ljust(9, "0")) if fraction else 0
     whole = moment.replace(microsecond=0, tzinfo=moment.tzinfo or UTC)
     return (whole - _EPOCH) // timedelta(seconds=1) * _NANOS + nanos
+
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds: a decimal number with the unit ns, us, ms, s, m or h.
+
+    Raises:
+        ValueError: not a duration.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"expected a duration such as 1.5s or 200ms, found {text!r}")
+    return int(Decimal(match[1]) * _UNITS[match[2]])
 
 
 def format_instant(nanos: int, *, digits: int | None = None) -> str:

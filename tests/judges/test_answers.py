@@ -247,6 +247,15 @@ def test_cloud_logging(stack: Stack) -> None:
     call("PATCH", f"{sink}/s?updateMask=filter", {"filter": ""})
     for _ in range(2):
         call("DELETE", f"{sink}/s")
+    metric = f"/v2/projects/{PROJECT}/metrics"
+    call("POST", metric, {"name": "m", "filter": "severity>=ERROR", "description": "d"})
+    call("PUT", f"{metric}/m", {"name": "m", "filter": "severity>=INFO"})
+    for _ in range(2):
+        call("GET", metric)
+        call("GET", f"{metric}/m")
+        call("DELETE", f"{metric}/m")
+    call("GET", f"/v2/projects/{PROJECT}/logs")
+    call("DELETE", f"/v2/projects/{PROJECT}/logs/a%2Fb")
     sound(stack, "logging")
     assert {name for _, name in stack.judged["logging"].methods} >= methods_of("logging")
 

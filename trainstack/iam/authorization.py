@@ -74,8 +74,11 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     },
     "logging.entries.list": (("logging.logEntries.list", "project"),),
     "logging.entries.write": (("logging.logEntries.create", "project"),),
+    "logging.logs.delete": (("logging.logs.delete", "project"),),
+    "logging.logs.list": (("logging.logs.list", "project"),),
     **{
-        f"logging.sinks.{method}": ((f"logging.sinks.{method}", "project"),)
+        f"logging.{kind}.{method}": ((f"logging.{permissions}.{method}", "project"),)
+        for kind, permissions in (("sinks", "sinks"), ("metrics", "logMetrics"))
         for method in ("create", "delete", "get", "list", "update")
     },
     "cloudresourcemanager.projects.get": (("resourcemanager.projects.get", "project"),),

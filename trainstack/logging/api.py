@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, TypeAlias
+from urllib.parse import quote, unquote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +20,9 @@ from starlette.routing import Route
 from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.iam.service import Grants
 from trainstack.json_bodies import google_error, json_object, read_body, refuse_call, refuse_disk_full
+from trainstack.logging.entry import SURFACE
 from trainstack.logging.filters import FilterTooCostlyError, LogFilterError
+from trainstack.logging.metrics import MetricError
 from trainstack.logging.service import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -42,10 +45,12 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
 
     `grants` decide what accounts may call; without them, every method.
     """
-    sinks = "/v2/projects/{project}/sinks"
+    sinks, metrics, logs = (f"/v2/projects/{{project}}/{kind}" for kind in ("sinks", "metrics", "logs"))
     answered: tuple[tuple[str, str, str, Handler], ...] = (
-        ("POST", "/v2/entries:write", "", _write),
-        ("POST", "/v2/entries:list", "", _list),
+        ("POST", "/v2/entries:write", "entries.write", _write),
+        ("POST", "/v2/entries:list", "entries.list", _list),
+        ("GET", logs, "logs.list", _list_logs),
+        ("DELETE", f"{logs}/{{log:path}}", "logs.delete", _delete_log),
         ("GET", "/_stats", "_stats", _stats),
         ("POST", sinks, "sinks.create", _create_sink),
         ("GET", sinks, "sinks.list", _list_sinks),
@@ -53,6 +58,11 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
         ("PUT", f"{sinks}/{{sink}}", "sinks.update", _update_sink),
         ("PATCH", f"{sinks}/{{sink}}", "sinks.update", _update_sink),
         ("DELETE", f"{sinks}/{{sink}}", "sinks.delete", _delete_sink),
+        ("POST", metrics, "metrics.create", _put_metric),
+        ("GET", metrics, "metrics.list", _list_metrics),
+        ("GET", f"{metrics}/{{metric:path}}", "metrics.get", _get_metric),
+        ("PUT", f"{metrics}/{{metric:path}}", "metrics.update", _put_metric),
+        ("DELETE", f"{metrics}/{{metric:path}}", "metrics.delete", _delete_metric),
     )
     return Starlette(
         routes=[
@@ -83,14 +93,18 @@ class Context(NamedTuple):
 def _with_permission(
     context: Context, method: str, handler: Handler
 ) -> Callable[[Request], Awaitable[Response]]:
-    """The handler of a method on the project in its path, for callers with the permission.
+    """The handler of a method, for callers with the permission on the project in its path and no unknown parameters.
 
-    A handler without a method's name asks for the permission itself: its projects are in the body.
+    A handler without a project in its path asks for the permission itself: its projects are in the body.
     """
 
     async def handle(request: Request) -> Response:
-        if method:
-            context.authorize(method, request.path_params.get("project", ""))
+        if project := request.path_params.get("project", ""):
+            context.authorize(method, project)
+        elif method == "_stats":
+            context.authorize(method, "")
+        if faults := SURFACE.query_faults(method, request.query_params) if method in SURFACE.methods else ():
+            raise InvalidRequestError("; ".join(faults) + "; leave it out")
         return await handler(context, request)
 
     return handle
@@ -101,6 +115,7 @@ _REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
     LogFilterError: (400, "INVALID_ARGUMENT"),
     FilterTooCostlyError: (400, "INVALID_ARGUMENT"),
     SinkError: (400, "INVALID_ARGUMENT"),
+    MetricError: (400, "INVALID_ARGUMENT"),
     NotFoundError: (404, "NOT_FOUND"),
     AlreadyExistsError: (409, "ALREADY_EXISTS"),
 }
@@ -124,12 +139,10 @@ async def _answer_not_imitated(request: Request, _fault: Exception) -> Response:
 
 
 async def _write(context: Context, request: Request) -> Response:
-    body = await _body(request)
-    entries = body.get("entries")
-    if not isinstance(entries, list) or not entries:
-        raise InvalidRequestError("entries must be a list with at least one log entry")
-    if body.get("dryRun"):
-        raise InvalidRequestError("dryRun: this emulator does not support it; leave it out")
+    body = await _body(request, "WriteLogEntriesRequest")
+    entries = body.get("entries", [])
+    if not isinstance(entries, list):
+        raise InvalidRequestError("entries must be a list of log entries")
     for name in ("resource", "labels"):
         if not isinstance(body.get(name) or {}, dict):
             raise InvalidRequestError(f"{name} must be an object, found {body[name]!r}")
@@ -138,6 +151,7 @@ async def _write(context: Context, request: Request) -> Response:
         entries,
         body,
         partial_success=bool(body.get("partialSuccess")),
+        dry_run=bool(body.get("dryRun")),
         permit=functools.partial(context.authorize, "entries.write"),
     )
     if not faults:
@@ -155,7 +169,7 @@ async def _write(context: Context, request: Request) -> Response:
 
 
 async def _list(context: Context, request: Request) -> Response:
-    body = await _body(request)
+    body = await _body(request, "ListLogEntriesRequest")
     parents = _parents(body)
     for parent in parents:
         context.authorize("entries.list", parent)
@@ -179,16 +193,15 @@ async def _stats(context: Context, _request: Request) -> Response:
 
 
 async def _create_sink(context: Context, request: Request) -> Response:
-    # The Python client sends `True`.
-    unique_writer = request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
+    given = await _body(request)
     return _sink_response(
-        context.service.create_sink(_parent(request), await _body(request), unique_writer=unique_writer)
+        context.service.create_sink(_parent(request), given, unique_writer=_wants_unique_writer(request))
     )
 
 
 async def _list_sinks(context: Context, request: Request) -> Response:
-    sinks = context.service.sinks_of(_parent(request))
-    return JSONResponse({"sinks": [dict(sink.resource) for sink in sinks]} if sinks else {})
+    sinks = {sink.full_name: sink.resource for sink in context.service.sinks_of(_parent(request))}
+    return _page_response("sinks", sinks, request)
 
 
 async def _get_sink(context: Context, request: Request) -> Response:
@@ -199,7 +212,12 @@ async def _update_sink(context: Context, request: Request) -> Response:
     mask = tuple(filter(None, request.query_params.get("updateMask", "").split(",")))
     given = await _body(request)
     return _sink_response(
-        context.service.update_sink(_sink_name(request), given, mask=mask or DEFAULT_UPDATE_MASK)
+        context.service.update_sink(
+            _sink_name(request),
+            given,
+            mask=mask or DEFAULT_UPDATE_MASK,
+            unique_writer=_wants_unique_writer(request),
+        )
     )
 
 
@@ -208,13 +226,58 @@ async def _delete_sink(context: Context, request: Request) -> Response:
     return JSONResponse({})
 
 
-async def _body(request: Request) -> Body:
-    """The body, with its keys in camel case; snake case is accepted too."""
+async def _list_logs(context: Context, request: Request) -> Response:
+    names = await run_in_threadpool(context.service.logs_of, _parent(request))
+    return _page_response("logNames", {name: name for name in names}, request)
+
+
+async def _delete_log(context: Context, request: Request) -> Response:
+    # The path is decoded once; a name over gRPC has been encoded twice.
+    log_id = quote(unquote(request.path_params["log"]), safe="")
+    parent = _parent(request)
+    await run_in_threadpool(context.service.delete_log, parent, f"{parent}/logs/{log_id}")
+    return JSONResponse({})
+
+
+async def _list_metrics(context: Context, request: Request) -> Response:
+    return _page_response("metrics", context.service.metrics_of(_parent(request)), request)
+
+
+async def _put_metric(context: Context, request: Request) -> Response:
+    name = unquote(request.path_params["metric"]) if "metric" in request.path_params else None
+    return JSONResponse(context.service.put_metric(_parent(request), await _body(request), name=name))
+
+
+async def _get_metric(context: Context, request: Request) -> Response:
+    return JSONResponse(context.service.metric(_parent(request), unquote(request.path_params["metric"])))
+
+
+async def _delete_metric(context: Context, request: Request) -> Response:
+    context.service.delete_metric(_parent(request), unquote(request.path_params["metric"]))
+    return JSONResponse({})
+
+
+def _page_response(name: str, by_name: Mapping[str, object], request: Request) -> Response:
+    """A page of what is sorted by name. Its token is the last name, so that it stays valid when others change."""
+    given = request.query_params
+    size = _page_size(
+        int(given["pageSize"]) if given.get("pageSize", "").isdecimal() else given.get("pageSize")
+    )
+    rest = [key for key in by_name if key > given.get("pageToken", "")]
+    answer = {name: [by_name[key] for key in rest[:size]]} if rest else {}
+    return JSONResponse(answer | ({"nextPageToken": rest[size - 1]} if len(rest) > size else {}))
+
+
+async def _body(request: Request, resource: str = "") -> Body:
+    """The body, with its keys in camel case; snake case is accepted too. Raises `InvalidRequestError`."""
     try:
         body = json_object(_whole_characters(await read_body(request, most_bytes=MAX_BODY_BYTES)))
     except (ValueError, RecursionError) as fault:
         raise InvalidRequestError(str(fault)) from fault
-    return {re.sub(r"_([a-z])", lambda match: match[1].upper(), key): value for key, value in body.items()}
+    named = {re.sub(r"_([a-z])", lambda match: match[1].upper(), key): value for key, value in body.items()}
+    if resource and (faults := SURFACE.body_faults(resource, named)):
+        raise InvalidRequestError("; ".join(faults) + "; leave it out")
+    return named
 
 
 def _whole_characters(raw: bytes) -> bytes:
@@ -226,9 +289,10 @@ def _whole_characters(raw: bytes) -> bytes:
 
 def _parents(body: Body) -> list[str]:
     """The projects to list. A view of a log bucket means the whole project here."""
-    given = body.get("resourceNames") or []
-    if not isinstance(given, list):
+    given, ids = body.get("resourceNames") or [], body.get("projectIds") or []
+    if not isinstance(given, list) or not isinstance(ids, list):
         raise InvalidRequestError("resourceNames must be a list of names such as projects/PROJECT")
+    given = [*given, *(f"projects/{project}" for project in ids)]
     projects = [match[0] for name in given if (match := _PROJECT.match(str(name)))]
     if not given or len(projects) != len(given):
         raise InvalidRequestError(f"each of resourceNames must name a projects/PROJECT, found {given!r}")
@@ -249,6 +313,11 @@ def _parent(request: Request) -> str:
 
 def _sink_name(request: Request) -> str:
     return f"{_parent(request)}/sinks/{request.path_params['sink']}"
+
+
+def _wants_unique_writer(request: Request) -> bool:
+    """The Python client sends `True`."""
+    return request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
 
 
 def _sink_response(sink: ExportSink) -> Response:

@@ -9,17 +9,27 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from trainstack.instants import format_instant, parse_instant
-from trainstack.logging.filters.fields import FIELDS
+from trainstack.logging.filters.fields import FIELDS, FieldKind, Kind
 from trainstack.logging.filters.severity import RANKS, severity_name
+from trainstack.logging.monitored import complete_resource
+from trainstack.surface import load_surface
 
 MAX_ENTRY_BYTES = 256 * 1024
 MAX_LOG_NAME = 512
+MAX_AHEAD_NS = 24 * 3600 * 1_000_000_000
+"""An entry further in the future is refused: https://cloud.google.com/logging/quotas"""
+SURFACE = load_surface(Path(__file__).with_name("surface.toml"))
 
+_WRITTEN_BY_THE_SERVICE = [
+    name for name, kind in SURFACE.bodies["LogEntry"].kinds.items() if kind == "without_effect"
+]
 _LOG_NAME = re.compile(r"(?P<parent>projects/[^/\s]+)/logs/[^/\s]+")
 _PAYLOADS = ("textPayload", "jsonPayload", "protoPayload")
-_SPELLINGS = {name.lower(): name for name in FIELDS}
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_SECONDS = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,9})?s")
 
 
 class EntryError(ValueError):
@@ -72,24 +82,31 @@ def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns
     if not isinstance(given, dict):
         raise EntryError(f"a log entry must be an object, found {type(given).__name__}")
     faults: list[str] = []
-    fields = _fields_by_json_name(given, faults)
-    fields.setdefault("logName", defaults.get("logName") or "")
-    fields.setdefault("resource", defaults.get("resource") or {})
+    shared_by_all = {name: defaults[name] for name in ("logName", "resource") if defaults.get(name)}
+    fields = _checked_fields(FIELDS, {**shared_by_all, **given}, "", faults)
+    faults += SURFACE.body_faults("LogEntry", fields)
+    for name in _WRITTEN_BY_THE_SERVICE:
+        fields.pop(name, None)
     if isinstance(shared := defaults.get("labels"), dict):
-        fields["labels"] = {**shared, **_object(fields, "labels", faults)}
-    _check_shapes(fields, faults)
-    match = _LOG_NAME.fullmatch(str(fields["logName"]))
-    if match is None or len(str(fields["logName"])) > MAX_LOG_NAME:
+        fields["labels"] = {**shared, **_object(fields, "labels")}
+    _check_payload_and_labels(fields, faults)
+    log_name = str(fields.get("logName", ""))
+    match = _LOG_NAME.fullmatch(log_name)
+    if match is None or len(log_name) > MAX_LOG_NAME:
         faults.append(
-            f"logName {fields['logName']!r} must be projects/PROJECT/logs/LOG_ID with the id URL-encoded, "
+            f"logName {log_name!r} must be projects/PROJECT/logs/LOG_ID with the id URL-encoded, "
             f"at most {MAX_LOG_NAME} characters"
         )
+    else:
+        fields["resource"] = complete_resource(fields.get("resource"), match["parent"], faults)
     timestamp_ns = received_ns
     try:
         if "timestamp" in fields:
             timestamp_ns = parse_instant(str(fields["timestamp"]))
     except ValueError as fault:
         faults.append(f"timestamp: {fault}")
+    if timestamp_ns > received_ns + MAX_AHEAD_NS:
+        faults.append(f"timestamp {fields['timestamp']} is more than 24 hours in the future")
     try:
         fields["severity"] = severity_name(fields.get("severity", "DEFAULT"))
     except ValueError as fault:
@@ -110,36 +127,53 @@ def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns
     return entry
 
 
-def _fields_by_json_name(given: Mapping[str, object], faults: list[str]) -> dict[str, object]:
-    """The fields under their JSON names; null means absent, and snake case is accepted too."""
+def _checked_fields(
+    kinds: Mapping[str, Kind], given: Mapping[str, object], place: str, faults: list[str]
+) -> dict[str, object]:
+    """The fields under their JSON names; null means absent, and snake case is accepted too. Unknown ones stay."""
     fields: dict[str, object] = {}
     for name, value in given.items():
-        known = _SPELLINGS.get(name.replace("_", "").lower())
-        if known is None:
-            faults.append(f"unknown field {name!r}; a log entry has {', '.join(FIELDS)}")
-        elif value is not None:
-            fields[known] = value
+        folded = name.replace("_", "").lower()
+        known = name if name in kinds else next((kind for kind in kinds if kind.lower() == folded), name)
+        if value is not None:
+            fields[known] = checked(kinds[known], value, place + known, faults) if known in kinds else value
     return fields
 
 
-def _object(fields: Mapping[str, object], name: str, faults: list[str]) -> dict[str, object]:
-    value = fields.get(name, {})
-    if isinstance(value, dict):
-        return value
-    faults.append(f"{name} must be an object, found {value!r}")
-    return {}
+def checked(kind: Kind, value: object, place: str, faults: list[str]) -> object:
+    """A field's value as protobuf's JSON has it. Adds a fault for each value of another type.
+
+    Source: https://protobuf.dev/programming-guides/json/
+    """
+    match kind, value:
+        case Mapping(), dict():
+            return _checked_fields(kind, value, f"{place}.", faults)
+        case FieldKind.SEVERITY, _:
+            return value
+        case (
+            (FieldKind.FREE, dict()) | (FieldKind.TEXT | FieldKind.INSTANT, str()) | (FieldKind.FLAG, bool())
+        ):
+            return value
+        case FieldKind.DURATION, str() if _SECONDS.fullmatch(value):
+            return value
+        case ((FieldKind.NUMBER | FieldKind.LONG), (int() | str())) if _INTEGER.fullmatch(str(value)):
+            return int(value) if kind is FieldKind.NUMBER else str(int(value))
+        case _:
+            wanted = kind.value if isinstance(kind, FieldKind) else FieldKind.FREE.value
+            faults.append(f"{place} must be {wanted}, found {value!r:.200}")
+            return value
 
 
-def _check_shapes(fields: Mapping[str, object], faults: list[str]) -> None:
+def _object(fields: Mapping[str, object], name: str) -> dict[str, object]:
+    value = fields.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _check_payload_and_labels(fields: Mapping[str, object], faults: list[str]) -> None:
     payloads = [name for name in _PAYLOADS if name in fields]
     if len(payloads) > 1:
         faults.append(f"only one payload is allowed, found {' and '.join(payloads)}")
-    for name in ("jsonPayload", "protoPayload", "resource"):
-        _object(fields, name, faults)
-    resource = _object(fields, "resource", [])
-    for where, holder in (("resource.labels", resource), ("labels", fields)):
-        for key, value in _object(holder, "labels", faults).items():
+    for where, holder in (("resource.labels", _object(fields, "resource")), ("labels", fields)):
+        for key, value in _object(holder, "labels").items():
             if not isinstance(value, str):
                 faults.append(f"{where}.{key} must be a string, found {value!r}")
-    if not isinstance(fields.get("textPayload", ""), str):
-        faults.append(f"textPayload must be a string, found {fields['textPayload']!r}")

@@ -18,13 +18,10 @@ from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections
 from trainstack.logging.api import application
 from trainstack.logging.entry import EntryError
-from trainstack.logging.service import LogService
+from trainstack.logging.service import RETENTION_NS, LogService
 from trainstack.logging.store import LogStore
 from trainstack.publisher import Publish, publisher_to
 from trainstack.tasks import cancel_all
-
-RETENTION_S = 30 * 24 * 3600
-"""The retention of the service's default bucket."""
 
 
 class Logging:
@@ -79,7 +76,7 @@ class Logging:
 
     async def start(self, _url: str = "") -> None:
         """Start delivering sinks' messages."""
-        self._store.drop_before(time.time_ns() - RETENTION_S * 1_000_000_000)
+        self._store.drop_before(time.time_ns() - RETENTION_NS)
         if self._send:
             self._exporting = asyncio.create_task(self._service.outbox.run(self._send))
 

@@ -1,4 +1,4 @@
-"""The Logging service without its wire protocol: write, list and sinks."""
+"""The Logging service without its wire protocol: entries, logs, sinks and metrics."""
 
 import base64
 import json
@@ -8,9 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from trainstack.instants import now_ns
 from trainstack.logging.entry import EntryError, StoredEntry, complete_entry
 from trainstack.logging.filters import PAGE_STEPS, FilterWork, parse_filter
+from trainstack.logging.metrics import metric_resource
 from trainstack.logging.sinks import ExportSink, load_sink, message_of, new_resource, updated_resource
 from trainstack.logging.store import EntryPosition, LogStore
 from trainstack.outbox import Outbox
+
+RETENTION_NS = 30 * 24 * 3600 * 1_000_000_000
+"""The retention of the service's default bucket."""
 
 
 class InvalidRequestError(ValueError):
@@ -18,15 +22,15 @@ class InvalidRequestError(ValueError):
 
 
 class NotFoundError(LookupError):
-    """The sink does not exist."""
+    """The sink, metric or log does not exist."""
 
 
 class AlreadyExistsError(ValueError):
-    """The sink exists."""
+    """The sink or metric exists."""
 
 
 class LogService:
-    """Entries and sinks over one store. Thread-safe."""
+    """Entries, sinks and metrics over one store. Thread-safe."""
 
     def __init__(self, store: LogStore) -> None:
         self._store = store
@@ -34,7 +38,7 @@ class LogService:
         self.outbox = Outbox(store)
         """The unpublished messages of each sink, by its full name."""
         self._sinks: dict[str, ExportSink] = {
-            name: load_sink(name, resource) for name, resource in store.sinks().items()
+            name: load_sink(name, resource) for name, resource in store.resources("sinks").items()
         }
 
     def write(
@@ -43,6 +47,7 @@ class LogService:
         defaults: Mapping[str, object] | None = None,
         *,
         partial_success: bool = False,
+        dry_run: bool = False,
         permit: Callable[[str], None] | None = None,
     ) -> Mapping[int, str]:
         """Store the entries and the sinks' messages for them, in one step: on disk when this returns.
@@ -50,7 +55,7 @@ class LogService:
         `permit` is called first with each `projects/PROJECT` that entries are written to; it raises to refuse all of them.
 
         Returns the faults by the entry's position, counted from 0. With `partial_success`, valid entries are
-        stored despite invalid ones, otherwise all or none.
+        stored despite invalid ones, otherwise all or none. With `dry_run`, none are.
         """
         received_ns = now_ns()
         accepted: list[StoredEntry] = []
@@ -63,7 +68,7 @@ class LogService:
         if permit:
             for parent in {entry.parent for entry in accepted}:
                 permit(parent)
-        if partial_success or not faults:
+        if not dry_run and (partial_success or not faults):
             self._keep_entries(accepted)
         return faults
 
@@ -75,8 +80,10 @@ class LogService:
             for sink in sinks
             if sink.parent == entry.parent and sink.exports(entry)
         ]
+        # An entry older than that is exported, and not stored: https://cloud.google.com/logging/quotas
+        oldest_ns = now_ns() - RETENTION_NS
         with self._store.transaction():
-            self._store.add(entries)
+            self._store.add([entry for entry in entries if entry.timestamp_ns >= oldest_ns])
             for name, entry in owed:
                 self.outbox.owe(name, *message_of(entry))
         if owed:
@@ -145,7 +152,7 @@ class LogService:
             return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
 
     def update_sink(
-        self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...]
+        self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...], unique_writer: bool
     ) -> ExportSink:
         """Update the masked fields of a sink; its pending messages go to its new destination.
 
@@ -154,11 +161,14 @@ class LogService:
             SinkError: every fault of the sink.
         """
         with self._lock:
-            current = self.sink(full_name).resource
-            return self._keep(load_sink(full_name, updated_resource(current, given, mask=mask)))
+            sink = self.sink(full_name)
+            updated = updated_resource(
+                sink.parent, sink.resource, given, mask=mask, unique_writer=unique_writer
+            )
+            return self._keep(load_sink(full_name, updated))
 
     def _keep(self, sink: ExportSink) -> ExportSink:
-        self._store.put_sink(sink.full_name, sink.resource)
+        self._store.put("sinks", sink.full_name, sink.resource)
         self._sinks[sink.full_name] = sink
         self.outbox.retry()
         return sink
@@ -171,9 +181,58 @@ class LogService:
         """
         with self._lock, self._store.transaction():
             self.sink(full_name)
-            self._store.delete_sink(full_name)
+            self._store.delete("sinks", full_name)
             self.outbox.forget(full_name)
             del self._sinks[full_name]
+
+    def logs_of(self, parent: str) -> Sequence[str]:
+        """The names of the logs with entries, in order."""
+        return sorted(self._store.logs(parent))
+
+    def delete_log(self, parent: str, log_name: str) -> None:
+        """Delete a log's entries.
+
+        Raises:
+            NotFoundError: it has none.
+        """
+        if not self._store.delete_log(parent, log_name):
+            raise NotFoundError(f"Log {log_name} does not exist")
+
+    def metrics_of(self, parent: str) -> Mapping[str, Mapping[str, object]]:
+        """The metrics of a project by their full names, in order."""
+        metrics = self._store.resources("metrics")
+        return {name: metrics[name] for name in sorted(metrics) if name.startswith(f"{parent}/metrics/")}
+
+    def metric(self, parent: str, name: str) -> Mapping[str, object]:
+        """Raises `NotFoundError`."""
+        try:
+            return self.metrics_of(parent)[f"{parent}/metrics/{name}"]
+        except KeyError:
+            raise NotFoundError(f"Metric {name} does not exist.") from None
+
+    def put_metric(
+        self, parent: str, given: Mapping[str, object], *, name: str | None = None
+    ) -> Mapping[str, object]:
+        """Create a metric; with the `name` of one, replace or create it.
+
+        Raises:
+            AlreadyExistsError: there is one, and no `name`.
+            MetricError: every fault of the metric.
+        """
+        full_name = f"{parent}/metrics/{name or given.get('name', '')}"
+        with self._lock:
+            current = self.metrics_of(parent).get(full_name)
+            if current and name is None:
+                raise AlreadyExistsError(f"Metric {given.get('name')} already exists")
+            metric = metric_resource(parent, given if name is None else {**given, "name": name}, current)
+            self._store.put("metrics", full_name, {**metric, "resourceName": full_name})
+        return self.metric(parent, str(metric["name"]))
+
+    def delete_metric(self, parent: str, name: str) -> None:
+        """Raises `NotFoundError`."""
+        with self._lock:
+            self.metric(parent, name)
+            self._store.delete("metrics", f"{parent}/metrics/{name}")
 
     def stats(self) -> dict[str, object]:
         """The number of entries, and each sink's messages owed and published, with its last error."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainstack.instants import format_instant, now_ns
-from trainstack.logging.entry import StoredEntry
+from trainstack.logging.entry import SURFACE, StoredEntry
 from trainstack.logging.filters import (
     FilterTooCostlyError,
     FilterWork,
@@ -24,10 +24,7 @@ DEFAULT_UPDATE_MASK = ("destination", "filter", "includeChildren")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _TOPIC = re.compile(r"pubsub\.googleapis\.com/(projects/[^/\s]+/topics/[^/\s]+)")
-_SETTABLE = frozenset(
-    {"name", "destination", "filter", "description", "disabled", "exclusions", "includeChildren"}
-)
-_OUTPUT = frozenset({"writerIdentity", "createTime", "updateTime", "resourceName", "outputVersionFormat"})
+_UPDATABLE = ("description", "destination", "disabled", "filter", "includeChildren")
 
 
 class SinkError(ValueError):
@@ -81,22 +78,19 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
 
 
 def _faults(resource: Mapping[str, object]) -> list[str]:
-    faults = [f"unknown field {key!r}" for key in resource if key not in _SETTABLE | _OUTPUT]
+    faults = SURFACE.body_faults("LogSink", resource)
     name = str(resource.get("name", ""))
     if not _NAME.fullmatch(name):
         allowed = "1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
         faults.append(f"name {name!r} must have {allowed}")
-    if resource.get("exclusions"):
-        faults.append("exclusions: this emulator does not support them; use NOT in the filter")
     return faults
 
 
 def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: bool) -> dict[str, object]:
     """The service's response to a sink's creation."""
     now = format_instant(now_ns())
-    kept = {key: value for key, value in given.items() if key not in _OUTPUT}
     return {
-        **kept,
+        **given,
         "writerIdentity": writer_identity(parent, unique=unique_writer),
         "createTime": now,
         "updateTime": now,
@@ -104,22 +98,31 @@ def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: boo
 
 
 def updated_resource(
-    current: Mapping[str, object], given: Mapping[str, object], *, mask: tuple[str, ...]
+    parent: str,
+    current: Mapping[str, object],
+    given: Mapping[str, object],
+    *,
+    mask: tuple[str, ...],
+    unique_writer: bool,
 ) -> dict[str, object]:
-    """The sink after an update of the masked fields; its writer identity stays.
+    """The sink after an update of the masked fields; its writer identity stays, unless a unique one is asked for.
 
     Raises:
         SinkError: a masked field cannot be set.
     """
-    if wrong := [field for field in mask if field not in _SETTABLE - {"name"}]:
+    if wrong := [field for field in mask if field not in _UPDATABLE]:
         raise SinkError(
-            f"updateMask: {', '.join(wrong)} cannot be updated; allowed are {sorted(_SETTABLE - {'name'})}"
+            f"updateMask: {', '.join(wrong)} cannot be updated; allowed are {', '.join(_UPDATABLE)}"
         )
+    if faults := SURFACE.body_faults("LogSink", given):
+        raise SinkError("; ".join(faults))
     resource = dict(current)
     for field in mask:
         resource.pop(field, None)
         if field in given:
             resource[field] = given[field]
+    if unique_writer:
+        resource["writerIdentity"] = writer_identity(parent, unique=True)
     resource["updateTime"] = format_instant(now_ns())
     return resource
 

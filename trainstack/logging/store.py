@@ -1,9 +1,9 @@
-"""Entries, sinks and the sinks' unpublished messages on disk: one SQLite file that survives a kill at any time."""
+"""Entries, sinks, metrics and the sinks' unpublished messages on disk: one SQLite file that survives a kill at any time."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from trainstack.logging.entry import StoredEntry
 from trainstack.logging.filters.compare import fold
@@ -11,6 +11,7 @@ from trainstack.logging.filters.parse import Bound
 from trainstack.outbox import OUTBOX_SCHEMA
 from trainstack.sqlite import Database
 
+Kind: TypeAlias = Literal["sinks", "metrics"]
 _CHUNK = 1000
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS entries (
@@ -21,6 +22,7 @@ CREATE INDEX IF NOT EXISTS entries_by_time ON entries (parent, timestamp);
 CREATE INDEX IF NOT EXISTS entries_by_job ON entries (parent, job_id, timestamp) WHERE job_id <> '';
 CREATE INDEX IF NOT EXISTS entries_by_log ON entries (parent, log_name, timestamp);
 CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS metrics (name TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
 {OUTBOX_SCHEMA}
 """
 
@@ -105,12 +107,27 @@ class LogStore(Database):
     def count(self) -> int:
         return int(self.row("SELECT count(*) FROM entries")[0])
 
-    def sinks(self) -> dict[str, dict[str, object]]:
+    def logs(self, parent: str) -> list[str]:
+        """The names of the logs with entries."""
+        rows = self.rows(
+            "SELECT json_extract(body, '$.logName') FROM entries WHERE id IN"
+            " (SELECT min(id) FROM entries WHERE parent = ? GROUP BY log_name)",
+            (parent,),
+        )
+        return [name for (name,) in rows]
+
+    def delete_log(self, parent: str, log_name: str) -> int:
+        """The number of entries deleted."""
+        where = (parent, fold(log_name))
+        return self.execute("DELETE FROM entries WHERE parent = ? AND log_name = ?", where).rowcount
+
+    def resources(self, kind: Kind) -> dict[str, dict[str, object]]:
         """By full name."""
-        return {name: json.loads(body) for name, body in self.rows("SELECT name, body FROM sinks")}
+        rows = self.rows(f"SELECT name, body FROM {kind}")  # noqa: S608  # one of two names
+        return {name: json.loads(body) for name, body in rows}
 
-    def put_sink(self, name: str, sink: Mapping[str, object]) -> None:
-        self.execute("INSERT OR REPLACE INTO sinks VALUES (?, ?)", (name, json.dumps(sink)))
+    def put(self, kind: Kind, name: str, resource: Mapping[str, object]) -> None:
+        self.execute(f"INSERT OR REPLACE INTO {kind} VALUES (?, ?)", (name, json.dumps(resource)))  # noqa: S608  # as above
 
-    def delete_sink(self, name: str) -> None:
-        self.execute("DELETE FROM sinks WHERE name = ?", (name,))
+    def delete(self, kind: Kind, name: str) -> None:
+        self.execute(f"DELETE FROM {kind} WHERE name = ?", (name,))  # noqa: S608  # as above

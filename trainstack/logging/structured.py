@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 
 from trainstack.instants import format_instant, parse_instant
 from trainstack.json_bodies import is_too_deep, no_number
+from trainstack.logging.entry import SURFACE, checked
+from trainstack.logging.filters.fields import FIELDS
 from trainstack.logging.filters.severity import severity_name
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
@@ -19,15 +21,15 @@ MAX_LINE_ENTRY_BYTES = 240 * 1024
 _LONGEST_ESCAPE = 6
 _PREFIX = "logging.googleapis.com/"
 _LIFTED = {
-    "insertId": "insertId",
-    "labels": "labels",
-    "operation": "operation",
-    "sourceLocation": "sourceLocation",
-    "spanId": "spanId",
-    "trace": "trace",
-    "trace_sampled": "traceSampled",
+    "httpRequest": "httpRequest",
+    f"{_PREFIX}insertId": "insertId",
+    f"{_PREFIX}labels": "labels",
+    f"{_PREFIX}operation": "operation",
+    f"{_PREFIX}sourceLocation": "sourceLocation",
+    f"{_PREFIX}spanId": "spanId",
+    f"{_PREFIX}trace": "trace",
+    f"{_PREFIX}trace_sampled": "traceSampled",
 }
-_OBJECTS = frozenset({"operation", "sourceLocation"})
 
 
 def entries_from_line(line: str, stream: Stream, *, tag: str | None = None) -> list[dict[str, object]]:
@@ -102,12 +104,13 @@ def _lift(key: str, value: object, fields: dict[str, object]) -> bool:
             fields["severity"] = severity_name(value)
         elif key in ("time", "timestamp"):
             fields["timestamp"] = format_instant(_instant(value))
-        elif key == "httpRequest" and isinstance(value, dict):
-            fields["httpRequest"] = value
-        elif key.startswith(_PREFIX) and (name := _LIFTED.get(key.removeprefix(_PREFIX))):
-            if name in _OBJECTS and not isinstance(value, dict):
+        elif name := _LIFTED.get(key):
+            lifted = _labels(value) if name == "labels" else value
+            faults: list[str] = []
+            fitting = checked(FIELDS[name], lifted, name, faults)
+            if faults or SURFACE.body_faults("LogEntry", {name: fitting}):
                 return False
-            fields[name] = _labels(value) if name == "labels" else value
+            fields[name] = fitting
         else:
             return False
     except (ValueError, TypeError, KeyError, OverflowError):

@@ -194,13 +194,22 @@ _SINK = {
 }
 LOGGING = Drawing(
     shapes=[
-        Shape("POST", "/v2/entries:write", documents=[_WRITE, {"entries": seeds.LOG_ENTRIES}]),
+        Shape(
+            "POST",
+            "/v2/entries:write",
+            documents=[_WRITE, {"entries": seeds.LOG_ENTRIES, "resource": _RESOURCE}],
+        ),
         Shape("POST", "/v2/entries:list", documents=[_LIST]),
         Shape("POST", "/v2/projects/{}/sinks", query=("uniqueWriterIdentity",), documents=[_SINK]),
         Shape("GET", "/v2/{}/{}/sinks"),
         Shape("GET", "/v2/projects/{}/sinks/{}"),
         Shape("PATCH", "/v2/projects/{}/sinks/{}", query=("updateMask",), documents=[_SINK]),
         Shape("DELETE", "/v2/projects/{}/sinks/{}"),
+        *(Shape("GET", f"/v2/projects/{{}}/{kind}", query=("pageSize",)) for kind in ("logs", "metrics")),
+        Shape("DELETE", "/v2/projects/{}/logs/{}"),
+        Shape(
+            "PUT", "/v2/projects/{}/metrics/{}", documents=[{"filter": "severity>=ERROR", "description": "d"}]
+        ),
     ],
     words=[PROJECT, "projects", "sink-1", "filter", "folders", "ml.googleapis.com%2F1", "a AND ("],
 )

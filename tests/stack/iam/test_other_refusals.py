@@ -71,7 +71,8 @@ def test_a_project_may_be_named_by_its_number(served: Served) -> None:
 
 
 def entries(*projects: str) -> dict[str, object]:
-    return {"entries": [{"logName": f"projects/{each}/logs/a", "textPayload": "a"} for each in projects]}
+    written = [{"logName": f"projects/{each}/logs/a", "textPayload": "a"} for each in projects]
+    return {"entries": written, "resource": {"type": "global"}}
 
 
 def test_logging_refuses_a_write_to_any_project_without_the_permission(served: Served) -> None:

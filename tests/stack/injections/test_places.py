@@ -29,6 +29,13 @@ _VERTEX = {
 _LOGGING = {
     "entries.list": "POST /v2/entries:list",
     "entries.write": "POST /v2/entries:write",
+    "logs.delete": "DELETE /v2/projects/p1/logs/l",
+    "logs.list": "GET /v2/projects/p1/logs",
+    "metrics.create": "POST /v2/projects/p1/metrics",
+    "metrics.delete": "DELETE /v2/projects/p1/metrics/m",
+    "metrics.get": "GET /v2/projects/p1/metrics/m",
+    "metrics.list": "GET /v2/projects/p1/metrics",
+    "metrics.update": "PUT /v2/projects/p1/metrics/m",
     "sinks.create": "POST /v2/projects/p1/sinks",
     "sinks.delete": "DELETE /v2/projects/p1/sinks/s",
     "sinks.get": "GET /v2/projects/p1/sinks/s",
@@ -106,7 +113,7 @@ def test_a_misspelt_place_is_refused_with_the_nearest(at: str, nearest: str) -> 
 
 
 def test_what_a_service_has_is_listed_and_else_the_services() -> None:
-    assert "logging has entries.list, entries.write, export, sinks.create" in refusal("logging.qqqqqqqqqqqq")
+    assert "logging has entries.list, entries.write, export, logs.delete" in refusal("logging.qqqqqqqqqqqq")
     assert "the services are storage, pubsub, vertex, logging, functions." in refusal("disk.write")
     for none in ("functions.", "functions.on request", "functions.a.b", "", 7, None, ["storage.*"]):
         assert "the services are storage" in refusal(none)

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import requests
@@ -15,6 +16,8 @@ from tests.judges.discovery import Side, api
 from tests.stack.pubsub.clients import connected as pubsub_clients
 
 JOB_LOG = "projects/p1/logs/ml.googleapis.com%2F123"
+DAY = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d}"
+"""Yesterday: older entries than 30 days are not stored."""
 RESOURCE = {"type": "ml_job", "labels": {"job_id": "123", "project_id": "p1", "task_name": "service"}}
 
 

@@ -7,7 +7,7 @@ from google.api_core.exceptions import BadRequest, Conflict, NotFound
 from google.cloud.logging import ASCENDING, DESCENDING
 from google.cloud.logging_v2.resource import Resource
 
-from tests.stack.logging.stack import JOB_LOG, RESOURCE, Stack, service_entry
+from tests.stack.logging.stack import DAY, JOB_LOG, RESOURCE, Stack, service_entry
 
 # Without an explicit project, the client queries the network for Google's metadata server.
 HERE = Resource(type="global", labels={})
@@ -33,9 +33,9 @@ def test_the_client_reads_back_what_it_logged(stack: Stack) -> None:
 
 
 def test_pages_join_without_gap_or_repeat_in_both_directions(stack: Stack) -> None:
-    stack.write(*(service_entry(str(number), timestamp="2026-01-01T00:00:00Z") for number in range(25)))
-    stack.write(*(service_entry(str(number), timestamp="2026-01-01T00:00:01Z") for number in range(25, 40)))
-    window = 'timestamp>="2026-01-01T00:00:00Z"'
+    stack.write(*(service_entry(str(number), timestamp=f"{DAY}T00:00:00Z") for number in range(25)))
+    stack.write(*(service_entry(str(number), timestamp=f"{DAY}T00:00:01Z") for number in range(25, 40)))
+    window = f'timestamp>="{DAY}T00:00:00Z"'
     forward = [
         entry.payload for entry in stack.client.list_entries(filter_=window, order_by=ASCENDING, page_size=7)
     ]
@@ -48,8 +48,8 @@ def test_pages_join_without_gap_or_repeat_in_both_directions(stack: Stack) -> No
 
 def test_a_page_ends_before_a_long_search_does_and_leads_on(stack: Stack) -> None:
     texts = [*("ab" * 100_000 for _ in range(5)), f"{'ab' * 100_000} found"]
-    stack.write(*(service_entry(text, timestamp=f"2026-02-21T14:00:0{at}Z") for at, text in enumerate(texts)))
-    wanted = 'timestamp>="2026-02-21T14:00:00Z" AND textPayload=~"[ab]*a[ab]{99} f"'
+    stack.write(*(service_entry(text, timestamp=f"{DAY}T14:00:0{at}Z") for at, text in enumerate(texts)))
+    wanted = f'timestamp>="{DAY}T14:00:00Z" AND textPayload=~"[ab]*a[ab]{{99}} f"'
     body = {"resourceNames": ["projects/p1"], "filter": wanted}
     first = stack.call("POST", "/v2/entries:list", body)
     assert "entries" not in first

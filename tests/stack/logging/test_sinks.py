@@ -85,7 +85,7 @@ def test_an_invalid_sink_is_refused_with_all_its_faults(stack: Stack) -> None:
     body = {
         "name": "_s",
         "destination": "storage.googleapis.com/b",
-        "exclusions": [{}],
+        "exclusions": [{"name": "e", "filter": "a"}],
         "filter": "",
         "thud": 1,
     }
@@ -93,8 +93,8 @@ def test_an_invalid_sink_is_refused_with_all_its_faults(stack: Stack) -> None:
     for named in (
         "name '_s'",
         "'storage.googleapis.com/b'",
-        "exclusions: this emulator does not support them",
-        "'thud'",
+        "LogSink.exclusions is not imitated",
+        "LogSink.thud is unknown",
     ):
         assert named in message
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.stack.logging.stack import JOB_LOG
+from tests.stack.logging.stack import JOB_LOG, RESOURCE
 from trainstack.instants import format_instant, parse_instant
 from trainstack.logging.entry import complete_entry
 from trainstack.logging.structured import Stream, entries_from_line, entry_from_line
@@ -82,7 +82,7 @@ SPECIAL = st.sampled_from(
 def test_any_line_becomes_an_entry(line: str, stream: Stream) -> None:
     fields = entry_from_line(line, stream)
     assert ("textPayload" in fields) != ("jsonPayload" in fields)
-    complete_entry(fields, {"logName": JOB_LOG}, received_ns=0)
+    complete_entry(fields, {"logName": JOB_LOG, "resource": RESOURCE}, received_ns=0)
 
 
 @given(st.integers(0, 253_402_300_799 * 10**9))
@@ -106,7 +106,7 @@ def test_a_line_that_is_too_large_for_one_entry_becomes_several_that_are_stored(
     line: str, stream: Stream
 ) -> None:
     parts = entries_from_line(line, stream, tag="workerpool0-0")
-    common = {"logName": JOB_LOG, "labels": {"of": "x" * 8_000}}
+    common = {"logName": JOB_LOG, "resource": RESOURCE, "labels": {"of": "x" * 8_000}}
     stored = [complete_entry({**common, **part}, {}, received_ns=0).fields for part in parts]
     assert len({entry["severity"] for entry in stored}) == 1
     if len(parts) > 1:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.stack.logging.stack import JOB_LOG, RESOURCE, Stack, connected, service_entry
+from tests.stack.logging.stack import DAY, JOB_LOG, RESOURCE, Stack, connected, service_entry
 from trainstack import logging
 from trainstack.logging import Logging
 from trainstack.logging.entry import EntryError
@@ -25,17 +25,17 @@ def test_an_entry_is_completed_as_the_service_completes_it(stack: Stack) -> None
 
 
 def test_an_entrys_own_values_win_over_the_requests(stack: Stack) -> None:
-    own = service_entry("hello", labels={"a": "own"}, insertId="i1", timestamp="2026-01-01T01:00:00.5+01:00")
+    own = service_entry("hello", labels={"a": "own"}, insertId="i1", timestamp=f"{DAY}T01:00:00.5+01:00")
     stack.write(own, logName="projects/p1/logs/other", labels={"a": "shared", "b": "shared"})
     (entry,) = stack.entries()
     assert (entry["logName"], entry["labels"]) == (JOB_LOG, {"a": "own", "b": "shared"})
-    assert (entry["insertId"], entry["timestamp"]) == ("i1", "2026-01-01T00:00:00.500Z")
+    assert (entry["insertId"], entry["timestamp"]) == ("i1", f"{DAY}T00:00:00.500Z")
 
 
 def test_the_same_insert_id_at_the_same_time_is_kept_once(stack: Stack) -> None:
-    twice = service_entry("hello", insertId="i1", timestamp="2026-01-01T00:00:00Z")
+    twice = service_entry("hello", insertId="i1", timestamp=f"{DAY}T00:00:00Z")
     stack.write(twice, twice)
-    stack.write(twice, service_entry("later", insertId="i1", timestamp="2026-01-01T00:00:01Z"))
+    stack.write(twice, service_entry("later", insertId="i1", timestamp=f"{DAY}T00:00:01Z"))
     assert [entry["textPayload"] for entry in stack.entries()] == ["hello", "later"]
 
 
@@ -43,7 +43,7 @@ def test_faulty_entries_are_named_and_keep_the_others_only_with_partial_success(
     faulty = service_entry("x", severity="LOUD", labels={"n": 3}, thud=1)
     refused = stack.write(service_entry("good"), faulty)["error"]
     assert (refused["code"], refused["status"]) == (400, "INVALID_ARGUMENT")
-    for named in ("index 1", "'LOUD'", "labels.n", "'thud'"):
+    for named in ("index 1", "'LOUD'", "labels.n", "LogEntry.thud is unknown"):
         assert named in refused["message"]
     assert stack.entries() == []
     partly = stack.write(service_entry("good"), faulty, partialSuccess=True)["error"]
@@ -61,7 +61,7 @@ def test_faulty_entries_are_named_and_keep_the_others_only_with_partial_success(
             {"logName": JOB_LOG, "timestamp": "yesterday"},
             "expected an RFC 3339 timestamp such as 2026-01-31T12:00:00.5Z, found 'yesterday'",
         ),
-        ({"logName": JOB_LOG, "textPayload": "x" * 300_000}, "at most 262144"),
+        (service_entry("x" * 300_000), "at most 262144"),
     ],
 )
 def test_an_invalid_entry_is_refused_with_the_reason(
@@ -76,7 +76,7 @@ def test_an_invalid_request_is_refused_and_the_service_continues(stack: Stack) -
         b"\xff\xfe",
         b"[]",
         b'{"entries": {}}',
-        b'{"entries": [{}], "dryRun": true}',
+        b'{"entries": [{}], "colour": 1}',
         b"[" * 100_000,
         b'{"entries": [{"jsonPayload": {"a": NaN}}]}',
     ):
@@ -122,7 +122,7 @@ def test_a_project_sees_its_own_entries_alone(stack: Stack) -> None:
 
 
 def test_an_unsupported_method_is_refused_by_its_name(stack: Stack) -> None:
-    for verb, path in (("POST", "/v2/entries:tail"), ("GET", "/v2/projects/p1/logs")):
+    for verb, path in (("POST", "/v2/entries:tail"), ("GET", "/v2/monitoredResourceDescriptors")):
         refused = stack.call(verb, path)["error"]
         assert (refused["code"], refused["status"]) == (400, "UNIMPLEMENTED")
         assert f"does not serve {verb} {path}:" in refused["message"]

@@ -4,7 +4,7 @@ import operator as op
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from trainstack.instants import parse_instant
+from trainstack.instants import parse_duration, parse_instant
 from trainstack.logging.filters.fields import DEFAULTS, FieldKind, getter, resolve
 from trainstack.logging.filters.severity import RANKS, severity_name
 from trainstack.logging.filters.terms import (
@@ -72,12 +72,14 @@ def _test_for(operator: Operator, value: Value, kind: FieldKind) -> Test:
     match kind:
         case FieldKind.INSTANT:
             return _rank_test(operator, value, parse_instant)
+        case FieldKind.DURATION:
+            return _rank_test(operator, value, parse_duration)
         case FieldKind.SEVERITY:
             return _rank_test(operator, value, lambda text: RANKS[severity_name(text)])
         case _ if operator is Operator.HAS:
             return _has(value)
         case _:
-            return _scalar(operator, value, numeric=kind is FieldKind.NUMBER)
+            return _scalar(operator, value, numeric=kind in (FieldKind.NUMBER, FieldKind.LONG))
 
 
 def _pattern(value: Value) -> Pattern:

@@ -15,22 +15,25 @@ Getter: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]
 
 
 class FieldKind(Enum):
-    """How a field behaves in a comparison."""
+    """What a field holds, and so how it is compared."""
 
-    TEXT = "text"
-    NUMBER = "number"
-    FLAG = "flag"
-    INSTANT = "instant"
-    SEVERITY = "severity"
-    FREE = "free"
+    TEXT = "a string"
+    NUMBER = "a number"
+    FLAG = "true or false"
+    LONG = "a 64-bit number"
+    """Text in JSON: https://protobuf.dev/programming-guides/json/"""
+    INSTANT = "a timestamp"
+    DURATION = "a duration such as 1.5s"
+    SEVERITY = "a severity"
+    FREE = "an object"
     """A payload or a map: any shape; missing if absent, without a default."""
 
 
 _HTTP = {
-    "requestMethod": FieldKind.TEXT, "requestUrl": FieldKind.TEXT, "requestSize": FieldKind.NUMBER, "status": FieldKind.NUMBER,
-    "responseSize": FieldKind.NUMBER, "userAgent": FieldKind.TEXT, "remoteIp": FieldKind.TEXT, "serverIp": FieldKind.TEXT,
-    "referer": FieldKind.TEXT, "latency": FieldKind.TEXT, "cacheLookup": FieldKind.FLAG, "cacheHit": FieldKind.FLAG,
-    "cacheValidatedWithOriginServer": FieldKind.FLAG, "cacheFillBytes": FieldKind.NUMBER, "protocol": FieldKind.TEXT,
+    "requestMethod": FieldKind.TEXT, "requestUrl": FieldKind.TEXT, "requestSize": FieldKind.LONG, "status": FieldKind.NUMBER,
+    "responseSize": FieldKind.LONG, "userAgent": FieldKind.TEXT, "remoteIp": FieldKind.TEXT, "serverIp": FieldKind.TEXT,
+    "referer": FieldKind.TEXT, "latency": FieldKind.DURATION, "cacheLookup": FieldKind.FLAG, "cacheHit": FieldKind.FLAG,
+    "cacheValidatedWithOriginServer": FieldKind.FLAG, "cacheFillBytes": FieldKind.LONG, "protocol": FieldKind.TEXT,
 }  # fmt: skip
 
 Kind: TypeAlias = "FieldKind | Mapping[str, Kind]"
@@ -57,12 +60,13 @@ FIELDS: Mapping[str, Kind] = {
     "trace": FieldKind.TEXT,
     "spanId": FieldKind.TEXT,
     "traceSampled": FieldKind.FLAG,
-    "sourceLocation": {"file": FieldKind.TEXT, "line": FieldKind.NUMBER, "function": FieldKind.TEXT},
+    "sourceLocation": {"file": FieldKind.TEXT, "line": FieldKind.LONG, "function": FieldKind.TEXT},
     "split": {"uid": FieldKind.TEXT, "index": FieldKind.NUMBER, "totalSplits": FieldKind.NUMBER},
 }
 DEFAULTS: Mapping[FieldKind, object] = {
     FieldKind.TEXT: "",
     FieldKind.NUMBER: 0,
+    FieldKind.LONG: 0,
     FieldKind.FLAG: False,
     FieldKind.SEVERITY: "DEFAULT",
 }

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import psutil
 from google.api_core.exceptions import NotFound
@@ -23,7 +26,7 @@ from google.cloud.logging import Client as LoggingClient
 from trainmaster.orchestrator.flows.completion.complete import STEPS
 from trainstack.events.clients import clients_of
 from trainstack.find import read_stack_env
-from trainstack.process.family import MARK, members
+from trainstack.process.family import members
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).parent / "images" / "tiny"
@@ -176,19 +179,25 @@ class Project:
         return "\n".join(f"-- {log.name}\n{log.read_text(errors='replace')[-3000:]}" for log in logs)
 
     def function_processes(self, function: str) -> list[psutil.Process]:
-        """The processes of one function, gunicorn's master first."""
-        found = [process for process in psutil.process_iter() if self._is_of(process, function)]
+        """The processes of one function, gunicorn's master and its worker; they start with the first connection."""
+        socket.create_connection(("127.0.0.1", urlsplit(self.function_url(function)).port)).close()
+
+        def running() -> list[psutil.Process] | None:
+            found = [process for process in psutil.process_iter() if self._is_of(process, function)]
+            return found if len(found) > 1 else None
+
         # By the time, for numbers begin again; psutil knows it of a process that has ended since.
+        found = self.eventually(running, f"the processes of {function}")
         return sorted(found, key=lambda process: (process.create_time(), process.pid))
 
     def function_url(self, function: str) -> str:
-        (first, *_) = self.function_processes(function)
-        return f"http://127.0.0.1:{first.environ()['PORT']}"
+        """As the stack's table shows it."""
+        return re.findall(rf"{function}\W+(http://[\d.:]+)", self.log.read_text())[-1]
 
     def token(self) -> str:
         """The token that marks every process of this stack."""
-        (first, *_) = self.function_processes("on-tick")
-        return str(first.environ()[MARK]).partition(":")[0]
+        watcher = json.loads((self.state / "lock").read_text())["watcher_pid"]
+        return str(psutil.Process(watcher).cmdline()[-2])
 
     def _is_of(self, process: psutil.Process, function: str) -> bool:
         try:

@@ -1,8 +1,8 @@
 """The fork server's work: it forks one process for each order, and reports its end.
 
-An order is a packet on a Unix socket: a process's environment as a JSON object, and three descriptors, which are a pipe
-for two numbers of 8 bytes, its standard output and its standard error. The numbers are the process's id and, when it has
-ended, its exit code as in `subprocess`. trainstack/process/fork_server.py sends the orders.
+An order is a packet on a Unix socket: a process's environment as a JSON object, and four descriptors, which are a pipe
+for two numbers of 8 bytes, its standard output, its standard error, and the socket that it serves. The numbers are the
+process's id and, when it has ended, its exit code as in `subprocess`. trainstack/process/fork_server.py sends the orders.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 ORDER_BYTES = 64 << 10
-_DESCRIPTORS = 3
+_DESCRIPTORS = 4
 _NUMBER_BYTES = 8
 _ENV_START, _ENV_END = 47, 48
 """Fields of /proc/PID/stat after the program's name. Source: proc_pid_stat(5)."""
 
 
-def take_orders(descriptor: int) -> None:
-    """Return in each forked process, which has the environment and the output of its order.
+def take_orders(descriptor: int) -> int:
+    """Return in each forked process, which has the environment and the output of its order, the socket that it serves.
 
     This process ends when the other end of the socket is closed and its last fork has ended.
 
@@ -42,16 +42,16 @@ def take_orders(descriptor: int) -> None:
             if not content:
                 open_orders.clear()
                 continue
-            status, *output = descriptors
+            status, *output, served = descriptors
             if (pid := os.fork()) == 0:
                 orders.close()
                 # The stack notices the server's end by these pipes, so no fork may hold them open.
                 _close([status, *children, *(other for _, other in children.values())])
                 _become(json.loads(content), output)
-                return
+                return served
             children[os.pidfd_open(pid)] = pid, status
             os.write(status, pid.to_bytes(_NUMBER_BYTES))
-            _close(output)
+            _close([*output, served])
     os._exit(0)  # skips the teardown of loaded libraries
 
 

@@ -1,7 +1,7 @@
-"""Runs all functions of a deployment, each in its own process.
+"""Runs all functions of a deployment, each in its own process, which starts with the function's first event.
 
-All start with the stack, because an idle one takes 33 MiB, and one that cannot start should fail `up` as it
-would fail a deployment.
+All are loaded once when the stack starts, because one that cannot be loaded should fail `up` as it would fail a
+deployment.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class FunctionsHost:
     """One instance per function, live between `start` and `stop`."""
 
     def __init__(self, functions: Sequence[Function], deployment: FunctionDeployment) -> None:
-        """Reserve a port and make a home for each function.
+        """Open a port and make a home for each function.
 
         Raises:
             OSError: the state folder is not writable.
@@ -53,10 +53,10 @@ class FunctionsHost:
         }
 
     async def start(self) -> None:
-        """Start every function at once; return when all of their ports answer.
+        """Load every function at once in a process that ends; return when all of them wait for requests.
 
         Raises:
-            StartFailedError: one or more did not answer, each with its reason; the others run until `stop`.
+            StartFailedError: one or more cannot be loaded, each with its reason; the others wait until `stop`.
         """
         starting = [instance.start() for instance in self.instances.values()]
         outcomes = await asyncio.gather(*starting, return_exceptions=True)

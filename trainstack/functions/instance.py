@@ -16,9 +16,10 @@ from trainstack.functions.function import Function, FunctionDeployment
 from trainstack.functions.log import FunctionLog
 from trainstack.process.child import Child
 from trainstack.process.fork_server import ForkFailedError
+from trainstack.process.output import readable
 
 START_DEADLINE_S = 60.0
-"""How long a process may take until its port answers; Cloud Run's startup probe allows 240 s."""
+"""How long a process may take until it has loaded its function, or answers; Cloud Run's startup probe allows 240 s."""
 
 PENDING_S = 10.0
 """How long a request waits for a starting instance; the minimum that Cloud Run documents."""
@@ -27,22 +28,25 @@ STOP_GRACE_S = 3.0
 STEADY_S = 30.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 10.0
-_POLL_S = 0.02
+LOAD_ONLY = "LOAD_ONLY"
+"""The variable of a process that ends when it has loaded its function, with status 0. Read by serve.py."""
+BACKLOG = 1000
 
 
 class StartFailedError(Exception):
-    """The function's process ended, or its port did not answer in time; the message has the end of its output."""
+    """The function's process ended, or did not answer in time; the message has the end of its output."""
 
 
 class Instance:
     """The one instance of a function, live between `start` and `stop`.
 
-    A process that ends is restarted at once the first time, then after pauses that double up to
-    LONGEST_PAUSE_S, until one has run for STEADY_S seconds.
+    Its process starts with the first connection to its port, which may come from anywhere on this machine. A process
+    that ends is restarted at once the first time, then after pauses that double up to LONGEST_PAUSE_S, until one has run
+    for STEADY_S seconds.
     """
 
     def __init__(self, function: Function, deployment: FunctionDeployment, *, home: Path) -> None:
-        """Reserve a port, open the log and create `home`, the function's HOME.
+        """Listen on a port, open the log and create `home`, the function's HOME.
 
         Raises:
             OSError: the state folder is not writable.
@@ -50,11 +54,12 @@ class Instance:
         self.function = function
         self._server = deployment.server
         self._log = FunctionLog(function, deployment)
-        self._port = _ReservedPort()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
+        self._port: int = self._listener.getsockname()[1]
         self._environment = environment_of(
             function,
             shared={**deployment.identities.get(function.name, {}), **deployment.environment},
-            port=self._port.number,
+            port=self._port,
             home=home,
         )
         home.mkdir(parents=True, exist_ok=True)
@@ -66,7 +71,7 @@ class Instance:
     @property
     def url(self) -> str:
         """The URL that accepts events."""
-        return f"http://127.0.0.1:{self._port.number}"
+        return f"http://127.0.0.1:{self._port}"
 
     @property
     def pid(self) -> int | None:
@@ -74,13 +79,20 @@ class Instance:
         return self._child.pid if self._child is not None and self._child.returncode is None else None
 
     async def start(self) -> None:
-        """Return when the port answers.
+        """Return when a process, which ends then, has loaded the function, and requests are waited for.
 
         Raises:
-            StartFailedError: the first process ended or never answered; the platform would fail the deployment.
+            StartFailedError: it could not be loaded; the platform would fail the deployment.
         """
-        child = await self._run()
-        self._supervisor = asyncio.create_task(self._keep_running(child), name=f"keep {self.function.name}")
+        child = await self._fork({LOAD_ONLY: "1"})
+        try:
+            async with asyncio.timeout(START_DEADLINE_S):
+                code = await child.wait()
+        except TimeoutError:
+            code = await child.stop(grace_s=0.0)
+        if code:
+            raise StartFailedError(_why(self.function, code, self._log.tail))
+        self._supervisor = asyncio.create_task(self._keep_running(), name=f"keep {self.function.name}")
 
     async def stop(self) -> None:
         """End the process. Safe to call twice, and before `start`."""
@@ -92,7 +104,7 @@ class Instance:
         self._ready.set()  # requests that wait for a process stop waiting
         if self._child is not None:
             await self._child.stop(grace_s=STOP_GRACE_S)
-        self._port.close()
+        self._listener.close()
         self._log.close()
 
     def kill(self) -> None:
@@ -121,10 +133,12 @@ class Instance:
         return status
 
     def _answer(self, headers: Mapping[str, str], body: bytes, *, pending_until: float) -> int:
-        connection = self._connection(pending_until)
-        if connection is None:
-            return 503
+        # Each request opens its own: gunicorn may close a kept-alive connection just as it is reused.
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self.function.timeout_s)
         try:
+            connection.connect()  # which starts the first process
+            if not self._ready.wait(max(0.0, pending_until - time.monotonic())) or self._stopped:
+                return 503
             connection.request("POST", "/", body=body, headers=dict(headers))
             answer = connection.getresponse()
             answer.read()
@@ -137,93 +151,56 @@ class Instance:
         finally:
             connection.close()
 
-    def _connection(self, pending_until: float) -> http.client.HTTPConnection | None:
-        """A connection to the process; None if it cannot be opened in time.
-
-        Each request opens its own: gunicorn may close a kept-alive connection just as it is reused.
-        """
-        while self._ready.wait(max(0.0, pending_until - time.monotonic())) and not self._stopped:
-            connection = http.client.HTTPConnection(
-                "127.0.0.1", self._port.number, timeout=self.function.timeout_s
-            )
-            try:
-                connection.connect()
-            except ConnectionRefusedError:  # the process has just ended, not noticed yet
-                time.sleep(_POLL_S)
-            except OSError:
-                return None
-            else:
-                return connection
-        return None
-
-    async def _keep_running(self, child: Child) -> None:
-        running: Child | None = child
+    async def _keep_running(self) -> None:
+        await readable(self._listener.fileno())
         pause_s = 0.0
         while True:
-            if running is not None:
-                began = time.monotonic()
-                code = await running.wait()
+            began = time.monotonic()
+            try:
+                child = await self._run()
+                code = await child.wait()
+            except StartFailedError as failure:
+                self._log.error(str(failure))
+            else:
                 self._ready.clear()
                 self._log.error(f"The process of {self.function.name} ended with status {code}.")
                 pause_s = 0.0 if time.monotonic() - began >= STEADY_S else pause_s
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
-            try:
-                running = await self._run()
-            except StartFailedError as failure:
-                running = None
-                self._log.error(str(failure))
 
     async def _run(self) -> Child:
-        try:
-            child = self._child = await self._server.fork(self._environment, self._log.lines)
-        except ForkFailedError as failure:
-            raise StartFailedError(f"Function {self.function.name} did not start: {failure}") from failure
+        child = self._child = await self._fork({})
         if not await self._answers(child):
             code = await child.stop(grace_s=0.0)
             raise StartFailedError(_why(self.function, code, self._log.tail))
         self._ready.set()
         return child
 
+    async def _fork(self, more: Mapping[str, str]) -> Child:
+        try:
+            return await self._server.fork(
+                {**self._environment, **more}, self._log.lines, serves=self._listener.fileno()
+            )
+        except ForkFailedError as failure:
+            raise StartFailedError(f"Function {self.function.name} did not start: {failure}") from failure
+
     async def _answers(self, child: Child) -> bool:
-        ended = asyncio.create_task(child.wait())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(START_DEADLINE_S):
-                while not ended.done():
-                    if await asyncio.to_thread(self._port.answers):
-                        break
-                    await asyncio.sleep(_POLL_S)
-        answered = not ended.done()
-        ended.cancel()
-        return answered and self._port.answers()
+        """Whether the process answers a request that reaches no function: connections alone wait for any process."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        answer, ended = asyncio.create_task(reader.read(1)), asyncio.create_task(child.wait())
+        try:
+            await asyncio.wait({answer, ended}, timeout=START_DEADLINE_S, return_when=asyncio.FIRST_COMPLETED)
+            return answer.done() and answer.exception() is None and not ended.done()
+        finally:
+            answer.cancel()
+            ended.cancel()
+            writer.close()
 
 
 def _why(function: Function, code: int, tail: list[str]) -> str:
     output = "\n".join(f"  {line}" for line in tail) or "  (no output)"
     return (
-        f"Function {function.name} (entry point {function.entry_point}) did not answer on its port; "
+        f"Function {function.name} (entry point {function.entry_point}) cannot be loaded; "
         f"its process ended with status {code}. The end of its output:\n{output}"
     )
-
-
-class _ReservedPort:
-    """A loopback port that is bound but not listened on: the kernel gives it to no other process, and the child may listen on it.
-
-    Linux lets several sockets with SO_REUSEADDR bind one port as long as only one of them listens; gunicorn
-    sets that option. Connections before the child listens are refused, as they should be.
-    """
-
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", 0))
-        self.number: int = self._socket.getsockname()[1]
-
-    def answers(self) -> bool:
-        """Whether a process listens. Blocks only briefly."""
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.number), timeout=0.5):
-            return True
-        return False
-
-    def close(self) -> None:
-        self._socket.close()

@@ -8,7 +8,8 @@ that clients that send slowly, or never finish, delay no event.
 python -P trainstack/functions/serve.py DESCRIPTOR
 
 Run it in the staged source's directory, with the descriptor of the socket for orders (forks.py); an order has the
-variables that functions-framework reads: FUNCTION_TARGET, FUNCTION_SIGNATURE_TYPE, HOST, PORT. In the cloud, Cloud
+variables that functions-framework reads: FUNCTION_TARGET, FUNCTION_SIGNATURE_TYPE, HOST, PORT; and the listening socket,
+which outlives the process, so that requests wait for the next. In the cloud, Cloud
 Run's front end requires a token from every caller; here every process of this machine can reach the port, and so can
 any web page in a browser on it. It is a script, not a module of the package: the process sees the function's source and
 the installed packages only.
@@ -50,6 +51,8 @@ _FUNCTIONS = Path(__file__).resolve().parent
 _SOURCE = Path("main.py")
 _PRELOAD = "PRELOAD_MODULE"
 """The variable with the name of a module to import before functions are forked, if the source has it."""
+_LOAD_ONLY = "LOAD_ONLY"
+"""The variable that ends a process as soon as its function is loaded."""
 
 
 def main() -> None:
@@ -62,8 +65,7 @@ def main() -> None:
     _load_imports(_SOURCE)
     _preload(os.environ.pop(_PRELOAD, ""))
     gc.freeze()
-    forks.take_orders(int(sys.argv[1]))
-    _serve(loopback)
+    _serve(loopback, forks.take_orders(int(sys.argv[1])))
 
 
 def _load_module(name: str, path: Path) -> ModuleType:
@@ -93,8 +95,11 @@ def _preload(module: str) -> None:
             import_module(module)
 
 
-def _serve(loopback: ModuleType) -> None:
+def _serve(loopback: ModuleType, listener: int) -> None:
     app = create_app(os.environ["FUNCTION_TARGET"], str(_SOURCE), os.environ["FUNCTION_SIGNATURE_TYPE"])
+    if os.environ.pop(_LOAD_ONLY, ""):
+        sys.stdout.flush()
+        os._exit(0)
 
     def refuse_other_sites() -> None:
         refusal = loopback.foreign(flask.request.method, flask.request.headers.items())
@@ -108,7 +113,13 @@ def _serve(loopback: ModuleType) -> None:
     gc.freeze()
     gc.enable()
     try:
-        server = create_server(app, debug=False, worker_class=PatientWorker, threads=concurrency + READERS)
+        server = create_server(
+            app,
+            debug=False,
+            worker_class=PatientWorker,
+            threads=concurrency + READERS,
+            bind=f"fd://{listener}",
+        )
         server.run(os.environ["HOST"], int(os.environ["PORT"]))
     except SystemExit as ended:  # gunicorn and its forked workers end this way
         if not isinstance(ended.code, int):

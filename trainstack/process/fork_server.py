@@ -55,8 +55,10 @@ class ForkServer:
         """Let the server load what it needs, so that the first fork does not wait for that."""
         self._running()
 
-    async def fork(self, env: Mapping[str, str], on_lines: OnLines) -> Child:
+    async def fork(self, env: Mapping[str, str], on_lines: OnLines, *, serves: int) -> Child:
         """A child in a new session, with only `env` and the guard's mark as environment.
+
+        `serves` is the descriptor of a socket of which it gets a copy.
 
         Raises:
             ForkFailedError: no process was forked within FORK_DEADLINE_S.
@@ -70,7 +72,7 @@ class ForkServer:
         (status, stdout, stderr), theirs = zip(*(os.pipe() for _ in range(3)), strict=True)
         pipes = os.fdopen(stdout, "rb", 0), os.fdopen(stderr, "rb", 0)
         try:
-            self._send(order, theirs)
+            self._send(order, theirs, serves)
             pid = await self._process_id(status)
         except BaseException:
             os.close(status)
@@ -87,14 +89,14 @@ class ForkServer:
         if self._server is not None:
             await self._server.stop(grace_s=_STOP_GRACE_S)
 
-    def _send(self, order: bytes, descriptors: Sequence[int]) -> None:
+    def _send(self, order: bytes, pipes: Sequence[int], serves: int) -> None:
         try:
-            socket.send_fds(self._running(), [order], descriptors)
+            socket.send_fds(self._running(), [order], [*pipes, serves])
         except OSError as error:
             raise ForkFailedError(f"its order was not accepted: {error}{self._output()}") from error
         finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+            for pipe in pipes:
+                os.close(pipe)
 
     def _running(self) -> socket.socket:
         files = _python_files(self.cwd)

@@ -1,12 +1,15 @@
 """A functions host on the functions of a source directory, and what its tests send and read."""
 
 import json
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from tests.stack.waiting import wait_until
 from trainstack.functions import (
     Function,
     FunctionDeployment,
@@ -80,6 +83,13 @@ def hosted(
             await guard.stop(grace_s=1)
 
     return in_thread(running)
+
+
+def start_process(instance: Instance) -> Instance:
+    """The instance, whose process has been started without an event."""
+    socket.create_connection(("127.0.0.1", urlsplit(instance.url).port)).close()
+    wait_until(lambda: instance.pid is not None, f"a process of {instance.function.name}")
+    return instance
 
 
 def event(event_id: str = "1", **data: object) -> tuple[dict[str, str], bytes]:

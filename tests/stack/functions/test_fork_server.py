@@ -11,7 +11,7 @@ from tests.stack.waiting import wait_until
 from trainstack.functions import Instance, StartFailedError
 from trainstack.process.fork_server import ENVIRONMENT_BYTES
 
-from .hosted import SOURCES, Entries, answered, event, hosted
+from .hosted import SOURCES, Entries, answered, event, hosted, start_process
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def both(tmp_path: Path, source: Path, entries: Entries) -> Iterator[dict[str, I
         "tell", "show_settings", source=source, state=tmp_path, environment={"SHARED": "1"},
         identities=identities, entries=entries,
     ) as instances:  # fmt: skip
-        yield instances
+        yield {name: start_process(instance) for name, instance in instances.items()}
 
 
 def process_of(instance: Instance) -> psutil.Process:

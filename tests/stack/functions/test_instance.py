@@ -14,7 +14,7 @@ import pytest
 from tests.stack.waiting import wait_until
 from trainstack.functions import Instance, StartFailedError
 
-from .hosted import DEADLINE_S, SOURCES, Entries, answered, event, hosted
+from .hosted import DEADLINE_S, SOURCES, Entries, answered, event, hosted, start_process
 
 ROOT = Path(__file__).parents[3]
 SHARED = {"GOOGLE_CLOUD_PROJECT": "p1", "TRAINMASTER_REGION": "us-central1"}
@@ -43,7 +43,7 @@ def run(tmp_path: Path, entries: Entries) -> Run:
             entries=entries,
             timeout_s=timeout_s,
         ) as instances:
-            yield instances[entry_point.replace("_", "-")]
+            yield start_process(instances[entry_point.replace("_", "-")])
 
     return running
 
@@ -113,6 +113,14 @@ def test_printed_lines_are_in_the_file_and_in_cloud_logging_under_the_functions_
     }
     (request,) = entries.of("requests")
     assert (request["httpRequest"]["status"], request["labels"]["ce-id"]) == (200, "e-7")
+
+
+def test_a_function_has_a_process_from_its_first_event_on(tmp_path: Path) -> None:
+    with hosted("tell", "fail", source=SOURCES / "loud", state=tmp_path, environment=SHARED) as instances:
+        assert [each.pid for each in instances.values()] == [None, None]
+        assert instances["tell"].post(*event()) == 200
+        assert instances["tell"].pid is not None
+        assert instances["fail"].pid is None
 
 
 def test_a_function_that_raises_answers_500_and_keeps_running(run: Run, entries: Entries) -> None:

@@ -1,11 +1,9 @@
 """The console beside a stack: a program that shows the stack in the browser."""
 
-import asyncio
 import socket
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainstack.process.output import OutputStream, readable
 from trainstack.process.processes import ProcessGuard
@@ -65,18 +63,15 @@ async def run_console(
     console: StackConsole,
     guard: ProcessGuard,
     *,
-    ready: asyncio.Event,
     log: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Run the program until this is cancelled, or until it ends.
-
-    It starts when the stack is `ready`, or earlier for a browser that connects, so that it does not delay the stack.
+    """Run the program from the first connection until this is cancelled, or until it ends.
 
     `log` gets its output, at most LOG_MAX_BYTES. `say` gets one line when it has ended; then its address refuses
     connections.
     """
-    await _first_of(ready.wait(), readable(console.listener.fileno()))
+    await readable(console.listener.fileno())
     try:
         child = guard.start(
             console.command(console.listener.fileno()),
@@ -92,17 +87,6 @@ async def run_console(
         f"The console ended with {status}. Its output is in {log}. The stack keeps running; to start another console: "
         "trainmaster web --write"
     )
-
-
-async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
-    """Return when one of them does, and cancel the others."""
-    tasks = [asyncio.create_task(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _written_to(log: Path) -> Callable[[OutputStream, list[bytes]], None]:

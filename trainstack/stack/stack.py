@@ -121,8 +121,7 @@ async def running_stack(
 ) -> AsyncIterator[Stack]:
     """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
 
-    `console` starts with the first browser that connects, to which it says that the stack is starting, and at the latest
-    when the stack is ready.
+    `console` starts with the first browser that connects, to which it says that the stack is starting.
 
     Raises:
         StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or
@@ -132,9 +131,8 @@ async def running_stack(
         guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
         running.push_async_callback(guard.stop, grace_s=_GUARD_GRACE_S)
         state.own(watcher_pid=guard.watcher_pid)
-        ready = asyncio.Event()
         if console is not None:
-            _start_console(console, guard, state, running, ready=ready)
+            _start_console(console, guard, state, running)
         loading = asyncio.create_task(
             _fork_server(options, topology, state, guard, running=running, product=product)
         )
@@ -182,7 +180,6 @@ async def running_stack(
         gcloud, clients = await user_variables(
             services, topology, running, folder=state.private_folder(USER_FOLDER)
         )
-        ready.set()
         yield Stack(
             topology=topology,
             services=services,
@@ -198,15 +195,13 @@ def _start_console(
     guard: ProcessGuard,
     state: StateFolder,
     running: AsyncExitStack,
-    *,
-    ready: asyncio.Event,
 ) -> None:
     """Keep it running until `running` ends."""
     state.keep_ports({CONSOLE: console.port})
     log = state.folder("logs") / "console.log"
     log.unlink(missing_ok=True)
     running.callback(console.listener.close)
-    running.callback(asyncio.create_task(run_console(console, guard, ready=ready, log=log, say=_say)).cancel)
+    running.callback(asyncio.create_task(run_console(console, guard, log=log, say=_say)).cancel)
 
 
 def _images_topic(options: StackOptions, topology: Topology) -> str:

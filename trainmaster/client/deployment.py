@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import ClientRefused, NotFound
-from trainmaster.client.find import read_document
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, object_uri
@@ -50,6 +49,8 @@ def read_deployment(clients: "Clients") -> Deployment:
         ClientRefused: another version wrote it, which this one cannot read, or it is damaged.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
+    from trainmaster.client.find import read_document  # not for the stack, which starts sooner
+
     context = clients.context
     document = read_document(clients, DEPLOYMENT_OBJECT)
     again = (

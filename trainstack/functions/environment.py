@@ -1,11 +1,14 @@
-"""The environment of a function's process: the platform's variables and the deployment's, none from this shell."""
+"""The environment of functions' processes, none of it from this shell, and of the process that they are forked from."""
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from trainstack.functions.function import Function
-from trainstack.process.processes import SYSTEM_PATH
+from trainstack.process.fork_server import ForkServer
+from trainstack.process.processes import SYSTEM_PATH, ProcessGuard
+
+_SERVER = Path(__file__).resolve().parent / "serve.py"
 
 REVISION_SUFFIX = "00001-loc"
 """A revision's name is the service's name, a counter and three letters; this host has one revision."""
@@ -54,3 +57,19 @@ def server_environment(shared: Mapping[str, str]) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         **shared,
     }
+
+
+def fork_server(
+    source: Path, environment: Mapping[str, str], guard: ProcessGuard, *, preload: str = ""
+) -> ForkServer:
+    """The server from which the functions of a source directory, with `main.py`, are forked.
+
+    `environment` has those variables of every function that Python, or a library that is imported, may read at once.
+    `preload` is a module that is imported before, if the source has it.
+    """
+    return ForkServer(
+        [sys.executable, "-P", str(_SERVER)],
+        env=server_environment({**environment, "PRELOAD_MODULE": preload}),
+        cwd=source,
+        guard=guard,
+    )

@@ -6,34 +6,11 @@ deployment.
 
 import asyncio
 import shutil
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from trainstack.functions.environment import server_environment
 from trainstack.functions.function import Function, FunctionDeployment
 from trainstack.functions.instance import Instance, StartFailedError
-from trainstack.process.fork_server import ForkServer
-from trainstack.process.processes import ProcessGuard
 from trainstack.process.scratch import empty_folder
-
-_SERVER = Path(__file__).resolve().parent / "serve.py"
-
-
-def fork_server(
-    source: Path, environment: Mapping[str, str], guard: ProcessGuard, *, preload: str = ""
-) -> ForkServer:
-    """The server from which the functions of a source directory, with `main.py`, are forked.
-
-    `environment` has those variables of every function that Python, or a library that is imported, may read at once.
-    `preload` is a module that is imported before, if the source has it.
-    """
-    return ForkServer(
-        [sys.executable, "-P", str(_SERVER)],
-        env=server_environment({**environment, "PRELOAD_MODULE": preload}),
-        cwd=source,
-        guard=guard,
-    )
 
 
 class FunctionsHost:

@@ -14,8 +14,9 @@ from trainstack.events.delivery import Delivery, Invoke
 from trainstack.events.injections import with_injections
 from trainstack.events.rest import CallRefusedError
 from trainstack.events.schedule import Scheduler
-from trainstack.functions import FunctionsHost, Instance
 from trainstack.functions.function import Function, TopicTrigger
+from trainstack.functions.host import FunctionsHost
+from trainstack.functions.instance import Instance
 from trainstack.iam import Grants
 from trainstack.injections import Injections
 from trainstack.stack.access import markers_of

@@ -15,7 +15,7 @@ from trainstack.events.clients import PubsubClients, clients_of
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.delivery import Delivery
 from trainstack.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
-from trainstack.functions import Function, TopicTrigger, Trigger
+from trainstack.functions.function import Function, TopicTrigger, Trigger
 from trainstack.http import in_thread
 from trainstack.pubsub import serve
 

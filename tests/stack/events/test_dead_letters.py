@@ -9,7 +9,7 @@ from tests.stack.waiting import wait_until
 from trainstack.events.clients import PubsubClients
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.eventarc import ensure_subscription, ensure_topic
-from trainstack.functions import DeadLetter
+from trainstack.functions.function import DeadLetter
 from trainstack.stack.provision import kept_subscription
 from trainstack.stack.topology import KeptTopic
 

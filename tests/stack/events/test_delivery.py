@@ -18,7 +18,7 @@ from trainstack.events.eventarc import (
     subscription_of,
     transport_of,
 )
-from trainstack.functions import BucketTrigger, DeadLetter
+from trainstack.functions.function import BucketTrigger, DeadLetter
 from trainstack.publisher import Publisher
 from trainstack.storage import serve as serve_storage
 

@@ -1,24 +1,19 @@
 """A functions host on the functions of a source directory, and what its tests send and read."""
 
+import contextlib
 import json
-import socket
 import time
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from tests.stack.waiting import wait_until
-from trainstack.functions import (
-    Function,
-    FunctionDeployment,
-    FunctionsHost,
-    Instance,
-    TopicTrigger,
-    fork_server,
-)
-from trainstack.functions.instance import PENDING_S
+from trainstack.functions.environment import fork_server
+from trainstack.functions.function import Function, FunctionDeployment, TopicTrigger
+from trainstack.functions.host import FunctionsHost
+from trainstack.functions.instance import PENDING_S, Instance
 from trainstack.http import in_thread
 from trainstack.process.processes import ProcessGuard
 
@@ -86,9 +81,9 @@ def hosted(
 
 
 def start_process(instance: Instance) -> Instance:
-    """The instance, whose process has been started without an event."""
-    socket.create_connection(("127.0.0.1", urlsplit(instance.url).port)).close()
-    wait_until(lambda: instance.pid is not None, f"a process of {instance.function.name}")
+    """The instance, whose process answers; it got no event."""
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(instance.url, timeout=DEADLINE_S).close()
     return instance
 
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.stack.waiting import wait_until
-from trainstack.functions import Instance, StartFailedError
+from trainstack.functions.instance import Instance, StartFailedError
 from trainstack.process.fork_server import ENVIRONMENT_BYTES
 
 from .hosted import SOURCES, Entries, answered, event, hosted, start_process

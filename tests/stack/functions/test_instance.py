@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.stack.waiting import wait_until
-from trainstack.functions import Instance, StartFailedError
+from trainstack.functions.instance import Instance, StartFailedError
 
 from .hosted import DEADLINE_S, SOURCES, Entries, answered, event, hosted, start_process
 

@@ -7,7 +7,7 @@ import yaml
 
 from trainmaster.cli.stack.product import read_topology
 from trainstack.events.eventarc import transport_of
-from trainstack.functions import BucketTrigger, TopicTrigger
+from trainstack.functions.function import BucketTrigger, TopicTrigger
 from trainstack.stack.errors import BadTopologyError
 from trainstack.stack.topology import sources_of
 

@@ -1,6 +1,5 @@
 """`trainmaster up`: runs the local stack."""
 
-import gc
 import logging
 import os
 import shlex
@@ -174,14 +173,9 @@ def _run(options: "StackOptions", topology: "Topology", state: "StateFolder", ac
     status = 0
     try:
         console = announced_console(access, options, state)
-        # The address is printed before these imports, which take a moment. They leave little garbage, and what they load
-        # stays: collections would take a fifth of that moment.
-        gc.disable()
         from trainmaster.cli.stack.product import product_of
         from trainstack.stack.stack import run_until_stopped
 
-        gc.freeze()
-        gc.enable()
         run_until_stopped(
             options,
             topology,

@@ -108,7 +108,7 @@ def measured(tree: Path, words: Sequence[str]) -> Start:
                     raise RuntimeError(f"the stack of {tree} did not start: status {stack.returncode}")
                 time.sleep(_POLL_S)
             seconds = time.perf_counter() - began
-            processor = sum(map(_processor_s, descendants(stack.pid)))
+            processor = sum(map(processor_s, descendants(stack.pid)))
             time.sleep(IDLE_AFTER_S)
             console = console_of(stack.pid)
             return Start(
@@ -138,7 +138,7 @@ def console_of(stack: int) -> int:
     return 0
 
 
-def _processor_s(pid: int) -> float:
+def processor_s(pid: int) -> float:
     """What it and its ended children used. Source: proc_pid_stat(5), utime to cstime."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

@@ -1,6 +1,6 @@
 """A flood of uploads on the local stack, with duplicates and injections: what is lost, what is doubled, and how long each took.
 
-python bench/upload_flood.py [--uploads 10000] [--deliverers 16] [--seed 7]
+python bench/upload_flood.py [--uploads 10000] [--deliverers 16] [--seed 7] [--plain]
 
 Real: the functions as functions-framework processes, Cloud Storage, Pub/Sub, JobService, Cloud Logging and its
 sink as the stack's emulators, the official clients between all of them, and every job's replica, a process.
@@ -8,7 +8,7 @@ Not real: what the replica does (a shell script that leaves a file that looks li
 redelivery, which are shorter than the cloud's. Every fiftieth upload is not a valid request.
 
 One in ten events is delivered twice at the same time. One in twenty calls at every boundary has an injected fault:
-refused, done without an answer, cut off, delayed, delivered twice, or its function killed.
+refused, done without an answer, cut off, delayed, delivered twice, or its function killed. With --plain, none of this.
 Exits with 1 when a run is lost, doubled or unfinished, or has two jobs.
 """
 
@@ -54,8 +54,10 @@ def injection(name: str, at: str, kind: str, probability: float, **more: object)
     return {"name": name, "at": at, "kind": kind, "probability": probability, **more}
 
 
-def plan(seed: int) -> dict[str, object]:
-    """Duplicates of one event in ten, and a twentieth of the calls at every boundary struck in one way or another."""
+def plan(seed: int, *, plain: bool) -> dict[str, object]:
+    """Only one that counts events and strikes none if `plain`; otherwise duplicates of one event in ten, and a twentieth of all calls struck."""
+    if plain:
+        return {"injections": [injection("twice", f"functions.{TAKER}", "duplicate", 0.0)]}
     ledger, inbox = "bench-flood-ledger/*", "bench-flood-inbox/requests/*"
     injections = [
         injection("twice", f"functions.{TAKER}", "duplicate", 0.10),
@@ -282,11 +284,12 @@ def main() -> int:
         "--deliverers", type=int, default=16, help="events that are out to the function at once"
     )
     parser.add_argument("--seed", type=int, default=7, help="of the injections")
+    parser.add_argument("--plain", action="store_true", help="no duplicates and no injections")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # or the stack would outlive it
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "injections.yaml").write_text(yaml.safe_dump(plan(arguments.seed)))
+        (folder / "injections.yaml").write_text(yaml.safe_dump(plan(arguments.seed, plain=arguments.plain)))
         flags = (
             "--topology", str(topology(folder, arguments.deliverers)), "--injections", str(folder / "injections.yaml"),
             "--image", f"{stub_uri(PROJECT)}={STUB}", "--retry-min-s", "0.5", "--retry-max-s", "5", "--tick-s", "5",

@@ -143,10 +143,10 @@ async def running_stack(
         await asyncio.to_thread(_import_services)
         from trainstack.functions.host import FunctionsHost
         from trainstack.functions.instance import StartFailedError
+        from trainstack.jobs.resource.machines import machine_types_from
         from trainstack.stack.access import grants_of
         from trainstack.stack.clients import function_addresses, function_variables, user_variables
         from trainstack.stack.deliveries import deliver_events
-        from trainstack.jobs.resource.machines import machine_types_from
         from trainstack.stack.services import running_services
 
         enforced = options.isolation == "enforced"

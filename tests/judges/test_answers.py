@@ -128,6 +128,12 @@ def test_cloud_storage(stack: Stack) -> None:
     call("GET", f"/storage/v1/b?project={PROJECT}")
     for path in ("", "/storageLayout", "/iam", "/iam/testPermissions?permissions=storage.buckets.get"):
         call("GET", bucket + path)
+    call("PATCH", bucket, {"labels": {"a": "b"}, "softDeletePolicy": {"retentionDurationSeconds": "0"}})
+    call("PUT", bucket, {**call("GET", bucket), "acl": []})
+    call("PUT", f"{bucket}/iam", {**call("GET", f"{bucket}/iam"), "bindings": []})
+    locked = {"name": f"{PROJECT}-locked", "retentionPolicy": {"retentionPeriod": "1"}}
+    call("POST", f"/storage/v1/b?project={PROJECT}", locked)
+    call("POST", f"/storage/v1/b/{locked['name']}/lockRetentionPolicy?ifMetagenerationMatch=1")
     upload = f"/upload{bucket}/o"
     call(
         "POST", f"{upload}?uploadType=media&name=a.txt", content=b"x", headers={"content-type": "text/plain"}

@@ -1,5 +1,6 @@
 """The roles of each account on each resource: the deployment's grants, less what a test has taken away."""
 
+import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -91,6 +92,7 @@ class Grants:
         self._granted = tuple(grants)
         self._roles = roles or {}
         self._buckets = None if buckets is None else frozenset(BUCKETS + name for name in buckets)
+        self._policies: dict[str, tuple[Grant, ...]] = {}
         self._taken: dict[str, list[dict[str, str]]] = {key: [] for key in _FIELDS}
         self._reaches = self._by_permission()
 
@@ -99,10 +101,30 @@ class Grants:
 
         One lookup in memory: every call of every service asks.
         """
-        reaches = self._reaches.get((member, permission), ())
-        if any(reach.covers(resource, object_name) for reach in reaches):
-            return True
+        for name in (member, f"projectEditor:{self.project}"):
+            reaches = self._reaches.get((name, permission), ())
+            if any(reach.covers(resource, object_name) for reach in reaches):
+                return True
         return self._is_users_bucket(resource) and any(permission in held for held in USERS_BUCKET.values())
+
+    @property
+    def roles(self) -> Collection[str]:
+        """Every role whose permissions are known."""
+        return self._roles.keys()
+
+    def set_policy(
+        self, resource: str, grants: Iterable[Grant] | None, roles: Mapping[str, frozenset[str]]
+    ) -> None:
+        """Replace what is granted on the whole of this resource, whose `roles` are known; None restores it.
+
+        Every account of the project counts as one of its editors.
+        """
+        self._roles = {**roles, **self._roles}
+        if grants is None:
+            self._policies.pop(resource, None)
+        else:
+            self._policies[resource] = tuple(grants)
+        self._reaches = self._by_permission()
 
     @property
     def granted(self) -> tuple[Grant, ...]:
@@ -189,7 +211,9 @@ class Grants:
         return dict(self._taken)
 
     def _live(self) -> list[Grant]:
-        return [grant for grant in self._granted if not self._is_taken("grants", vars(grant))]
+        kept = [g for g in self._granted if g.is_partial or g.resource not in self._policies]
+        granted = itertools.chain(kept, *self._policies.values())
+        return [grant for grant in granted if not self._is_taken("grants", vars(grant))]
 
     def _by_permission(self) -> Mapping[tuple[str, str], Sequence[_Reach]]:
         """What each account reaches with each permission."""
@@ -209,7 +233,9 @@ class Grants:
         return _Reach(grant=grant, pattern=pattern)
 
     def _is_users_bucket(self, resource: str) -> bool:
-        return self._buckets is not None and resource.startswith(BUCKETS) and resource not in self._buckets
+        if self._buckets is None or resource in self._policies:
+            return False
+        return resource.startswith(BUCKETS) and resource not in self._buckets
 
     def _is_taken(self, key: str, attempt: Mapping[str, str]) -> bool:
         return any(

@@ -14,11 +14,13 @@ from trainstack.iam.authorization import (
     project_of,
     require,
 )
+from trainstack.iam.principals import caller
 from trainstack.iam.service import Grants
 from trainstack.storage.objects.errors import NoSuchObjectError, RefusedError, no_such_bucket
+from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.store import ObjectStore
 
-_ON_PROJECT = frozenset({"storage.buckets.create", "storage.buckets.list"})
+_ON_PROJECT = frozenset({"serviceusage.services.use", "storage.buckets.create", "storage.buckets.list"})
 
 
 def may_call(
@@ -27,6 +29,8 @@ def may_call(
     """Raises `RefusedError`: 403 if the caller may not call the method, 404 if a bucket of its path does not exist."""
     try:
         authorize(grants, method, _resources(grants, path, query))
+        if grants and caller().member and "bucket" in path:
+            _check_payer(grants, store.catalog.find_bucket(path["bucket"]), query.get("userProject", ""))
     except DeniedError as denied:
         missing = _missing(store, path.get("bucket", ""), path.get("to_bucket", ""))
         raise missing or _denial(denied) from denied
@@ -79,6 +83,19 @@ def _resources(
     if "to_object" in path:
         resources["to_object"] = bucket_of(path.get("to_bucket", bucket), path["to_object"])
     return resources
+
+
+def _check_payer(grants: Grants, bucket: BucketRecord | None, project: str) -> None:
+    """Refuse accounts that name no project to bill where requesters pay; the owner may leave it out.
+
+    Source: https://cloud.google.com/storage/docs/requester-pays
+    """
+    billing = bucket and bucket.fields.get("billing")
+    if isinstance(billing, dict) and billing.get("requesterPays"):
+        if not project:
+            sentence = "Bucket is a requester pays bucket but no user project provided."
+            raise RefusedError(400, "required", sentence)
+        require(grants, "serviceusage.services.use", project_of(grants, project))
 
 
 def _missing(store: ObjectStore, *buckets: str) -> RefusedError | None:

@@ -78,6 +78,8 @@ class Storage:
             uploads=UploadSessions(self.store.uploads_path),
             grants=grants,
         )
+        for bucket in self.store.catalog.buckets():
+            self._service.apply_policy(bucket)
         injections = injections or Injections()
         self._injections, self._publish = injections, publish
         called = WithInjections(

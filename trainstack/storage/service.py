@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from trainstack.iam.service import Grants
+from trainstack.iam.service import BUCKETS, Grants
+from trainstack.storage.buckets.roles import grants_of, roles
 from trainstack.storage.drops.threads import BucketThreads
 from trainstack.storage.objects.errors import RefusedError, UnsettledError
 from trainstack.storage.objects.preconditions import Insertion
-from trainstack.storage.objects.records import ObjectRecord
+from trainstack.storage.objects.records import BucketRecord, ObjectRecord
 from trainstack.storage.objects.staging import Staged
 from trainstack.storage.store import ObjectStore
 
@@ -87,6 +88,12 @@ class StorageService:
     threads: BucketThreads
     uploads: UploadSessions
     grants: Grants | None = None
+
+    def apply_policy(self, bucket: BucketRecord, *, removed: bool = False) -> None:
+        """Let the bucket's IAM policy decide permissions, if a stack has grants."""
+        if self.grants and bucket.bindings is not None:
+            granted = None if removed else grants_of(bucket.name, bucket.bindings)
+            self.grants.set_policy(BUCKETS + bucket.name, granted, roles())
 
     async def run_when_settled(self, operation: Callable[[bool], _Result]) -> _Result:
         """The operation's result, after recording other processes' changes to the files it uses.

@@ -158,8 +158,11 @@ def test_buckets_are_asked_about_with_the_official_client(iam: httpx.Client, ser
     path = f"/storage/v1/b/{LEDGER}/iam"
     roles = {binding["role"] for binding in served.call("GET", "storage", path).json()["bindings"]}
     assert roles == {"roles/storage.objectUser", "roles/storage.objectCreator"}
-    owned = served.call("GET", "storage", f"{path}/testPermissions?permissions=a.b")
-    assert owned.json()["permissions"] == ["a.b"]
+    owned = served.call("GET", "storage", f"{path}/testPermissions?permissions=storage.buckets.delete")
+    assert owned.json()["permissions"] == ["storage.buckets.delete"]
+    unknown = served.call("GET", "storage", f"{path}/testPermissions?permissions=foo.bar")
+    assert unknown.status_code == 400
+    assert "foo.bar" in unknown.json()["error"]["message"]
 
 
 def test_a_project_has_a_number(iam: httpx.Client) -> None:

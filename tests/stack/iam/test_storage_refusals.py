@@ -1,5 +1,6 @@
 """Refusals of Cloud Storage for missing permissions, and their sentences."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,42 @@ def test_every_account_may_use_a_bucket_that_the_local_user_made(served: Served)
     )
     bindings = served.call("GET", "storage", f"/storage/v1/b/{MINE}/iam").json()["bindings"]
     assert {member for each in bindings for member in each["members"]} == {f"projectEditor:{PROJECT}"}
+
+
+@pytest.fixture
+def mine(served: Served) -> Iterator[str]:
+    """The path of a bucket that the local user made."""
+    path = "/storage/v1/b/one-more-bucket"
+    made = f"/storage/v1/b?project={PROJECT}"
+    served.call("POST", "storage", made, json={"name": "one-more-bucket"}).raise_for_status()
+    yield path
+    served.call("DELETE", "storage", path).raise_for_status()
+
+
+def test_a_buckets_policy_decides_who_may_use_it(served: Served, mine: str) -> None:
+    policy = served.call("GET", "storage", f"{mine}/iam").json()
+    reader = {"role": "roles/storage.objectViewer", "members": [f"serviceAccount:{email(TICK)}"]}
+    added = {**policy, "bindings": [*policy["bindings"], reader]}
+    added = served.call("PUT", "storage", f"{mine}/iam", json=added).json()
+    assert (
+        served.call("GET", "storage", f"{mine}/o", TRAINER).status_code == 200
+    )  # still as the project's editors
+    served.call("PUT", "storage", f"{mine}/iam", json={**added, "bindings": [reader]}).raise_for_status()
+    assert served.call("GET", "storage", f"{mine}/o", TICK).status_code == 200
+    assert "storage.objects.list" in denied(served.call("GET", "storage", f"{mine}/o", TRAINER))
+    assert "storage.buckets.setIamPolicy" in denied(
+        served.call("PUT", "storage", f"{mine}/iam", TICK, json={"bindings": []})
+    )
+
+
+def test_an_account_names_who_pays_for_a_bucket_whose_requesters_pay(served: Served, mine: str) -> None:
+    pays = {"billing": {"requesterPays": True}}
+    served.call("PATCH", "storage", mine, json=pays).raise_for_status()
+    assert served.call("GET", "storage", f"{mine}/o").status_code == 200
+    refused = served.call("GET", "storage", f"{mine}/o", TRAINER)
+    assert (refused.status_code, "no user project provided" in refused.text) == (400, True)
+    named = served.call("GET", "storage", f"{mine}/o?userProject={PROJECT}", TRAINER)
+    assert "serviceusage.services.use" in denied(named)
 
 
 @pytest.fixture

@@ -23,11 +23,162 @@ def test_a_bucket_with_objects_cannot_be_deleted(bucket: storage.Bucket) -> None
     bucket.delete()
 
 
-def test_a_setting_that_is_not_imitated_is_refused(client: storage.Client) -> None:
-    bucket = client.bucket("requester-pays")
-    bucket.requester_pays = True
-    with pytest.raises(exceptions.BadRequest, match="billing is not imitated"):
-        bucket.create(retry=None)
+def test_settings_are_merged_replaced_and_counted(http: httpx.Client, bucket: storage.Bucket) -> None:
+    path = f"/storage/v1/b/{bucket.name}"
+    first = http.get(path).json()
+    assert (first["metageneration"], first["etag"]) == ("1", "CAE=")
+    given = {"labels": {"a": "1", "b": "2"}, "cors": [{"origin": ["*"], "method": ["GET"]}]}
+    assert http.patch(path, json=given).json()["labels"] == given["labels"]
+    merged = http.patch(path, json={"labels": {"b": None, "c": "3"}}).json()
+    assert (merged["labels"], merged["cors"]) == ({"a": "1", "c": "3"}, given["cors"])
+    assert merged["metageneration"] == "3"
+    assert merged["updated"] > merged["timeCreated"]
+    replaced = http.put(path, json={**merged, "labels": {"d": "4"}, "cors": None}).json()
+    assert replaced["labels"] == {"d": "4"}
+    assert "cors" not in replaced
+    assert len({each["etag"] for each in (first, merged, replaced)}) == 3
+    assert http.get(path).json() == replaced
+
+
+@pytest.mark.parametrize(
+    ("verb", "query", "status"),
+    [
+        ("GET", "ifMetagenerationMatch=1", 200),
+        ("GET", "ifMetagenerationMatch=2", 412),
+        ("GET", "ifMetagenerationNotMatch=1", 304),
+        ("PATCH", "ifMetagenerationMatch=2", 412),
+        ("PUT", "ifMetagenerationNotMatch=1", 412),
+        ("DELETE", "ifMetagenerationMatch=99", 412),
+        ("DELETE", "ifMetagenerationMatch=1", 204),
+    ],
+)
+def test_conditions_on_a_buckets_metageneration(
+    http: httpx.Client, bucket: storage.Bucket, verb: str, query: str, status: int
+) -> None:
+    body: dict[str, str] | None = {} if verb in ("PATCH", "PUT") else None
+    answer = http.request(verb, f"/storage/v1/b/{bucket.name}?{query}", json=body)
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"location": "mars"}, "location constraint is not valid: 'MARS'"),
+        (
+            {"location": "US", "customPlacementConfig": {"dataLocations": ["US-EAST1", "ME-WEST1"]}},
+            "constraint",
+        ),
+        ({"location": "EU", "rpo": "ASYNC_TURBO"}, "requires a dual-region"),
+        ({"storageClass": "FOO"}, "Bucket.storageClass: 'FOO'"),
+        ({"labels": {"Upper": "x"}}, "Upper"),
+        (
+            {"lifecycle": {"rule": [{"action": {"type": "Delete"}, "condition": {}}]}},
+            "Bucket.lifecycle.rule.0.condition",
+        ),
+        (
+            {"lifecycle": {"rule": [{"action": {"type": "SetStorageClass"}, "condition": {"age": 1}}]}},
+            "storageClass",
+        ),
+        ({"retentionPolicy": {"retentionPeriod": "0"}}, "Bucket.retentionPolicy.retentionPeriod"),
+        ({"softDeletePolicy": {"retentionDurationSeconds": 5}}, "softDeletePolicy"),
+        ({"ipFilter": {"mode": "Enabled"}}, "Bucket.ipFilter.mode"),
+        ({"iamConfiguration": {"publicAccessPrevention": "x"}}, "publicAccessPrevention"),
+        ({"autoclass": {"enabled": True}}, "Bucket.autoclass is not imitated"),
+        ({"versioning": {"enabled": "yes"}}, "Bucket.versioning.enabled"),
+    ],
+)
+def test_a_setting_that_the_service_or_the_stack_does_not_take_is_refused(
+    http: httpx.Client, setting: dict[str, object], words: str
+) -> None:
+    answer = http.post("/storage/v1/b?project=p", json={"name": "never-made", **setting})
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("given", "location", "kind"),
+    [
+        ({}, "US", "multi-region"),
+        ({"location": "europe-west4"}, "EUROPE-WEST4", "region"),
+        ({"location": "nam4"}, "NAM4", "dual-region"),
+        (
+            {"location": "us", "customPlacementConfig": {"dataLocations": ["us-west1", "us-east1"]}},
+            "US",
+            "dual-region",
+        ),
+    ],
+)
+def test_a_bucket_is_where_it_was_asked_for(
+    http: httpx.Client, given: dict[str, object], location: str, kind: str
+) -> None:
+    name = f"in-{kind}-{location}".lower()
+    made = http.post("/storage/v1/b?project=p", json={"name": name, **given}).json()
+    layout = http.get(f"/storage/v1/b/{name}/storageLayout").json()
+    for found in (made, layout):
+        assert (found["location"], found["locationType"]) == (location, kind)
+    assert http.patch(f"/storage/v1/b/{name}", json={"location": "ASIA"}).status_code == 400
+    http.delete(f"/storage/v1/b/{name}").raise_for_status()
+
+
+def test_a_retention_policy_keeps_its_time_and_is_locked_for_good(bucket: storage.Bucket) -> None:
+    bucket.retention_period = 10
+    bucket.patch()
+    since = bucket.retention_policy_effective_time
+    assert since
+    bucket.labels = {"a": "b"}
+    bucket.patch()
+    assert bucket.retention_policy_effective_time == since
+    bucket.lock_retention_policy()
+    for period in (9, None):
+        bucket.retention_period = period
+        with pytest.raises(exceptions.Forbidden, match="locked"):
+            bucket.patch()
+    bucket.reload()
+    bucket.retention_period = 11
+    bucket.patch()
+    assert bucket.retention_policy_locked
+
+
+def test_a_buckets_policy_is_kept_unless_another_has_changed_it(bucket: storage.Bucket) -> None:
+    policy = bucket.get_iam_policy()
+    policy.bindings.append({"role": "roles/storage.objectViewer", "members": {"serviceAccount:a@b.c"}})
+    stored = bucket.set_iam_policy(policy)
+    assert bucket.get_iam_policy().bindings == stored.bindings == policy.bindings
+    with pytest.raises(exceptions.PreconditionFailed):
+        bucket.set_iam_policy(policy)
+    for role, member, words in (
+        ("roles/storage.admin", "allUsers", "the member 'allUsers'"),
+        ("roles/nonsense", "user:a@b.c", "Role roles/nonsense"),
+    ):
+        stored.bindings = [{"role": role, "members": {member}}]
+        with pytest.raises(exceptions.GoogleAPICallError, match=words):
+            bucket.set_iam_policy(stored, retry=None)
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [
+        ("GET", "/o/a/acl"), ("POST", "/o/a/acl"), ("DELETE", "/o/a/acl/allUsers"), ("GET", "/o/a/iam"),
+        ("GET", "/o/a/iam/testPermissions"), ("GET", "/acl"), ("DELETE", "/acl/allUsers"), ("PUT", "/defaultObjectAcl/x"),
+    ],
+)  # fmt: skip
+def test_access_to_single_objects_is_never_taken_for_a_name(
+    http: httpx.Client, bucket: storage.Bucket, verb: str, path: str
+) -> None:
+    kept = [path.removeprefix("/o/"), "raw/slashes/of/clients"]
+    for name in kept:
+        bucket.blob(name).upload_from_string("x")
+    answer = http.request(verb, f"/storage/v1/b/{bucket.name}{path}")
+    assert answer.status_code == 400
+    assert "when uniform bucket-level access is enabled" in answer.json()["error"]["message"]
+    assert all(bucket.blob(name).exists() for name in kept)
+    assert http.get(f"/storage/v1/b/{bucket.name}/o/{kept[1]}").status_code == 200
+
+
+def test_buckets_are_listed_in_pages(client: storage.Client) -> None:
+    names = [client.create_bucket(f"paged-{number}").name for number in range(3)]
+    pages = client.list_buckets(prefix="paged-", page_size=2).pages
+    assert [[bucket.name for bucket in page] for page in pages] == [names[:2], names[2:]]
 
 
 @pytest.mark.parametrize("name", ["ab", "Upper", "-dash", "a..b", "192.168.1.1", "goog-x", "x" * 64, "a/b"])

@@ -37,3 +37,20 @@ def test_gcloud_removes_a_bucket_with_all_that_is_in_it(bucket: storage.Bucket, 
         bucket.blob(name).upload_from_string("x")
     gcloud("rm", "--recursive", f"gs://{bucket.name}")
     assert not bucket.exists()
+
+
+@pytest.mark.slow
+def test_gcloud_changes_a_bucket_and_who_may_use_it(bucket: storage.Bucket, gcloud: Gcloud) -> None:
+    url = f"gs://{bucket.name}"
+    gcloud(
+        "buckets", "update", url, "--update-labels=a=b", "--soft-delete-duration=7d", "--retention-period=5s"
+    )
+    bucket.reload()
+    assert (bucket.labels, bucket.retention_period) == ({"a": "b"}, 5)
+    assert bucket.soft_delete_policy.retention_duration_seconds == 7 * 86400
+    gcloud("buckets", "update", url, "--clear-labels", "--clear-retention-period")
+    reader = ("--member=user:a@b.c", "--role=roles/storage.objectViewer")
+    assert "user:a@b.c" in gcloud("buckets", "add-iam-policy-binding", url, *reader)
+    assert "user:a@b.c" not in gcloud("buckets", "remove-iam-policy-binding", url, *reader)
+    bucket.reload()
+    assert (bucket.labels, bucket.retention_period) == ({}, None)

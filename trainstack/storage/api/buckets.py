@@ -1,21 +1,29 @@
-"""Buckets: insert, get, list, delete, and the IAM methods that clients use."""
+"""Buckets: insert, get, list, patch, update, delete, and the lock of a retention policy."""
 
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 
 from starlette.responses import Response
 
-from trainstack.iam.principals import caller
-from trainstack.storage.api.call import Call, Json, json_answer, no_content, text_field
-from trainstack.storage.objects.errors import RefusedError, conflict, invalid
+from trainstack.storage.api.call import (
+    Call,
+    Json,
+    json_answer,
+    merged_fields,
+    no_content,
+    text_field,
+)
+from trainstack.storage.buckets.locations import DEFAULT, location_type
+from trainstack.storage.buckets.settings import changed_settings, new_settings
+from trainstack.storage.objects.errors import RefusedError, condition_not_met, conflict, invalid
+from trainstack.storage.objects.listing import page_token, resume_of
 from trainstack.storage.objects.names import bucket_fault
+from trainstack.storage.objects.preconditions import whole_number
 from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.objects.resource import bucket_json
 
-_WRITABLE = (
-    *("acl", "autoclass", "billing", "cors", "defaultEventBasedHold", "defaultObjectAcl", "encryption"),
-    *("iamConfiguration", "labels", "lifecycle", "location", "logging", "retentionPolicy", "rpo"),
-    *("softDeletePolicy", "storageClass", "versioning", "website"),
-)
+_MAX_BUCKETS = 1000
 
 
 async def insert(call: Call) -> Response:
@@ -26,11 +34,12 @@ async def insert(call: Call) -> Response:
         raise invalid(fault)
     store = call.store
     with store.changing() as now_us:
+        fields = new_settings(body, call.query, now_us)
         if store.catalog.find_bucket(name):
             raise conflict(
                 "Your previous request to create the named bucket succeeded and you already own it."
             )
-        bucket = BucketRecord(name=name, project=project, created_us=now_us, fields=_fields(body))
+        bucket = BucketRecord(name=name, project=project, created_us=now_us, fields=fields)
         (store.buckets_path / name).mkdir(exist_ok=True)
         store.catalog.put_bucket(bucket)
     await call.service.threads.wait_for_refresh(name)
@@ -45,17 +54,87 @@ def _project(call: Call) -> str:
 
 async def get(call: Call) -> Response:
     bucket = call.store.bucket(call.path["bucket"])
+    _check(call, bucket)
     return json_answer(bucket_json(bucket, call.base_url))
 
 
+async def patch(call: Call) -> Response:
+    """Merge the body into the settings."""
+    return await _change(call, whole=False)
+
+
+async def update(call: Call) -> Response:
+    """Replace all settings by those of the body."""
+    return await _change(call, whole=True)
+
+
+async def lock_retention_policy(call: Call) -> Response:
+    """Forbid for good to remove or shorten the policy: https://cloud.google.com/storage/docs/bucket-lock"""
+    if "ifMetagenerationMatch" not in call.query:
+        raise RefusedError(400, "required", "Required parameter: ifMetagenerationMatch")
+
+    def lock(bucket: BucketRecord, _now_us: int) -> BucketRecord:
+        policy = bucket.fields.get("retentionPolicy")
+        if not isinstance(policy, dict):
+            raise invalid("The bucket has no retention policy to lock.")
+        return replace(bucket, fields={**bucket.fields, "retentionPolicy": {**policy, "isLocked": True}})
+
+    return json_answer(bucket_json(change_bucket(call, lock), call.base_url))
+
+
+async def _change(call: Call, *, whole: bool) -> Response:
+    body = await call.json("Bucket")
+
+    def change(bucket: BucketRecord, now_us: int) -> BucketRecord:
+        if body.get("name", bucket.name) != bucket.name:
+            raise invalid(f"Bucket.name cannot be changed: it is {bucket.name!r}.")
+        asked = body if whole else merged_fields(bucket.fields, body)
+        return replace(bucket, fields=changed_settings(dict(bucket.fields), asked, now_us))
+
+    return json_answer(bucket_json(change_bucket(call, change), call.base_url))
+
+
+def change_bucket(call: Call, change: Callable[[BucketRecord, int], BucketRecord]) -> BucketRecord:
+    """The bucket in the path after a change, whose time `change` gets in microseconds.
+
+    Raises:
+        RefusedError: 404 without such a bucket, 412 for a condition that does not hold; also what `change` raises.
+    """
+    with call.store.changing() as now_us:
+        bucket = call.store.bucket(call.path["bucket"])
+        _check(call, bucket)
+        changed = replace(change(bucket, now_us), metageneration=bucket.metageneration + 1, updated_us=now_us)
+        call.store.catalog.put_bucket(changed)
+    return changed
+
+
+def _check(call: Call, bucket: BucketRecord) -> None:
+    """Raises `RefusedError` for a condition that does not hold: 412, or 304 for a NotMatch condition of a read."""
+    conditions, number = call.conditions(), bucket.metageneration
+    if conditions.metageneration not in (None, number):
+        raise condition_not_met(f"ifMetagenerationMatch, where the bucket's metageneration is {number}")
+    if conditions.not_metageneration == number:
+        unmet = f"ifMetagenerationNotMatch is the bucket's metageneration, {number}"
+        if call.request.method == "GET":
+            raise RefusedError(304, "notModified", f"Not modified: {unmet}.")
+        raise condition_not_met(unmet)
+
+
 async def list_all(call: Call) -> Response:
-    project = _project(call)
+    project, prefix = _project(call), call.query.get("prefix", "")
+    begin = resume_of(call.query.get("pageToken", ""))
+    most = min(whole_number(call.query, "maxResults") or _MAX_BUCKETS, _MAX_BUCKETS)
     buckets = [
-        bucket_json(bucket, call.base_url)
+        bucket
         for bucket in call.store.catalog.buckets()
-        if bucket.project == project and bucket.name.startswith(call.query.get("prefix", ""))
+        if bucket.project == project and bucket.name.startswith(prefix) and bucket.name >= begin
     ]
-    return json_answer({"kind": "storage#buckets", **({"items": buckets} if buckets else {})})
+    answer: Json = {"kind": "storage#buckets"}
+    if buckets:
+        answer["items"] = [bucket_json(bucket, call.base_url) for bucket in buckets[:most]]
+    if len(buckets) > most:
+        answer["nextPageToken"] = page_token(buckets[most].name)
+    return json_answer(answer)
 
 
 async def delete(call: Call) -> Response:
@@ -65,7 +144,7 @@ async def delete(call: Call) -> Response:
     store = call.store
     folder = store.buckets_path / name
     with store.changing():
-        store.bucket(name)
+        _check(call, bucket := store.bucket(name))
         if not store.catalog.is_empty(name) or any(
             not path.is_dir() or path.is_symlink() for path in folder.rglob("*")
         ):
@@ -74,18 +153,21 @@ async def delete(call: Call) -> Response:
         store.notifications.forget(name)
         store.forget_folder(name)
         shutil.rmtree(folder, ignore_errors=True)
+    call.service.apply_policy(bucket, removed=True)
     return no_content()
 
 
 async def storage_layout(call: Call) -> Response:
     bucket = call.store.bucket(call.path["bucket"])
+    placement = bucket.fields.get("customPlacementConfig")
     return json_answer(
         {
             "kind": "storage#storageLayout",
             "bucket": bucket.name,
-            "location": "US",
-            "locationType": "multi-region",
+            "location": bucket.fields.get("location", DEFAULT),
+            "locationType": location_type(bucket.fields),
             "hierarchicalNamespace": {"enabled": False},
+            **({"customPlacementConfig": placement} if placement else {}),
         }
     )
 
@@ -94,42 +176,3 @@ async def managed_folders(call: Call) -> Response:
     """Always empty: `gcloud storage rm --recursive` lists them before it removes a bucket."""
     call.store.bucket(call.path["bucket"])
     return json_answer({"kind": "storage#managedFolders"})
-
-
-async def get_iam_policy(call: Call) -> Response:
-    """The policy of the bucket, or of the managed folder in it."""
-    resource, folder = _iam_name(call)
-    granted: Json = {"version": 1, "bindings": []}
-    if call.service.grants:
-        with_conditions = call.query.get("optionsRequestedPolicyVersion") == "3"
-        granted = call.service.grants.policy(resource, folder, with_conditions=with_conditions)
-    name = f"{resource}/managedFolders/{folder}" if folder else resource
-    return json_answer(
-        {"bindings": [], **granted, "kind": "storage#policy", "resourceId": name, "etag": "CAE="}
-    )
-
-
-async def test_iam_permissions(call: Call) -> Response:
-    """All permissions, unless a stack has grants."""
-    resource, folder = _iam_name(call)
-    asked = call.request.query_params.getlist("permissions")
-    if call.service.grants:
-        asked = call.service.grants.permitted(caller().member, asked, resource, folder or None)
-    return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": asked})
-
-
-def _iam_name(call: Call) -> tuple[str, str]:
-    """The bucket, and the managed folder in it, or an empty string.
-
-    Raises:
-        RefusedError: 404, the bucket or the folder does not exist.
-    """
-    bucket = f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}"
-    folder = call.path.get("folder", "")
-    if folder and not (call.service.grants and call.service.grants.has_folder(bucket, folder)):
-        raise RefusedError(404, "notFound", "The specified managed folder does not exist.")
-    return bucket, folder
-
-
-def _fields(body: Json) -> Json:
-    return {key: body[key] for key in _WRITABLE if body.get(key) is not None}

@@ -147,8 +147,10 @@ def custom_metadata(value: object) -> dict[str, str]:
 
 
 def merged_fields(before: object, change: object) -> Json:
-    """`before` updated with the entries of `change`; null removes an entry."""
-    both = {**(before if isinstance(before, dict) else {}), **(change if isinstance(change, dict) else {})}
+    """`before` changed as a JSON Merge Patch (RFC 7396) says: objects entry by entry, and null removes an entry."""
+    both = dict(before) if isinstance(before, dict) else {}
+    for key, value in (change if isinstance(change, dict) else {}).items():
+        both[key] = merged_fields(both.get(key), value) if isinstance(value, dict) else value
     return {key: value for key, value in both.items() if value is not None}
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from trainstack.json_bodies import not_served
-from trainstack.storage.api import batch, buckets, copies, notifications, objects, uploads, xml
+from trainstack.storage.api import batch, buckets, copies, notifications, objects, policies, uploads, xml
 from trainstack.storage.api.call import Call
 from trainstack.storage.objects.errors import RefusedError, invalid
 
@@ -44,6 +44,17 @@ _XML_OBJECT = "/(?P<bucket>[^/]+)/(?P<object>.+)"
 _GRPC_LAYOUT = "/v2/projects/_/buckets/(?P<bucket>[^/]+)/storageLayout"
 """By which GetStorageLayout comes over gRPC, where bucket names are full resource names."""
 
+_ACCESS = re.compile(
+    f"{_BUCKET}(?:/o/[^/]+/(?:acl(?:/[^/]+)?|iam(?:/testPermissions)?|viewFullContext)|/(?:acl|defaultObjectAcl)(?:/[^/]+)?)"
+)
+"""Methods on access to an object, and ACLs of a bucket; never names, whose slashes are %2F."""
+
+_NO_ACLS = (
+    "Cannot get or update access to a single object, or ACLs of a bucket, when uniform bucket-level access is enabled: the"
+    " local stack has no ACLs. Grant roles on the bucket."
+)
+"""Source of its words: https://github.com/googledatastudio/tooling/issues/114 and other reports of clients."""
+
 
 ROUTES = tuple(
     Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker="".join(marker))
@@ -68,19 +79,33 @@ ROUTES = tuple(
         ("GET", f"{_ROOT}/b", "buckets.list", buckets.list_all),
         ("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
         ("GET", _BUCKET, "buckets.get", buckets.get),
+        ("PATCH", _BUCKET, "buckets.patch", buckets.patch),
+        ("PUT", _BUCKET, "buckets.update", buckets.update),
         ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
+        (
+            "POST",
+            f"{_BUCKET}/lockRetentionPolicy",
+            "buckets.lockRetentionPolicy",
+            buckets.lock_retention_policy,
+        ),
         ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", _GRPC_LAYOUT, "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
-        ("GET", f"{_FOLDER}/iam", "managedFolders.getIamPolicy", buckets.get_iam_policy),
+        ("GET", f"{_FOLDER}/iam", "managedFolders.getIamPolicy", policies.get_iam_policy),
         (
             "GET",
             f"{_FOLDER}/iam/testPermissions",
             "managedFolders.testIamPermissions",
-            buckets.test_iam_permissions,
+            policies.test_iam_permissions,
         ),
-        ("GET", f"{_BUCKET}/iam", "buckets.getIamPolicy", buckets.get_iam_policy),
-        ("GET", f"{_BUCKET}/iam/testPermissions", "buckets.testIamPermissions", buckets.test_iam_permissions),
+        ("GET", f"{_BUCKET}/iam", "buckets.getIamPolicy", policies.get_iam_policy),
+        ("PUT", f"{_BUCKET}/iam", "buckets.setIamPolicy", policies.set_iam_policy),
+        (
+            "GET",
+            f"{_BUCKET}/iam/testPermissions",
+            "buckets.testIamPermissions",
+            policies.test_iam_permissions,
+        ),
         ("GET", f"{_BUCKET}/notificationConfigs", "notifications.list", notifications.list_all),
         ("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
         ("GET", _NOTIFICATION, "notifications.get", notifications.get),
@@ -127,6 +152,8 @@ def _raw_path(scope: Scope) -> str:
 
 @lru_cache(maxsize=256)  # several layers ask about each request
 def _route_for(verb: str, raw_path: str, query: str) -> tuple[Route, Mapping[str, str]]:
+    if _ACCESS.fullmatch(raw_path):
+        raise invalid(_NO_ACLS)
     given = {name for name, _ in parse_qsl(query, keep_blank_values=True)} | {""}
     routes = XML_ROUTES if (of_xml := _XML.fullmatch(raw_path)) else ROUTES
     for route in routes:

@@ -1,6 +1,6 @@
 """The emulator's records of buckets, objects and notification configurations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,11 +63,17 @@ class ObjectRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketRecord:
-    """A bucket; `fields` has its writable properties in the API's spelling."""
+    """A bucket; `fields` has its writable properties in the API's spelling.
+
+    `updated_us` is 0 before the first change. `bindings` are those of its IAM policy; None if it was never set.
+    """
 
     name: str
     project: str
     created_us: int
+    updated_us: int = 0
+    metageneration: int = 1
+    bindings: Sequence[Mapping[str, Any]] | None = None
     fields: Mapping[str, object]
 
     def setting(self, *path: str) -> Any:

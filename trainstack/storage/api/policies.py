@@ -1,0 +1,79 @@
+"""The IAM methods of buckets and managed folders.
+
+Source: https://cloud.google.com/storage/docs/json_api/v1/buckets/setIamPolicy
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from trainstack.iam.principals import caller
+from trainstack.iam.service import BUCKETS
+from trainstack.storage.api.buckets import change_bucket
+from trainstack.storage.api.call import Call, Json, json_answer
+from trainstack.storage.buckets.roles import MEMBER, Bindings, permissions, roles
+from trainstack.storage.buckets.settings import check_values
+from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid, not_imitated
+from trainstack.storage.objects.records import BucketRecord
+from trainstack.storage.objects.resource import bucket_etag
+
+
+async def get_iam_policy(call: Call) -> Response:
+    """The policy of the bucket, or of the managed folder in it."""
+    resource, folder = _iam_name(call)
+    bucket = call.store.bucket(call.path["bucket"])
+    granted: Json = {"version": 1, "bindings": list(bucket.bindings or ())}
+    if call.service.grants:
+        with_conditions = call.query.get("optionsRequestedPolicyVersion") == "3"
+        granted = call.service.grants.policy(resource, folder, with_conditions=with_conditions)
+    name = f"{resource}/managedFolders/{folder}" if folder else resource
+    etag = bucket_etag(bucket)
+    return json_answer(
+        {"bindings": [], **granted, "kind": "storage#policy", "resourceId": name, "etag": etag}
+    )
+
+
+async def set_iam_policy(call: Call) -> Response:
+    """Replace the bucket's policy, whose grants apply at once. Roles on its folders and single objects stay."""
+    body: dict[str, Any] = await call.json("Policy")
+    check_values("Policy", body)
+    bindings: Bindings = body.get("bindings", [])
+    known = {*roles(), *(call.service.grants.roles if call.service.grants else ())}
+    if unknown := {binding["role"] for binding in bindings} - known:
+        raise invalid(f"Role {min(unknown)} is not supported for this resource.")
+    members = {member for binding in bindings for member in binding["members"]}
+    if others := [member for member in members if not MEMBER.fullmatch(member)]:
+        raise not_imitated(f"the member {min(others)!r}: grant roles to service accounts.")
+
+    def change(bucket: BucketRecord, _now_us: int) -> BucketRecord:
+        if body.get("etag", bucket_etag(bucket)) != bucket_etag(bucket):
+            raise condition_not_met("the policy has changed since its etag was read")
+        return replace(bucket, bindings=bindings)
+
+    call.service.apply_policy(change_bucket(call, change))
+    return await get_iam_policy(call)
+
+
+async def test_iam_permissions(call: Call) -> Response:
+    """All permissions, unless a stack has grants."""
+    resource, folder = _iam_name(call)
+    asked = call.request.query_params.getlist("permissions")
+    if unknown := set(asked) - permissions():
+        raise invalid(f"Invalid permission: {min(unknown)!r}.")
+    if call.service.grants:
+        asked = call.service.grants.permitted(caller().member, asked, resource, folder or None)
+    return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": asked})
+
+
+def _iam_name(call: Call) -> tuple[str, str]:
+    """The bucket, and the managed folder in it, or an empty string.
+
+    Raises:
+        RefusedError: 404, the bucket or the folder does not exist.
+    """
+    bucket = BUCKETS + call.store.bucket(call.path["bucket"]).name
+    folder = call.path.get("folder", "")
+    if folder and not (call.service.grants and call.service.grants.has_folder(bucket, folder)):
+        raise RefusedError(404, "notFound", "The specified managed folder does not exist.")
+    return bucket, folder

@@ -1,0 +1,1 @@
+"""Buckets: their settings, where they are, and who may use them."""

@@ -1,0 +1,104 @@
+"""A bucket's writable fields: checked, and with the times that the service adds.
+
+Sources: https://cloud.google.com/storage/docs/json_api/v1/buckets, and for each field the page that it is named after.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from trainstack.instants import format_instant
+from trainstack.storage.buckets.locations import DEFAULT, location_type
+from trainstack.storage.objects.errors import RefusedError, invalid
+
+Fields = dict[str, Any]
+
+_SCHEMA: Mapping[str, Any] = json.loads(Path(__file__).with_name("bodies.schema.json").read_text())
+_FIXED = ("location", "customPlacementConfig", "hierarchicalNamespace")
+_PERIODS = {"retentionPolicy": "retentionPeriod", "softDeletePolicy": "retentionDurationSeconds"}
+_NO_MORE_THAN_DEFAULT = {"", "private", "projectPrivate", "bucketOwnerFullControl", "bucketOwnerRead"}
+
+
+def new_settings(body: Mapping[str, Any], query: Mapping[str, str], now_us: int) -> Fields:
+    """The fields of a new bucket, which has uniform access unless the request gives predefined ACLs or says otherwise.
+
+    So it is in projects whose organization was created since May 2024:
+    https://cloud.google.com/resource-manager/docs/secure-by-default-organizations
+
+    Raises:
+        RefusedError: 400 for a value that the service or the stack does not take.
+    """
+    fields = _settled({"location": DEFAULT, **_given(body)}, {}, now_us)
+    acls = {query.get("predefinedAcl", ""), query.get("predefinedDefaultObjectAcl", "")}
+    if beyond := acls - _NO_MORE_THAN_DEFAULT:
+        raise invalid(
+            f"The predefined ACL {beyond.pop()!r} is not imitated by the local stack: set a policy."
+        )
+    if acls != {""}:
+        access = fields.setdefault("iamConfiguration", {})
+        if access.setdefault("uniformBucketLevelAccess", {"enabled": False}).get("enabled"):
+            raise invalid("Cannot set a predefined ACL when uniform bucket-level access is enabled.")
+    return fields
+
+
+def changed_settings(before: Fields, body: Mapping[str, Any], now_us: int) -> Fields:
+    """The fields after a change to those of the body.
+
+    Raises:
+        RefusedError: 400 for a value that the service does not take, 403 for less of a locked retention policy.
+    """
+    after = {**{key: before[key] for key in _FIXED if key in before}, **_given(body)}
+    if changed := [key for key in _FIXED if after.get(key) != before.get(key)]:
+        raise invalid(f"Bucket.{changed[0]} cannot be changed: it is {before.get(changed[0])!r}.")
+    return _settled(after, before, now_us)
+
+
+def check_values(resource: str, body: Mapping[str, Any]) -> None:
+    """Raises `RefusedError` (400) for values that no field of the resource can have."""
+    if faults := [
+        f"{'.'.join(map(str, each.path))}: {each.message}" for each in _validator(resource).iter_errors(body)
+    ]:
+        raise invalid(f"Invalid value for {resource}.{'; '.join(faults)[:1000]}")
+
+
+@cache
+def _validator(resource: str) -> Any:  # jsonschema's
+    from jsonschema import Draft202012Validator  # takes long, and a stack may start without it
+
+    return Draft202012Validator({**_SCHEMA, "$ref": f"#/{resource}"})
+
+
+def _given(body: Mapping[str, Any]) -> Fields:
+    """The honoured fields of the body, without empty ones; names of places and classes in upper case."""
+    names = _SCHEMA["Bucket"]["properties"]
+    fields = {key: body[key] for key in names if body.get(key) not in (None, {}, [], "")}
+    for key, period in _PERIODS.items():
+        if isinstance(fields.get(key), dict) and str(fields[key].get(period)).isdecimal():
+            fields[key] = {**fields[key], period: int(fields[key][period])}
+    for key in fields.keys() & {"location", "storageClass"}:
+        fields[key] = str(fields[key]).upper()
+    if fields.keys() - {"location"}:
+        check_values("Bucket", fields)
+    if placement := fields.get("customPlacementConfig"):
+        regions = sorted(region.upper() for region in placement["dataLocations"])
+        fields["customPlacementConfig"] = {"dataLocations": regions}
+    return fields
+
+
+def _settled(fields: Fields, before: Mapping[str, Any], now_us: int) -> Fields:
+    """The fields with what the service adds."""
+    if fields.get("rpo") == "ASYNC_TURBO" and location_type(fields) != "dual-region":
+        raise invalid(f"Turbo replication requires a dual-region, found a {location_type(fields)}.")
+    location_type(fields)
+    settled = {key: value for key, value in fields.items() if key not in _PERIODS}
+    for key, period in _PERIODS.items():
+        seconds, was = fields.get(key, {}).get(period), before.get(key, {})
+        if was.get("isLocked") and (seconds or 0) < int(was[period]):
+            raise RefusedError(403, "forbidden", f"Cannot reduce or remove {key}, which is locked.")
+        if seconds is not None:
+            since = format_instant(now_us * 1000, digits=3)
+            kept = was if was.get(period) == str(seconds) else {**was, "effectiveTime": since}
+            settled[key] = {**kept, period: str(seconds)}
+    return settled

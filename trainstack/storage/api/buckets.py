@@ -15,13 +15,13 @@ from trainstack.storage.api.call import (
     text_field,
 )
 from trainstack.storage.buckets.locations import DEFAULT, location_type
+from trainstack.storage.buckets.resource import bucket_json
 from trainstack.storage.buckets.settings import changed_settings, new_settings
 from trainstack.storage.objects.errors import RefusedError, condition_not_met, conflict, invalid
 from trainstack.storage.objects.listing import page_token, resume_of
 from trainstack.storage.objects.names import bucket_fault
 from trainstack.storage.objects.preconditions import whole_number
 from trainstack.storage.objects.records import BucketRecord
-from trainstack.storage.objects.resource import bucket_json
 
 _MAX_BUCKETS = 1000
 

@@ -12,11 +12,11 @@ from trainstack.iam.principals import caller
 from trainstack.iam.service import BUCKETS
 from trainstack.storage.api.buckets import change_bucket
 from trainstack.storage.api.call import Call, Json, json_answer
+from trainstack.storage.buckets.resource import bucket_etag
 from trainstack.storage.buckets.roles import MEMBER, Bindings, permissions, roles
 from trainstack.storage.buckets.settings import check_values
 from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid, not_imitated
 from trainstack.storage.objects.records import BucketRecord
-from trainstack.storage.objects.resource import bucket_etag
 
 
 async def get_iam_policy(call: Call) -> Response:

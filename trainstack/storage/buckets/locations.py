@@ -21,7 +21,7 @@ def location_type(fields: Mapping[str, Any]) -> str:
     Raises:
         RefusedError: 400, there is no such location.
     """
-    location = fields.get("location", DEFAULT)
+    location = str(fields.get("location", DEFAULT)).upper()
     if placement := fields.get("customPlacementConfig"):
         regions, area = placement["dataLocations"], _AREAS.get(location)
         known = all(region in _TABLE["region"] for region in regions) and len(set(regions)) > 1

@@ -1,26 +1,19 @@
 """Records as JSON API resources.
 
-Source: https://cloud.google.com/storage/docs/json_api/v1/objects and …/buckets, …/notifications
+Source: https://cloud.google.com/storage/docs/json_api/v1/objects and …/notifications
 """
 
-import base64
-from collections.abc import Mapping
 from urllib.parse import quote
 
 from trainstack.instants import format_instant
-from trainstack.storage.buckets.locations import DEFAULT, location_type
 from trainstack.storage.objects.preconditions import etag_of
-from trainstack.storage.objects.records import BucketRecord, NotificationConfig, ObjectRecord
+from trainstack.storage.objects.records import NotificationConfig, ObjectRecord
 
 WRITABLE_OBJECT_FIELDS = (
     *("cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "customTime"),
     *("storageClass", "metadata", "temporaryHold", "eventBasedHold"),
 )
 _DEFAULT_CLASS = "STANDARD"
-_DEFAULT_ACCESS: Mapping[str, object] = {
-    "publicAccessPrevention": "inherited",
-    "uniformBucketLevelAccess": {"enabled": True},
-}
 
 
 def object_json(stored: ObjectRecord, base_url: str, *, with_hashes: bool = True) -> dict[str, object]:
@@ -64,35 +57,6 @@ def object_json(stored: ObjectRecord, base_url: str, *, with_hashes: bool = True
         if not resource[key] or (is_hidden and key != "contentType"):
             del resource[key]
     return resource
-
-
-def bucket_json(bucket: BucketRecord, base_url: str) -> dict[str, object]:
-    """The bucket resource. The project number is always 1: the emulator knows only the ids of projects."""
-    access = bucket.fields.get("iamConfiguration")
-    return {
-        "kind": "storage#bucket",
-        "id": bucket.name,
-        "selfLink": f"{base_url}/storage/v1/b/{bucket.name}",
-        "name": bucket.name,
-        "projectNumber": "1",
-        "metageneration": str(bucket.metageneration),
-        "location": DEFAULT,
-        "locationType": (kind := location_type(bucket.fields)),
-        "storageClass": _DEFAULT_CLASS,
-        "etag": bucket_etag(bucket),
-        "timeCreated": rfc3339(bucket.created_us),
-        "updated": rfc3339(bucket.updated_us or bucket.created_us),
-        "softDeletePolicy": {"retentionDurationSeconds": "0"},
-        **({} if kind == "region" else {"rpo": "DEFAULT"}),
-        **bucket.fields,
-        "iamConfiguration": {**_DEFAULT_ACCESS, **(access if isinstance(access, dict) else {})},
-    }
-
-
-def bucket_etag(bucket: BucketRecord) -> str:
-    """The ETag of a bucket and of its IAM policy: changes with every metageneration. The first is `CAE=`."""
-    number = bucket.metageneration
-    return base64.b64encode(b"\x08" + number.to_bytes(1 + number.bit_length() // 8, "big")).decode()
 
 
 def notification_json(config: NotificationConfig, base_url: str) -> dict[str, object]:

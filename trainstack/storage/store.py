@@ -238,7 +238,8 @@ class ObjectStore:
                     self.folder(stored.bucket).remove(stored.name)
         if not kept:
             self.forget_bytes(stored, None)
-        self._forget_expired()
+        elif kept.hard_delete_us:
+            self._forget_expired()
 
     def move(self, source: ObjectTarget, insertion: Insertion, *, strict: bool = True) -> ObjectRecord:
         """Rename the live object within its bucket; `insertion` has the new name, and the conditions on what has it.

@@ -140,7 +140,7 @@ folder, name, change, moment = sys.argv[1:]
 store = ObjectStore(Path(folder))
 target = ObjectTarget(bucket="bucket", name=name, generation=None, conditions=Preconditions())
 to = "to" if change == "move" else name
-insertion = Insertion(bucket="bucket", name=to, content_type="", fields={}, conditions=Preconditions())
+insertion = Insertion(bucket="bucket", name=to, content_type="", fields={"metadata": {"k": "v"}}, conditions=Preconditions())
 staged = Staged(store.uploads_path)
 staged.write(b"new")
 whole = store.catalog.transaction
@@ -184,6 +184,9 @@ def test_a_start_after_a_kill_has_every_generation(
             to = name if moment == "before" else "to"
             assert (found, live) == ([(to, b"old")], [to])
         else:
+            if (change, moment) == ("put", "after"):
+                assert bucket.blob(name).download_as_bytes() == b"new"
+                assert bucket.get_blob(name).metadata == {"k": "v"}
             assert bucket.blob(name, generation=old).download_as_bytes() == b"old"
             assert live == ([] if (change, moment) == ("delete", "after") else [name])
             assert len(found) == (2 if (change, moment) == ("put", "after") else 1)

@@ -71,35 +71,13 @@ def _write(url: str, writer: int, acknowledged: dict[str, int]) -> None:
             acknowledged[name] = int(answer.json()["generation"])
 
 
-@pytest.mark.parametrize("name", ["a/b", "kept//aside"])
-def test_a_start_finishes_an_upload_killed_between_record_and_placement(tmp_path: Path, name: str) -> None:
-    with serve(tmp_path) as url, client_of(url) as client:
-        blob = client.create_bucket("bucket").blob(name)
-        blob.metadata = {"k": "v"}
-        blob.upload_from_string("content", content_type="text/x")
-    with closing(sqlite3.connect(tmp_path / "objects.db")) as db:
-        ((token, aside),) = db.execute("SELECT token, aside FROM objects")
-    placed = tmp_path / "aside" / aside if aside else tmp_path / "buckets" / "bucket" / name
-    placed.rename(tmp_path / "uploads" / token)
-    (tmp_path / "uploads" / "left-by-a-cut-off-upload").write_text("half")
-
-    with serve(tmp_path) as url, client_of(url) as client:
-        found = client.bucket("bucket").get_blob(name)
-        assert (found.generation, found.metadata, found.content_type) == (
-            blob.generation,
-            {"k": "v"},
-            "text/x",
-        )
-        assert found.download_as_bytes() == b"content"
-    assert placed.exists()
-    assert not list((tmp_path / "uploads").iterdir())
-
-
-def test_bytes_kept_aside_for_no_object_are_removed_at_the_start(tmp_path: Path) -> None:
-    (tmp_path / "aside").mkdir()
-    (tmp_path / "aside" / "orphan").write_text("x")
+def test_bytes_of_no_object_are_removed_at_the_start(tmp_path: Path) -> None:
+    orphans = [tmp_path / folder / "orphan" for folder in ("aside", "uploads")]
+    for orphan in orphans:
+        orphan.parent.mkdir()
+        orphan.write_text("x")
     with serve(tmp_path):
-        assert not (tmp_path / "aside" / "orphan").exists()
+        assert not any(orphan.exists() for orphan in orphans)
 
 
 def test_generations_grow_across_restarts_even_if_the_clock_is_behind(tmp_path: Path) -> None:

@@ -131,8 +131,8 @@ def _page(store: ObjectStore, bucket: str, query: ListQuery) -> tuple[ObjectPage
         and is_plain(item.name)
         and folder.fingerprint(item.name) != item.fingerprint
     ]
-    policy = store.bucket(bucket)
-    page.items = [with_retention(item, policy) for item in page.items]
+    if (policy := store.bucket(bucket)).setting("retentionPolicy"):
+        page.items = [with_retention(item, policy) for item in page.items]
     return page, rewritten
 
 

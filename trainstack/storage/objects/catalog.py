@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS notification_configs (
 {OUTBOX_SCHEMA}
 """
 
+_NOT_IN_BODY = ("fingerprint", "retained_us")
 _SELECT_OBJECT = "SELECT seen, body FROM objects"
 
 
@@ -90,9 +91,7 @@ class Catalog(Database):
 
     def put(self, stored: ObjectRecord) -> None:
         """Record a generation, live or not, in place of its earlier record."""
-        body = {
-            key: value for key, value in vars(stored).items() if key not in {"fingerprint", "retained_us"}
-        }
+        body = {key: value for key, value in vars(stored).items() if value and key not in _NOT_IN_BODY}
         values = (stored.aside, json.dumps(vars(stored.fingerprint)), json.dumps(body))
         if stored.is_live:
             key = (stored.bucket, stored.name, folder_of(stored.name), stored.token)
@@ -113,8 +112,8 @@ class Catalog(Database):
     def take_expired(self, now_us: int) -> list[ObjectRecord]:
         """Remove and return what has been soft-deleted for its bucket's whole duration."""
         condition = "FROM old_generations WHERE hard_delete_us > 0 AND hard_delete_us <= ?"
-        if rows := self.rows(f"SELECT seen, body {condition}", (now_us,)):  # a constant
-            self.execute(f"DELETE {condition}", (now_us,))  # as above
+        if rows := self.rows(f"SELECT seen, body {condition}", (now_us,)):
+            self.execute(f"DELETE {condition}", (now_us,))
         return [_object(row) for row in rows]
 
     def scan(self, bucket: str, *, start: str, end: str, limit: int) -> list[ObjectRecord]:

@@ -38,9 +38,9 @@ class ObjectRecord:
     generation: int
     metageneration: int = 1
     fingerprint: Fingerprint
-    md5: str
+    md5: str = ""
     crc32c: str
-    content_type: str
+    content_type: str = ""
     created_us: int
     updated_us: int
     fields: Mapping[str, object] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from trainstack.storage import serve
 from .conftest import client_of
 
 KEPT = {"versioning": {"enabled": True}}
-SOFT = {"softDeletePolicy": {"retentionDurationSeconds": "600"}}
+SOFT = {"softDeletePolicy": {"retentionDurationSeconds": "604800"}}
 NAMES = pytest.mark.parametrize("name", ["a/b", "kept//aside"])
 
 
@@ -84,7 +84,7 @@ def test_a_soft_deleted_object_is_listed_and_restored(
     assert listed(made) == listed(made, versions=True) == []
     assert listed(made, soft_deleted=True) == [(name, generation)]
     gone = made.get_blob(name, generation=generation, soft_deleted=True)
-    assert (gone.hard_delete_time - gone.soft_delete_time).total_seconds() == 600
+    assert (gone.hard_delete_time - gone.soft_delete_time).total_seconds() == 604800
     assert made.get_blob(name, generation=generation) is None
     path = f"/storage/v1/b/{made.name}/o/{name.replace('/', '%2F')}?generation={generation}"
     assert http.get(f"{path}&softDeleted=true&alt=media").status_code == 400

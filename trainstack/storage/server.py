@@ -210,7 +210,7 @@ def _refusal(refused: RefusedError, *, of_xml: bool) -> Response:
         return Response(status_code=304)
     if of_xml:
         return xml_error(refused)
-    return google_error(refused.code, refused.message, reason=refused.reason)
+    return google_error(refused.code, refused.message, reason=refused.reason, headers=refused.headers)
 
 
 async def _drain(request: Request) -> None:

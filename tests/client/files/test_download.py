@@ -13,7 +13,12 @@ from trainmaster.client.files.downloaded import LIST, read_downloaded
 
 RUN = "flowers-20260302t081500-3f9a1c04de"
 OUTPUT = f"gs://{PROJECT}-models/flowers/{RUN}"
-CONTENTS = {"saved_model.pb": b"graph", "variables/index": b"index", "variables/data": bytes(3_000_000)}
+CONTENTS = {
+    "saved_model.pb": b"graph",
+    "fingerprint": b"",
+    "variables/index": b"index",
+    "variables/data": bytes(3_000_000),
+}
 
 
 @pytest.fixture

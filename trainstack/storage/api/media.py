@@ -134,6 +134,7 @@ def _range(header: str, size: int) -> tuple[int, int] | None:
             416,
             "requestedRangeNotSatisfiable",
             f"The requested range {header!r} cannot be satisfied: the object has {size} bytes.",
+            headers={"content-range": f"bytes */{size}"},  # by which clients know an empty object
         )
     return offset, end - offset
 

@@ -68,9 +68,10 @@ _ETAG = re.compile(r"<ETag>([^<]*)</ETag>")
 def xml_error(refused: RefusedError) -> Response:
     """The XML API's error body."""
     code = refused.xml_code or _CODES.get(refused.code, "InvalidArgument")
-    return _document(
-        {"Error": {"Code": code, "Message": refused.message, "Details": refused.message}}, code=refused.code
-    )
+    described = {"Code": code, "Message": refused.message, "Details": refused.message}
+    answer = _document({"Error": described}, code=refused.code)
+    answer.headers.update(refused.headers)
+    return answer
 
 
 def not_served(verb: str, what: str) -> RefusedError:

@@ -3,6 +3,8 @@
 Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes
 """
 
+from collections.abc import Mapping
+
 
 class RefusedError(Exception):
     """A request that gets an error response.
@@ -11,12 +13,21 @@ class RefusedError(Exception):
     for this status. A client may retry only 429 and 5xx.
     """
 
-    def __init__(self, code: int, reason: str, message: str, *, xml_code: str = "") -> None:
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        xml_code: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.xml_code = xml_code
+        self.headers = headers or {}
 
 
 class UnsettledError(Exception):

@@ -98,13 +98,13 @@ async def read_body(request: Request, *, most_bytes: int) -> bytes:
 
 
 async def read_object(request: Request, *, most_bytes: int, may_be_empty: bool = False) -> dict[str, Any]:
-    """The JSON object that is a request's body; with `may_be_empty`, no body is an object without fields.
+    """The JSON object that is a request's body; with `may_be_empty`, no body or `null` is an object without fields.
 
     Raises:
         ValueError: as `read_body` and `json_object`.
     """
     raw = await read_body(request, most_bytes=most_bytes)
-    return {} if may_be_empty and not raw.strip() else json_object(raw)
+    return {} if may_be_empty and raw.strip() in (b"", b"null") else json_object(raw)
 
 
 # Any: who reads a field checks its type.

@@ -127,6 +127,7 @@ class WorkloadIdentities:
             "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": bundle,
             "GCE_METADATA_HOST": metadata,
             "GCE_METADATA_IP": metadata,
+            "GCE_METADATA_ROOT": metadata,  # google-cloud-cpp (pyarrow, pandas) and TensorStore (orbax)
             # by default, gcsfs has aiohttp ignore the environment's proxies
             "FSSPEC_GS": _FSSPEC,
             "FSSPEC_GCS": _FSSPEC,

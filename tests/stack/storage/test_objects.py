@@ -186,3 +186,21 @@ def test_composing_concatenates_without_an_md5(bucket: storage.Bucket) -> None:
     found = bucket.get_blob("whole")
     assert found.download_as_bytes() == b"000111222"
     assert (found.component_count, found.md5_hash, found.content_type) == (3, None, "text/plain")
+
+
+def test_a_range_of_an_empty_object_is_refused_with_its_size(
+    http: httpx.Client, bucket: storage.Bucket
+) -> None:
+    bucket.blob("empty").upload_from_string(b"")
+    for path in (f"/storage/v1/b/{bucket.name}/o/empty?alt=media", f"/{bucket.name}/empty"):
+        answer = http.get(path, headers={"range": "bytes=0-9"})
+        assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */0")
+    with bucket.blob("empty", chunk_size=1 << 18).open("rb") as content:
+        assert content.read() == b""
+
+
+def test_a_body_that_is_null_is_one_without_fields(http: httpx.Client, bucket: storage.Bucket) -> None:
+    """As Google's Go clients send it, and so rclone."""
+    bucket.blob("a").upload_from_string(b"x")
+    path = f"/storage/v1/b/{bucket.name}/o/a/rewriteTo/b/{bucket.name}/o/b"
+    assert http.post(path, content=b"null\n").status_code == 200

@@ -180,6 +180,13 @@ def test_a_session_is_continued_by_post_as_by_put(http: httpx.Client, bucket: st
     assert http.post(location[:-1], content=b"").status_code == 404  # no new session
 
 
+def test_googles_go_clients_get_no_308(http: httpx.Client, bucket: storage.Bucket) -> None:
+    headers = {"content-range": "bytes 0-1/*", "x-guploader-no-308": "yes"}
+    answer = http.post(begin(http, bucket), content=b"ab", headers=headers)
+    assert (answer.status_code, answer.headers["x-http-status-code-override"]) == (200, "308")
+    assert (answer.content, answer.headers["range"]) == (b"", "bytes=0-1")
+
+
 @pytest.mark.parametrize("verb", ["PUT", "POST"])
 def test_a_session_of_no_bytes_makes_an_empty_object(
     http: httpx.Client, bucket: storage.Bucket, verb: str

@@ -111,7 +111,7 @@ async def send(call: Call) -> Response:
         size = upload.staged.size
         total = size if asked.rest else asked.total
         if total is None or size < total:
-            return _incomplete(upload.staged)
+            return _incomplete(call, upload.staged)
         if size > total:
             call.service.uploads.cancel(upload_id)
             raise invalid(f"Invalid upload: {size} bytes were sent, but Content-Range says {total}.")
@@ -141,8 +141,11 @@ async def _append(call: Call, staged: Staged, asked: ContentRange) -> None:
         skip = max(0, skip - len(chunk))
 
 
-def _incomplete(staged: Staged) -> Response:
+def _incomplete(call: Call, staged: Staged) -> Response:
+    """308, or for Google's Go clients (google-api-go-client, internal/gensupport/resumable.go) 200 with that in a header."""
     headers = {"range": f"bytes=0-{staged.size - 1}"} if staged.size else {}
+    if call.request.headers.get("x-guploader-no-308") == "yes":
+        return Response(headers={**headers, "x-http-status-code-override": str(_RESUME_INCOMPLETE)})
     return Response(status_code=_RESUME_INCOMPLETE, headers=headers)
 
 

@@ -145,6 +145,6 @@ def test_the_rest_of_the_api_is_refused_at_once(
     http: httpx.Client, bucket: storage.Bucket, verb: str, path: str, headers: dict[str, str]
 ) -> None:
     answer = http.request(verb, path.format(bucket.name), headers=headers)
-    assert (answer.status_code, values(answer, "Code")) == (400, ["NotImplemented"])
+    assert answer.status_code == 400
     assert "is not imitated by the local stack" in values(answer, "Message")[0]
     assert list(bucket.list_blobs()) == []

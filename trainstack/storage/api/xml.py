@@ -34,12 +34,13 @@ MIN_PART_BYTES = 5 << 20
 """Of each part but the last: https://cloud.google.com/storage/quotas#requests"""
 _MAX_COMPLETION_BYTES = 4 << 20
 _CHUNK_BYTES = 1 << 20
-_S3 = "http://s3.amazonaws.com/doc/2006-03-01/"
 _CODES = {
     401: "AuthenticationRequired", 403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed", 409: "Conflict",
     412: "PreconditionFailed", 416: "InvalidRange", 501: "NotImplemented", 503: "ServiceUnavailable",
 }  # fmt: skip
 """Source: https://cloud.google.com/storage/docs/xml-api/reference-status"""
+_SHARED = ("delimiter", "generation", "prefix")
+"""Parameters of both APIs."""
 _CONDITIONS = {
     "x-goog-if-generation-match": "ifGenerationMatch",
     "x-goog-if-metageneration-match": "ifMetagenerationMatch",
@@ -53,13 +54,15 @@ _FIELDS = {
     "x-goog-storage-class": "storageClass",
 }
 _META = "x-goog-meta-"
-_REFUSED_HEADER = re.compile(
-    r"x-goog-(?:acl|copy-source|encryption-|content-length-range|object-lock|metadata-directive)"
-)
+_REFUSED_HEADER = re.compile(r"x-goog-(?:copy-source$|content-length-range|object-lock|metadata-directive)")
 _RESPONSE_HEADERS = {
     "response-content-type": "content-type",
     "response-content-disposition": "content-disposition",
 }
+_CONTENTS = {
+    "Key": "name", "Generation": "generation", "MetaGeneration": "metageneration", "LastModified": "updated",
+    "Size": "size", "StorageClass": "storageClass",
+}  # fmt: skip
 _PART = re.compile(r"<Part>(.*?)</Part>", re.DOTALL)
 _NUMBER = re.compile(r"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
 _ETAG = re.compile(r"<ETag>([^<]*)</ETag>")
@@ -83,9 +86,9 @@ def not_served(verb: str, what: str) -> RefusedError:
 
 
 async def get(call: Call) -> Response:
-    """An object's bytes."""
-    _check(call, "generation", *_RESPONSE_HEADERS)
-    answer = await objects.download(_json_call(call, generation=call.query.get("generation")))
+    """An object's bytes. The query may replace two of the answer's headers."""
+    answer = await objects.download(_json_call(call, "objects.get", "generation", *_RESPONSE_HEADERS))
+    answer.headers["etag"] = _quoted(answer.headers["etag"])
     for name, header in _RESPONSE_HEADERS.items():
         if value := call.query.get(name):
             answer.headers[header] = re.sub(r"[^\x20-\xff]", " ", value)
@@ -94,63 +97,55 @@ async def get(call: Call) -> Response:
 
 async def list_all(call: Call) -> Response:
     """A page of the bucket's objects, by version 1 or 2 of the method."""
-    _check(
-        call, "list-type", "prefix", "delimiter", "max-keys", "continuation-token", "start-after", "marker"
-    )
-    query, is_second = call.query, call.query.get("list-type") == "2"
-    token, after = query.get("continuation-token"), query.get("start-after" if is_second else "marker")
+    after = call.query.get("start-after") or call.query.get("marker")
     if after:  # names that follow; after a common prefix, none that begin with it
-        is_prefix = after.endswith(query.get("delimiter") or "\0")
+        is_prefix = after.endswith(call.query.get("delimiter") or "\0")
         after += chr(sys.maxunicode) if is_prefix else "\0"
     page = await objects.list_all(
         _json_call(
             call,
-            prefix=query.get("prefix"),
-            delimiter=query.get("delimiter"),
-            maxResults=query.get("max-keys"),
-            pageToken=token,
-            startOffset=None if token else after,
+            "objects.list",
+            *("list-type", "prefix", "delimiter", "max-keys", "continuation-token", "start-after", "marker"),
+            maxResults=call.query.get("max-keys"),
+            pageToken=call.query.get("continuation-token"),
+            startOffset=after,
         )
     )
-    return _document({"ListBucketResult": _listing(call, json.loads(bytes(page.body)), is_second=is_second)})
+    return _document({"ListBucketResult": _listing(call, json.loads(bytes(page.body)))})
 
 
 async def put_object(call: Call) -> Response:
     """Create an object from the body."""
-    _check(call)
+    insertion = _insertion(call)
     with Staged(call.store.uploads_path) as staged:
         async for chunk in call.chunks():
             staged.write(chunk)
-        stored = await put(call, staged, _insertion(call))
-    return Response(headers=_headers_of(stored))
+        return Response(headers=_headers_of(await put(call, staged, insertion)))
 
 
 async def delete(call: Call) -> Response:
-    _check(call, "generation")
-    return await objects.delete(_json_call(call, generation=call.query.get("generation")))
+    return await objects.delete(_json_call(call, "objects.delete", "generation"))
 
 
 async def begin_session(call: Call) -> Response:
     """Begin a resumable upload, which continues at the JSON API's address."""
     if call.request.headers.get("x-goog-resumable") != "start":
         raise not_served("POST", call.request.url.path)
-    _check(call)
-    answer = await uploads.begin(_json_call(call, name=call.path["object"]), _metadata(call))
+    inserting = _json_call(call, "objects.insert", name=call.path["object"])
+    answer = await uploads.begin(inserting, _metadata(call))
     answer.status_code = 201
     return answer
 
 
 async def begin(call: Call) -> Response:
     """Begin a multipart upload."""
-    _check(call, "uploads")
-    upload_id = call.service.uploads.begin(_insertion(call))
-    named = {"Bucket": call.path["bucket"], "Key": call.path["object"], "UploadId": upload_id}
-    return _document({"InitiateMultipartUploadResult": named}, namespace=_S3)
+    upload_id = call.service.uploads.begin(_insertion(call, "uploads"))
+    return _named("InitiateMultipartUploadResult", call, UploadId=upload_id)
 
 
 async def put_part(call: Call) -> Response:
     """Keep a part, in place of an earlier one of the same number."""
-    _check(call, "uploadId", "partNumber")
+    _json_call(call, "objects.insert", "uploadId", "partNumber")
     number = whole_number(call.query, "partNumber") or 0
     if not 1 <= number <= MAX_PARTS:
         raise _invalid("InvalidArgument", f"partNumber: expected 1 to {MAX_PARTS}.")
@@ -173,7 +168,7 @@ async def put_part(call: Call) -> Response:
 
 async def complete(call: Call) -> Response:
     """Create the object from the parts that the body lists. It has a CRC32C but no MD5."""
-    _check(call, "uploadId")
+    _json_call(call, "objects.insert", "uploadId")
     upload = _upload(call)
     try:
         body = await read_body(call.request, most_bytes=_MAX_COMPLETION_BYTES)
@@ -185,44 +180,46 @@ async def complete(call: Call) -> Response:
             await call.service.threads.run(call.path["bucket"], _join, upload, parts)
             upload.result = await put(call, upload.staged, upload.insertion, composite=True)
             upload.discard_parts()
-    stored = upload.result
-    named = {"Bucket": stored.bucket, "Key": stored.name, "ETag": f'"{etag_of(stored)}"'}
-    answer = _document({"CompleteMultipartUploadResult": named}, namespace=_S3)
-    answer.headers.update(_headers_of(stored))
+    headers = _headers_of(upload.result)
+    answer = _named("CompleteMultipartUploadResult", call, ETag=headers["etag"])
+    answer.headers.update(headers)
     return answer
 
 
 async def cancel(call: Call) -> Response:
     """Discard a multipart upload and its parts."""
-    _check(call, "uploadId")
+    _json_call(call, "objects.cancelUpload", "uploadId")
     async with _upload(call).lock:
         call.service.uploads.cancel(call.query["uploadId"])
     return Response(status_code=204)
 
 
-def _check(call: Call, *parameters: str) -> None:
-    """Raises `RefusedError` for a parameter or header that is not honoured."""
-    refused = [name for name in call.query if name not in parameters]
+def _json_call(call: Call, method: str, *parameters: str, **translated: str | None) -> Call:
+    """The call of the JSON API's method, with the headers' conditions; `parameters` are the XML API's that are honoured.
+
+    Those of the same name in both are kept, and `translated` added.
+
+    Raises:
+        RefusedError: 400 for a parameter or header that is not honoured.
+    """
+    headers, given = call.request.headers, call.query
+    refused = [name for name in given if name not in parameters]
     if call.request.method not in {"GET", "HEAD"}:
-        refused += filter(_REFUSED_HEADER.match, call.request.headers)
+        refused += filter(_REFUSED_HEADER.match, headers)
     if refused:
         raise not_served(call.request.method, f"{call.request.url.path} with {', '.join(refused)[:200]}")
-
-
-def _json_call(call: Call, **parameters: str | None) -> Call:
-    """The call of the JSON API's method, with these parameters and the headers' conditions."""
-    headers = call.request.headers
     conditions = {name: headers.get(header) for header, name in _CONDITIONS.items()}
-    query = {name: value for name, value in {**parameters, **conditions}.items() if value is not None}
-    scope = {**call.request.scope, "query_string": urlencode(query).encode()}
-    return dataclasses.replace(call, request=Request(scope, call.request.receive))
+    query = {name: given.get(name) for name in _SHARED} | translated | conditions
+    text = urlencode({name: value for name, value in query.items() if value is not None})
+    scope = {**call.request.scope, "query_string": text.encode()}
+    called = dataclasses.replace(call, request=Request(scope, call.request.receive))
+    called.check(method)
+    return called
 
 
-def _insertion(call: Call) -> Insertion:
-    metadata = _metadata(call)
-    return insertion_of(
-        _json_call(call, name=call.path["object"]), metadata, str(metadata.get("contentType") or "")
-    )
+def _insertion(call: Call, *parameters: str) -> Insertion:
+    inserting = _json_call(call, "objects.insert", *parameters, name=call.path["object"])
+    return insertion_of(inserting, _metadata(call), "")
 
 
 def _metadata(call: Call) -> Json:
@@ -238,7 +235,7 @@ def _metadata(call: Call) -> Json:
 
 def _headers_of(stored: ObjectRecord) -> dict[str, str]:
     return {
-        "etag": f'"{etag_of(stored)}"',
+        "etag": _quoted(etag_of(stored)),
         "x-goog-generation": str(stored.generation),
         "x-goog-metageneration": str(stored.metageneration),
         "x-goog-hash": f"crc32c={stored.crc32c}" + (f",md5={stored.md5}" if stored.md5 else ""),
@@ -268,7 +265,7 @@ def _listed_parts(upload: Upload, body: str) -> list[Staged]:
         raise _invalid("InvalidPartOrder", "The parts are not in ascending order.")
     for number, (_, etag) in zip(numbers, listed, strict=True):
         part = upload.parts.get(number)
-        if part is None or etag is None or unescape(etag[1]).strip().strip('"') != _etag(part).strip('"'):
+        if part is None or etag is None or _quoted(unescape(etag[1]).strip()) != _etag(part):
             raise _invalid("InvalidPart", f"Part {number} was not uploaded, or its ETag differs.")
     parts = [upload.parts[number] for number in numbers]
     if any(part.size < MIN_PART_BYTES for part in parts[:-1]):
@@ -289,7 +286,12 @@ def _join(upload: Upload, parts: Iterable[Staged]) -> None:
 
 
 def _etag(part: Staged) -> str:
-    return f'"{base64.b64decode(part.digest.md5).hex()}"'
+    return _quoted(base64.b64decode(part.digest.md5).hex())
+
+
+def _quoted(etag: str) -> str:
+    """As the XML API writes it, unlike the JSON API."""
+    return '"{}"'.format(etag.strip('"'))
 
 
 def _invalid(code: str, message: str) -> RefusedError:
@@ -297,22 +299,17 @@ def _invalid(code: str, message: str) -> RefusedError:
 
 
 # Any: a page of the JSON API, which this emulator wrote.
-def _listing(call: Call, page: Mapping[str, Any], *, is_second: bool) -> Json:
+def _listing(call: Call, page: Mapping[str, Any]) -> Json:
     contents = [
         {
-            "Key": item["name"],
-            "Generation": item["generation"],
-            "MetaGeneration": item["metageneration"],
-            "LastModified": item["updated"],
-            "ETag": f'"{item["etag"]}"',
-            "Size": item["size"],
-            "StorageClass": item["storageClass"],
+            **{element: item[field] for element, field in _CONTENTS.items()},
+            "ETag": _quoted(item["etag"]),
         }
         for item in page.get("items", ())
     ]
-    prefixes = page.get("prefixes", [])
-    names = [item["Key"] for item in contents] + prefixes
-    token = page.get("nextPageToken")
+    prefixes, token = page.get("prefixes", []), page.get("nextPageToken")
+    names = [*(item["Key"] for item in contents), *prefixes]
+    is_second = call.query.get("list-type") == "2"
     following = {"NextContinuationToken": token} if is_second else {"NextMarker": max(names, default="")}
     return {
         "Name": call.path["bucket"],
@@ -323,6 +320,11 @@ def _listing(call: Call, page: Mapping[str, Any], *, is_second: bool) -> Json:
         "Contents": contents,
         "CommonPrefixes": [{"Prefix": prefix} for prefix in prefixes],
     }
+
+
+def _named(root: str, call: Call, **more: str) -> Response:
+    named: Json = {"Bucket": call.path["bucket"], "Key": call.path["object"], **more}
+    return _document({root: named}, namespace="http://s3.amazonaws.com/doc/2006-03-01/")
 
 
 def _document(tree: Json, *, namespace: str = "", code: int = 200) -> Response:

@@ -47,6 +47,32 @@ def test_gcloud_uses_the_stack_after_one_command_and_without_an_account(
     assert not (tmp_path / ".config").exists()
 
 
+@pytest.mark.skipif(shutil.which("gsutil") is None, reason="gsutil is not installed")
+def test_gsutil_uses_the_stack_too_and_a_command_of_no_service_is_refused_at_once(
+    project: Project, tmp_path: Path
+) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "hello.txt").write_text("hello")
+    printed = in_shell(
+        project,
+        tmp_path,
+        f"""
+        bucket=gs://{project.id}-gsutil
+        gsutil -q mb -l us-central1 $bucket
+        gsutil -q cp {tmp_path}/tree/hello.txt $bucket/a.txt
+        gsutil -q rsync -r {tmp_path}/tree $bucket/tree
+        gsutil ls -r "$bucket/**"
+        gsutil cat $bucket/a.txt
+        gsutil -q rm -r $bucket
+        timeout 30 gcloud run services list 2>&1 | grep -o "does not serve GET https://run.googleapis.com"
+        """,
+    )
+    bucket = f"gs://{project.id}-gsutil"
+    assert printed == (
+        f"{bucket}/a.txt\n{bucket}/tree/hello.txt\nhellodoes not serve GET https://run.googleapis.com\n"
+    )
+
+
 def test_what_names_a_token_is_readable_to_its_owner_alone(project: Project) -> None:
     token = (project.state / "user" / "access-token").read_text()
     assert (project.state / "user").stat().st_mode & 0o777 == 0o700

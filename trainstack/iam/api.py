@@ -25,10 +25,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trainstack.iam.authentication import guarded_app
+from trainstack.http import LoopbackOnly
+from trainstack.iam.authentication import Authenticated
 from trainstack.iam.authorization import DeniedError, authorize, project_of
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainstack.iam.service import Grants, RevokeError
+from trainstack.iam.token_endpoint import TokenEndpoint
 from trainstack.json_bodies import google_error, read_object, refuse_call
 
 TAKEN = "/emulator/v1/taken-grants"
@@ -84,7 +86,8 @@ def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
             "/{path:path}", _answering(_answer_call, state), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]
         ),
     ]
-    return guarded_app(Starlette(routes=routes), state.tokens)
+    authenticated = Authenticated(Starlette(routes=routes), state.tokens)
+    return LoopbackOnly(TokenEndpoint(authenticated, state.tokens))
 
 
 def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[Response]]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from trainstack.gateway.identity import WorkloadIdentity
+from trainstack.gateway.authority import BUNDLE
+from trainstack.gateway.identity import WorkloadIdentities, WorkloadIdentity
 from trainstack.iam.principals import LOCAL_USER, Principal
 from trainstack.stack.access import ACCOUNT_PREFIX
 from trainstack.stack.services import RunningServices
@@ -41,32 +42,32 @@ async def user_variables(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Variables for the local user's gcloud, and others for programs that use Google's default endpoints.
 
-    `folder`, which only the user can read, gets a file with the access token, and gcloud's configuration.
+    `folder`, which only the user can read, gets a file with the access token, and the configurations of gcloud and gsutil.
     """
     identity = await _issue_identity(LOCAL_USER, services, topology, running)
     token_file = folder / TOKEN
     write_whole(token_file, identity.token)
-    gcloud = gcloud_variables(services, topology, token_file=token_file, config=folder / "gcloud")
+    gcloud = gcloud_variables(services.identities, topology, token_file=token_file, config=folder / "gcloud")
     return gcloud, dict(identity.variables)
 
 
 def gcloud_variables(
-    services: RunningServices, topology: Topology, *, token_file: Path, config: Path
+    identities: WorkloadIdentities, topology: Topology, *, token_file: Path, config: Path
 ) -> dict[str, str]:
-    """Gcloud's properties as variables: https://cloud.google.com/sdk/docs/properties
+    """Gcloud's properties as variables, and a configuration of gsutil's: https://cloud.google.com/sdk/docs/properties
 
-    A separate configuration keeps the user's account out of the stack, and the stack out of the user's
-    configuration. An endpoint must end in a slash.
+    Both go through the gateway, which also refuses at once what the stack does not serve. A separate configuration keeps
+    the user's account out of the stack, and the stack out of the user's configuration.
     """
-    endpoints = {
-        "AIPLATFORM": f"{services.vertex_url}/",
-        "STORAGE": f"{services.storage_url}/storage/v1/",
-        "LOGGING": f"{services.logging_url}/",
-        "PUBSUB": f"{services.pubsub_rest_url}/",
-        "IAM": f"{services.iam_url}/",
-        "IAMCREDENTIALS": f"{services.iam_url}/",
-        "CLOUDRESOURCEMANAGER": f"{services.iam_url}/",
+    boto = config.parent / "boto.cfg"
+    proxy = {
+        "ADDRESS": "127.0.0.1",
+        "PORT": str(identities.gateway_port),
+        "USERNAME": LOCAL_USER.kind,
+        "PASSWORD": token_file.read_text(),
     }
+    bundle = str(identities.trust / BUNDLE)
+    write_whole(boto, _boto_config(proxy, bundle, topology.project, config.parent / "gsutil"))
     return {
         "CLOUDSDK_CONFIG": str(config),
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(token_file),
@@ -74,8 +75,23 @@ def gcloud_variables(
         "CLOUDSDK_AI_REGION": topology.region,
         "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
         "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
-        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name}": url for name, url in endpoints.items()},
+        "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE": bundle,
+        "CLOUDSDK_PROXY_TYPE": "http",
+        **{f"CLOUDSDK_PROXY_{name}": value for name, value in proxy.items()},
+        # gcloud's gsutil would look for an account instead, on a metadata server too.
+        "CLOUDSDK_CORE_PASS_CREDENTIALS_TO_GSUTIL": "false",
+        "BOTO_CONFIG": str(boto),
     }
+
+
+def _boto_config(proxy: Mapping[str, str], bundle: str, project: str, state: Path) -> str:
+    """Source of the names: https://cloud.google.com/storage/docs/boto-gsutil"""
+    return (
+        f"[Credentials]\ngs_oauth2_refresh_token = {proxy['PASSWORD']}\n"
+        f"[Boto]\nca_certificates_file = {bundle}\nproxy = {proxy['ADDRESS']}\nproxy_port = {proxy['PORT']}\n"
+        f"proxy_user = {proxy['USERNAME']}\nproxy_pass = {proxy['PASSWORD']}\n"
+        f"[GSUtil]\nprefer_api = json\ndefault_project_id = {project}\nstate_dir = {state}\n"
+    )
 
 
 async def _issue_identity(

@@ -203,6 +203,18 @@ def test_an_invalid_request_is_refused(iam: httpx.Client, path: str, body: bytes
     assert error["code"] == status
 
 
+def test_a_token_of_the_stack_is_its_own_refresh_token_and_no_other_is_known(grants: Grants) -> None:
+    tokens = Tokens()
+    known = tokens.issue(Principal(kind="account", name=TICK, email=TICK))
+    with in_thread(lambda: serving(application(grants, tokens))) as url:
+        good, bad, none = (
+            httpx.post(f"{url}/token", data={"grant_type": "refresh_token", **fields}, timeout=60)
+            for fields in ({"refresh_token": known}, {"refresh_token": "of an account"}, {})
+        )
+    assert good.json()["access_token"] == known
+    assert [(each.status_code, each.json()["error"]) for each in (bad, none)] == [(400, "invalid_grant")] * 2
+
+
 def test_a_token_is_good_for_its_lifetime() -> None:
     tokens, account = Tokens(), Principal(kind="account", name=TICK, email=TICK)
     assert tokens.principal_of(tokens.issue(account, lifetime_s=3600)) == account

@@ -27,11 +27,18 @@ from starlette.types import ASGIApp
 
 from trainstack.http import LoopbackOnly
 from trainstack.iam.authentication import Authenticated
-from trainstack.iam.authorization import DeniedError, authorize, project_of
+from trainstack.iam.authorization import (
+    DeniedError,
+    account_of,
+    authorize,
+    project_of,
+    unknown_permissions,
+)
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainstack.iam.service import Grants, RevokeError
 from trainstack.iam.token_endpoint import TokenEndpoint
 from trainstack.json_bodies import google_error, read_object, refuse_call
+from trainstack.project import project_number
 
 TAKEN = "/emulator/v1/taken-grants"
 MAX_BODY_BYTES = 1 << 20
@@ -41,6 +48,7 @@ _GET_POLICY = re.compile(
     r"v1/(projects/[^/:]+/(?:topics|subscriptions)/[^/:]+)|v2/(projects/[^/:]+/locations/[^/:]+/services/[^/:]+)"
 )
 _POST_POLICY = re.compile(r"v1/(projects/[^/:]+(?:/serviceAccounts/[^/:]+)?)|v3/(projects/[^/:]+)")
+_ACCOUNTS = re.compile(r"v1/projects/([^/:]+)/serviceAccounts(?:/([^/:]+))?")
 _ACCOUNT = re.compile(r"v1/projects/-/serviceAccounts/([^/:]+)")
 _PROJECT = re.compile(r"v([13])/projects/([^/:]+)")
 _HOSTS = re.compile(
@@ -126,6 +134,8 @@ async def _answer_call(state: _State, request: Request) -> dict[str, object]:
     match request.method, verb:
         case "GET", "" if match := _PROJECT.fullmatch(name):
             return _project(grants, match[2], version=match[1])
+        case "GET", "" if match := _ACCOUNTS.fullmatch(name):
+            return _accounts(grants, *match.groups())
         case ("GET", "getIamPolicy") if match := _GET_POLICY.fullmatch(name):
             return _policy(grants, member, match[1] or match[2])
         case ("POST", "getIamPolicy") if match := _POST_POLICY.fullmatch(name):
@@ -133,8 +143,10 @@ async def _answer_call(state: _State, request: Request) -> dict[str, object]:
         case ("POST", "testIamPermissions") if match := (
             _GET_POLICY.fullmatch(name) or _POST_POLICY.fullmatch(name)
         ):
-            asked = _permissions(await _body(request))
-            permitted = grants.permitted(member, asked, next(filter(None, match.groups())))
+            asked = _permissions(await _body(request), grants)
+            resource = next(filter(None, match.groups()))
+            _check_resource(grants, resource)
+            permitted = grants.permitted(member, asked, resource)
             return {"permissions": permitted} if permitted else {}
         case "POST", "generateAccessToken" if match := _ACCOUNT.fullmatch(name):
             return _token(state, member, match[1], await _body(request))
@@ -159,10 +171,46 @@ def _project(grants: Grants, project: str, *, version: str) -> dict[str, object]
     return shown | {"name": f"projects/{grants.project_number}", "state": "ACTIVE"}
 
 
+def _accounts(grants: Grants, project: str, name: str | None) -> dict[str, object]:
+    """The project's service accounts; with `name`, an email or a unique id, that one.
+
+    Source: https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts
+    """
+    if project not in ("-", grants.project, grants.project_number):
+        raise _RefusedError("The caller does not have permission", 403)
+    accounts = [_account(grants, email) for email in grants.accounts()]
+    if not name:
+        authorize(grants, "iam.serviceAccounts.list", {"project": project_of(grants, project)})
+        return {"accounts": accounts} if accounts else {}
+    account = next((account for account in accounts if name in (account["email"], account["uniqueId"])), None)
+    email = str(account["email"] if account else name)
+    authorize(grants, "iam.serviceAccounts.get", {"account": account_of(grants, email)})
+    if account is None:
+        raise _unknown_account(name)
+    return account
+
+
+def _account(grants: Grants, email: str) -> dict[str, object]:
+    shown = {"projectId": grants.project, "uniqueId": project_number(email), "email": email}
+    return {"name": account_of(grants, email).name, **shown, "displayName": email.partition("@")[0]}
+
+
+def _unknown_account(name: str) -> _RefusedError:
+    return _RefusedError(f"Unknown service account: {name}", 404)
+
+
+def _check_resource(grants: Grants, resource: str) -> None:
+    """Raises `_RefusedError` (404) for a service account that does not exist."""
+    kind, name = resource.split("/")[-2:]
+    if kind == "serviceAccounts" and name not in grants.accounts():
+        raise _unknown_account(name)
+
+
 def _policy(grants: Grants, member: str, resource: str) -> dict[str, object]:
     permission = _GET_POLICY_PERMISSION[resource.split("/")[-2]]
     if not grants.permitted(member, [permission], resource):
         raise _RefusedError(f"Permission '{permission}' denied on {resource!r}.", 403)
+    _check_resource(grants, resource)
     return grants.policy(resource)
 
 
@@ -203,12 +251,16 @@ def _require_on_account(grants: Grants, member: str, permission: str, email: str
         raise _RefusedError(f"Permission '{permission}' denied on resource (or it may not exist).", 403)
 
 
-def _permissions(body: dict[str, object]) -> list[str]:
+def _permissions(body: dict[str, object], grants: Grants) -> list[str]:
     asked = body.get("permissions", [])
     if not isinstance(asked, list) or not all(isinstance(permission, str) for permission in asked):
         raise _RefusedError(f"permissions must be a list of strings, found {asked!r}")
     if wild := [permission for permission in asked if "*" in permission]:
         raise _RefusedError(f"Permissions with wildcards are not allowed: {wild!r}")
+    if unknown := unknown_permissions(grants, asked):
+        raise _RefusedError(
+            f"Permissions that the local stack does not know: {unknown!r}; check their spelling."
+        )
     return asked
 
 

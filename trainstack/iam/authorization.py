@@ -3,7 +3,7 @@
 A method that is not in `REQUIRED` is refused to every caller but the project's owner.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainstack.iam.principals import Principal, caller
@@ -85,6 +85,8 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
         for kind, permissions in (("sinks", "sinks"), ("metrics", "logMetrics"))
         for method in ("create", "delete", "get", "list", "update")
     },
+    "iam.serviceAccounts.get": (("iam.serviceAccounts.get", "account"),),
+    "iam.serviceAccounts.list": (("iam.serviceAccounts.list", "project"),),
     "cloudresourcemanager.projects.get": (("resourcemanager.projects.get", "project"),),
 }
 """The permissions of each method, each with the resource that it is required on."""
@@ -159,6 +161,12 @@ def may_act_as(grants: Grants | None, email: str) -> bool:
     if not email or grants is None:
         return True
     return has(grants, "iam.serviceAccounts.actAs", account_of(grants, email))
+
+
+def unknown_permissions(grants: Grants, permissions: Iterable[str]) -> list[str]:
+    """Those that neither a method of the stack requires nor a role has, as far as its permissions are known."""
+    required = {permission for needs in REQUIRED.values() for permission, _ in needs}
+    return [name for name in permissions if name not in required and not grants.has_permission(name)]
 
 
 def bucket_of(name: str, object_name: str | None = None) -> Resource:

@@ -183,6 +183,16 @@ class Grants:
         """Whether the account exists, which here means that it was ever granted a role."""
         return any(grant.member == member for grant in self._granted)
 
+    def accounts(self) -> list[str]:
+        """The emails of the project's service accounts: those that were ever granted a role, but not Google's agents."""
+        own = (f"@{self.project}.iam.gserviceaccount.com", "@developer.gserviceaccount.com")
+        members = {grant.member.removeprefix("serviceAccount:") for grant in self._granted}
+        return sorted(member for member in members if member.endswith(own))
+
+    def has_permission(self, permission: str) -> bool:
+        """Whether a role has it."""
+        return any(permission in permissions for permissions in self._roles.values())
+
     def take(self, document: object) -> None:
         """Take away the grants and permissions that a JSON document names, until `restore`.
 

@@ -68,12 +68,34 @@ def test_the_prefix_of_accounts_is_the_deployments() -> None:
 
 
 def test_the_owner_may_do_everything(iam: httpx.Client) -> None:
-    assert held(iam, f"projects/{PROJECT}", "a.b.c", "d.e.f") == ["a.b.c", "d.e.f"]
+    permissions = ["logging.sinks.delete", "storage.buckets.delete"]
+    assert held(iam, f"projects/{PROJECT}", *permissions) == permissions
+
+
+def test_a_permission_that_is_misspelt_is_granted_to_no_one(iam: httpx.Client) -> None:
+    body = {"permissions": ["storage.buckets.delete", "storage.bucket.delete", "foo.bar"]}
+    answer = iam.post(f"/v1/projects/{PROJECT}:testIamPermissions", json=body)
+    assert answer.status_code == 400
+    assert "['storage.bucket.delete', 'foo.bar']" in answer.json()["error"]["message"]
+
+
+def test_service_accounts_are_those_with_grants_and_others_do_not_exist(iam: httpx.Client) -> None:
+    listed = iam.get(f"/v1/projects/{PROJECT}/serviceAccounts").json()["accounts"]
+    assert TICK in [account["email"] for account in listed]
+    account = iam.get(f"/v1/projects/-/serviceAccounts/{TICK}").json()
+    assert account in listed
+    absent = f"/v1/projects/{PROJECT}/serviceAccounts/absent@{PROJECT}.iam.gserviceaccount.com"
+    answers = [
+        iam.get(absent),
+        iam.post(f"{absent}:getIamPolicy"),
+        iam.post(f"{absent}:testIamPermissions", json={"permissions": ["iam.serviceAccounts.actAs"]}),
+    ]
+    assert [answer.status_code for answer in answers] == [404] * 3
 
 
 def test_an_account_has_what_its_grants_give_and_no_more(iam: httpx.Client) -> None:
     headers = token(iam)
-    asked = ("aiplatform.customJobs.create", "aiplatform.endpoints.create")
+    asked = ("aiplatform.customJobs.create", "logging.sinks.delete")
     assert held(iam, f"projects/{PROJECT}", *asked, headers=headers) == ["aiplatform.customJobs.create"]
     notices, requests = (f"projects/{PROJECT}/topics/trainmaster-{each}" for each in ("notices", "requests"))
     assert held(iam, notices, "pubsub.topics.publish", headers=headers) == ["pubsub.topics.publish"]

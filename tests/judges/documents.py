@@ -36,6 +36,12 @@ METHODS: Mapping[str, tuple[str, ...]] = {
 }
 """The methods that are kept of each API, by the beginnings of their names, with the schemas that they reach."""
 
+ROUTED = (
+    "aiplatform.v1", "cloudresourcemanager.v1", "cloudresourcemanager.v3", "iam.v1", "iamcredentials.v1", "logging.v2",
+    "pubsub.v1", "storage.v1",
+)  # fmt: skip
+"""The APIs of which the stack serves some methods; every method's verb and path is kept."""
+
 _REQUIRED = re.compile(r"((Immutable|Input only|Identifier)\. )*Required\.", re.IGNORECASE)
 _OF_A_VALUE = (
     "$ref", "type", "format", "enum", "items", "additionalProperties", "properties", "readOnly", "repeated",
@@ -57,6 +63,15 @@ def trimmed(document: Mapping[str, Any], beginnings: tuple[str, ...]) -> dict[st
     _reach(found, document["schemas"], schemas)
     query = {name: _value(each) for name, each in document["parameters"].items()}
     return {"revision": document["revision"], "query": query, "methods": found, "schemas": schemas}
+
+
+def routes_of(document: Mapping[str, Any]) -> dict[str, str]:
+    """`VERB path` of every method by its name."""
+    methods = [
+        _method(method, document["servicePath"]) | {"id": method["id"]}
+        for method in _methods(document["resources"])
+    ]
+    return {method["id"].partition(".")[2]: f"{method['verb']} {method['path']}" for method in methods}
 
 
 def _methods(resources: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

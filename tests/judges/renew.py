@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.judges.classes import RESOURCES, schema_of
-from tests.judges.documents import METHODS, trimmed
+from tests.judges.documents import METHODS, ROUTED, routes_of, trimmed
 from tests.judges.transports import CLIENTS, methods_of
 
 DATA = Path(__file__).resolve().parent / "data"
@@ -37,6 +37,14 @@ def main() -> None:
             path = client / f"googleapiclient/discovery_cache/documents/{name}.json"
             document = trimmed(json.loads(path.read_text()), beginnings)
             write(DATA / f"{name}.json", CLIENT, document)
+        documents = {
+            name: client / f"googleapiclient/discovery_cache/documents/{name}.json" for name in ROUTED
+        }
+        write(
+            DATA / "routes.json",
+            CLIENT,
+            {name: routes_of(json.loads(path.read_text())) for name, path in documents.items()},
+        )
         for name, (requirement, module, kept) in CLIENTS.items():
             source = (unpacked(requirement, Path(folder)) / module).read_text()
             write(DATA / f"{name}.json", requirement, methods_of(source, kept))

@@ -107,7 +107,7 @@ def test_a_method_that_a_client_lacks_is_a_fault(verb: str, path: str) -> None:
 
 
 def test_there_is_one_file_for_each_api_and_one_for_the_provider() -> None:
-    assert {path.stem for path in FOLDER.iterdir()} == {*METHODS, *CLIENTS, "provider"}
+    assert {path.stem for path in FOLDER.iterdir()} == {*METHODS, *CLIENTS, "provider", "routes"}
 
 
 @pytest.mark.parametrize("name", [*CLIENTS, *METHODS])

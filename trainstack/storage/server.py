@@ -210,7 +210,10 @@ def _refusal(refused: RefusedError, *, of_xml: bool) -> Response:
         return Response(status_code=304)
     if of_xml:
         return xml_error(refused)
-    return google_error(refused.code, refused.message, reason=refused.reason, headers=refused.headers)
+    status = "UNIMPLEMENTED" if refused.reason == "notImplemented" else ""
+    return google_error(
+        refused.code, refused.message, reason=refused.reason, status=status, headers=refused.headers
+    )
 
 
 async def _drain(request: Request) -> None:

@@ -119,10 +119,3 @@ def test_a_project_sees_its_own_entries_alone(stack: Stack) -> None:
     assert [entry["textPayload"] for entry in stack.entries()] == ["mine"]
     both = stack.entries(resourceNames=["projects/p1", "projects/p2/locations/global/buckets/b/views/v"])
     assert len(both) == 2
-
-
-def test_an_unsupported_method_is_refused_by_its_name(stack: Stack) -> None:
-    for verb, path in (("POST", "/v2/entries:tail"), ("GET", "/v2/monitoredResourceDescriptors")):
-        refused = stack.call(verb, path)["error"]
-        assert (refused["code"], refused["status"]) == (400, "UNIMPLEMENTED")
-        assert f"does not serve {verb} {path}:" in refused["message"]

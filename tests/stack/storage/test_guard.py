@@ -21,20 +21,6 @@ def test_a_page_of_the_service_itself_may_post(http: httpx.Client, bucket: stora
 
 
 @pytest.mark.parametrize(
-    ("verb", "path"),
-    [
-        ("GET", "/storage/v1/nothing"),
-        ("POST", "/storage/v1/b/bucket/o/name"),
-        ("GET", "/storage/v1/b/bucket/o/%ff"),
-    ],
-)
-def test_an_unsupported_method_or_path_is_refused(http: httpx.Client, verb: str, path: str) -> None:
-    answer = http.request(verb, path)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == 400
-
-
-@pytest.mark.parametrize(
     "body", [b"{", b"[]", b"\xff", b"[" * 100_000, b'"x"', b'{"name": 1}', b"x" * (5 << 20)]
 )
 def test_a_body_other_than_a_json_object_is_refused(http: httpx.Client, body: bytes) -> None:

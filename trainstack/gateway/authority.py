@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-NAMES = ("googleapis.com", "*.googleapis.com")
-"""The certificate's host names; every service's is one label below googleapis.com."""
+NAMES = ("googleapis.com", "*.storage.googleapis.com", "*.mtls.googleapis.com", "*.googleapis.com")
+"""The certificate's host names; every service's is one label below googleapis.com, where a star stands for one label."""
 OWN, BUNDLE = "authority.pem", "bundle.pem"
 """Bundles: this authority alone, and this authority with all that this machine trusts."""
 _LIFETIME = timedelta(days=365)

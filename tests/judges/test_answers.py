@@ -37,7 +37,7 @@ SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/judged"
 JOBS = f"projects/{PROJECT}/locations/{REGION}"
 TYPES = "type.googleapis.com/google.rpc."
 DEADLINE_S = 120
-NOT_REST = {"storage.objects.cancelUpload", "pubsub.streamingPull", "pubsub.updateSubscription"}
+NOT_REST = {"storage.objects.cancelUpload", "pubsub.streamingPull"}
 """Of a session's URI; served over gRPC alone."""
 
 
@@ -200,13 +200,27 @@ def test_pubsub(stack: Stack) -> None:
     call("GET", f"/v1/{SUBSCRIPTION}")
     call("GET", f"/v1/projects/{PROJECT}/subscriptions")
     call("GET", f"/v1/{TOPIC}/subscriptions")
+    change = {
+        "subscription": {"name": SUBSCRIPTION, "ackDeadlineSeconds": 30},
+        "updateMask": "ackDeadlineSeconds",
+    }
+    call("PATCH", f"/v1/{SUBSCRIPTION}", change)
+    call("PATCH", f"/v1/{TOPIC}", {"topic": {"name": TOPIC, "labels": {"a": "c"}}, "updateMask": "labels"})
     messages = [{"data": "eA==", "attributes": {"k": "v"}, "orderingKey": "o"}]
     call("POST", f"/v1/{TOPIC}:publish", {"messages": messages})
     received = stack.until("pubsub", "POST", f"/v1/{SUBSCRIPTION}:pull", {"maxMessages": 1}, holds=bool)
     ids = {"ackIds": [received["receivedMessages"][0]["ackId"]]}
     call("POST", f"/v1/{SUBSCRIPTION}:modifyAckDeadline", {**ids, "ackDeadlineSeconds": 30})
     call("POST", f"/v1/{SUBSCRIPTION}:acknowledge", ids)
-    for path in (SUBSCRIPTION, TOPIC, TOPIC):
+    snapshot = f"projects/{PROJECT}/snapshots/judged"
+    call("PUT", f"/v1/{snapshot}", {"subscription": SUBSCRIPTION, "labels": {"a": "b"}})
+    for path in (snapshot, f"projects/{PROJECT}/snapshots", f"{TOPIC}/snapshots"):
+        call("GET", f"/v1/{path}")
+    call("PATCH", f"/v1/{snapshot}", {"snapshot": {"name": snapshot, "labels": {}}, "updateMask": "labels"})
+    call("POST", f"/v1/{SUBSCRIPTION}:seek", {"snapshot": snapshot})
+    call("POST", f"/v1/{SUBSCRIPTION}:seek", {"time": "2026-01-01T00:00:00Z"})
+    call("POST", f"/v1/{SUBSCRIPTION}:detach")
+    for path in (snapshot, SUBSCRIPTION, TOPIC, TOPIC):
         call("DELETE", f"/v1/{path}")
     sound(stack, "pubsub")
     called = {name for _, name in stack.judged["pubsub"].methods}

@@ -7,6 +7,7 @@ PubSubError
 ├── NotFound            the resource does not exist
 ├── AlreadyExists       the name is taken
 ├── ResourceExhausted   a subscription's backlog is full
+├── FailedPrecondition  the resource's state does not allow the call
 └── Unimplemented       the service supports this, this emulator does not
 
 A later retry of the same call may succeed after `ResourceNotFound` and `ResourceExhausted`.
@@ -54,6 +55,10 @@ class AlreadyExists(PubSubError):
 
 class ResourceExhausted(PubSubError):
     code = grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+class FailedPrecondition(PubSubError):
+    code = grpc.StatusCode.FAILED_PRECONDITION
 
 
 class Unimplemented(PubSubError):

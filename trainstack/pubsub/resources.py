@@ -1,28 +1,30 @@
-"""Creates, changes, lists and deletes topics and subscriptions; each change is on disk before the call returns.
+"""Creates, changes, lists and deletes topics, subscriptions and snapshots; each change is on disk before the call returns.
 
 Every public method handles the request of the gRPC method with its name.
 """
 
+import time
 from collections.abc import Container, Iterable
-from typing import Literal
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
-from trainstack.pubsub.checks.settings import complete_subscription, complete_topic
+from trainstack.pubsub.checks.settings import complete_subscription, complete_topic, refuse_not_imitated
 from trainstack.pubsub.delivery.subscription import Subscription
-from trainstack.pubsub.errors import AlreadyExists, InvalidArgument
+from trainstack.pubsub.errors import AlreadyExists, FailedPrecondition, InvalidArgument
 from trainstack.pubsub.service import PubsubService
 
 DEFAULT_PAGE = 100
 MAX_PAGE = 1000
 EMPTY: wire.Message = Empty()
-_IMMUTABLE = frozenset({"name", "topic", "filter"})
+_IMMUTABLE = frozenset({"name", "topic", "filter", "enable_message_ordering"})
+_WEEK_US = 7 * 24 * 3600 * 1_000_000
+_HOUR_US = 3600 * 1_000_000
 
 
-def _check_new(name: str, kind: Literal["topics", "subscriptions"], existing: Container[str]) -> None:
+def _check_new(name: str, kind: names.Kind, existing: Container[str]) -> None:
     names.check_name(name, kind=kind)
     if name in existing:
         raise AlreadyExists(names.id_of(name))
@@ -35,9 +37,18 @@ class Topics:
     def create(self, topic: wire.Message) -> wire.Message:
         _check_new(topic.name, "topics", self._service.topics)
         complete_topic(topic)
-        self._service.store.put_topic(topic.name, topic.SerializeToString())
-        self._service.topics[topic.name] = topic
+        self._keep(topic)
         self._service.refresh_policies()
+        return topic
+
+    def _keep(self, topic: wire.Message) -> None:
+        self._service.store.put("topics", topic.name, topic.SerializeToString())
+        self._service.topics[topic.name] = topic
+
+    def update(self, request: wire.Message) -> wire.Message:
+        topic = _config_with(self._service.topic(request.topic.name), request.topic, request.update_mask)
+        complete_topic(topic)
+        self._keep(topic)
         return topic
 
     def delete(self, request: wire.Message) -> wire.Message:
@@ -45,7 +56,7 @@ class Topics:
         name, service = request.topic, self._service
         service.topic(name)
         with service.store.transaction():
-            service.store.delete_topic(name)
+            service.store.delete("topics", name)
             for subscription in service.subscriptions.values():
                 if subscription.topic == name:
                     subscription.config.topic = names.DELETED_TOPIC
@@ -87,13 +98,43 @@ class Subscriptions:
         complete_subscription(config)
         subscription.config = config
         self._service.keep(subscription)
+        if not config.retain_acked_messages:
+            self._service.store.forget(config.name)
         self._service.refresh_policies()
         subscription.notify()
         return config
 
+    def detach(self, request: wire.Message) -> wire.Message:
+        """Source: https://cloud.google.com/pubsub/docs/detach-subscriptions"""
+        subscription = self._service.subscription(request.subscription)
+        subscription.config.detached = True
+        self._service.keep(subscription)
+        self._service.store.replace_deliveries(subscription.id, [], holder="")
+        self._service.store.forget(subscription.name)
+        subscription.backlog.replace([])
+        subscription.notify()
+        return wire.plain("DetachSubscriptionResponse")()
+
+    def seek(self, request: wire.Message) -> wire.Message:
+        """Source: https://cloud.google.com/pubsub/docs/replay-overview"""
+        subscription, target = self._service.subscription(request.subscription), request.WhichOneof("target")
+        if target == "time":
+            holders, since_us = [subscription.name, subscription.topic], request.time.ToMicroseconds()
+        elif target == "snapshot":
+            if self._service.snapshot(request.snapshot).topic != subscription.topic:
+                raise InvalidArgument(
+                    f"The snapshot and the subscription have different topics (resource={names.id_of(request.snapshot)})."
+                )
+            holders, since_us = [request.snapshot], 0
+        else:
+            raise InvalidArgument("A seek needs a time or a snapshot.")
+        self._service.seek(subscription, holders, since_us=since_us, pending=target == "time")
+        return wire.plain("SeekResponse")()
+
     def delete(self, request: wire.Message) -> wire.Message:
         subscription = self._service.subscription(request.subscription)
         self._service.store.delete_subscription(subscription.id)
+        self._service.store.forget(subscription.name)
         del self._service.subscriptions[subscription.name]
         subscription.deleted = True
         subscription.stop_timer()
@@ -104,6 +145,53 @@ class Subscriptions:
         page, token = _page(self._service.subscriptions, request, project=request.project)
         configs = [self._service.subscriptions[name].config for name in page]
         return wire.ListSubscriptionsResponse(subscriptions=configs, next_page_token=token)
+
+
+class Snapshots:
+    def __init__(self, service: PubsubService) -> None:
+        self._service = service
+
+    def create(self, request: wire.Message) -> wire.Message:
+        """It keeps the subscription's backlog and what is published later, for a week less the age of the oldest message."""
+        _check_new(request.name, "snapshots", self._service.snapshots)
+        refuse_not_imitated(request)
+        subscription, store = self._service.subscription(request.subscription), self._service.store
+        now_us = time.time_ns() // 1000
+        snapshot = wire.plain("Snapshot")(name=request.name, topic=subscription.topic, labels=request.labels)
+        with store.transaction():
+            oldest_us = store.keep_backlog(subscription.id, request.name)
+            snapshot.expire_time.FromMicroseconds((oldest_us or now_us) + _WEEK_US)
+            if snapshot.expire_time.ToMicroseconds() < now_us + _HOUR_US:
+                raise FailedPrecondition(
+                    "The snapshot would expire within an hour: acknowledge the oldest messages first."
+                )
+            return self._keep(snapshot)
+
+    def _keep(self, snapshot: wire.Message) -> wire.Message:
+        self._service.store.put("snapshots", snapshot.name, snapshot.SerializeToString())
+        self._service.snapshots[snapshot.name] = snapshot
+        return snapshot
+
+    def update(self, request: wire.Message) -> wire.Message:
+        current = self._service.snapshot(request.snapshot.name)
+        return self._keep(_config_with(current, request.snapshot, request.update_mask))
+
+    def delete(self, request: wire.Message) -> wire.Message:
+        self._service.store.delete("snapshots", self._service.snapshot(request.snapshot).name)
+        del self._service.snapshots[request.snapshot]
+        return EMPTY
+
+    def list(self, request: wire.Message) -> wire.Message:
+        page, token = _page(self._service.snapshots, request, project=request.project)
+        shown = [self._service.snapshots[name] for name in page]
+        return wire.plain("ListSnapshotsResponse")(snapshots=shown, next_page_token=token)
+
+    def list_of_topic(self, request: wire.Message) -> wire.Message:
+        topic = self._service.topic(request.topic).name
+        page, token = _page(
+            [one.name for one in self._service.snapshots.values() if one.topic == topic], request
+        )
+        return wire.plain("ListTopicSnapshotsResponse")(snapshots=page, next_page_token=token)
 
 
 def _config_with(current: wire.Message, update: wire.Message, mask: FieldMask) -> wire.Message:

@@ -1,4 +1,4 @@
-"""Pub/Sub's REST calls that gcloud makes, with the HTTP rules from google/pubsub/v1/pubsub.proto."""
+"""Pub/Sub's calls over REST, with the HTTP rules from google/pubsub/v1/*.proto."""
 
 from typing import Any
 
@@ -6,26 +6,38 @@ from google.pubsub_v1 import types
 
 from trainstack.transcoding.method import Services, method_from
 
+_PROJECT = "/v1/{project=projects/*}"
 _TOPIC = "/v1/{topic=projects/*/topics/*}"
 _SUBSCRIPTION = "/v1/{subscription=projects/*/subscriptions/*}"
+_SNAPSHOT = "/v1/{snapshot=projects/*/snapshots/*}"
 
 _RULES = {
     "google.pubsub.v1.Publisher": {
         "CreateTopic": "PUT /v1/{name=projects/*/topics/*}",
         "GetTopic": f"GET {_TOPIC}",
-        "ListTopics": "GET /v1/{project=projects/*}/topics",
+        "ListTopics": f"GET {_PROJECT}/topics",
+        "UpdateTopic": "PATCH /v1/{topic.name=projects/*/topics/*}",
         "DeleteTopic": f"DELETE {_TOPIC}",
         "Publish": f"POST {_TOPIC}:publish",
         "ListTopicSubscriptions": f"GET {_TOPIC}/subscriptions",
+        "ListTopicSnapshots": f"GET {_TOPIC}/snapshots",
+        "DetachSubscription": f"POST {_SUBSCRIPTION}:detach",
     },
     "google.pubsub.v1.Subscriber": {
         "CreateSubscription": "PUT /v1/{name=projects/*/subscriptions/*}",
         "GetSubscription": f"GET {_SUBSCRIPTION}",
-        "ListSubscriptions": "GET /v1/{project=projects/*}/subscriptions",
+        "ListSubscriptions": f"GET {_PROJECT}/subscriptions",
+        "UpdateSubscription": "PATCH /v1/{subscription.name=projects/*/subscriptions/*}",
         "DeleteSubscription": f"DELETE {_SUBSCRIPTION}",
         "Pull": f"POST {_SUBSCRIPTION}:pull",
         "Acknowledge": f"POST {_SUBSCRIPTION}:acknowledge",
         "ModifyAckDeadline": f"POST {_SUBSCRIPTION}:modifyAckDeadline",
+        "Seek": f"POST {_SUBSCRIPTION}:seek",
+        "CreateSnapshot": "PUT /v1/{name=projects/*/snapshots/*}",
+        "GetSnapshot": f"GET {_SNAPSHOT}",
+        "ListSnapshots": f"GET {_PROJECT}/snapshots",
+        "UpdateSnapshot": "PATCH /v1/{snapshot.name=projects/*/snapshots/*}",
+        "DeleteSnapshot": f"DELETE {_SNAPSHOT}",
     },
 }
 
@@ -42,8 +54,9 @@ def services() -> Services:
 
 
 def _types_of(name: str) -> tuple[Any, ...]:
-    """The request of a method, and its response unless that is empty. A resource is its own request to create it."""
-    resource = getattr(types, name.removeprefix("Create").removeprefix("Get"), None)
+    """The request of a method, and its response unless that is empty. A resource may be its own request to create it."""
+    kind = name.removeprefix("Create").removeprefix("Get").removeprefix("Update")
+    resource = getattr(types, kind, None)
     request = getattr(types, f"{name}Request", resource)
     response = getattr(types, f"{name}Response", resource)
     return (request, response) if response else (request,)

@@ -16,7 +16,7 @@ from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
 from trainstack.pubsub.delivery.backlog import BacklogEntry, Holder
 from trainstack.pubsub.delivery.subscription import Subscription
-from trainstack.pubsub.errors import InvalidArgument, ResourceExhausted, ResourceNotFound
+from trainstack.pubsub.errors import FailedPrecondition, InvalidArgument, ResourceExhausted, ResourceNotFound
 from trainstack.pubsub.injections import DELIVER, through_injections
 from trainstack.pubsub.store import PubsubStore
 
@@ -34,7 +34,11 @@ class PubsubService:
         self.store = store
         self.injections = injections or Injections()
         self.topics: dict[str, wire.Message] = {
-            name: wire.Topic.FromString(body) for name, body in store.topics().items()
+            name: wire.Topic.FromString(body) for name, body in store.resources("topics").items()
+        }
+        self.snapshots: dict[str, wire.Message] = {
+            name: wire.plain("Snapshot").FromString(body)
+            for name, body in store.resources("snapshots").items()
         }
         self.subscriptions: dict[str, Subscription] = {}
         for subscription_id, body in store.subscriptions():
@@ -64,6 +68,12 @@ class PubsubService:
             raise ResourceNotFound(names.id_of(name))
         return subscription
 
+    def snapshot(self, name: str) -> wire.Message:
+        """Raises `ResourceNotFound`."""
+        if (snapshot := self.snapshots.get(name)) is None:
+            raise ResourceNotFound(names.id_of(name))
+        return snapshot
+
     def close(self) -> None:
         for subscription in self.subscriptions.values():
             subscription.stop_timer()
@@ -86,7 +96,12 @@ class PubsubService:
             ResourceExhausted: a subscription's backlog is full; nothing is published.
         """
         self.topic(topic)
-        receivers = [one for one in self.subscriptions.values() if one.topic == topic]
+        receivers = [
+            one for one in self.subscriptions.values() if one.topic == topic and not one.config.detached
+        ]
+        holders = [one.name for one in self.snapshots.values() if one.topic == topic]
+        if self.topics[topic].HasField("message_retention_duration"):
+            holders.append(topic)
         for one in receivers:
             if len(one.backlog) + len(messages) > OWED_MAX:
                 raise ResourceExhausted(
@@ -103,7 +118,7 @@ class PubsubService:
                 attributes = dict(message.attributes)
                 entry = BacklogEntry(message_id=message_id, size=len(body))
                 to = [one for one in receivers if one.passes(attributes)]
-                self.store.add_message(entry, now_us, body, [one.id for one in to])
+                self.store.add_message(entry, now_us, body, [one.id for one in to], holders)
                 owed.extend((one, replace(entry)) for one in to)
         for subscription, entry in owed:
             subscription.backlog.add(entry)
@@ -151,7 +166,7 @@ class PubsubService:
         done = [_parse_ack_id(subscription, ack_id)[0] for ack_id in ack_ids]
         for message_id in done:
             subscription.backlog.ack(message_id)
-        self.store.acknowledge(subscription.id, done)
+        self.store.acknowledge(subscription.id, done, holder=subscription.retainer)
         subscription.notify()
 
     def modify_deadline(self, subscription: Subscription, deadlines: Iterable[tuple[str, float]]) -> None:
@@ -177,7 +192,9 @@ class PubsubService:
             self.store.set_failures(subscription.id, failed)
             for entry in given_up:
                 self._forward(subscription, entry)
-            self.store.acknowledge(subscription.id, [entry.message_id for entry in given_up])
+            self.store.acknowledge(
+                subscription.id, [entry.message_id for entry in given_up], holder=subscription.retainer
+            )
         subscription.notify()
 
     def _forward(self, subscription: Subscription, entry: BacklogEntry) -> None:
@@ -223,12 +240,44 @@ class PubsubService:
         self.schedule(subscription)
 
     def drop_outlived(self) -> None:
-        """Delete every message older than its subscription's retention."""
+        """Delete every message older than its subscription's or topic's retention, and every snapshot that has expired."""
+        now_us = time.time_ns() // 1000
         for subscription in self.subscriptions.values():
-            retention_us = subscription.config.message_retention_duration.ToMicroseconds()
-            oldest_us = time.time_ns() // 1000 - retention_us
+            oldest_us = now_us - subscription.config.message_retention_duration.ToMicroseconds()
             for message_id in self.store.drop_deliveries(subscription.id, before_us=oldest_us):
                 subscription.backlog.ack(message_id)
+            self.store.forget(subscription.name, before_us=oldest_us)
+        for topic in self.topics.values():
+            self.store.forget(
+                topic.name, before_us=now_us - topic.message_retention_duration.ToMicroseconds()
+            )
+        for snapshot in list(self.snapshots.values()):
+            if snapshot.expire_time.ToMicroseconds() <= now_us:
+                self.store.delete("snapshots", snapshot.name)
+                del self.snapshots[snapshot.name]
+
+    def seek(
+        self, subscription: Subscription, holders: Sequence[str], *, since_us: int, pending: bool
+    ) -> None:
+        """Let the subscription owe what the holders keep, and with `pending` what it owes, as published since then.
+
+        Everything else counts as acknowledged, and every lease ends.
+        """
+        kept = self.store.kept_messages(holders, subscription.id if pending else 0, since_us=since_us)
+        wanted = [
+            BacklogEntry(message_id=message_id, size=len(body))
+            for message_id, body in kept
+            if subscription.passes(dict(wire.PubsubMessage.FromString(body).attributes))
+        ]
+        self.store.replace_deliveries(subscription.id, wanted, holder=subscription.retainer)
+        subscription.backlog.replace(wanted)
+        subscription.notify()
+
+
+def check_attached(subscription: Subscription) -> None:
+    """Raises `FailedPrecondition`: nothing can be pulled from a detached subscription."""
+    if subscription.config.detached:
+        raise FailedPrecondition(f"Subscription {names.id_of(subscription.name)} is detached from its topic.")
 
 
 def _parse_ack_id(subscription: Subscription, ack_id: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Topics, subscriptions and messages on disk: one SQLite file that survives a kill at any time.
+"""Topics, subscriptions, snapshots and messages on disk: one SQLite file that survives a kill at any time.
 
 Leases are not stored. After a kill, a message that was leased is ready again, which at-least-once delivery
 allows.
@@ -7,12 +7,16 @@ allows.
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from trainstack.pubsub.delivery.backlog import BacklogEntry
 from trainstack.sqlite import Database
 
+Kind: TypeAlias = Literal["topics", "snapshots"]
+"""Tables of resources by name."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS snapshots (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS subscriptions (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS messages (
@@ -21,12 +25,15 @@ CREATE TABLE IF NOT EXISTS deliveries (
     subscription INTEGER NOT NULL, message INTEGER NOT NULL, size INTEGER NOT NULL,
     failures INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (subscription, message)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS deliveries_message ON deliveries (message);
+CREATE TABLE IF NOT EXISTS kept (holder TEXT NOT NULL, message INTEGER NOT NULL, PRIMARY KEY (holder, message)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS kept_message ON kept (message);
 """
 
 _FOREVER_US = 2**63 - 1
-# A message is deleted with its last pending delivery.
+# A message is deleted with its last pending delivery, unless a topic, snapshot or subscription keeps it to be sought.
 _DROP_UNOWED = (
     "DELETE FROM messages WHERE id = ? AND NOT EXISTS (SELECT 1 FROM deliveries WHERE message = id)"
+    " AND NOT EXISTS (SELECT 1 FROM kept WHERE message = id)"
 )
 
 
@@ -53,14 +60,18 @@ class PubsubStore(Database):
             if not self.row("SELECT 1 FROM sqlite_sequence WHERE name = 'messages'"):
                 self.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('messages', ?)", (first,))
 
-    def topics(self) -> dict[str, bytes]:
-        return dict(self.rows("SELECT name, body FROM topics"))
+    def resources(self, kind: Kind) -> dict[str, bytes]:
+        """By name."""
+        return dict(self.rows(f"SELECT name, body FROM {kind}"))  # noqa: S608  # a constant
 
-    def put_topic(self, name: str, body: bytes) -> None:
-        self.execute("INSERT OR REPLACE INTO topics VALUES (?, ?)", (name, body))
+    def put(self, kind: Kind, name: str, body: bytes) -> None:
+        self.execute(f"INSERT OR REPLACE INTO {kind} VALUES (?, ?)", (name, body))  # noqa: S608  # as above
 
-    def delete_topic(self, name: str) -> None:
-        self.execute("DELETE FROM topics WHERE name = ?", (name,))
+    def delete(self, kind: Kind, name: str) -> None:
+        """Delete the resource and what it keeps."""
+        with self.transaction():
+            self.execute(f"DELETE FROM {kind} WHERE name = ?", (name,))  # noqa: S608  # as above
+            self.forget(name)
 
     def subscriptions(self) -> list[tuple[int, bytes]]:
         return self.rows("SELECT id, body FROM subscriptions ORDER BY id")
@@ -85,10 +96,15 @@ class PubsubStore(Database):
         return int(row[0]) + 1
 
     def add_message(
-        self, entry: BacklogEntry, published_us: int, body: bytes, subscription_ids: Sequence[int]
+        self,
+        entry: BacklogEntry,
+        published_us: int,
+        body: bytes,
+        subscription_ids: Sequence[int],
+        holders: Sequence[str] = (),
     ) -> None:
-        """Store a message for its subscriptions. Without any, only its id is used up."""
-        if not subscription_ids:
+        """Store a message for its subscriptions, and for the `holders` that keep it. Without any, only its id is used up."""
+        if not subscription_ids and not holders:
             self.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'messages'", (entry.message_id,))
             return
         self.execute("INSERT INTO messages VALUES (?, ?, ?)", (entry.message_id, published_us, body))
@@ -96,6 +112,7 @@ class PubsubStore(Database):
             "INSERT INTO deliveries (subscription, message, size) VALUES (?, ?, ?)",
             [(subscription_id, entry.message_id, entry.size) for subscription_id in subscription_ids],
         )
+        self.executemany("INSERT INTO kept VALUES (?, ?)", [(holder, entry.message_id) for holder in holders])
 
     def bodies(self, message_ids: Sequence[int]) -> dict[int, bytes]:
         """The messages as published; missing ids are left out."""
@@ -122,9 +139,14 @@ class PubsubStore(Database):
             [(entry.failures, subscription_id, entry.message_id) for entry in entries],
         )
 
-    def acknowledge(self, subscription_id: int, message_ids: Sequence[int]) -> None:
-        """Delete these pending deliveries."""
+    def acknowledge(self, subscription_id: int, message_ids: Sequence[int], *, holder: str = "") -> None:
+        """Delete these pending deliveries; a `holder` keeps their messages."""
         with self.transaction():
+            if holder:
+                self.executemany(
+                    "INSERT OR IGNORE INTO kept SELECT ?, message FROM deliveries WHERE subscription = ? AND message = ?",
+                    [(holder, subscription_id, message_id) for message_id in message_ids],
+                )
             self.executemany(
                 "DELETE FROM deliveries WHERE subscription = ? AND message = ?",
                 [(subscription_id, message_id) for message_id in message_ids],
@@ -141,3 +163,51 @@ class PubsubStore(Database):
         ids = [message_id for (message_id,) in gone]
         self.acknowledge(subscription_id, ids)
         return ids
+
+    def keep_backlog(self, subscription_id: int, holder: str) -> int | None:
+        """Let `holder` keep what a subscription has not acknowledged; when the oldest of it was published, in microseconds."""
+        self.execute(
+            "INSERT INTO kept SELECT ?, message FROM deliveries WHERE subscription = ?",
+            (holder, subscription_id),
+        )
+        oldest: int | None = self.row(
+            "SELECT min(published_us) FROM messages JOIN kept ON id = message WHERE holder = ?", (holder,)
+        )[0]
+        return oldest
+
+    def forget(self, holder: str, *, before_us: int = _FOREVER_US) -> None:
+        """Keep nothing more for a holder of what was published before a time."""
+        ids = self.rows(
+            "SELECT id FROM messages JOIN kept ON id = message WHERE holder = ? AND published_us < ?",
+            (holder, before_us),
+        )
+        with self.transaction():
+            self.executemany(
+                "DELETE FROM kept WHERE holder = ? AND message = ?", [(holder, message) for (message,) in ids]
+            )
+            self.executemany(_DROP_UNOWED, ids)
+
+    def kept_messages(
+        self, holders: Sequence[str], subscription_id: int, *, since_us: int
+    ) -> list[tuple[int, bytes]]:
+        """What the holders keep, and the subscription's pending messages, as published since then, in order."""
+        marks = ",".join("?" * len(holders))
+        kept = f"SELECT message FROM kept WHERE holder IN ({marks})"  # noqa: S608  # only question marks
+        pending = "SELECT message FROM deliveries WHERE subscription = ?"
+        return self.rows(
+            f"SELECT id, body FROM messages WHERE published_us >= ? AND id IN ({pending} UNION {kept}) ORDER BY id",  # noqa: S608  # as above
+            (since_us, subscription_id, *holders),
+        )
+
+    def replace_deliveries(
+        self, subscription_id: int, entries: Sequence[BacklogEntry], *, holder: str
+    ) -> None:
+        """Make these the pending deliveries; the `holder`, if any, keeps the others."""
+        wanted = {entry.message_id for entry in entries}
+        pending = self.rows("SELECT message FROM deliveries WHERE subscription = ?", (subscription_id,))
+        with self.transaction():
+            self.acknowledge(subscription_id, [one for (one,) in pending if one not in wanted], holder=holder)
+            self.executemany(
+                "INSERT OR IGNORE INTO deliveries (subscription, message, size) VALUES (?, ?, ?)",
+                [(subscription_id, entry.message_id, entry.size) for entry in entries],
+            )

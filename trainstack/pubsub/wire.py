@@ -13,22 +13,23 @@ Message: TypeAlias = Any
 MessageClass: TypeAlias = Any
 
 
-def _plain(name: str) -> MessageClass:
+def plain(name: str) -> MessageClass:
+    """The class of a message by its name."""
     return getattr(types, name).pb()
 
 
-Topic = _plain("Topic")
-Subscription = _plain("Subscription")
-PubsubMessage = _plain("PubsubMessage")
-ReceivedMessage = _plain("ReceivedMessage")
-PublishResponse = _plain("PublishResponse")
-PullResponse = _plain("PullResponse")
-ListTopicsResponse = _plain("ListTopicsResponse")
-ListTopicSubscriptionsResponse = _plain("ListTopicSubscriptionsResponse")
-ListSubscriptionsResponse = _plain("ListSubscriptionsResponse")
-StreamingPullResponse = _plain("StreamingPullResponse")
+Topic = plain("Topic")
+Subscription = plain("Subscription")
+PubsubMessage = plain("PubsubMessage")
+ReceivedMessage = plain("ReceivedMessage")
+PublishResponse = plain("PublishResponse")
+PullResponse = plain("PullResponse")
+ListTopicsResponse = plain("ListTopicsResponse")
+ListTopicSubscriptionsResponse = plain("ListTopicSubscriptionsResponse")
+ListSubscriptionsResponse = plain("ListSubscriptionsResponse")
+StreamingPullResponse = plain("StreamingPullResponse")
 
 
 def request_class(method: str) -> MessageClass:
     """The class of `{method}Request`."""
-    return _plain(f"{method}Request")
+    return plain(f"{method}Request")

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from google.protobuf import empty_pb2
 from google.protobuf.message import Message
 
-_FIELD = re.compile(r"\{(\w+)=([^}]*)\}")
+_FIELD = re.compile(r"\{([\w.]+)=([^}]*)\}")
 MAX_MESSAGE_BYTES = 16 << 20
 DEADLINE_S = 600.0
 
@@ -44,10 +44,8 @@ class Method:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Matches whole paths of the method, with a group for each field."""
-        return re.compile(
-            _FIELD.sub(lambda match: f"(?P<{match[1]}>{match[2].replace('*', '[^/:]+')})", self.path)
-        )
+        """Matches whole paths of the method, with a group for each field of `path_fields`, in order."""
+        return re.compile(_FIELD.sub(lambda match: f"({match[2].replace('*', '[^/:]+')})", self.path))
 
 
 def method_from(

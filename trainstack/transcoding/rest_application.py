@@ -1,5 +1,6 @@
 """REST in front of a service that is served over gRPC."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import grpc
@@ -15,6 +16,9 @@ from trainstack.iam.authentication import guarded_app
 from trainstack.iam.principals import Tokens
 from trainstack.json_bodies import google_error, read_object, refuse_call
 from trainstack.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
+
+_SYSTEM_PARAMETERS = {"alt", "$alt", "prettyPrint", "key", "quotaUser", "$.xgafv"}
+"""https://cloud.google.com/apis/docs/system-parameters: those that are honoured, or of which a client notices nothing."""
 
 
 class RestApplication:
@@ -54,8 +58,9 @@ class RestApplication:
         for method, pattern, call in self._methods:
             if method.verb == request.method and (match := pattern.fullmatch(path)):
                 try:
-                    fields = {**request.query_params, **await _body(method, request), **match.groupdict()}
-                    message = _message(method, fields)
+                    in_path = dict(zip(method.path_fields, match.groups(), strict=True))
+                    body = await _body(method, request)
+                    message = _message(method, request.query_params, body, in_path)
                     answer = await call(message, timeout=DEADLINE_S, metadata=_credentials(request))
                     return JSONResponse(MessageToDict(answer))
                 except (ValueError, ParseError) as fault:
@@ -71,11 +76,19 @@ def _credentials(request: Request) -> tuple[tuple[str, str], ...]:
     return tuple(("authorization", value) for value in request.headers.getlist("authorization")[:1])
 
 
-def _message(method: Method, fields: dict[str, Any]) -> Message:
+def _message(
+    method: Method, query: Mapping[str, str], body: dict[str, Any], in_path: Mapping[str, str]
+) -> Message:
+    """The request. Raises `ValueError` for a parameter that has no effect here and would have one in the cloud."""
     fields_of = method.request.DESCRIPTOR
     known = {*fields_of.fields_by_camelcase_name, *fields_of.fields_by_name}
-    # System parameters, such as `alt` and `prettyPrint`, are not fields.
-    return ParseDict({name: value for name, value in fields.items() if name in known}, method.request())
+    for name, value in [*query.items(), *in_path.items()]:
+        first, dot, second = name.partition(".")  # `topic.name` is the field `name` of the field `topic`
+        if first in known:
+            body[first] = {**body.get(first, {}), second: value} if dot else value
+        elif name not in _SYSTEM_PARAMETERS:
+            raise ValueError(f"the parameter {name} is not imitated by the local stack; leave it out")
+    return ParseDict(body, method.request())
 
 
 async def _body(method: Method, request: Request) -> dict[str, Any]:

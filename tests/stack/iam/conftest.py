@@ -15,6 +15,7 @@ from tests.stack.services import Services, deployed_grants, every_service
 from trainstack.http import in_thread
 from trainstack.iam import Grants
 from trainstack.iam.principals import Principal
+from trainstack.pubsub.api.methods import methods_of
 
 PROJECT, REGION = "enforced-project", "us-central1"
 LEDGER, MODELS, MINE = f"{PROJECT}-ledger", f"{PROJECT}-models", "my-other-bucket"
@@ -80,15 +81,12 @@ async def running(folder: Path, grants: Grants) -> AsyncIterator[Served]:
 
 
 def call_pubsub(served: Served, method: str, request: Any, account: str) -> bytes:  # Any: any request
-    service = "Subscriber" if "ubscription" in method.replace("TopicSubscriptions", "") or method in (
-        "Pull", "Acknowledge", "ModifyAckDeadline",
-    ) else "Publisher"  # fmt: skip
+    by_service = methods_of(type("_", (), {})())  # only the methods' names are read
+    service = next(name for name, methods in by_service.items() if method in methods)
     raw = request if isinstance(request, bytes) else type(request).serialize(request)
     metadata = [("authorization", served.token(account))] if account else []
     with grpc.insecure_channel(f"127.0.0.1:{served.pubsub}") as channel:
-        answer = channel.unary_unary(f"/google.pubsub.v1.{service}/{method}")(
-            raw, metadata=metadata, timeout=60
-        )
+        answer = channel.unary_unary(f"/{service}/{method}")(raw, metadata=metadata, timeout=60)
     return bytes(answer)
 
 

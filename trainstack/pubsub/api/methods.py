@@ -9,8 +9,8 @@ from trainstack.pubsub.checks.publishing import check_publish
 from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
 from trainstack.pubsub.errors import InvalidArgument
-from trainstack.pubsub.resources import EMPTY, Subscriptions, Topics
-from trainstack.pubsub.service import PubsubService
+from trainstack.pubsub.resources import EMPTY, Snapshots, Subscriptions, Topics
+from trainstack.pubsub.service import PubsubService, check_attached
 
 # An empty pull responds shortly before the caller's deadline would turn it into an error.
 MAX_PULL_WAIT_S = 60.0
@@ -30,13 +30,17 @@ REQUESTS: Mapping[str, wire.MessageClass] = {
 def methods_of(service: PubsubService) -> Mapping[str, Mapping[str, Method]]:
     """Every supported method except StreamingPull, by service and name."""
     topics, subscriptions, messages = Topics(service), Subscriptions(service), Messages(service)
+    snapshots = Snapshots(service)
     return {
         "google.pubsub.v1.Publisher": {
             "CreateTopic": topics.create,
             "GetTopic": lambda request: service.topic(request.topic),
             "ListTopics": topics.list,
             "ListTopicSubscriptions": topics.list_subscriptions,
+            "UpdateTopic": topics.update,
             "DeleteTopic": topics.delete,
+            "ListTopicSnapshots": snapshots.list_of_topic,
+            "DetachSubscription": subscriptions.detach,
             "Publish": messages.publish,
         },
         "google.pubsub.v1.Subscriber": {
@@ -45,6 +49,12 @@ def methods_of(service: PubsubService) -> Mapping[str, Mapping[str, Method]]:
             "UpdateSubscription": subscriptions.update,
             "ListSubscriptions": subscriptions.list,
             "DeleteSubscription": subscriptions.delete,
+            "CreateSnapshot": snapshots.create,
+            "GetSnapshot": lambda request: service.snapshot(request.snapshot),
+            "UpdateSnapshot": snapshots.update,
+            "ListSnapshots": snapshots.list,
+            "DeleteSnapshot": snapshots.delete,
+            "Seek": subscriptions.seek,
             "Pull": messages.pull,
             "Acknowledge": messages.acknowledge,
             "ModifyAckDeadline": messages.modify_deadline,
@@ -82,6 +92,7 @@ class Messages:
             if time.monotonic() >= gone:
                 return []
             subscription = self._service.subscription(name)
+            check_attached(subscription)
             deadline_s = subscription.config.ack_deadline_seconds
             holder = Holder(deadline_s=deadline_s, batch_bytes=MAX_PULL_BYTES)
             deliveries = self._service.take(subscription, holder, count=count)

@@ -128,7 +128,7 @@ def _check_call(grants: Grants | None, method_name: str, request: wire.Message) 
 def _resources(request: wire.Message) -> Iterator[tuple[str, Resource]]:
     """The topic, subscription and project in the request; of a new resource, the project that is to contain it."""
     fields = request.DESCRIPTOR.fields_by_name
-    for kind in ("topic", "subscription"):
+    for kind in ("topic", "subscription", "snapshot"):
         if kind in fields:
             value = getattr(request, kind)
             yield kind, Resource(name=value if isinstance(value, str) else value.name)

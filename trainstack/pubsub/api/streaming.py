@@ -9,7 +9,7 @@ from trainstack.pubsub.checks.names import id_of
 from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
 from trainstack.pubsub.errors import InvalidArgument, ResourceNotFound
-from trainstack.pubsub.service import PubsubService
+from trainstack.pubsub.service import PubsubService, check_attached
 
 # Responses stay small, so that several streams of one subscription share its messages evenly.
 BATCH_MESSAGES = 200
@@ -74,6 +74,7 @@ class PullStream:
         while not self._finished:
             if self._subscription.deleted:
                 raise ResourceNotFound(id_of(self._subscription.name))
+            check_attached(self._subscription)
             deliveries = self._service.take(self._subscription, self._holder, count=BATCH_MESSAGES)
             if deliveries:
                 yield wire.StreamingPullResponse(received_messages=deliveries)

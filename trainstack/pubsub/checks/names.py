@@ -4,10 +4,11 @@ Source: https://cloud.google.com/pubsub/docs/create-topic (resource name guideli
 """
 
 import re
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from trainstack.pubsub.errors import InvalidArgument
 
+Kind: TypeAlias = Literal["topics", "subscriptions", "snapshots"]
 DELETED_TOPIC = "_deleted-topic_"
 """The topic of a subscription whose topic was deleted."""
 
@@ -15,8 +16,8 @@ _ID = re.compile(r"(?!goog)[A-Za-z][A-Za-z0-9\-._~+%]{2,254}")
 _PROJECT = re.compile(r"projects/[^/\s]+")
 
 
-def check_name(name: str, *, kind: Literal["topics", "subscriptions"]) -> None:
-    """Refuse an invalid name of a topic or subscription.
+def check_name(name: str, *, kind: Kind) -> None:
+    """Refuse an invalid name of a resource.
 
     Raises:
         InvalidArgument: the name has another form or a forbidden id.

@@ -4,11 +4,15 @@ Source: https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscrip
 """
 
 from datetime import timedelta
+from pathlib import Path
+
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
 from trainstack.pubsub.checks.filters import parse_filter
 from trainstack.pubsub.errors import InvalidArgument, Unimplemented
+from trainstack.surface import load_surface
 
 DEFAULT_ACK_DEADLINE_S = 10
 MIN_ACK_DEADLINE_S = 10
@@ -23,23 +27,20 @@ DEFAULT_EXPIRATION = timedelta(days=31)
 MIN_EXPIRATION = timedelta(days=1)
 MAX_DELIVERY_ATTEMPTS = range(5, 101)
 
-_NOT_IMITATED = frozenset(
-    {
-        *("schema_settings", "ingestion_data_source_settings", "message_transforms"),
-        *("bigquery_config", "cloud_storage_config", "bigtable_config", "push_config"),
-        *("enable_message_ordering", "enable_exactly_once_delivery", "retain_acked_messages"),
-    }
-)
+SURFACE = load_surface(Path(__file__).parents[1] / "surface.toml")
 _ACTIVE = 1  # Topic.State.ACTIVE and Subscription.State.ACTIVE
 
 
 def complete_topic(topic: wire.Message) -> None:
-    """Validate a topic and fill in the service's defaults.
+    """Validate a topic and fill in the service's defaults; idempotent.
 
     Raises:
+        InvalidArgument: its retention is outside its range.
         Unimplemented: it uses an unsupported setting.
     """
-    _refuse_not_imitated(topic)
+    refuse_not_imitated(topic)
+    if topic.HasField("message_retention_duration") and (faults := _retention_faults(topic)):
+        raise InvalidArgument(" ".join(faults))
     topic.state = _ACTIVE
 
 
@@ -50,16 +51,22 @@ def complete_subscription(subscription: wire.Message) -> None:
         InvalidArgument: every value outside its range, in one message.
         Unimplemented: it uses an unsupported setting.
     """
-    _refuse_not_imitated(subscription)
+    refuse_not_imitated(subscription)
     parse_filter(subscription.filter)
     _fill(subscription)
     if faults := [*_delivery_faults(subscription), *_time_faults(subscription)]:
         raise InvalidArgument(" ".join(faults))
 
 
-def _refuse_not_imitated(resource: wire.Message) -> None:
-    if asked := [field.name for field, _ in resource.ListFields() if field.name in _NOT_IMITATED]:
-        raise Unimplemented(f"This emulator does not support {', '.join(asked)}; leave it out.")
+def refuse_not_imitated(resource: wire.Message) -> None:
+    """Raises `Unimplemented`, or `InvalidArgument` for what JSON cannot express."""
+    try:
+        given = MessageToDict(resource)
+    except SerializeToJsonError as fault:
+        raise InvalidArgument(f"Invalid duration: {fault}") from fault
+    given.pop("name", None)  # a path has it
+    if faults := SURFACE.body_faults(resource.DESCRIPTOR.name, given):
+        raise Unimplemented(f"{'; '.join(faults)}; leave it out.")
 
 
 def _fill(subscription: wire.Message) -> None:
@@ -105,14 +112,18 @@ def _delivery_faults(subscription: wire.Message) -> list[str]:
 
 
 def _time_faults(subscription: wire.Message) -> list[str]:
-    faults: list[str] = []
-    retention = _duration(subscription.message_retention_duration)
-    if not MIN_RETENTION <= retention <= MAX_RETENTION:
-        faults.append(f"Invalid message retention {retention}: it must be from 10 minutes to 31 days.")
+    faults = _retention_faults(subscription)
     policy = subscription.expiration_policy
     if policy.HasField("ttl") and (ttl := _duration(policy.ttl)) < MIN_EXPIRATION:
         faults.append(f"Invalid expiration {ttl}: it must be at least one day.")
     return faults
+
+
+def _retention_faults(resource: wire.Message) -> list[str]:
+    retention = _duration(resource.message_retention_duration)
+    if MIN_RETENTION <= retention <= MAX_RETENTION:
+        return []
+    return [f"Invalid message retention {retention}: it must be from 10 minutes to 31 days."]
 
 
 def _duration(given: wire.Message) -> timedelta:

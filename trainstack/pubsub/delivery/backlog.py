@@ -106,6 +106,14 @@ class Backlog:
         self._entries[entry.message_id] = entry
         self._ready.append(entry)
 
+    def replace(self, entries: Iterable[BacklogEntry]) -> None:
+        """End every lease, and start again with these messages, in rising order."""
+        for lease in list(self._leases.values()):
+            self._drop_lease(lease)
+        self._delayed.clear()
+        self._ready = deque(entries)
+        self._entries = {entry.message_id: entry for entry in self._ready}
+
     def take(self, now: float, holder: Holder, *, count: int) -> list[MessageLease]:
         """Lease up to `count` messages to the holder, within its room and `batch_bytes`.
 

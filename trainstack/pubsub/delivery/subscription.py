@@ -34,6 +34,11 @@ class Subscription:
         return str(self.config.topic)
 
     @property
+    def retainer(self) -> str:
+        """Its name if it keeps what is acknowledged, else empty."""
+        return self.name if self.config.retain_acked_messages else ""
+
+    @property
     def dead_letter_topic(self) -> str:
         return str(self.config.dead_letter_policy.dead_letter_topic)
 

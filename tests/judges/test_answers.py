@@ -220,6 +220,18 @@ def test_pubsub(stack: Stack) -> None:
     call("POST", f"/v1/{SUBSCRIPTION}:seek", {"snapshot": snapshot})
     call("POST", f"/v1/{SUBSCRIPTION}:seek", {"time": "2026-01-01T00:00:00Z"})
     call("POST", f"/v1/{SUBSCRIPTION}:detach")
+    schemas = f"/v1/projects/{PROJECT}/schemas"
+    schema = {"name": f"{schemas[4:]}/judged", "type": "AVRO", "definition": '"string"'}
+    made = call("POST", f"{schemas}?schemaId=judged", schema)
+    call("POST", f"{schemas}/judged:commit", {"schema": schema})
+    call("POST", f"{schemas}/judged:rollback", {"revisionId": made["revisionId"]})
+    for tail in ("", "/judged?view=BASIC", "/judged:listRevisions"):
+        call("GET", f"{schemas}{tail}")
+    call("POST", f"{schemas}:validate", {"schema": schema})
+    message = {"message": "ImEi", "encoding": "JSON"}
+    call("POST", f"{schemas}:validateMessage", {"name": made["name"], **message})
+    call("DELETE", f"{schemas}/judged@{made['revisionId']}:deleteRevision")
+    call("DELETE", f"{schemas}/judged")
     for path in (snapshot, SUBSCRIPTION, TOPIC, TOPIC):
         call("DELETE", f"/v1/{path}")
     sound(stack, "pubsub")

@@ -75,6 +75,21 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "pubsub.publish": (("pubsub.topics.publish", "topic"),),
     "pubsub.pull": _CONSUME,
     "pubsub.seek": _CONSUME,
+    **{
+        f"pubsub.{method}": ((f"pubsub.schemas.{permission}", on),)
+        for method, permission, on in (
+            ("commitSchema", "commit", "schema"),
+            ("createSchema", "create", "project"),
+            ("deleteSchema", "delete", "schema"),
+            ("deleteSchemaRevision", "delete", "schema"),
+            ("getSchema", "get", "schema"),
+            ("listSchemaRevisions", "listRevisions", "schema"),
+            ("listSchemas", "list", "project"),
+            ("rollbackSchema", "rollback", "schema"),
+            ("validateMessage", "validate", "project"),
+            ("validateSchema", "validate", "project"),
+        )
+    },
     "pubsub.streamingPull": _CONSUME,
     "pubsub.updateSnapshot": (("pubsub.snapshots.update", "snapshot"),),
     "pubsub.updateSubscription": (("pubsub.subscriptions.update", "subscription"),),

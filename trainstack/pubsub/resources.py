@@ -24,7 +24,7 @@ _WEEK_US = 7 * 24 * 3600 * 1_000_000
 _HOUR_US = 3600 * 1_000_000
 
 
-def _check_new(name: str, kind: names.Kind, existing: Container[str]) -> None:
+def check_new(name: str, kind: names.Kind, existing: Container[str]) -> None:
     names.check_name(name, kind=kind)
     if name in existing:
         raise AlreadyExists(names.id_of(name))
@@ -35,8 +35,9 @@ class Topics:
         self._service = service
 
     def create(self, topic: wire.Message) -> wire.Message:
-        _check_new(topic.name, "topics", self._service.topics)
+        check_new(topic.name, "topics", self._service.topics)
         complete_topic(topic)
+        self._service.check_schema_settings(topic)
         self._keep(topic)
         self._service.refresh_policies()
         return topic
@@ -48,6 +49,7 @@ class Topics:
     def update(self, request: wire.Message) -> wire.Message:
         topic = _config_with(self._service.topic(request.topic.name), request.topic, request.update_mask)
         complete_topic(topic)
+        self._service.check_schema_settings(topic)
         self._keep(topic)
         return topic
 
@@ -66,7 +68,7 @@ class Topics:
         return EMPTY
 
     def list(self, request: wire.Message) -> wire.Message:
-        page, token = _page(self._service.topics, request, project=request.project)
+        page, token = page_of(self._service.topics, request, project=request.project)
         return wire.ListTopicsResponse(
             topics=[self._service.topics[name] for name in page], next_page_token=token
         )
@@ -74,7 +76,7 @@ class Topics:
     def list_subscriptions(self, request: wire.Message) -> wire.Message:
         topic = self._service.topic(request.topic).name
         attached = [one.name for one in self._service.subscriptions.values() if one.topic == topic]
-        page, token = _page(attached, request)
+        page, token = page_of(attached, request)
         return wire.ListTopicSubscriptionsResponse(subscriptions=page, next_page_token=token)
 
 
@@ -83,7 +85,7 @@ class Subscriptions:
         self._service = service
 
     def create(self, config: wire.Message) -> wire.Message:
-        _check_new(config.name, "subscriptions", self._service.subscriptions)
+        check_new(config.name, "subscriptions", self._service.subscriptions)
         self._service.topic(config.topic)
         complete_subscription(config)
         subscription_id = self._service.store.add_subscription(config.name, config.SerializeToString())
@@ -142,7 +144,7 @@ class Subscriptions:
         return EMPTY
 
     def list(self, request: wire.Message) -> wire.Message:
-        page, token = _page(self._service.subscriptions, request, project=request.project)
+        page, token = page_of(self._service.subscriptions, request, project=request.project)
         configs = [self._service.subscriptions[name].config for name in page]
         return wire.ListSubscriptionsResponse(subscriptions=configs, next_page_token=token)
 
@@ -153,7 +155,7 @@ class Snapshots:
 
     def create(self, request: wire.Message) -> wire.Message:
         """It keeps the subscription's backlog and what is published later, for a week less the age of the oldest message."""
-        _check_new(request.name, "snapshots", self._service.snapshots)
+        check_new(request.name, "snapshots", self._service.snapshots)
         refuse_not_imitated(request)
         subscription, store = self._service.subscription(request.subscription), self._service.store
         now_us = time.time_ns() // 1000
@@ -182,13 +184,13 @@ class Snapshots:
         return EMPTY
 
     def list(self, request: wire.Message) -> wire.Message:
-        page, token = _page(self._service.snapshots, request, project=request.project)
+        page, token = page_of(self._service.snapshots, request, project=request.project)
         shown = [self._service.snapshots[name] for name in page]
         return wire.plain("ListSnapshotsResponse")(snapshots=shown, next_page_token=token)
 
     def list_of_topic(self, request: wire.Message) -> wire.Message:
         topic = self._service.topic(request.topic).name
-        page, token = _page(
+        page, token = page_of(
             [one.name for one in self._service.snapshots.values() if one.topic == topic], request
         )
         return wire.plain("ListTopicSnapshotsResponse")(snapshots=page, next_page_token=token)
@@ -213,7 +215,7 @@ def _config_with(current: wire.Message, update: wire.Message, mask: FieldMask) -
     return merged
 
 
-def _page(
+def page_of(
     matching: Iterable[str], request: wire.Message, *, project: str | None = None
 ) -> tuple[list[str], str]:
     """A page of the names, of one project if given, and the token of the next page.

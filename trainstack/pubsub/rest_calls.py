@@ -1,5 +1,6 @@
 """Pub/Sub's calls over REST, with the HTTP rules from google/pubsub/v1/*.proto."""
 
+import re
 from typing import Any
 
 from google.pubsub_v1 import types
@@ -9,6 +10,7 @@ from trainstack.transcoding.method import Services, method_from
 _PROJECT = "/v1/{project=projects/*}"
 _TOPIC = "/v1/{topic=projects/*/topics/*}"
 _SUBSCRIPTION = "/v1/{subscription=projects/*/subscriptions/*}"
+_SCHEMA = "/v1/{name=projects/*/schemas/*}"
 _SNAPSHOT = "/v1/{snapshot=projects/*/snapshots/*}"
 
 _RULES = {
@@ -39,14 +41,34 @@ _RULES = {
         "UpdateSnapshot": "PATCH /v1/{snapshot.name=projects/*/snapshots/*}",
         "DeleteSnapshot": f"DELETE {_SNAPSHOT}",
     },
+    "google.pubsub.v1.SchemaService": {
+        "CreateSchema": "POST /v1/{parent=projects/*}/schemas",
+        "GetSchema": f"GET {_SCHEMA}",
+        "ListSchemas": "GET /v1/{parent=projects/*}/schemas",
+        "ListSchemaRevisions": f"GET {_SCHEMA}:listRevisions",
+        "CommitSchema": f"POST {_SCHEMA}:commit",
+        "RollbackSchema": f"POST {_SCHEMA}:rollback",
+        "DeleteSchemaRevision": f"DELETE {_SCHEMA}:deleteRevision",
+        "DeleteSchema": f"DELETE {_SCHEMA}",
+        "ValidateSchema": "POST /v1/{parent=projects/*}/schemas:validate",
+        "ValidateMessage": "POST /v1/{parent=projects/*}/schemas:validateMessage",
+    },
 }
+
+_RESOURCE = re.compile(
+    "(?:Create|Get|Update|Commit|Rollback)(Topic|Subscription|Snapshot|Schema)|Delete(Schema)Revision"
+)
+"""The methods whose response is a resource."""
+_BODIES = {"CreateSchema": "schema"}
 
 
 def services() -> Services:
-    """The methods by service. Fields that are not in the path are in the body, if there is one."""
+    """The methods by service. Fields that are not in the path are in the body, if there is one and it is not one field."""
     return {
         service: [
-            method_from(rule, name, *_types_of(name), body="*" if rule.startswith("P") else "")
+            method_from(
+                rule, name, *_types_of(name), body=_BODIES.get(name, "*" if rule.startswith("P") else "")
+            )
             for name, rule in rules.items()
         ]
         for service, rules in _RULES.items()
@@ -55,8 +77,8 @@ def services() -> Services:
 
 def _types_of(name: str) -> tuple[Any, ...]:
     """The request of a method, and its response unless that is empty. A resource may be its own request to create it."""
-    kind = name.removeprefix("Create").removeprefix("Get").removeprefix("Update")
-    resource = getattr(types, kind, None)
+    named = _RESOURCE.fullmatch(name)
+    resource = getattr(types, named[1] or named[2]) if named else None
     request = getattr(types, f"{name}Request", resource)
     response = getattr(types, f"{name}Response", resource)
     return (request, response) if response else (request,)

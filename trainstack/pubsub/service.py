@@ -40,6 +40,10 @@ class PubsubService:
             name: wire.plain("Snapshot").FromString(body)
             for name, body in store.resources("snapshots").items()
         }
+        self.schemas: dict[str, list[wire.Message]] = {}
+        schemas = [wire.plain("Schema").FromString(body) for body in store.resources("schemas").values()]
+        for schema in sorted(schemas, key=lambda one: one.revision_create_time.ToNanoseconds()):
+            self.schemas.setdefault(schema.name, []).append(schema)
         self.subscriptions: dict[str, Subscription] = {}
         for subscription_id, body in store.subscriptions():
             config = wire.Subscription.FromString(body)
@@ -73,6 +77,24 @@ class PubsubService:
         if (snapshot := self.snapshots.get(name)) is None:
             raise ResourceNotFound(names.id_of(name))
         return snapshot
+
+    def schema(self, name: str) -> wire.Message:
+        """The newest revision of the schema, or the one after an `@` in its name. Raises `ResourceNotFound`."""
+        base, _, revision = name.partition("@")
+        for schema in reversed(self.schemas.get(base, [])):
+            if revision in ("", schema.revision_id):
+                return schema
+        raise ResourceNotFound(names.id_of(name))
+
+    def check_schema_settings(self, topic: wire.Message) -> None:
+        """Raises `ResourceNotFound` if the topic's schema or one of its revisions does not exist, or `InvalidArgument`."""
+        settings = topic.schema_settings
+        if not settings.schema or settings.schema == names.DELETED_SCHEMA:
+            return
+        for revision in ("", settings.first_revision_id, settings.last_revision_id):
+            self.schema(f"{settings.schema}@{revision}" if revision else settings.schema)
+        if not settings.encoding:
+            raise InvalidArgument("The encoding of a topic with a schema must be JSON or BINARY.")
 
     def close(self) -> None:
         for subscription in self.subscriptions.values():

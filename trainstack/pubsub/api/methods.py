@@ -10,6 +10,7 @@ from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
 from trainstack.pubsub.errors import InvalidArgument
 from trainstack.pubsub.resources import EMPTY, Snapshots, Subscriptions, Topics
+from trainstack.pubsub.schemas import Schemas, hold_to_schema
 from trainstack.pubsub.service import PubsubService, check_attached
 
 # An empty pull responds shortly before the caller's deadline would turn it into an error.
@@ -30,7 +31,7 @@ REQUESTS: Mapping[str, wire.MessageClass] = {
 def methods_of(service: PubsubService) -> Mapping[str, Mapping[str, Method]]:
     """Every supported method except StreamingPull, by service and name."""
     topics, subscriptions, messages = Topics(service), Subscriptions(service), Messages(service)
-    snapshots = Snapshots(service)
+    snapshots, schemas = Snapshots(service), Schemas(service)
     return {
         "google.pubsub.v1.Publisher": {
             "CreateTopic": topics.create,
@@ -59,6 +60,18 @@ def methods_of(service: PubsubService) -> Mapping[str, Mapping[str, Method]]:
             "Acknowledge": messages.acknowledge,
             "ModifyAckDeadline": messages.modify_deadline,
         },
+        "google.pubsub.v1.SchemaService": {
+            "CreateSchema": schemas.create,
+            "GetSchema": schemas.get,
+            "ListSchemas": schemas.list,
+            "ListSchemaRevisions": schemas.list_revisions,
+            "CommitSchema": schemas.commit,
+            "RollbackSchema": schemas.rollback,
+            "DeleteSchemaRevision": schemas.delete_revision,
+            "DeleteSchema": schemas.delete,
+            "ValidateSchema": schemas.validate,
+            "ValidateMessage": schemas.validate_message,
+        },
     }
 
 
@@ -69,8 +82,9 @@ class Messages:
         self._service = service
 
     def publish(self, request: wire.Message) -> wire.Message:
-        self._service.topic(request.topic)
+        topic = self._service.topic(request.topic)
         check_publish(request.messages, request_bytes=request.ByteSize())
+        hold_to_schema(self._service, topic, request.messages)
         return wire.PublishResponse(message_ids=self._service.publish(request.topic, request.messages))
 
     async def pull(self, request: wire.Message, remaining_s: float) -> wire.Message:

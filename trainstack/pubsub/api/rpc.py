@@ -132,6 +132,8 @@ def _resources(request: wire.Message) -> Iterator[tuple[str, Resource]]:
         if kind in fields:
             value = getattr(request, kind)
             yield kind, Resource(name=value if isinstance(value, str) else value.name)
-    for field in ("project", "name"):
+    if "name" in fields:
+        yield "schema", Resource(name=request.name.partition("@")[0])
+    for field in ("project", "name", "parent"):
         if field in fields:
             yield "project", Resource(name="/".join(getattr(request, field).split("/")[:2]))

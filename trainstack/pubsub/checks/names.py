@@ -8,9 +8,12 @@ from typing import Literal, TypeAlias
 
 from trainstack.pubsub.errors import InvalidArgument
 
-Kind: TypeAlias = Literal["topics", "subscriptions", "snapshots"]
+Kind: TypeAlias = Literal["topics", "subscriptions", "snapshots", "schemas"]
 DELETED_TOPIC = "_deleted-topic_"
 """The topic of a subscription whose topic was deleted."""
+
+DELETED_SCHEMA = "_deleted-schema_"
+"""Likewise, the schema of a topic."""
 
 _ID = re.compile(r"(?!goog)[A-Za-z][A-Za-z0-9\-._~+%]{2,254}")
 _PROJECT = re.compile(r"projects/[^/\s]+")

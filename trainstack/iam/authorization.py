@@ -63,6 +63,8 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "pubsub.deleteSubscription": (("pubsub.subscriptions.delete", "subscription"),),
     "pubsub.deleteTopic": (("pubsub.topics.delete", "topic"),),
     "pubsub.detachSubscription": (("pubsub.topics.detachSubscription", "subscription"),),
+    # IAM's methods are authorized by the kind of their resource; the caller itself may always ask what it may do.
+    **dict.fromkeys(("pubsub.getIamPolicy", "pubsub.setIamPolicy", "pubsub.testIamPermissions"), NOTHING),
     "pubsub.getSnapshot": (("pubsub.snapshots.get", "snapshot"),),
     "pubsub.getSubscription": (("pubsub.subscriptions.get", "subscription"),),
     "pubsub.getTopic": (("pubsub.topics.get", "topic"),),

@@ -6,11 +6,12 @@ PubSubError
 ├── InvalidArgument     the request can never succeed
 ├── NotFound            the resource does not exist
 ├── AlreadyExists       the name is taken
+├── Aborted             another call has changed the resource meanwhile
 ├── ResourceExhausted   a subscription's backlog is full
 ├── FailedPrecondition  the resource's state does not allow the call
 └── Unimplemented       the service supports this, this emulator does not
 
-A later retry of the same call may succeed after `ResourceNotFound` and `ResourceExhausted`.
+A later retry of the same call may succeed after `ResourceNotFound`, `Aborted` and `ResourceExhausted`.
 """
 
 import grpc
@@ -51,6 +52,10 @@ class AlreadyExists(PubSubError):
 
     def __init__(self, resource: str) -> None:
         super().__init__(f"Resource already exists in the project (resource={resource}).")
+
+
+class Aborted(PubSubError):
+    code = grpc.StatusCode.ABORTED
 
 
 class ResourceExhausted(PubSubError):

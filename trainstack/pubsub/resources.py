@@ -64,6 +64,7 @@ class Topics:
                     subscription.config.topic = names.DELETED_TOPIC
                     service.keep(subscription)
         del service.topics[name]
+        service.drop_policy(name)
         service.refresh_policies()
         return EMPTY
 
@@ -137,6 +138,7 @@ class Subscriptions:
         subscription = self._service.subscription(request.subscription)
         self._service.store.delete_subscription(subscription.id)
         self._service.store.forget(subscription.name)
+        self._service.drop_policy(subscription.name)
         del self._service.subscriptions[subscription.name]
         subscription.deleted = True
         subscription.stop_timer()
@@ -181,6 +183,7 @@ class Snapshots:
     def delete(self, request: wire.Message) -> wire.Message:
         self._service.store.delete("snapshots", self._service.snapshot(request.snapshot).name)
         del self._service.snapshots[request.snapshot]
+        self._service.drop_policy(request.snapshot)
         return EMPTY
 
     def list(self, request: wire.Message) -> wire.Message:

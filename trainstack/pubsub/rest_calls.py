@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from google.iam.v1 import iam_policy_pb2 as iam
+from google.iam.v1 import policy_pb2
 from google.pubsub_v1 import types
 
 from trainstack.transcoding.method import Services, method_from
@@ -72,6 +74,27 @@ def services() -> Services:
             for name, rule in rules.items()
         ]
         for service, rules in _RULES.items()
+    } | {
+        "google.iam.v1.IAMPolicy": [
+            method_from(
+                f"{verb} /v1/{{resource=projects/*/{kind}/*}}:{name[0].lower()}{name[1:]}",
+                name,
+                *types_,
+                body=body,
+            )
+            for kind in ("topics", "subscriptions", "snapshots", "schemas")
+            for verb, name, body, *types_ in (
+                ("GET", "GetIamPolicy", "", iam.GetIamPolicyRequest, policy_pb2.Policy),
+                ("POST", "SetIamPolicy", "*", iam.SetIamPolicyRequest, policy_pb2.Policy),
+                (
+                    "POST",
+                    "TestIamPermissions",
+                    "*",
+                    iam.TestIamPermissionsRequest,
+                    iam.TestIamPermissionsResponse,
+                ),
+            )
+        ]
     }
 
 

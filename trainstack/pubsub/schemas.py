@@ -77,6 +77,7 @@ class Schemas:
         """Publishing to its topics then fails."""
         schema, service = self._service.schema(request.name), self._service
         self._delete(list(service.schemas[schema.name]))
+        service.drop_policy(schema.name)
         for topic in service.topics.values():
             if topic.schema_settings.schema == schema.name:
                 topic.schema_settings.schema = names.DELETED_SCHEMA

@@ -17,6 +17,7 @@ from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
 from trainstack.pubsub.api.rpc import handlers_of
+from trainstack.pubsub.policies import apply_policies
 from trainstack.pubsub.service import PubsubService
 from trainstack.pubsub.store import PubsubStore
 from trainstack.tasks import cancel_all
@@ -60,7 +61,8 @@ class PubSub:
             StateInUseError: another emulator uses this folder.
             OSError: the port is taken.
         """
-        self._service = PubsubService(PubsubStore(self._folder), self._injections)
+        self._service = PubsubService(PubsubStore(self._folder), self._injections, self._grants)
+        apply_policies(self._service)
         try:
             return await self._listen(self._service, port)
         except BaseException:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from trainstack.iam.service import Grants
 from trainstack.injections import Injections
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
@@ -29,9 +30,12 @@ _ACK_ID = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})")
 class PubsubService:
     """Topics and subscriptions by name, and the messages published to them."""
 
-    def __init__(self, store: PubsubStore, injections: Injections | None = None) -> None:
-        """Load everything in the store; unacknowledged messages are ready again. None for no injections."""
+    def __init__(
+        self, store: PubsubStore, injections: Injections | None = None, grants: Grants | None = None
+    ) -> None:
+        """Load everything in the store; unacknowledged messages are ready again. None for no injections, and no grants."""
         self.store = store
+        self.grants = grants
         self.injections = injections or Injections()
         self.topics: dict[str, wire.Message] = {
             name: wire.Topic.FromString(body) for name, body in store.resources("topics").items()
@@ -51,6 +55,17 @@ class PubsubService:
                 subscription_id, config, store.unacknowledged_entries(subscription_id)
             )
         self.refresh_policies()
+
+    def has(self, name: str) -> bool:
+        """Whether there is a topic, subscription, snapshot or schema of this name."""
+        return any(name in kind for kind in (self.topics, self.subscriptions, self.snapshots, self.schemas))
+
+    def drop_policy(self, name: str) -> None:
+        """Forget the IAM policy of a resource that is gone."""
+        if name in self.store.resources("policies"):
+            self.store.delete("policies", name)
+            if self.grants:
+                self.grants.set_policy(name, None, {})
 
     def topic(self, name: str) -> wire.Message:
         """The topic with this name.

@@ -12,12 +12,13 @@ from typing import Literal, TypeAlias
 from trainstack.pubsub.delivery.backlog import BacklogEntry
 from trainstack.sqlite import Database
 
-Kind: TypeAlias = Literal["topics", "snapshots", "schemas"]
+Kind: TypeAlias = Literal["topics", "snapshots", "schemas", "policies"]
 """Tables of resources by name."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS snapshots (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS schemas (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS policies (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS subscriptions (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS messages (

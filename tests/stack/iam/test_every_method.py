@@ -60,7 +60,7 @@ def test_every_route_of_storage_is_closed_to_an_account_without_a_grant(served: 
 def test_every_method_of_pubsub_is_closed_to_an_account_without_a_grant(served: Served) -> None:
     service = type("_", (), {})()  # only the methods' names are read
     names = [name for methods in methods_of(service).values() for name in methods]
-    for name in names:
+    for name in set(names) - {"TestIamPermissions"}:
         request = (REQUESTS.get(name) or wire.request_class(name))()
         with pytest.raises(grpc.RpcError) as refused:
             call_pubsub(served, name, request.SerializeToString(), STRANGER)

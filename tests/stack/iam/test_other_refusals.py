@@ -4,6 +4,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from google.iam.v1 import iam_policy_pb2, policy_pb2
 from google.pubsub_v1 import types
 
 from tests.stack.services import deployed_grants
@@ -132,3 +133,21 @@ def test_without_enforcement_permissions_are_reported_and_nothing_is_refused(tmp
             STRANGER,
         )
         assert held.json()["permissions"] == []
+
+
+def test_a_topics_policy_that_was_set_decides_until_the_topic_is_deleted(served: Served) -> None:
+    topic = f"projects/{PROJECT}/topics/shared"
+    request = types.PublishRequest(topic=topic, messages=[types.PubsubMessage(data=b"x")])
+    for role in ("roles/pubsub.publisher", "roles/pubsub.viewer", None):
+        call_pubsub(served, "CreateTopic", types.Topic(name=topic), "")
+        if role:
+            binding = policy_pb2.Binding(role=role, members=[f"serviceAccount:{email(TICK)}"])
+            policy = policy_pb2.Policy(bindings=[binding])
+            given = iam_policy_pb2.SetIamPolicyRequest(resource=topic, policy=policy)
+            call_pubsub(served, "SetIamPolicy", given.SerializeToString(), "")
+        if role == "roles/pubsub.publisher":
+            assert call_pubsub(served, "Publish", request, TICK)
+        else:
+            with pytest.raises(grpc.RpcError, match="not authorized"):
+                call_pubsub(served, "Publish", request, TICK)
+        call_pubsub(served, "DeleteTopic", types.DeleteTopicRequest(topic=topic), "")

@@ -4,11 +4,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from google.iam.v1 import iam_policy_pb2
+
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks.publishing import check_publish
 from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
 from trainstack.pubsub.errors import InvalidArgument
+from trainstack.pubsub.policies import Policies
 from trainstack.pubsub.resources import EMPTY, Snapshots, Subscriptions, Topics
 from trainstack.pubsub.schemas import Schemas, hold_to_schema
 from trainstack.pubsub.service import PubsubService, check_attached
@@ -24,6 +27,9 @@ Method: TypeAlias = Callable[..., wire.Message]
 REQUESTS: Mapping[str, wire.MessageClass] = {
     "CreateTopic": wire.Topic,
     "CreateSubscription": wire.Subscription,
+    "GetIamPolicy": iam_policy_pb2.GetIamPolicyRequest,
+    "SetIamPolicy": iam_policy_pb2.SetIamPolicyRequest,
+    "TestIamPermissions": iam_policy_pb2.TestIamPermissionsRequest,
 }
 """Request classes that are not named after their method."""
 
@@ -31,7 +37,7 @@ REQUESTS: Mapping[str, wire.MessageClass] = {
 def methods_of(service: PubsubService) -> Mapping[str, Mapping[str, Method]]:
     """Every supported method except StreamingPull, by service and name."""
     topics, subscriptions, messages = Topics(service), Subscriptions(service), Messages(service)
-    snapshots, schemas = Snapshots(service), Schemas(service)
+    snapshots, schemas, policies = Snapshots(service), Schemas(service), Policies(service)
     return {
         "google.pubsub.v1.Publisher": {
             "CreateTopic": topics.create,
@@ -59,6 +65,11 @@ def methods_of(service: PubsubService) -> Mapping[str, Mapping[str, Method]]:
             "Pull": messages.pull,
             "Acknowledge": messages.acknowledge,
             "ModifyAckDeadline": messages.modify_deadline,
+        },
+        "google.iam.v1.IAMPolicy": {
+            "GetIamPolicy": policies.get,
+            "SetIamPolicy": policies.set,
+            "TestIamPermissions": policies.test,
         },
         "google.pubsub.v1.SchemaService": {
             "CreateSchema": schemas.create,

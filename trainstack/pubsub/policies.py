@@ -1,0 +1,117 @@
+"""IAM policies of topics, subscriptions, snapshots and schemas. They decide what accounts may do, at once.
+
+Sources: https://cloud.google.com/pubsub/docs/access-control,
+https://cloud.google.com/iam/docs/reference/rest/v1/Policy
+"""
+
+import hashlib
+from collections.abc import Mapping
+from fnmatch import filter as matching
+
+from google.iam.v1 import iam_policy_pb2, policy_pb2
+from google.protobuf.json_format import ParseDict
+
+from trainstack.iam.authorization import REQUIRED, Resource, has
+from trainstack.iam.principals import caller
+from trainstack.iam.service import Grant, Grants
+from trainstack.pubsub import wire
+from trainstack.pubsub.checks import names
+from trainstack.pubsub.errors import (
+    Aborted,
+    InvalidArgument,
+    PermissionDenied,
+    ResourceNotFound,
+    Unimplemented,
+)
+from trainstack.pubsub.service import PubsubService
+
+_PERMISSIONS = {permission for required in REQUIRED.values() for permission, _ in required}
+ROLES: Mapping[str, frozenset[str]] = {
+    f"roles/pubsub.{role}": frozenset(
+        one for like in likes for one in matching(_PERMISSIONS, f"pubsub.{like}")
+    )
+    for role, likes in {
+        "publisher": ["topics.publish"],
+        "subscriber": ["subscriptions.consume", "topics.attachSubscription"],
+        "viewer": ["*.get", "*.list", "schemas.listRevisions", "schemas.validate"],
+        "editor": ["*"],
+        "admin": ["*"],
+    }.items()
+}
+"""The permissions of Pub/Sub's own roles, as far as a method here requires them."""
+
+
+class Policies:
+    """Every public method handles the request of the gRPC method with its name."""
+
+    def __init__(self, service: PubsubService) -> None:
+        self._service = service
+
+    def get(self, request: wire.Message) -> wire.Message:
+        self._check(request.resource, "getIamPolicy")
+        return policy_of(self._service, request.resource)
+
+    def set(self, request: wire.Message) -> wire.Message:
+        self._check(request.resource, "setIamPolicy")
+        if request.policy.etag not in (b"", policy_of(self._service, request.resource).etag):
+            raise Aborted("There were concurrent policy changes. Please retry the whole read-modify-write.")
+        _check_bindings(request.policy, self._service.grants)
+        kept = policy_pb2.Policy(version=1, bindings=request.policy.bindings)
+        self._service.store.put("policies", request.resource, kept.SerializeToString())
+        apply_policy(self._service, request.resource, kept)
+        return policy_of(self._service, request.resource)
+
+    def test(self, request: wire.Message) -> wire.Message:
+        """All of them, unless a stack has grants; none of a resource that does not exist."""
+        if wild := [one for one in request.permissions if "*" in one]:
+            raise InvalidArgument(f"Permissions with wildcards are not allowed: {', '.join(wild)}.")
+        granted = list(request.permissions) if self._service.has(request.resource) else []
+        if self._service.grants:
+            granted = self._service.grants.permitted(caller().member, granted, request.resource)
+        return iam_policy_pb2.TestIamPermissionsResponse(permissions=granted)
+
+    def _check(self, resource: str, method: str) -> None:
+        """Raises `PermissionDenied`, or `ResourceNotFound`."""
+        kind = f"/{resource}".split("/")[-2]
+        if not has(self._service.grants, f"pubsub.{kind}.{method}", Resource(name=resource)):
+            raise PermissionDenied
+        if not self._service.has(resource):
+            raise ResourceNotFound(names.id_of(resource))
+
+
+def policy_of(service: PubsubService, resource: str) -> wire.Message:
+    """The resource's policy: the deployment's grants, or what was set in their place."""
+    policy = policy_pb2.Policy.FromString(service.store.resources("policies").get(resource, b""))
+    if service.grants:
+        policy = ParseDict({**service.grants.policy(resource), "etag": ""}, policy_pb2.Policy())
+    policy.etag = hashlib.sha256(policy.SerializeToString(deterministic=True)).digest()[:8]
+    return policy
+
+
+def apply_policy(service: PubsubService, resource: str, policy: wire.Message) -> None:
+    """Let the policy decide, if a stack has grants."""
+    if service.grants:
+        bound = [(one.role, member) for one in policy.bindings for member in one.members]
+        granted = [Grant(member=member, role=role, resource=resource) for role, member in bound]
+        service.grants.set_policy(resource, granted, ROLES)
+
+
+def apply_policies(service: PubsubService) -> None:
+    """Let every policy that was set decide."""
+    for name, body in service.store.resources("policies").items():
+        apply_policy(service, name, policy_pb2.Policy.FromString(body))
+
+
+def _check_bindings(policy: wire.Message, grants: Grants | None) -> None:
+    """Raises `Unimplemented` for what would decide something in the cloud, and would not here."""
+    known = {*ROLES, *(grants.roles if grants else ())}
+    for binding in policy.bindings:
+        if binding.HasField("condition"):
+            raise Unimplemented("Conditions in IAM policies are not imitated; grant the role without one.")
+        for member in binding.members:
+            if member.startswith("all") or (
+                member.startswith("serviceAccount:") and binding.role not in known
+            ):
+                raise Unimplemented(
+                    f"{binding.role} for {member} is not imitated; grant a role of Pub/Sub to an account."
+                )

@@ -78,20 +78,16 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "pubsub.pull": _CONSUME,
     "pubsub.seek": _CONSUME,
     **{
-        f"pubsub.{method}": ((f"pubsub.schemas.{permission}", on),)
-        for method, permission, on in (
-            ("commitSchema", "commit", "schema"),
-            ("createSchema", "create", "project"),
-            ("deleteSchema", "delete", "schema"),
-            ("deleteSchemaRevision", "delete", "schema"),
-            ("getSchema", "get", "schema"),
-            ("listSchemaRevisions", "listRevisions", "schema"),
-            ("listSchemas", "list", "project"),
-            ("rollbackSchema", "rollback", "schema"),
-            ("validateMessage", "validate", "project"),
-            ("validateSchema", "validate", "project"),
-        )
+        f"pubsub.{verb}Schema": ((f"pubsub.schemas.{verb}", "schema"),)
+        for verb in ("commit", "delete", "get", "rollback")
     },
+    "pubsub.createSchema": (("pubsub.schemas.create", "project"),),
+    "pubsub.deleteSchemaRevision": (("pubsub.schemas.delete", "schema"),),
+    "pubsub.listSchemaRevisions": (("pubsub.schemas.listRevisions", "schema"),),
+    "pubsub.listSchemas": (("pubsub.schemas.list", "project"),),
+    **dict.fromkeys(
+        ("pubsub.validateMessage", "pubsub.validateSchema"), (("pubsub.schemas.validate", "project"),)
+    ),
     "pubsub.streamingPull": _CONSUME,
     "pubsub.updateSnapshot": (("pubsub.snapshots.update", "snapshot"),),
     "pubsub.updateSubscription": (("pubsub.subscriptions.update", "subscription"),),

@@ -77,25 +77,20 @@ def services() -> Services:
     } | {
         "google.iam.v1.IAMPolicy": [
             method_from(
-                f"{verb} /v1/{{resource=projects/*/{kind}/*}}:{name[0].lower()}{name[1:]}",
-                name,
-                *types_,
-                body=body,
+                f"{verb} /v1/{{resource=projects/*/{kind}/*}}:{path}", name, *_policy_types(name), body=body
             )
             for kind in ("topics", "subscriptions", "snapshots", "schemas")
-            for verb, name, body, *types_ in (
-                ("GET", "GetIamPolicy", "", iam.GetIamPolicyRequest, policy_pb2.Policy),
-                ("POST", "SetIamPolicy", "*", iam.SetIamPolicyRequest, policy_pb2.Policy),
-                (
-                    "POST",
-                    "TestIamPermissions",
-                    "*",
-                    iam.TestIamPermissionsRequest,
-                    iam.TestIamPermissionsResponse,
-                ),
+            for verb, path, name, body in (
+                ("GET", "getIamPolicy", "GetIamPolicy", ""),
+                ("POST", "setIamPolicy", "SetIamPolicy", "*"),
+                ("POST", "testIamPermissions", "TestIamPermissions", "*"),
             )
         ]
     }
+
+
+def _policy_types(name: str) -> tuple[Any, Any]:
+    return getattr(iam, f"{name}Request"), getattr(iam, f"{name}Response", policy_pb2.Policy)
 
 
 def _types_of(name: str) -> tuple[Any, ...]:

@@ -81,9 +81,11 @@ class PubsubService:
         """The subscription with this name.
 
         Raises:
+            InvalidArgument: no subscription can have it.
             ResourceNotFound: no subscription has it.
         """
         if (subscription := self.subscriptions.get(name)) is None:
+            names.check_name(name, kind="subscriptions")
             raise ResourceNotFound(names.id_of(name))
         return subscription
 

@@ -61,15 +61,10 @@ def _avro_decoder(definition: str) -> Decode:
 def _protobuf_decoder(definition: str) -> Decode:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "schema.proto").write_text(definition, encoding="utf-8")
-        command = [
-            sys.executable,
-            "-m",
-            "grpc_tools.protoc",
-            f"-I{folder}",
-            f"-o{folder}/set",
-            "schema.proto",
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_COMPILE_S)
+        command = [sys.executable, "-m", "grpc_tools.protoc", "-I.", "-oset", "schema.proto"]
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=_COMPILE_S
+        )
         if done.returncode:
             raise InvalidArgument(f"Invalid protobuf schema: {done.stderr.strip():.500}")
         (file,) = descriptor_pb2.FileDescriptorSet.FromString(Path(folder, "set").read_bytes()).file

@@ -35,7 +35,6 @@ ROLES: Mapping[str, frozenset[str]] = {
         "subscriber": ["subscriptions.consume", "topics.attachSubscription"],
         "viewer": ["*.get", "*.list", "schemas.listRevisions", "schemas.validate"],
         "editor": ["*"],
-        "admin": ["*"],
     }.items()
 }
 """The permissions of Pub/Sub's own roles, as far as a method here requires them."""

@@ -38,20 +38,15 @@ class Topics:
         check_new(topic.name, "topics", self._service.topics)
         complete_topic(topic)
         self._service.check_schema_settings(topic)
-        self._keep(topic)
+        self._service.put("topics", topic)
         self._service.refresh_policies()
         return topic
-
-    def _keep(self, topic: wire.Message) -> None:
-        self._service.store.put("topics", topic.name, topic.SerializeToString())
-        self._service.topics[topic.name] = topic
 
     def update(self, request: wire.Message) -> wire.Message:
         topic = _config_with(self._service.topic(request.topic.name), request.topic, request.update_mask)
         complete_topic(topic)
         self._service.check_schema_settings(topic)
-        self._keep(topic)
-        return topic
+        return self._service.put("topics", topic)
 
     def delete(self, request: wire.Message) -> wire.Message:
         """Its subscriptions keep their backlogs; their topic becomes `_deleted-topic_`."""
@@ -169,21 +164,14 @@ class Snapshots:
                 raise FailedPrecondition(
                     "The snapshot would expire within an hour: acknowledge the oldest messages first."
                 )
-            return self._keep(snapshot)
-
-    def _keep(self, snapshot: wire.Message) -> wire.Message:
-        self._service.store.put("snapshots", snapshot.name, snapshot.SerializeToString())
-        self._service.snapshots[snapshot.name] = snapshot
-        return snapshot
+            return self._service.put("snapshots", snapshot)
 
     def update(self, request: wire.Message) -> wire.Message:
         current = self._service.snapshot(request.snapshot.name)
-        return self._keep(_config_with(current, request.snapshot, request.update_mask))
+        return self._service.put("snapshots", _config_with(current, request.snapshot, request.update_mask))
 
     def delete(self, request: wire.Message) -> wire.Message:
-        self._service.store.delete("snapshots", self._service.snapshot(request.snapshot).name)
-        del self._service.snapshots[request.snapshot]
-        self._service.drop_policy(request.snapshot)
+        self._service.delete_snapshot(self._service.snapshot(request.snapshot).name)
         return EMPTY
 
     def list(self, request: wire.Message) -> wire.Message:

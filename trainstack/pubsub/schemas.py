@@ -81,7 +81,7 @@ class Schemas:
         for topic in service.topics.values():
             if topic.schema_settings.schema == schema.name:
                 topic.schema_settings.schema = names.DELETED_SCHEMA
-                service.store.put("topics", topic.name, topic.SerializeToString())
+                service.put("topics", topic)
         return EMPTY
 
     def _delete(self, revisions: Sequence[wire.Message]) -> None:

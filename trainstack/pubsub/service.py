@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
@@ -66,6 +67,17 @@ class PubsubService:
             self.store.delete("policies", name)
             if self.grants:
                 self.grants.set_policy(name, None, {})
+
+    def put(self, kind: Literal["topics", "snapshots"], resource: wire.Message) -> wire.Message:
+        """Keep a new or changed topic or snapshot."""
+        self.store.put(kind, resource.name, resource.SerializeToString())
+        getattr(self, kind)[resource.name] = resource
+        return resource
+
+    def delete_snapshot(self, name: str) -> None:
+        self.store.delete("snapshots", name)
+        self.drop_policy(name)
+        del self.snapshots[name]
 
     def topic(self, name: str) -> wire.Message:
         """The topic with this name.
@@ -292,8 +304,7 @@ class PubsubService:
             )
         for snapshot in list(self.snapshots.values()):
             if snapshot.expire_time.ToMicroseconds() <= now_us:
-                self.store.delete("snapshots", snapshot.name)
-                del self.snapshots[snapshot.name]
+                self.delete_snapshot(snapshot.name)
 
     def seek(
         self, subscription: Subscription, holders: Sequence[str], *, since_us: int, pending: bool

@@ -4,6 +4,7 @@ import re
 import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 _FRACTION = re.compile(r"[.,](\d{1,9})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,8 +53,13 @@ def parse_duration(text: str) -> int:
 def format_instant(nanos: int, *, digits: int | None = None) -> str:
     """RFC 3339 in UTC, with that many fractional digits; by default 0, 3, 6 or 9, as in protobuf's JSON."""
     seconds, rest = divmod(nanos, _NANOS)
-    text = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(timespec="seconds")
+    text = _format_seconds(seconds)
     fraction = f"{rest:09d}"[:digits]
     while digits is None and fraction.endswith("000"):
         fraction = fraction[:-3]
     return f"{text}.{fraction}Z" if fraction else f"{text}Z"
+
+
+@lru_cache(maxsize=1024)  # a listing has many times of the same seconds
+def _format_seconds(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(timespec="seconds")

@@ -80,7 +80,7 @@ def test_an_unsupported_setting_is_refused_by_its_name(ours: Clients, config: di
 
 
 def test_an_unsupported_method_is_refused_by_its_name(ours: Clients) -> None:
-    with pytest.raises(MethodNotImplemented, match="does not serve .*/ModifyPushConfig:"):
+    with pytest.raises(MethodNotImplemented, match=r"does not serve .*/ModifyPushConfig:"):
         ours.subscriber.modify_push_config(subscription=ours.pair()[1], push_config={})
 
 

@@ -30,7 +30,6 @@ from trainstack.storage.objects.preconditions import whole_number
 from trainstack.storage.objects.protection import with_retention
 from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.resource import WRITABLE_OBJECT_FIELDS, object_json
-from trainstack.storage.store import ObjectStore
 
 _ROUNDS = 3
 
@@ -64,11 +63,11 @@ async def list_all(call: Call) -> Response:
     threads = call.service.threads
     await threads.wait_for_refresh(bucket, query.prefix)
     for _ in range(_ROUNDS):
-        page, rewritten = await threads.run(bucket, _page, call.store, bucket, query)
+        answer, rewritten = await threads.run(bucket, _page, call, bucket, query)
         # Files that are being written keep their recorded state.
         if not any([await threads.wait_for_look(bucket, name) for name in rewritten]):
             break
-    return await threads.run(bucket, _page_answer, page, call.base_url)
+    return answer
 
 
 async def patch(call: Call) -> Response:
@@ -112,8 +111,9 @@ async def _read(call: Call) -> ObjectRecord:
     return stored
 
 
-def _page(store: ObjectStore, bucket: str, query: ListQuery) -> tuple[ObjectPage, list[str]]:
+def _page(call: Call, bucket: str, query: ListQuery) -> tuple[Response, list[str]]:
     """The page as recorded, and the names in it whose files are no longer as recorded."""
+    store = call.store
 
     def scan(start: str, end: str, limit: int) -> list[ObjectRecord]:
         if not query.generations:
@@ -133,7 +133,7 @@ def _page(store: ObjectStore, bucket: str, query: ListQuery) -> tuple[ObjectPage
     ]
     if (policy := store.bucket(bucket)).setting("retentionPolicy"):
         page.items = [with_retention(item, policy) for item in page.items]
-    return page, rewritten
+    return _page_answer(page, call.base_url), rewritten
 
 
 def _page_answer(page: ObjectPage, base_url: str) -> Response:

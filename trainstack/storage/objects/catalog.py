@@ -2,6 +2,7 @@
 
 import heapq
 import json
+from functools import lru_cache
 from pathlib import Path
 
 from trainstack.outbox import OUTBOX_SCHEMA
@@ -188,6 +189,7 @@ class Catalog(Database):
         return _object(row) if row else None
 
 
+@lru_cache(maxsize=2048)  # a page of a listing, and what is read again and again
 def _object(row: tuple[str, str]) -> ObjectRecord:
     fingerprint, body = row
     return ObjectRecord(**json.loads(body), fingerprint=Fingerprint(**json.loads(fingerprint)))

@@ -20,6 +20,8 @@ from trainstack.json_bodies import google_error
 from trainstack.loopback import foreign
 
 _IDENTITY = re.compile(rb"\r\ntransfer-encoding:[ \t]*identity[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
+_ORIGINS = frozenset({b"host", b"origin", b"sec-fetch-site"})
+"""The headers that `foreign` reads."""
 _CONNECTION = "trainstack.http.connection"
 _GRACE_S = 3
 _IDLE_S = 600
@@ -43,7 +45,9 @@ class LoopbackOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         texts = (
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in scope.get("headers", ())
+            if name in _ORIGINS
         )
         if scope["type"] == "http" and (fault := foreign(scope["method"], texts)):
             await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(

@@ -26,7 +26,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 from google.cloud.pubsub_v1 import SubscriberClient
 from google.cloud.pubsub_v1.subscriber.message import Message
-from google.pubsub_v1 import PublisherClient
+from google.pubsub_v1 import PublisherClient, PubsubMessage
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
@@ -102,7 +102,7 @@ def pubsub_rates(port: int, pid: int) -> Rates:
     channel = grpc.insecure_channel(f"127.0.0.1:{port}")
     publisher = PublisherClient(transport=PublisherGrpcTransport(channel=channel))
     subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
-    topic, message = f"projects/p1/topics/t{time.monotonic_ns()}", {"data": os.urandom(SIZE)}
+    topic, message = f"projects/p1/topics/t{time.monotonic_ns()}", PubsubMessage(data=os.urandom(SIZE))
     publisher.create_topic(name=topic)
     subscription = topic.replace("/topics/", "/subscriptions/")
     subscriber.create_subscription(name=subscription, topic=topic)
@@ -164,7 +164,9 @@ def shown(kind: str, ours: tuple[float, float], other: tuple[float, float] | Non
 
 def commands() -> Mapping[str, str]:
     """The other servers, as they start by default."""
-    jar = next(Path("/usr/lib/google-cloud-sdk/platform/pubsub-emulator/lib").glob("*-all.jar"), "emulator.jar")
+    jar = next(
+        Path("/usr/lib/google-cloud-sdk/platform/pubsub-emulator/lib").glob("*-all.jar"), "emulator.jar"
+    )
     return {
         "storage": "gcp-storage-emulator start --host=127.0.0.1 --port={port} --quiet",
         "pubsub": f"java -jar {jar} --host=127.0.0.1 --port={{port}}",
@@ -181,7 +183,9 @@ def main() -> int:
         parser.add_argument(f"--{service}", default=command, metavar="COMMAND")
     arguments = parser.parse_args()
     print(f"{'':14}{'ours':>11}{'processor':>11}{'other':>11}{'processor':>11}{'ratio':>9}")
-    ours = {name: f"{sys.executable} -m trainstack.{name} --dir {{folder}} --port {{port}}" for name in commands()}
+    ours = {
+        name: f"{sys.executable} -m trainstack.{name} --dir {{folder}} --port {{port}}" for name in commands()
+    }
     kept = [
         compared(storage_rates, ours["storage"], arguments.storage, arguments.rounds),
         compared(pubsub_rates, ours["pubsub"], arguments.pubsub, arguments.rounds),

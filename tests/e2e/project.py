@@ -192,7 +192,7 @@ class Project:
 
     def function_url(self, function: str) -> str:
         """As the stack's table shows it."""
-        return re.findall(rf"{function}\W+(http://[\d.:]+)", self.log.read_text())[-1]
+        return str(re.findall(rf"{function}\W+(http://[\d.:]+)", self.log.read_text())[-1])
 
     def token(self) -> str:
         """The token that marks every process of this stack."""

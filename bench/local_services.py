@@ -135,7 +135,7 @@ def pubsub_rates(port: int, pid: int) -> Rates:
     return rates
 
 
-def compared(rates: Callable[[int, int], Rates], ours: str, other: str, rounds: int) -> bool:
+def compared(measure: Callable[[int, int], Rates], ours: str, other: str, rounds: int) -> bool:
     """Print both sides; whether every ratio is within its limit."""
     best: dict[str, Rates] = {"ours": {}, "other": {}}
     with contextlib.ExitStack() as running:
@@ -146,10 +146,11 @@ def compared(rates: Callable[[int, int], Rates], ours: str, other: str, rounds: 
             print(f"without the other side: {fault}")
         for _ in range(rounds):
             for side, (port, pid) in sides.items():
-                for kind, (rate, spent) in rates(port, pid).items():
+                for kind, (rate, spent) in measure(port, pid).items():
                     before = best[side].get(kind, (0.0, float("inf")))
                     best[side][kind] = max(before[0], rate), min(before[1], spent)
-    return all([shown(kind, best["ours"][kind], best["other"].get(kind)) for kind in best["ours"]])
+    kept = [shown(kind, rates, best["other"].get(kind)) for kind, rates in best["ours"].items()]
+    return all(kept)
 
 
 def shown(kind: str, ours: tuple[float, float], other: tuple[float, float] | None) -> bool:

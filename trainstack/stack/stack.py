@@ -28,6 +28,7 @@ from trainstack.stack.errors import StackRefusedError, StateError
 from trainstack.stack.images import ProvidedImages, provide, provided_trees
 from trainstack.stack.options import StackOptions
 from trainstack.stack.state import USER_FOLDER, StateFolder
+from trainstack.stack.table import endpoints
 from trainstack.stack.topology import Topology, sources_of
 
 if TYPE_CHECKING:
@@ -212,7 +213,6 @@ def _import_services() -> None:
     gc.disable()
     import_module("trainstack.stack.services")
     import_module("trainstack.stack.deliveries")
-    import_module("trainstack.stack.table")
     gc.freeze()
     gc.enable()
 
@@ -365,10 +365,9 @@ async def _run_until_signal(
                 (inbox / folder).mkdir(parents=True, exist_ok=True)
             functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
             enforced = options.isolation == "enforced"
-            from trainstack.stack.table import endpoints, show_table
-
             table = endpoints(stack.services, topology, functions, env_path=state.env_path, enforced=enforced)
-            show_table(table, product.announce())
+            sys.stdout.write(f"{product.announce()}\n{table}\n")
+            sys.stdout.flush()
             state.keep_client_variables("gcloud", stack.gcloud)
             state.keep_client_variables("gateway", stack.clients)
             state.keep_project(topology.project, topology.region)

@@ -1,70 +1,59 @@
 """The table that `up` prints when the stack is ready."""
 
 import shlex
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-from rich.box import ROUNDED
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from trainstack.functions.function import BucketTrigger, Function
-from trainstack.stack.services import RunningServices
 from trainstack.stack.topology import Topology
 
+if TYPE_CHECKING:
+    from trainstack.stack.services import RunningServices
+
 NOT_ENFORCED = "not enforced: --isolation none"
-_WIDEST = 1000
+_WIDTH = 24
 
 
 def endpoints(
-    services: RunningServices,
+    services: "RunningServices",
     topology: Topology,
     functions: Iterable[tuple[Function, str]],
     *,
     env_path: Path,
     enforced: bool,
-) -> Table:
+) -> str:
     """A table of all endpoints and folders. `functions` are the deployed ones with their URLs.
 
-    `enforced`: whether the services refuse what accounts have no permission for.
+    `enforced`: whether the services refuse what accounts have no permission for. Lines are never wrapped, not even on a
+    narrow terminal: users copy addresses from them.
     """
-    table = Table(
-        title=f"Trainmaster's local stack: project {topology.project}, region {topology.region}",
-        box=ROUNDED,
-        show_header=False,
-        title_justify="left",
-    )
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_row("Cloud Storage", services.storage_url)
-    table.add_row("Pub/Sub", services.pubsub_host)
-    table.add_row("Vertex AI", services.vertex_url)
-    table.add_row("Cloud Logging", services.logging_url)
-    table.add_row("Permissions", services.iam_url if enforced else f"{services.iam_url}  {NOT_ENFORCED}")
+    title = f"Trainmaster's local stack: project {topology.project}, region {topology.region}"
+    rows = _rows(services, topology, functions, env_path=env_path, enforced=enforced)
+    return "\n".join([title, *(f"  {name:{_WIDTH}}{value}".rstrip() for name, value in rows)])
+
+
+def _rows(
+    services: "RunningServices",
+    topology: Topology,
+    functions: Iterable[tuple[Function, str]],
+    *,
+    env_path: Path,
+    enforced: bool,
+) -> Iterator[tuple[str, str]]:
+    yield "Cloud Storage", services.storage_url
+    yield "Pub/Sub", services.pubsub_host
+    yield "Vertex AI", services.vertex_url
+    yield "Cloud Logging", services.logging_url
+    yield "Permissions", services.iam_url if enforced else f"{services.iam_url}  {NOT_ENFORCED}"
     if services.registry:
-        table.add_row("Artifact Registry", services.registry)
-    table.add_section()
+        yield "Artifact Registry", services.registry
     for function, url in functions:
-        table.add_row(function.name, f"{url}  ← {_source(function)}")
-    table.add_section()
-    table.add_row("Drop requests into", str(services.buckets_dir / topology.buckets["inbox"] / "requests"))
+        yield function.name, f"{url}  ← {_source(function)}"
+    yield "Drop requests into", str(services.buckets_dir / topology.buckets["inbox"] / "requests")
     if data := topology.buckets.get("data"):
-        table.add_row("Put data into", f"{services.buckets_dir / data}  → gs://{data}")
-    table.add_row("In another shell", f"source {shlex.quote(str(env_path))}")
-    return table
-
-
-def show_table(table: Table, announcement: str) -> None:
-    """Print the announcement, and the table.
-
-    Lines are never wrapped, not even on a narrow terminal or in a pipe: users copy addresses from them.
-    """
-    sys.stdout.write(f"{announcement}\n")
-    console = Console()
-    unlimited = console.options.update(width=_WIDEST)
-    Console(width=Measurement.get(console, unlimited, table).maximum).print(table)
+        yield "Put data into", f"{services.buckets_dir / data}  → gs://{data}"
+    yield "In another shell", f"source {shlex.quote(str(env_path))}"
 
 
 def _source(function: Function) -> str:

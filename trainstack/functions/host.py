@@ -30,19 +30,22 @@ class FunctionsHost:
         }
 
     async def start(self) -> None:
-        """Load every function at once in a process that ends; return when all of them wait for requests.
+        """Load all functions in one process that ends; return when every function waits for requests.
 
         Raises:
-            StartFailedError: one or more cannot be loaded, each with its reason; the others wait until `stop`.
+            StartFailedError: one or more cannot be loaded, each with its reason.
         """
-        starting = [instance.start() for instance in self.instances.values()]
-        outcomes = await asyncio.gather(*starting, return_exceptions=True)
-        failed = [outcome for outcome in outcomes if isinstance(outcome, StartFailedError)]
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException) and outcome not in failed:
-                raise outcome
-        if failed:
-            raise StartFailedError("\n".join(str(failure) for failure in failed))
+        points = {instance: instance.function.entry_point for instance in self.instances.values()}
+        try:
+            for first in list(points)[:1]:
+                await first.load(*points.values())
+        except StartFailedError as failure:  # of one of them: which?
+            loads = [instance.load(point) for instance, point in points.items()]
+            outcomes = await asyncio.gather(*loads, return_exceptions=True)
+            reasons = [str(outcome) for outcome in outcomes if outcome] or [str(failure)]
+            raise StartFailedError("\n".join(reasons)) from failure
+        for instance in points:
+            instance.start()
 
     async def stop(self) -> None:
         """End every function and the server. Safe to call twice."""

@@ -29,7 +29,7 @@ STEADY_S = 30.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 10.0
 LOAD_ONLY = "LOAD_ONLY"
-"""The variable of a process that ends when it has loaded its function, with status 0. Read by serve.py."""
+"""The variable of a process that only loads functions, with their entry points, and ends with status 0. See serve.py."""
 BACKLOG = 1000
 
 
@@ -78,13 +78,17 @@ class Instance:
         """The id of the current process; None while none runs."""
         return self._child.pid if self._child is not None and self._child.returncode is None else None
 
-    async def start(self) -> None:
-        """Return when a process, which ends then, has loaded the function, and requests are waited for.
+    def start(self) -> None:
+        """Start the process with the first connection."""
+        self._supervisor = asyncio.create_task(self._keep_running(), name=f"keep {self.function.name}")
+
+    async def load(self, *entry_points: str) -> None:
+        """Return when a process, which ends then, has loaded these functions of the source.
 
         Raises:
-            StartFailedError: it could not be loaded; the platform would fail the deployment.
+            StartFailedError: one could not be loaded; the platform would fail the deployment.
         """
-        child = await self._fork({LOAD_ONLY: "1"})
+        child = await self._fork({LOAD_ONLY: ",".join(entry_points)})
         try:
             async with asyncio.timeout(START_DEADLINE_S):
                 code = await child.wait()
@@ -92,7 +96,6 @@ class Instance:
             code = await child.stop(grace_s=0.0)
         if code:
             raise StartFailedError(_why(self.function, code, self._log.tail))
-        self._supervisor = asyncio.create_task(self._keep_running(), name=f"keep {self.function.name}")
 
     async def stop(self) -> None:
         """End the process. Safe to call twice, and before `start`."""

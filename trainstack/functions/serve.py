@@ -52,7 +52,7 @@ _SOURCE = Path("main.py")
 _PRELOAD = "PRELOAD_MODULE"
 """The variable with the name of a module to import before functions are forked, if the source has it."""
 _LOAD_ONLY = "LOAD_ONLY"
-"""The variable that ends a process as soon as its function is loaded."""
+"""The variable of a process that only loads functions: their entry points, separated by commas."""
 
 
 def main() -> None:
@@ -96,10 +96,13 @@ def _preload(module: str) -> None:
 
 
 def _serve(loopback: ModuleType, listener: int) -> None:
-    app = create_app(os.environ["FUNCTION_TARGET"], str(_SOURCE), os.environ["FUNCTION_SIGNATURE_TYPE"])
-    if os.environ.pop(_LOAD_ONLY, ""):
+    signature = os.environ["FUNCTION_SIGNATURE_TYPE"]
+    if loaded := os.environ.get(_LOAD_ONLY):
+        for entry_point in loaded.split(","):
+            create_app(entry_point, str(_SOURCE), signature)
         sys.stdout.flush()
         os._exit(0)
+    app = create_app(os.environ["FUNCTION_TARGET"], str(_SOURCE), signature)
 
     def refuse_other_sites() -> None:
         refusal = loopback.foreign(flask.request.method, flask.request.headers.items())

@@ -376,7 +376,7 @@ def test_vertex_ai(stack: Stack, version: str) -> None:
         stack.call("vertex", "POST", path, {"displayName": "d"})
     sound(stack, "vertex")
     called = {name for each, name in stack.judged["vertex"].methods if each == f"aiplatform.{version}"}
-    assert called == methods_of("vertex")
+    assert called == {name for name in methods_of("vertex") if "Jobs." in name}
     assert len(stack.entries) > 10
     for entry in stack.entries:
         assert api("logging.v2").faults("LogEntry", entry) == []

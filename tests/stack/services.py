@@ -92,3 +92,9 @@ def path_of(route: Route) -> str:
     """The path of a route of Cloud Storage, with the name of each variable in braces."""
     named = re.sub(r"\(\?P<(\w+)>[^()]*\)", r"{\1}", route.pattern.pattern)
     return re.sub(r"\(\?:[^()]*\)\?", "", named)
+
+
+def filled_rule(rule: str, project: str) -> str:
+    """The path of an HTTP rule, with names in it."""
+    names = re.sub(r"\{[\w.]+=([^}]*)\}", r"\1", rule)
+    return names.replace("locations/*", "locations/us-central1").replace("*", project, 1).replace("*", "1")

@@ -98,6 +98,35 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
         for jobs in ("customJobs", "hyperparameterTuningJobs")
         for method in ("cancel", "create", "delete", "get", "list")
     },
+    # By the path's last collection. The page names no permissions for versions and aliases; theirs are ours.
+    **{
+        f"vertex.{collection}.{method}": ((f"aiplatform.{kind or collection}.{method}", "project"),)
+        for collection, kind, methods in (
+            ("trainingPipelines", "", "create get list cancel delete"),
+            ("models", "", "upload get list update delete"),
+            ("metadataStores", "", "create get list delete"),
+            (
+                "contexts",
+                "",
+                "create get list update delete addContextArtifactsAndExecutions addContextChildren",
+            ),
+            ("contexts", "", "queryContextLineageSubgraph"),
+            (
+                "executions",
+                "",
+                "create get list update delete addExecutionEvents queryExecutionInputsAndOutputs",
+            ),
+            ("artifacts", "", "create get list update delete"),
+            ("tensorboards", "", "create get list delete"),
+            ("experiments", "tensorboardExperiments", "create get list delete"),
+            ("runs", "tensorboardRuns", "create get list delete"),
+            ("timeSeries", "tensorboardTimeSeries", "list"),
+        )
+        for method in methods.split()
+    },
+    "vertex.models.listVersions": (("aiplatform.models.list", "project"),),
+    "vertex.models.mergeVersionAliases": (("aiplatform.models.update", "project"),),
+    "vertex.models.deleteVersion": (("aiplatform.models.delete", "project"),),
     "logging.entries.list": (("logging.logEntries.list", "project"),),
     "logging.entries.write": (("logging.logEntries.create", "project"),),
     "logging.logs.delete": (("logging.logs.delete", "project"),),

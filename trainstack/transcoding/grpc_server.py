@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -72,7 +73,7 @@ class GrpcServer:
 
     def _request(self, method: Method, request: Message, metadata: Mapping[str, str]) -> httpx.Request:
         fields: dict[str, Any] = MessageToDict(request)
-        path = method.path_of({name: quote(getattr(request, name)) for name in method.path_fields})
+        path = method.path_of({name: quote(attrgetter(name)(request)) for name in method.path_fields})
         rest = {key: value for key, value in fields.items() if key not in map(_camel, method.path_fields)}
         body = rest if method.body == "*" else rest.pop(_camel(method.body), {})
         query = {} if method.body == "*" else {key: _text(value) for key, value in rest.items()}

@@ -26,12 +26,13 @@ from trainstack.jobs.collection import Collection
 from trainstack.jobs.listing.catalogue import AnyJob
 from trainstack.jobs.resource.errors import ApiError, Status
 from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.machines import REGIONS
+from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.resource.replica import CHIEF
 from trainstack.jobs.service import JobService
 from trainstack.json_bodies import google_error, is_disk_full, read_object, refuse_call
 from trainstack.project import project_number
 from trainstack.tuning.service import TuningService
+from trainstack.vertex.resources.rest import Resources
 
 _SERVICE = "aiplatform.googleapis.com"
 _VERSIONS = ("v1", "v1beta1")
@@ -95,6 +96,7 @@ def application(
     jobs: JobService,
     tuning: TuningService,
     supply: Supply,
+    resources: Resources,
     *,
     injections: Injections,
     tokens: Tokens | None = None,
@@ -123,8 +125,9 @@ def application(
         ("POST", f"{_OURS}/{_HERE}/customJobs/{{job}}:preempt", preempt),
         ("PUT", f"{_OURS}/quota", put_quota),
     ]
+    routes = [Route(path, handler, methods=[method]) for method, path, handler in table]
     calls = Starlette(
-        routes=[Route(path, handler, methods=[method]) for method, path, handler in table],
+        routes=[*routes, Route("/{path:path}", resources.answer, methods=["GET", "POST", "PATCH", "DELETE"])],
         exception_handlers={
             ApiError: _answer_refusal,
             HTTPException: _answer_not_served,
@@ -138,15 +141,9 @@ def application(
 
 
 def _place(request: Request) -> tuple[str, str]:
-    """The project's number, for an id or number in the path, and the location.
-
-    Source of the refusal: https://github.com/firezone/firezone/pull/7711, where Compute Engine answers it.
-    """
+    """The project's number, for an id or number in the path, and the location."""
     location = request.path_params["location"]
-    if location not in REGIONS:
-        raise ApiError(
-            Status.PERMISSION_DENIED, f"Permission denied on 'locations/{location}' (or it may not exist)."
-        )
+    require_region(location)
     return project_number(request.path_params["project"]), location
 
 

@@ -1,4 +1,4 @@
-"""JobService's gRPC calls, with the HTTP rules from google/cloud/aiplatform/v1/job_service.proto."""
+"""Vertex AI's gRPC calls, with the HTTP rules from google/cloud/aiplatform/v1/job_service.proto and others."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,7 @@ from google.protobuf import empty_pb2
 
 from trainstack.transcoding import Method
 from trainstack.transcoding.method import Services, method_from
+from trainstack.vertex.resources.methods import methods
 
 _HERE = "projects/*/locations/*"
 _OPERATION = f"/v1/{{name={_HERE}/operations/*}}"
@@ -24,7 +25,11 @@ _KINDS = (
 def services() -> Services:
     """The methods by service; operations are requested at the same address."""
     operation = operations_pb2.Operation
+    resources: dict[str, list[Method]] = {}
+    for service, method in methods():
+        resources.setdefault(f"google.cloud.aiplatform.v1.{service}", []).append(method)
     return {
+        **resources,
         "google.cloud.aiplatform.v1.JobService": list(_job_methods()),
         "google.longrunning.Operations": [
             method_from(f"GET {_OPERATION}", "GetOperation", operations_pb2.GetOperationRequest, operation),

@@ -38,6 +38,7 @@ from trainstack.sandbox.probe import obstacle
 from trainstack.tuning.service import TuningService
 from trainstack.tuning.store import TuningStore
 from trainstack.vertex.api import application
+from trainstack.vertex.resources.rest import Resources
 
 MountChoice = Literal["auto", "private", "environment"]
 RuntimeChoice = Literal["process", "container"]
@@ -50,6 +51,7 @@ _DATABASE = "jobs.sqlite"
 class _Running:
     service: JobService
     tuning: TuningService
+    resources: Resources
     machine: ReplicaHost
     app: ASGIApp
 
@@ -123,14 +125,17 @@ class Jobs:
         tuning = TuningService(
             TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics"
         )
+        resources = Resources(state / "resources.sqlite", service, self.buckets_dir)
         self._running = _Running(
             service=service,
             tuning=tuning,
+            resources=resources,
             machine=machine,
             app=application(
                 service,
                 tuning,
                 shared.supply,
+                resources,
                 injections=self.injections,
                 tokens=self.tokens,
                 grants=self.grants,
@@ -146,6 +151,7 @@ class Jobs:
             return
         await running.tuning.stop()
         await running.service.stop()
+        running.resources.close()
         if self.guard is None:
             await running.machine.guard.stop(grace_s=self.grace_s)
         shutil.rmtree(running.machine.scratch, ignore_errors=True)

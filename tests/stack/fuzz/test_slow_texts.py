@@ -40,7 +40,7 @@ def log_filter(text: str, _: Path) -> object:
 
 
 def job_filter(text: str, _: Path) -> object:
-    return job_filters.parse_filter(text).matches(labelled({"team": "a" * 60}))
+    return job_filters.parse_filter(text).matches(labelled({"team": "a" * 60}).message)
 
 
 def gitignore(text: str, _: Path) -> object:

@@ -36,11 +36,11 @@ def test_vertex_ai_takes_jobs_over_either_transport(replica: Replica) -> None:
         import json
         from google.api_core import exceptions
         from google.cloud import aiplatform, storage
+        storage.Client().create_bucket("vertex-bucket")
         pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
                 "container_spec": {"image_uri": "gcr.io/p/none"}}
         for transport in ("rest", "grpc"):
-            storage.Client().create_bucket(f"b-{transport}")
-            aiplatform.init(location="europe-west4", staging_bucket=f"gs://b-{transport}", api_transport=transport)
+            aiplatform.init(location="europe-west4", staging_bucket="gs://vertex-bucket", api_transport=transport)
             job = aiplatform.CustomJob(display_name=f"by-{transport}", worker_pool_specs=[pool])
             job.submit()
             listed = aiplatform.CustomJob.list(filter=f'display_name="by-{transport}"')

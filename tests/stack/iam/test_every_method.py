@@ -6,11 +6,12 @@ from urllib.parse import urlencode
 import grpc
 import pytest
 
-from tests.stack.services import path_of
+from tests.stack.services import filled_rule, path_of
 from trainstack.pubsub import wire
 from trainstack.pubsub.api.methods import REQUESTS, methods_of
 from trainstack.storage.api.call import SURFACE
 from trainstack.storage.api.routes import ROUTES, XML_ROUTES
+from trainstack.vertex.resources.methods import methods
 
 from .conftest import JOBS, LEDGER, PROJECT, REGION, STRANGER, UNAUTHORIZED, Served, call_pubsub, denied
 
@@ -75,6 +76,7 @@ VERTEX_AND_LOGGING = [
         for jobs in ("customJobs", "hyperparameterTuningJobs")
         for verb, tail in (("POST", ""), ("GET", ""), ("POST", "/1:cancel"), ("GET", "/1"), ("DELETE", "/1"))
     ),
+    *(("vertex", method.verb, filled_rule(method.path, PROJECT)) for _, method in methods()),
     ("vertex", "POST", f"/emulator/v1/{JOBS}/1:preempt"),
     ("vertex", "PUT", "/emulator/v1/quota"),
     *(("logging", verb, f"/v2/projects/{PROJECT}/sinks") for verb in ("GET", "POST")),
@@ -103,3 +105,17 @@ def test_a_method_that_is_not_served_is_no_matter_of_grants(served: Served) -> N
     path = f"/v1/projects/{PROJECT}/locations/{REGION}/endpoints"
     answers = [served.call("GET", "vertex", path, account) for account in ("", STRANGER)]
     assert [answer.json()["error"]["status"] for answer in answers] == ["UNIMPLEMENTED"] * 2
+
+
+def test_a_refusal_names_the_permission_of_the_method_on_a_nested_resource(served: Served) -> None:
+    place = f"/v1/projects/{PROJECT}/locations/{REGION}"
+    for verb, path, permission in (
+        ("POST", "/models:upload", "models.upload"),
+        ("PATCH", "/metadataStores/default/contexts/c", "contexts.update"),
+        ("GET", "/models/m@1:listVersions", "models.list"),
+        ("POST", "/tensorboards/1/experiments/e/runs", "tensorboardRuns.create"),
+    ):
+        answer = served.call(
+            verb, "vertex", place + path, STRANGER, **({"json": {}} if verb != "GET" else {})
+        )
+        assert f"'aiplatform.{permission}'" in denied(answer)

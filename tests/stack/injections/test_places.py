@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.stack.services import filled_rule
 from trainstack.injections import BadInjectionsError, plan_from
 from trainstack.injections.http import resource_method, resource_subjects
 from trainstack.injections.plan import PLACES
@@ -13,6 +14,7 @@ from trainstack.pubsub.injections import place_of
 from trainstack.pubsub.service import PubsubService
 from trainstack.pubsub.store import PubsubStore
 from trainstack.storage.api.routes import ROUTES
+from trainstack.vertex.resources.methods import methods
 
 _JOBS = {
     "cancel": "POST /1:cancel",
@@ -26,6 +28,10 @@ _VERTEX = {
     for jobs in ("customJobs", "hyperparameterTuningJobs")
     for name, request in _JOBS.items()
 }
+for _, method in methods():
+    path = filled_rule(method.path, "p1")
+    served = resource_method({"type": "http", "method": method.verb, "path": path})
+    _VERTEX[str(served)] = f"{method.verb} {path}"
 _LOGGING = {
     "entries.list": "POST /v2/entries:list",
     "entries.write": "POST /v2/entries:write",

@@ -229,7 +229,7 @@ def test_a_running_job_cannot_be_deleted_and_a_finished_one_not_cancelled(stack:
 def test_an_empty_list_of_tuning_jobs_and_an_unknown_path_are_answered(idle: Stack) -> None:
     tuning = httpx.get(f"{idle.url}/v1/{PARENT}/hyperparameterTuningJobs", timeout=60)
     assert (tuning.status_code, tuning.json()) == (200, {})
-    unknown = httpx.get(f"{idle.url}/v1/{PARENT}/models", timeout=60)
+    unknown = httpx.get(f"{idle.url}/v1/{PARENT}/endpoints", timeout=60)
     assert (unknown.status_code, unknown.json()["error"]["status"]) == (400, "UNIMPLEMENTED")
 
 

@@ -68,7 +68,7 @@ class Catalogue(Generic[AnyJob]):
         for job in reversed(self.having(wanted.label)):
             if after:
                 after = "" if job.job_id == after else after
-            elif job.trial is None and job.parent == parent and wanted.matches(job):
+            elif job.trial is None and job.parent == parent and wanted.matches(job.message):
                 if len(page_jobs) == size:
                     return page_jobs, f"{page_jobs[-1].job_id}-{digest}"
                 page_jobs.append(job)

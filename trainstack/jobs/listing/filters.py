@@ -1,36 +1,38 @@
 """The filter of a list call: `state="JOB_STATE_SUCCEEDED" AND labels.team=vision`.
 
-Fields: `display_name` (`=` `!=` `:` with `*`), `state` (`=` `!=`), `create_time` (`=` `!=` `<` `>` `<=` `>=`),
-`labels.KEY` (as `display_name`, so `:*` for presence). All restrictions must hold; OR, NOT and parentheses are refused.
-Source: the comments of google.cloud.aiplatform.v1.ListCustomJobsRequest and https://google.aip.dev/160, read 2026-11.
+Texts, `labels.KEY` and lists take `=` `!=` `:` (with `*`, so `:*` for presence), enums and booleans `=` `!=`, times all
+comparisons. They are joined by AND, white space or OR, with NOT and parentheses; AND and OR are not mixed without them.
+`in_context("NAME")` is the metadata service's; fields of `metadata` are refused.
+Source: https://google.aip.dev/160 and the comments of the List*Request messages of google.cloud.aiplatform.v1, read 2026-11.
 """
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
-from google.cloud.aiplatform_v1.types.job_state import JobState
+from google.cloud.aiplatform_v1.types.custom_job import CustomJob
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from trainstack.jobs.resource.errors import ApiError, Status
-from trainstack.jobs.resource.job import VertexJob
 
-Matches = Callable[[VertexJob], bool]
+# protobuf's generated messages are untyped, as in trainstack.jobs.resource.validation.
+Message = Any
+Matches = Callable[[Message], bool]
 
-MAX_CHARS = 2000
-"""Of a filter, which is read again for each page, and compared with every job."""
+MAX_CHARS, MAX_DEPTH = 2000, 20
+"""Of a filter, which is read again for each page, and compared with every resource."""
 
-_WORD = r"""[^\s()<>=!:"']+"""
-_RESTRICTION = re.compile(
-    rf"""\s*(?:(?P<joined>AND)\s+)?(?P<path>{_WORD})\s*(?P<sign><=|>=|!=|[=<>:])?\s*"""
-    rf"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|{_WORD})?"""
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<sign><=|>=|!=|[()=<>:,])|(?P<word>[^\s()<>=!:,"']+))"""
 )
-_SIGNS = {"display_name": "= != :", "state": "= !=", "create_time": "= != < > <= >=", "labels": "= != :"}
-_ALIASES = {"displayName": "display_name", "createTime": "create_time"}
 _ORDER: dict[str, Callable[[datetime, datetime], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
 }  # fmt: skip
+_JOB: Descriptor = CustomJob.pb().DESCRIPTOR
+_JOB_FIELDS = ("display_name", "state", "create_time", "labels")
 
 
 class ListFilterError(ApiError):
@@ -44,11 +46,18 @@ class ListFilterError(ApiError):
 class ListFilter:
     matches: Matches
     label: tuple[str, str] | None = None
-    """A label (key and value) that every matching job has; None if the filter requires none."""
+    """A label (key and value) that every matching resource has; None if the filter requires none."""
 
 
-def parse_filter(text: str) -> ListFilter:
-    """The filter. An empty one matches every job.
+def parse_filter(
+    text: str,
+    kind: Descriptor = _JOB,
+    fields: Collection[str] = _JOB_FIELDS,
+    is_in: Callable[[Message, str], bool] | None = None,
+) -> ListFilter:
+    """The filter on messages of a kind, by these fields. An empty one matches every message.
+
+    `is_in` says whether a resource is in a context, for kinds of which contexts have members.
 
     Raises:
         ListFilterError: with what was found and what is allowed.
@@ -57,63 +66,122 @@ def parse_filter(text: str) -> ListFilter:
         raise ListFilterError(
             f"Invalid filter: it has {len(text)} characters; at most {MAX_CHARS} are allowed."
         )
-    parts = list(_restrictions(text))
-    return ListFilter(
-        matches=lambda job: all(part.matches(job) for part in parts),
-        label=next((part.label for part in parts if part.label), None),
-    )
+    parser = _Parser(text, kind, fields, is_in)
+    wanted = parser.joined() if text.strip() else ListFilter(matches=lambda _message: True)
+    parser.expect("", "its end")
+    return wanted
 
 
-def _restrictions(text: str) -> Iterator[ListFilter]:
-    rest = whole = text.strip()
-    while rest:
-        match = _RESTRICTION.match(rest)
-        if match is None or match["path"] in {"OR", "NOT"} or (match["joined"] and rest == whole):
-            raise ListFilterError(
-                f"Invalid filter {text!r}: cannot be parsed from {rest!r} on; join restrictions by AND. "
-                "OR, NOT and parentheses are not supported."
-            )
-        rest = rest[match.end() :].lstrip()
-        if match["sign"] is None:
-            raise _syntax_error(text, f"an operator after {match['path']!r}", rest)
-        if match["value"] is None:
-            raise _syntax_error(text, f"a value after {match['path']}{match['sign']}", rest)
-        yield _restriction(match["path"], match["sign"], _text_of(match["value"]))
+class _Parser:
+    """Reads one filter. A quoted token keeps its quotation marks."""
 
+    def __init__(
+        self,
+        text: str,
+        kind: Descriptor,
+        fields: Collection[str],
+        is_in: Callable[[Message, str], bool] | None,
+    ) -> None:
+        self._text, self._kind, self._fields, self._is_in = text, kind, fields, is_in
+        self._tokens, self._depth, end = list[str](), 0, 0
+        while text[end:].strip():
+            match = _TOKEN.match(text, end)
+            if match is None:
+                raise self._error(f"cannot be parsed from {text[end:].lstrip()!r} on")
+            self._tokens.append(match[0].lstrip())
+            end = match.end()
 
-def _syntax_error(text: str, what: str, rest: str) -> ListFilterError:
-    remainder = f"{rest!r}, which cannot be parsed" if rest else "its end"
-    return ListFilterError(f"Invalid filter {text!r}: expected {what}, found {remainder}.")
-
-
-def _text_of(value: str) -> str:
-    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
-
-
-def _restriction(path: str, sign: str, value: str) -> ListFilter:
-    field, _, key = path.partition(".")
-    field = _ALIASES.get(field, field)
-    if field not in _SIGNS or bool(key) is not (field == "labels"):
-        raise ListFilterError(
-            f"Invalid filter field {path!r}; expected display_name, state, create_time or labels.KEY."
+    def joined(self) -> ListFilter:
+        parts, joins = [self._part()], set[str]()
+        while self._tokens and self._tokens[0] not in (")", ","):
+            join = self._next() if self._tokens[0] in ("AND", "OR") else "AND"
+            joins.add(join)
+            parts.append(self._part())
+        if len(joins) > 1:
+            raise self._error("AND and OR need parentheses where they are mixed")
+        decide = any if joins == {"OR"} else all
+        label = None if joins == {"OR"} else next((part.label for part in parts if part.label), None)
+        return ListFilter(
+            matches=lambda message: decide(part.matches(message) for part in parts), label=label
         )
-    if sign not in _SIGNS[field].split():
-        raise ListFilterError(f"Invalid filter operator {sign!r} for {path}.")
-    match field:
-        case "labels":
-            label = (key, value) if sign == "=" else None
-            return ListFilter(
-                matches=lambda job: _holds(job.message.labels.get(key), sign, value), label=label
-            )
-        case "create_time":
+
+    def expect(self, token: str, name: str = "") -> None:
+        if (found := self._next()) != token:
+            raise self._error(f"expected {name or repr(token)}, found {found or 'its end'!r}")
+
+    def _part(self) -> ListFilter:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._error(f"it is nested more than {MAX_DEPTH} levels deep")
+        word = self._next()
+        if word == "NOT":
+            matches = self._part().matches
+            part = ListFilter(matches=lambda message: not matches(message))
+        elif word == "(":
+            part = self.joined()
+            self.expect(")")
+        elif word == "in_context" and (is_in := self._is_in) is not None:
+            self.expect("(")
+            context = self._value(word)
+            self.expect(")")
+            part = ListFilter(matches=lambda message: is_in(message, context))
+        else:
+            part = self._restriction(word)
+        self._depth -= 1
+        return part
+
+    def _restriction(self, path: str) -> ListFilter:
+        name, _, key = path.partition(".")
+        name = re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name)
+        field = self._kind.fields_by_name.get(name)
+        if not self._tokens or self._tokens[0] not in (*_ORDER, ":"):
+            raise self._error(f"expected an operator after {path!r}, found {self._next() or 'its end'!r}")
+        if name not in self._fields or field is None or bool(key) is not (name == "labels"):
+            raise self._error(f"field {path!r}; expected {', '.join(self._fields)}, with labels.KEY")
+        sign = self._next()
+        values = [self._value(f"{path}{sign}")]
+        while self._tokens[:1] == [","]:
+            values += [self._next() and self._value(path)]
+        tests = [self._test(field, key, sign, value) for value in values]
+        part = ListFilter(matches=lambda message: all(test(message) for test in tests))
+        return replace(part, label=(key, values[0])) if key and sign == "=" else part
+
+    def _test(self, field: FieldDescriptor, key: str, sign: str, value: str) -> Matches:
+        name = field.name
+        if (
+            field.message_type
+            and field.message_type.full_name == "google.protobuf.Timestamp"
+            and sign in _ORDER
+        ):
             compare, instant = _ORDER[sign], _instant(value)
-            return ListFilter(matches=lambda job: compare(job.create_time, instant))
-        case "state":
-            if value not in JobState.__members__:
-                known = ", ".join(sorted(JobState.__members__))
-                raise ListFilterError(f"Invalid filter value {value!r} for state; expected one of {known}.")
-            return ListFilter(matches=lambda job: _holds(job.state.api_name, sign, value))
-    return ListFilter(matches=lambda job: _holds(job.message.display_name, sign, value))
+            return lambda message: compare(getattr(message, name).ToDatetime(tzinfo=UTC), instant)
+        is_closed = field.enum_type is not None or field.type == FieldDescriptor.TYPE_BOOL
+        if sign not in (("=", "!=") if is_closed else ("=", "!=", ":")):
+            raise self._error(f"operator {sign!r} for {name}")
+        if is_closed:
+            values = field.enum_type.values_by_name.items() if field.enum_type else ()
+            known = {text: enum.number for text, enum in values} or {"true": True, "false": False}
+            if value not in known:
+                raise self._error(f"value {value!r} for {name}; expected one of {', '.join(sorted(known))}")
+            number = known[value]
+            return lambda message: (getattr(message, name) == number) is (sign == "=")
+        if key:
+            return lambda message: _holds(message.labels.get(key), sign, value)
+        if field.is_repeated:
+            return lambda message: (value in getattr(message, name)) is not (sign == "!=")
+        return lambda message: _holds(getattr(message, name), sign, value)
+
+    def _next(self) -> str:
+        return self._tokens.pop(0) if self._tokens else ""
+
+    def _value(self, after: str) -> str:
+        value = self._next()
+        if not value or value in ("(", ")", ",", ":", *_ORDER):
+            raise self._error(f"expected a value after {after}, found {value or 'its end'!r}")
+        return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
+
+    def _error(self, what: str) -> ListFilterError:
+        return ListFilterError(f"Invalid filter {self._text!r}: {what}.")
 
 
 def _holds(text: str | None, sign: str, value: str) -> bool:
@@ -143,6 +211,6 @@ def _instant(value: str) -> datetime:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
         raise ListFilterError(
-            f"Invalid filter value {value!r} for create_time; expected an RFC 3339 timestamp, for example 2026-05-18T00:00:00Z."
+            f"Invalid filter value {value!r} for a time; expected an RFC 3339 timestamp, for example 2026-05-18T00:00:00Z."
         ) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

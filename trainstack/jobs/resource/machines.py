@@ -17,6 +17,8 @@ from typing import Any
 import yaml
 from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 
+from trainstack.jobs.resource.errors import ApiError, Status
+
 _REGIONS = """
     africa-south1 asia-east1 asia-east2 asia-northeast1 asia-northeast2 asia-northeast3 asia-south1 asia-south2
     asia-southeast1 asia-southeast2 australia-southeast1 australia-southeast2 europe-central2 europe-north1 europe-north2
@@ -28,10 +30,17 @@ _REGIONS = """
 REGIONS = frozenset(_REGIONS.split())
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 MIN_DISK_GB, MAX_DISK_GB = 100, 64_000
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 # protobuf's generated messages are untyped, as in trainstack.jobs.resource.validation.
 Message = Any
+
+
+def require_region(location: str) -> None:
+    """Raises `ApiError`: PERMISSION_DENIED, in the words of https://github.com/firezone/firezone/pull/7711."""
+    if location not in REGIONS:
+        message = f"Permission denied on 'locations/{location}' (or it may not exist)."
+        raise ApiError(Status.PERMISSION_DENIED, message)
 
 
 @dataclass(frozen=True, kw_only=True)

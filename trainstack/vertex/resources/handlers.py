@@ -1,0 +1,179 @@
+"""The standard methods, the same for each kind of resource: create, get, list, update, delete."""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from google.cloud.aiplatform_v1 import types
+from google.longrunning import operations_pb2  # type: ignore[import-untyped]
+from google.protobuf import empty_pb2
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from trainstack.jobs.listing.filters import parse_filter
+from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.job import copy_of, new_job_id
+from trainstack.vertex.resources.methods import KINDS, list_method, snake_case
+from trainstack.vertex.resources.store import Message, ResourceStore, by_number
+
+Handler = Callable[[Message], Message]
+"""Answers a request, each a protobuf message."""
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
+_MAX_PAGE, _DEFAULT_PAGE = 1000, 100
+_FILTERABLE = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_ENUM, FieldDescriptor.TYPE_BOOL)
+_OF_SERVICE = frozenset({"name", "create_time", "update_time", "etag"})
+
+
+class StandardHandlers:
+    """The standard methods on the resources of one store, for kinds that only hold data."""
+
+    def __init__(self, store: ResourceStore) -> None:
+        self._store = store
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """By the names of the methods."""
+        found: dict[str, Handler] = {}
+        standard = {
+            "Create": self.create,
+            "Get": self.get,
+            "List": self.list_page,
+            "Update": self.update,
+            "Delete": self.delete,
+        }
+        for kind, (_, _, verbs) in KINDS.items():
+            for verb in verbs.split():
+                if verb in standard:
+                    name = list_method(kind) if verb == "List" else f"{verb}{kind}"
+                    found[name] = partial(standard[verb], kind)
+        return found
+
+    def create(self, kind: str, request: Message) -> Message:
+        """Raises `ApiError`: NOT_FOUND without its parent, ALREADY_EXISTS, INVALID_ARGUMENT for an invalid id."""
+        field, parent = snake_case(kind), by_number(request.parent)
+        resource_id = getattr(request, f"{field}_id", "") or (
+            new_job_id() if kind == "Tensorboard" else str(uuid.uuid4())
+        )
+        if not _ID.fullmatch(resource_id):
+            raise ApiError(
+                Status.INVALID_ARGUMENT, f"{field}_id: expected {_ID.pattern}, found {resource_id!r:.200}."
+            )
+        self._refuse_without(parent)
+        resource = copy_of(getattr(request, field))
+        resource.name = f"{parent}/{KINDS[kind][1].rpartition('/')[2]}/{resource_id}"
+        if self._store.find(type(resource), resource.name):
+            raise ApiError(Status.ALREADY_EXISTS, f"The {kind} {resource.name} already exists.")
+        resource.create_time.GetCurrentTime()
+        self._store.put(touched(resource))
+        return self.done(f"Create{kind}", resource) if kind in ("MetadataStore", "Tensorboard") else resource
+
+    def get(self, kind: str, request: Message) -> Message:
+        return self._store.get(message_of(kind), by_number(request.name))
+
+    def list_page(self, kind: str, request: Message) -> Message:
+        collection = f"{by_number(request.parent)}/{KINDS[kind][1].rpartition('/')[2]}"
+        return self.page(request, self._store.under(message_of(kind), collection))
+
+    def page(self, request: Message, resources: list[Message]) -> Message:
+        """The page of those that match the request's filter; its token is the number of those before it."""
+        answer = message_of(type(request).DESCRIPTOR.name.replace("Request", "Response"))
+        (field,) = (field for field in answer.DESCRIPTOR.fields if field.name != "next_page_token")
+        wanted = parse_filter(
+            getattr(request, "filter", ""), field.message_type, _filterable(field), self._is_in
+        )
+        matching = [resource for resource in resources if wanted.matches(resource)]
+        token, size = request.page_token or "0", request.page_size or _DEFAULT_PAGE
+        if not token.isdecimal() or size < 0:
+            raise ApiError(Status.INVALID_ARGUMENT, f"Invalid page_token {token!r} or page_size {size}.")
+        start, end = int(token), int(token) + min(size, _MAX_PAGE)
+        more = str(end) if end < len(matching) else ""
+        return answer(**{field.name: matching[start:end]}, next_page_token=more)
+
+    def update(self, kind: str, request: Message) -> Message:
+        """The fields of the mask, or all that the request sets, but those that the service writes."""
+        changes = getattr(request, snake_case(kind))
+        resource = self._store.find(type(changes), name := by_number(changes.name))
+        if resource is None and getattr(request, "allow_missing", False):
+            parent, _, resource_id = name.rpartition("/")
+            fields = {"parent": parent.rpartition("/")[0], snake_case(kind): changes}
+            return self.create(
+                kind, message_of(f"Create{kind}Request")(**fields, **{f"{snake_case(kind)}_id": resource_id})
+            )
+        resource = merged(self._store.get(type(changes), name), changes, request.update_mask)
+        self._store.put(touched(resource))
+        return resource
+
+    def delete(self, kind: str, request: Message) -> Message:
+        name = by_number(request.name)
+        self._store.get(message_of(kind), name)
+        self._store.remove(name)
+        return self.done("Delete", empty_pb2.Empty(), parent=name)
+
+    def operation(self, request: Message) -> Message:
+        """An operation, of which each is done from the beginning."""
+        return self._store.get(operations_pb2.Operation, by_number(request.name))
+
+    def done(self, method: str, response: Message, *, parent: str = "", **metadata: Any) -> Message:
+        """The operation of a method that has its response already; kept, so that it can be read."""
+        place = "/".join((parent or response.name).split("/")[:4])
+        operation = operations_pb2.Operation(name=f"{place}/operations/{new_job_id()}", done=True)
+        details = message_of(f"{method}OperationMetadata")(**metadata)
+        details.generic_metadata.create_time.GetCurrentTime()
+        details.generic_metadata.update_time.GetCurrentTime()
+        operation.metadata.Pack(details)
+        operation.response.Pack(response)
+        self._store.put(operation)
+        return operation
+
+    def _refuse_without(self, parent: str) -> None:
+        """Raises `ApiError`: NOT_FOUND for a parent that is a resource and does not exist."""
+        collection = "/".join(
+            part if index % 2 == 0 else "*" for index, part in enumerate(parent.split("/")[4:])
+        )
+        for kind, (_, names, _) in KINDS.items():
+            if collection == f"{names}/*":
+                self._store.get(message_of(kind), parent)
+
+    def _is_in(self, resource: Message, context: str) -> bool:
+        return resource.name in self._store.linked(by_number(context))
+
+
+def _filterable(items: FieldDescriptor) -> list[str]:
+    """The fields of the items by which a list can be filtered."""
+    return [
+        field.name
+        for field in items.message_type.fields
+        if field.name == "labels"
+        or field.type in _FILTERABLE
+        or (field.message_type and field.message_type.name == "Timestamp")
+    ]
+
+
+def message_of(name: str) -> type[Message]:
+    """The protobuf class of this name."""
+    found: type[Message] = getattr(types, name).pb()
+    return found
+
+
+def merged(resource: Message, changes: Message, mask: Message) -> Message:
+    """The resource with the fields of the mask, or those that are set in `changes`.
+
+    Raises:
+        ApiError: INVALID_ARGUMENT for a mask that names no field.
+    """
+    if not mask.IsValidForDescriptor(resource.DESCRIPTOR):
+        raise ApiError(Status.INVALID_ARGUMENT, f"update_mask: no fields {', '.join(mask.paths)}.")
+    paths = list(mask.paths) or [field.name for field, _ in changes.ListFields()]
+    kept = FieldMask(paths=[path for path in paths if path not in _OF_SERVICE])
+    kept.MergeMessage(changes, resource, replace_message_field=True, replace_repeated_field=True)
+    return resource
+
+
+def touched(resource: Message) -> Message:
+    """The resource as changed just now."""
+    resource.update_time.GetCurrentTime()
+    if "etag" in resource.DESCRIPTOR.fields_by_name:
+        resource.etag = hashlib.sha256(resource.SerializeToString()).hexdigest()[:16]
+    return resource

@@ -1,0 +1,110 @@
+"""The methods on resources, with the HTTP rules from google/cloud/aiplatform/v1/*_service.proto.
+
+Each request is a protobuf message, whichever way it came: over REST, or over gRPC through the gateway.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from google.cloud.aiplatform_v1 import types
+from google.longrunning import operations_pb2  # type: ignore[import-untyped]
+from google.protobuf import empty_pb2
+
+from trainstack.transcoding import Method
+from trainstack.transcoding.method import method_from
+
+KINDS = {
+    "TrainingPipeline": ("PipelineService", "trainingPipelines", "Create Get List Cancel Delete"),
+    "Model": ("ModelService", "models", "Get List Update Delete"),
+    "MetadataStore": ("MetadataService", "metadataStores", "Create Get List Delete"),
+    "Context": ("MetadataService", "metadataStores/*/contexts", "Create Get List Update Delete"),
+    "Execution": ("MetadataService", "metadataStores/*/executions", "Create Get List Update Delete"),
+    "Artifact": ("MetadataService", "metadataStores/*/artifacts", "Create Get List Update Delete"),
+    "Tensorboard": ("TensorboardService", "tensorboards", "Create Get List Delete"),
+    "TensorboardExperiment": ("TensorboardService", "tensorboards/*/experiments", "Create Get List Delete"),
+    "TensorboardRun": ("TensorboardService", "tensorboards/*/experiments/*/runs", "Create Get List Delete"),
+    "TensorboardTimeSeries": ("TensorboardService", "tensorboards/*/experiments/*/runs/*/timeSeries", "List"),
+}
+"""Each kind of resource: its service, where its names end, and which of the standard methods are served."""
+_MORE = (
+    ("ModelService", "UploadModel", "POST /v1/{parent=LOCATION}/models:upload", "Operation"),
+    ("ModelService", "ListModelVersions", "GET /v1/{name=LOCATION/models/*}:listVersions", "ListModelVersionsResponse"),
+    ("ModelService", "DeleteModelVersion", "DELETE /v1/{name=LOCATION/models/*}:deleteVersion", "Operation"),
+    ("ModelService", "MergeVersionAliases", "POST /v1/{name=LOCATION/models/*}:mergeVersionAliases", "Model"),
+    ("MetadataService", "AddContextArtifactsAndExecutions", "POST /v1/{context=CONTEXT}:addContextArtifactsAndExecutions",
+     "AddContextArtifactsAndExecutionsResponse"),
+    ("MetadataService", "AddContextChildren", "POST /v1/{context=CONTEXT}:addContextChildren", "AddContextChildrenResponse"),
+    ("MetadataService", "QueryContextLineageSubgraph", "GET /v1/{context=CONTEXT}:queryContextLineageSubgraph",
+     "LineageSubgraph"),
+    ("MetadataService", "AddExecutionEvents", "POST /v1/{execution=EXECUTION}:addExecutionEvents",
+     "AddExecutionEventsResponse"),
+    ("MetadataService", "QueryExecutionInputsAndOutputs",
+     "GET /v1/{execution=EXECUTION}:queryExecutionInputsAndOutputs", "LineageSubgraph"),
+)  # fmt: skip
+LOCATION = "projects/*/locations/*"
+_STORE = f"{LOCATION}/metadataStores/*"
+_RULES = {
+    "Create": "POST",
+    "Get": "GET",
+    "List": "GET",
+    "Update": "PATCH",
+    "Cancel": "POST",
+    "Delete": "DELETE",
+}
+_LONG_RUNNING = ("CreateMetadataStore", "CreateTensorboard")
+
+
+def methods() -> Iterator[tuple[str, Method]]:
+    """Each method with its service's name, without those of jobs and of operations."""
+    for kind, (service, names, verbs) in KINDS.items():
+        for verb in verbs.split():
+            yield service, _standard(verb, kind, f"{LOCATION}/{names}")
+    for service, name, rule, answer in _MORE:
+        places = {
+            "LOCATION": LOCATION,
+            "CONTEXT": f"{_STORE}/contexts/*",
+            "EXECUTION": f"{_STORE}/executions/*",
+        }
+        path = re.sub("=([A-Z]+)", lambda match: f"={places[match[1]]}", rule)  # noqa: B023 - used at once
+        body = "*" if rule.startswith("POST") else ""
+        yield service, method_from(path, name, getattr(types, f"{name}Request"), _response(answer), body=body)
+
+
+def snake_case(kind: str) -> str:
+    """`TensorboardRun` as a field's name."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in kind).lstrip("_")
+
+
+def list_method(kind: str) -> str:
+    return f"List{kind}" if kind.endswith("s") else f"List{kind}s"
+
+
+def _standard(verb: str, kind: str, names: str) -> Method:
+    parent, _, collection = names.rpartition("/")
+    field, name = snake_case(kind), f"{verb}{kind}"
+    path, answer, body = f"{{name={names}/*}}", kind, ""
+    match verb:
+        case "Create":
+            path, body = f"{{parent={parent}}}/{collection}", field
+            answer = "Operation" if name in _LONG_RUNNING else kind
+        case "List":
+            name = list_method(kind)
+            path, answer = f"{{parent={parent}}}/{collection}", f"{name}Response"
+        case "Update":
+            path, body = f"{{{field}.name={names}/*}}", field
+        case "Cancel":
+            path, body, answer = f"{path}:cancel", "*", "Empty"
+        case "Delete":
+            answer = "Operation"
+    request = getattr(types, f"{name}Request")
+    return method_from(f"{_RULES[verb]} /v1/{path}", name, request, _response(answer), body=body)
+
+
+def _response(name: str) -> Any:
+    match name:
+        case "Operation":
+            return operations_pb2.Operation
+        case "Empty":
+            return empty_pb2.Empty
+    return getattr(types, name)

@@ -1,0 +1,170 @@
+"""ModelService: models, their versions and aliases. No model is deployed here.
+
+Source: https://cloud.google.com/vertex-ai/docs/model-registry/versioning and .../model-alias, and the comments of the
+google.cloud.aiplatform.v1 messages, read 2026-11.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from google.protobuf import empty_pb2
+
+from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.job import copy_of, new_job_id
+from trainstack.vertex.resources.handlers import Handler, StandardHandlers, merged, message_of, touched
+from trainstack.vertex.resources.store import Message, ResourceStore, by_number
+
+DEFAULT = "default"
+_MODEL = message_of("Model")
+_ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}|[0-9]{1,19}")
+_OF_MODEL = frozenset({"display_name", "description", "labels"})
+_OF_VERSION = frozenset({"version_description", "labels"})
+_ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
+
+
+class Models:
+    """Each version is a resource `MODEL@VERSION` of the store; the default one stands for the model in lists."""
+
+    def __init__(self, store: ResourceStore, standard: StandardHandlers) -> None:
+        self._store, self._standard = store, standard
+
+    def handlers(self) -> Mapping[str, Handler]:
+        return {
+            "UploadModel": self.upload,
+            "GetModel": lambda request: self._version(request.name),
+            "ListModels": self.list_models,
+            "ListModelVersions": self.list_versions,
+            "UpdateModel": self.update,
+            "MergeVersionAliases": self.merge_aliases,
+            "DeleteModel": self.delete,
+            "DeleteModelVersion": self.delete_version,
+        }
+
+    def upload(self, request: Message) -> Message:
+        """A new model, or with `parent_model` a new version of one.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT, ALREADY_EXISTS, NOT_FOUND.
+        """
+        parent, model = by_number(request.parent), copy_of(request.model)
+        model_id = (
+            request.parent_model.rpartition("/")[2].partition("@")[0] or request.model_id or new_job_id()
+        )
+        if faults := list(_faults(model, model_id)):
+            raise ApiError(Status.INVALID_ARGUMENT, "\n".join(faults))
+        model.name = f"{parent}/models/{model_id}"
+        versions = self._versions(model.name)
+        if request.parent_model and not versions:
+            raise _missing(model.name)
+        if versions and not request.parent_model:
+            raise ApiError(Status.ALREADY_EXISTS, f"The Model {model.name} already exists.")
+        last = int(self._store.linked(model.name).get("last", b"0")) + 1
+        model.version_id = str(last)
+        self._store.link(model.name, "last", model.version_id.encode())
+        model.version_create_time.GetCurrentTime()
+        model.create_time.CopyFrom(versions[-1].create_time if versions else model.version_create_time)
+        aliases = [*model.version_aliases, *([] if versions else [DEFAULT])]
+        self._put_aliases(model, dict.fromkeys(aliases), versions)
+        response = message_of("UploadModelResponse")(model=model.name, model_version_id=model.version_id)
+        return self._standard.done("UploadModel", response, parent=model.name)
+
+    def list_models(self, request: Message) -> Message:
+        all_versions = self._store.under(_MODEL, f"{by_number(request.parent)}/models")
+        models = [model for model in all_versions if DEFAULT in model.version_aliases]
+        return self._standard.page(request, models)
+
+    def list_versions(self, request: Message) -> Message:
+        name = by_number(request.name).partition("@")[0]
+        return self._standard.page(request, self._versions(name)[::-1] or [self._version(name)])
+
+    def update(self, request: Message) -> Message:
+        """`MODEL` changes every version, `MODEL@VERSION` that one, in the fields that each may change.
+
+        Raises:
+            ApiError: NOT_FOUND; INVALID_ARGUMENT for a mask with other fields.
+        """
+        name, _, version = request.model.name.partition("@")
+        allowed = _OF_VERSION if version not in ("", "-") else _OF_MODEL
+        if not request.update_mask.paths or not allowed.issuperset(request.update_mask.paths):
+            found = ", ".join(request.update_mask.paths)
+            message = f"update_mask: expected some of {', '.join(sorted(allowed))}, found {found!r}."
+            raise ApiError(Status.INVALID_ARGUMENT, message)
+        asked = self._version(name if version == "-" else request.model.name)
+        for model in self._versions(asked.name) if allowed is _OF_MODEL else [asked]:
+            self._put(merged(model, request.model, request.update_mask))
+        return self._version(f"{asked.name}@{asked.version_id}")
+
+    def merge_aliases(self, request: Message) -> Message:
+        """Add aliases, which other versions lose, and remove those with a leading `-`."""
+        model = self._version(request.name)
+        removed = {alias[1:] for alias in request.version_aliases if alias.startswith("-")}
+        added = [alias for alias in request.version_aliases if not alias.startswith("-")]
+        if DEFAULT in removed:
+            raise ApiError(
+                Status.INVALID_ARGUMENT, "The alias 'default' can only be moved to another version."
+            )
+        kept = [alias for alias in model.version_aliases if alias not in removed]
+        return self._put_aliases(model, dict.fromkeys([*kept, *added]), self._versions(model.name))
+
+    def delete(self, request: Message) -> Message:
+        name = by_number(request.name)
+        for model in self._versions(name) or [self._version(name)]:
+            self._store.remove(f"{model.name}@{model.version_id}")
+        self._store.remove(name)
+        return self._standard.done("Delete", empty_pb2.Empty(), parent=name)
+
+    def delete_version(self, request: Message) -> Message:
+        model = self._version(request.name)
+        if DEFAULT in model.version_aliases:
+            raise ApiError(
+                Status.FAILED_PRECONDITION,
+                f"{model.name}@{model.version_id} is the default version; make another one the default, or delete the model.",
+            )
+        self._store.remove(f"{model.name}@{model.version_id}")
+        return self._standard.done("Delete", empty_pb2.Empty(), parent=model.name)
+
+    def _version(self, name: str) -> Message:
+        """Of `MODEL`, the default version, of `MODEL@2` and `MODEL@alias` the one named."""
+        model_name, _, version = by_number(name).partition("@")
+        for model in self._versions(model_name):
+            if (version or DEFAULT) in (model.version_id, *model.version_aliases):
+                return model
+        raise _missing(name)
+
+    def _versions(self, name: str) -> list[Message]:
+        """Newest first."""
+        models = self._store.under(_MODEL, name.rpartition("/")[0])
+        return [model for model in models if model.name == name]
+
+    def _put_aliases(self, model: Message, aliases: Iterable[str], versions: Iterable[Message]) -> Message:
+        """Save the version with these aliases, and without them every other one."""
+        names = list(aliases)
+        if faults := [alias for alias in names if not _ALIAS.fullmatch(alias)]:
+            raise ApiError(
+                Status.INVALID_ARGUMENT, f"version_aliases: expected {_ALIAS.pattern}, found {faults!r:.200}."
+            )
+        for other in versions:
+            if other.version_id != model.version_id and not set(names).isdisjoint(other.version_aliases):
+                other.version_aliases[:] = [alias for alias in other.version_aliases if alias not in names]
+                self._put(other)
+        model.version_aliases[:] = names
+        self._put(model)
+        return model
+
+    def _put(self, model: Message) -> None:
+        touched(model)
+        model.version_update_time.CopyFrom(model.update_time)
+        self._store.put(model, f"{model.name}@{model.version_id}")
+
+
+def _faults(model: Message, model_id: str) -> Iterable[str]:
+    if not model.display_name or len(model.display_name) > 128:  # noqa: PLR2004 - the message's comment
+        yield f"model.display_name: expected 1 to 128 characters, found {model.display_name!r:.200}."
+    if not _ID.fullmatch(model_id):
+        yield f"model_id: expected {_ID.pattern}, found {model_id!r:.200}."
+    if model.artifact_uri and not model.artifact_uri.startswith("gs://"):
+        yield f"model.artifact_uri: expected gs://BUCKET/PATH, found {model.artifact_uri!r:.200}."
+
+
+def _missing(name: str) -> ApiError:
+    return ApiError(Status.NOT_FOUND, f"The Model {name} does not exist.")

@@ -1,0 +1,97 @@
+"""REST in front of the resources' handlers: a request becomes the method's message, by its HTTP rule."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from google.longrunning import operations_pb2  # type: ignore[import-untyped]
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.machines import require_region
+from trainstack.jobs.service import JobService
+from trainstack.json_bodies import read_object
+from trainstack.transcoding import Method
+from trainstack.transcoding.method import method_from
+from trainstack.vertex.resources.handlers import StandardHandlers
+from trainstack.vertex.resources.metadata import Metadata
+from trainstack.vertex.resources.methods import LOCATION, methods
+from trainstack.vertex.resources.models import Models
+from trainstack.vertex.resources.pipelines import Pipelines
+from trainstack.vertex.resources.store import ResourceStore, by_number
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+_VERSION = re.compile(r"/v1(beta1)?/")
+
+
+class Resources:
+    """The resources of one stack, in a file of their own, and their methods."""
+
+    def __init__(self, path: Path, jobs: JobService, buckets: Path) -> None:
+        self._store = ResourceStore(path)
+        standard = StandardHandlers(self._store)
+        models = Models(self._store, standard)
+        self._pipelines = Pipelines(self._store, standard, models, jobs, buckets)
+        handlers = {
+            **standard.handlers(),
+            **models.handlers(),
+            **Metadata(self._store).handlers(),
+            **self._pipelines.handlers(),
+        }
+        operation = f"GET /v1/{{name={LOCATION}/operations/*}}"
+        read = method_from(
+            operation, "GetOperation", operations_pb2.GetOperationRequest, operations_pb2.Operation
+        )
+        self._methods = [
+            (read, read.pattern, standard.operation),
+            *((method, method.pattern, handlers[method.name]) for _, method in methods()),
+        ]
+
+    def close(self) -> None:
+        self._store.close()
+
+    async def answer(self, request: Request) -> Response:
+        """Raises `HTTPException`: 404 for a path that no method has."""
+        path = _VERSION.sub("/v1/", request.url.path)
+        for method, pattern, handler in self._methods:
+            match = pattern.fullmatch(path) if method.verb == request.method else None
+            if match:
+                project, location = path.split("/")[3:6:2]
+                require_region(location)
+                self._pipelines.settle(by_number(f"projects/{project}/locations/{location}"))
+                message = await _message(method, request, match.groupdict())
+                return JSONResponse(MessageToDict(handler(message)))
+        raise HTTPException(404)
+
+
+async def _message(method: Method, request: Request, names: Mapping[str, str]) -> Any:
+    """The method's request, with the fields of the path, the query and the body.
+
+    Raises:
+        ApiError: INVALID_ARGUMENT.
+    """
+    message = method.request()
+    try:
+        fields = {name: text for name, text in request.query_params.items() if not name.startswith("$")}
+        body = await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=True)
+        rest = {method.body: body} if method.body not in ("", "*") else body
+        ParseDict({**_typed(fields, message.DESCRIPTOR.fields_by_camelcase_name), **rest}, message)
+    except (ValueError, ParseError) as fault:
+        raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received: {fault}.") from fault
+    for name, text in names.items():
+        *outer, field = name.split("__")
+        setattr(getattr(message, outer[0]) if outer else message, field, text)
+    return message
+
+
+def _typed(query: Mapping[str, str], fields: Mapping[str, FieldDescriptor]) -> dict[str, object]:
+    """Texts as JSON's values: booleans need it, numbers and masks do not."""
+    return {
+        name: value == "true" if name in fields and fields[name].type == FieldDescriptor.TYPE_BOOL else value
+        for name, value in query.items()
+    }

@@ -1,0 +1,94 @@
+"""The page of scores, docs/reference/clients.md, and the table that the runner prints, from the runner's JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.suites.outcomes import KINDS, Score
+from tests.suites.suite import SUITES, Suite
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "clients.md"
+SCORES = Path(__file__).with_name("scores.json")
+NAMES_MAX = 3
+
+HEAD = """# Clients judge the stack
+
+The system tests and samples of these clients, written by others, run against the local stack.
+*Refused* tests ask for what the stack does not imitate, and get its sentence at once; *wrong* ones fail otherwise.
+`python -m tests.suites --page` writes this page from `tests/suites/scores.json`.
+"""
+
+
+def read_scores(path: Path) -> list[Score]:
+    """The scores of a file, in the order of SUITES; none without the file."""
+    documents = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    order = [suite.name for suite in SUITES]
+    return sorted((Score(**document) for document in documents), key=lambda score: order.index(score.suite))
+
+
+def keep_score(score: Score, path: Path) -> None:
+    """Write a score into the file, in place of the suite's last one."""
+    scores = [other for other in read_scores(path) if other.suite != score.suite]
+    documents = [asdict(kept) for kept in (*scores, score)]
+    path.write_text(json.dumps(documents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def table_text(scores: Sequence[Score]) -> str:
+    """One line for each suite: the client, its version, the date, and how many tests are of each kind."""
+    lines = [
+        "| suite | version | date | passed | refused | wrong | skipped |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for score in scores:
+        counts = " | ".join(str(score.counts[kind]) for kind in KINDS)
+        lines.append(f"| {score.suite} | {score.version} | {score.date} | {counts} |")
+    return "\n".join(lines)
+
+
+def page_text(scores: Sequence[Score]) -> str:
+    """The whole page."""
+    suites = {suite.name: suite for suite in SUITES}
+    parts = [HEAD, table_text(scores), "", *(_section(score, suites[score.suite]) for score in scores)]
+    return "\n".join(parts) + _reproduction()
+
+
+def _section(score: Score, suite: Suite) -> str:
+    lines = [
+        f"\n## {suite.name}\n",
+        f"`{' '.join(suite.tests)}` of <https://github.com/{suite.repository}>.\n",
+    ]
+    if score.ended != "complete":
+        lines.append(f"The run was cut short: {score.ended}.\n")
+    lines.extend(f"- Adaptation: {adaptation.why}." for adaptation in suite.adaptations)
+    for kind, causes in score.causes.items():
+        if causes:
+            lines += [f"\n| {kind} | cause | tests |", "|---|---|---|"]
+            lines.extend(
+                f"| {len(tests)} | {_cell(cause)} | {_names(tests)} |" for cause, tests in causes.items()
+            )
+    return "\n".join(lines)
+
+
+def _names(tests: Sequence[str]) -> str:
+    """The names of the first tests, and how many others there are."""
+    others = f" and {len(tests) - NAMES_MAX} others" if len(tests) > NAMES_MAX else ""
+    names = (_cell(test.rpartition("::")[2]) for test in tests[:NAMES_MAX])
+    return ", ".join(names) + others
+
+
+def _cell(cause: str) -> str:
+    """A cause as code: it may hold any of Markdown's signs."""
+    return f"`{cause.replace('`', chr(39)).replace('|', '/')}`"
+
+
+def _reproduction() -> str:
+    clones = {
+        suite.repository: f"git clone https://github.com/{suite.repository}\n"
+        f"git -C {suite.checkout} checkout {suite.commit}\n"
+        for suite in SUITES
+    }
+    return (
+        "\n\n## Run them\n\nIn an empty folder, then in this repository:\n\n"
+        f"```text\n{''.join(clones.values())}python -m tests.suites --checkouts FOLDER --save\n```\n"
+    )

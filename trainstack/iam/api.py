@@ -44,10 +44,13 @@ TAKEN = "/emulator/v1/taken-grants"
 MAX_BODY_BYTES = 1 << 20
 LIFETIME_MOST_S = 3600
 _LIFETIME = re.compile(r"([0-9]{1,5})s")
-_GET_POLICY = re.compile(
-    r"v1/(projects/[^/:]+/(?:topics|subscriptions)/[^/:]+)|v2/(projects/[^/:]+/locations/[^/:]+/services/[^/:]+)"
-)
-_POST_POLICY = re.compile(r"v1/(projects/[^/:]+(?:/serviceAccounts/[^/:]+)?)|v3/(projects/[^/:]+)")
+_POLICIES = {
+    "GET": re.compile(
+        r"v1/(projects/[^/:]+/(?:topics|subscriptions)/[^/:]+)|v2/(projects/[^/:]+/locations/[^/:]+/services/[^/:]+)"
+    ),
+    "POST": re.compile(r"v1/(projects/[^/:]+(?:/serviceAccounts/[^/:]+)?)|v3/(projects/[^/:]+)"),
+}
+"""Resources whose policies are read by GET, and those by POST."""
 _ACCOUNTS = re.compile(r"v1/projects/([^/:]+)/serviceAccounts(?:/([^/:]+))?")
 _ACCOUNT = re.compile(r"v1/projects/-/serviceAccounts/([^/:]+)")
 _PROJECT = re.compile(r"v([13])/projects/([^/:]+)")
@@ -136,12 +139,10 @@ async def _answer_call(state: _State, request: Request) -> dict[str, object]:
             return _project(grants, match[2], version=match[1])
         case "GET", "" if match := _ACCOUNTS.fullmatch(name):
             return _accounts(grants, *match.groups())
-        case ("GET", "getIamPolicy") if match := _GET_POLICY.fullmatch(name):
-            return _policy(grants, member, match[1] or match[2])
-        case ("POST", "getIamPolicy") if match := _POST_POLICY.fullmatch(name):
+        case ("GET" | "POST") as asked_by, "getIamPolicy" if match := _POLICIES[asked_by].fullmatch(name):
             return _policy(grants, member, match[1] or match[2])
         case ("POST", "testIamPermissions") if match := (
-            _GET_POLICY.fullmatch(name) or _POST_POLICY.fullmatch(name)
+            _POLICIES["GET"].fullmatch(name) or _POLICIES["POST"].fullmatch(name)
         ):
             asked = _permissions(await _body(request), grants)
             resource = next(filter(None, match.groups()))

@@ -64,7 +64,8 @@ class Resources:
                 project, location = path.split("/")[3:6:2]
                 require_region(location)
                 self._pipelines.settle(by_number(f"projects/{project}/locations/{location}"))
-                message = await _message(method, request, match.groupdict())
+                names = dict(zip(method.path_fields, match.groups(), strict=True))
+                message = await _message(method, request, names)
                 return JSONResponse(MessageToDict(handler(message)))
         raise HTTPException(404)
 
@@ -84,7 +85,7 @@ async def _message(method: Method, request: Request, names: Mapping[str, str]) -
     except (ValueError, ParseError) as fault:
         raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received: {fault}.") from fault
     for name, text in names.items():
-        *outer, field = name.split("__")
+        *outer, field = name.split(".")
         setattr(getattr(message, outer[0]) if outer else message, field, text)
     return message
 

@@ -40,7 +40,12 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 def is_served(name: str, method: str, verb: str, path: str) -> bool:
-    """Whether the service's own table has the method. An answer of a served one is another test's matter."""
+    """Whether the service's own table has the method. An answer of a served one is another test's matter.
+
+    Methods of ACLs are refused in the service's own words, and operations are found by the owner alone.
+    """
+    if "AccessControls." in method or method == "projects.locations.operations.get":
+        return True
     match SERVICES[name]:
         case "storage":
             return any(route.verb == verb and route.pattern.fullmatch(path) for route in ROUTES)
@@ -58,7 +63,7 @@ def unserved(name: str) -> list[str]:
     rows = []
     for method, route in ROUTES_OF[name].items():
         verb, _, template = route.partition(" ")
-        path = "/" + re.sub(r"\{[^}]*\}", "p1", template)
+        path = "/" + re.sub(r"\{[^}]*\}", "p1", template.replace("{locationsId}", "us-central1"))
         if not is_served(name, method, verb, path):
             rows.append(f"{verb} {path}")
     return rows

@@ -172,28 +172,26 @@ def _project(grants: Grants, project: str, *, version: str) -> dict[str, object]
     return shown | {"name": f"projects/{grants.project_number}", "state": "ACTIVE"}
 
 
-def _accounts(grants: Grants, project: str, name: str | None) -> dict[str, object]:
-    """The project's service accounts; with `name`, an email or a unique id, that one.
+def _accounts(grants: Grants, project: str, email: str | None) -> dict[str, object]:
+    """The project's service accounts; with `email`, that one.
 
     Source: https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts
     """
     if project not in ("-", grants.project, grants.project_number):
         raise _RefusedError("The caller does not have permission", 403)
-    accounts = [_account(grants, email) for email in grants.accounts()]
-    if not name:
-        authorize(grants, "iam.serviceAccounts.list", {"project": project_of(grants, project)})
+    resources = {"project": project_of(grants, grants.project), "account": account_of(grants, email or "")}
+    authorize(grants, f"iam.serviceAccounts.{'get' if email else 'list'}", resources)
+    accounts = [
+        {"name": account_of(grants, known).name, "projectId": grants.project, "email": known}
+        | {"uniqueId": project_number(known), "displayName": known.partition("@")[0]}
+        for known in grants.accounts()
+        if email in (None, known)
+    ]
+    if not email:
         return {"accounts": accounts} if accounts else {}
-    account = next((account for account in accounts if name in (account["email"], account["uniqueId"])), None)
-    email = str(account["email"] if account else name)
-    authorize(grants, "iam.serviceAccounts.get", {"account": account_of(grants, email)})
-    if account is None:
-        raise _unknown_account(name)
-    return account
-
-
-def _account(grants: Grants, email: str) -> dict[str, object]:
-    shown = {"projectId": grants.project, "uniqueId": project_number(email), "email": email}
-    return {"name": account_of(grants, email).name, **shown, "displayName": email.partition("@")[0]}
+    if not accounts:
+        raise _unknown_account(email)
+    return dict(accounts[0])
 
 
 def _unknown_account(name: str) -> _RefusedError:

@@ -43,7 +43,6 @@ class RunningServices:
 
     storage_url: str
     pubsub_host: str
-    pubsub_rest_url: str
     vertex_url: str
     logging_url: str
     buckets_dir: Path
@@ -121,7 +120,7 @@ async def running_services(
         except RuntimeError as error:
             raise StackRefusedError(f"Vertex AI cannot run here: {error}") from error
         iam_url = await start.bind_server(application(grants, start.tokens), "iam").start()
-        pubsub_rest_url = await start.open_gateway(
+        await start.open_gateway(
             {"storage": storage_url, "logging": logging_url, "vertex": vertex_url, "iam": iam_url},
             pubsub_host,
         )
@@ -129,7 +128,6 @@ async def running_services(
         yield RunningServices(
             storage_url=storage_url,
             pubsub_host=pubsub_host,
-            pubsub_rest_url=pubsub_rest_url,
             vertex_url=vertex_url,
             logging_url=logging_url,
             buckets_dir=buckets_dir,
@@ -189,11 +187,8 @@ class _Starting:
             trust=authority.trust,
         )
 
-    async def open_gateway(self, urls: Mapping[str, str], pubsub_host: str) -> str:
-        """Let the gateway's clients reach the services at these URLs, over REST and gRPC.
-
-        Returns the URL of Pub/Sub over REST.
-        """
+    async def open_gateway(self, urls: Mapping[str, str], pubsub_host: str) -> None:
+        """Let the gateway's clients reach the services at these URLs, over REST and gRPC."""
         for service, url in urls.items():
             server = LazyGrpcServer(base_url=url, services=functools.partial(grpc_calls, service))
             self.running.push_async_callback(server.stop)
@@ -203,7 +198,6 @@ class _Starting:
         rest = self.bind_server(front, "pubsub-rest")
         await rest.start()
         self.gate.backends["pubsub"] = Backend(http=rest.port, grpc=int(pubsub_host.rpartition(":")[2]))
-        return rest.url
 
     async def registry(self, publisher: Publisher, images_topic: str, guard: ProcessGuard) -> str:
         registry = Registry(

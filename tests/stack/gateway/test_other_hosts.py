@@ -57,27 +57,3 @@ def test_resource_manager_answers_over_grpc_with_the_id_of_a_number(replica: Rep
         """,
     )
     assert found == [["projects/123456789012", PROJECT, "ACTIVE"]] * 2
-
-
-@pytest.mark.slow
-def test_storage_says_over_grpc_that_a_bucket_has_no_hierarchy(replica: Replica) -> None:
-    """As gcsfs asks. The client's package is no requirement, so the message is read by its wire format."""
-    found = said(
-        replica,
-        """
-        import json, google.auth, grpc
-        from google.auth.transport import grpc as secured, requests
-        from google.cloud import storage
-        storage.Client().create_bucket("layout")
-        credentials, _ = google.auth.default()
-        channel = secured.secure_authorized_channel(credentials, requests.Request(), "storage.googleapis.com:443")
-        ask = channel.unary_unary("/google.storage.control.v2.StorageControl/GetStorageLayout")
-        for bucket in ("layout", "absent"):
-            name = f"projects/_/buckets/{bucket}/storageLayout".encode()
-            try:
-                print(json.dumps(["location", b"US" in ask(b"\\x0a" + bytes([len(name)]) + name, timeout=50)]))
-            except grpc.RpcError as error:
-                print(json.dumps([error.code().name]))
-        """,
-    )
-    assert found == [["location", True], ["NOT_FOUND"]]

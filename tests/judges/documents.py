@@ -5,8 +5,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _JOBS = ("projects.locations.customJobs.", "projects.locations.hyperparameterTuningJobs.")
+_RESOURCES = tuple(
+    f"projects.locations.{name}"
+    for name in (
+        "trainingPipelines.", "models.upload", "models.get", "models.list", "models.patch", "models.delete", "models.merge",
+        "metadataStores.", "tensorboards.",
+    )
+)  # fmt: skip
 METHODS: Mapping[str, tuple[str, ...]] = {
-    "aiplatform.v1": _JOBS,
+    "aiplatform.v1": (*_JOBS, *_RESOURCES),
     "aiplatform.v1beta1": _JOBS,
     "artifactregistry.v1": ("projects.locations.repositories.create", "projects.locations.repositories.list"),
     "cloudbilling.v1": ("projects.",),

@@ -32,7 +32,7 @@ from trainstack.jobs.service import JobService
 from trainstack.json_bodies import google_error, is_disk_full, read_object, refuse_call
 from trainstack.project import project_number
 from trainstack.tuning.service import TuningService
-from trainstack.vertex.resources.rest import Resources
+from trainstack.vertex.resources.rest import Resources, query_faults
 
 _SERVICE = "aiplatform.googleapis.com"
 _VERSIONS = ("v1", "v1beta1")
@@ -67,11 +67,8 @@ class Calls(Generic[AnyJob]):
 
     async def list(self, request: Request) -> Response:
         query = request.query_params
-        if query.get("readMask"):
-            raise ApiError(
-                Status.UNIMPLEMENTED,
-                "readMask: this JobService does not support it; leave it out to get whole jobs.",
-            )
+        if faults := query_faults(f"List{self._jobs.kind.kind}s", request):
+            raise ApiError(Status.INVALID_ARGUMENT, "\n".join(faults))
         jobs, token = self._jobs.page(
             _parent(request),
             filter_=query.get("filter", ""),

@@ -38,7 +38,7 @@ from trainstack.sandbox.probe import obstacle
 from trainstack.tuning.service import TuningService
 from trainstack.tuning.store import TuningStore
 from trainstack.vertex.api import application
-from trainstack.vertex.resources.rest import Resources
+from trainstack.vertex.resources.rest import SURFACE, Resources
 
 MountChoice = Literal["auto", "private", "environment"]
 RuntimeChoice = Literal["process", "container"]
@@ -114,7 +114,9 @@ class Jobs:
             supply=Supply(self.quota),
             grants=self.grants,
             here=Surroundings(
-                machines=self.machines, has_bucket=lambda name: (self.buckets_dir / name).is_dir()
+                machines=self.machines,
+                has_bucket=lambda name: (self.buckets_dir / name).is_dir(),
+                surface=SURFACE,
             ),
         )
         state = self.dir.resolve()

@@ -183,7 +183,7 @@ def test_a_list_of_jobs_is_filtered_by_label_and_state(stack: Stack) -> None:
 
 
 def test_a_read_mask_is_refused(idle: Stack) -> None:
-    with pytest.raises(exceptions.BadRequest, match="readMask"):
+    with pytest.raises(exceptions.BadRequest, match="the parameter readMask is not imitated"):
         idle.jobs.list_custom_jobs(request={"parent": PARENT, "read_mask": "name,state"})
 
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from google.cloud.aiplatform_v1.types.custom_job import Scheduling
+from google.protobuf.json_format import MessageToDict
 
 from trainstack.jobs.resource.machines import MachineTypes, disk_faults, machine_faults
+from trainstack.surface import Surface
 
 MAX_NAME, MAX_LABELS, MAX_LABEL, MAX_ENV, MAX_PACKAGES, MAX_POOLS = 128, 64, 64, 100, 100, 4
 MAX_ARGUMENTS = 100_000
@@ -37,11 +39,13 @@ class Surroundings:
         location: the region of the call.
         machines: the service's machine types.
         has_bucket: whether a bucket exists.
+        surface: which fields are honoured; None for all.
     """
 
     location: str = ""
     machines: MachineTypes = field(default_factory=dict)
     has_bucket: Callable[[str], bool] = lambda _name: True
+    surface: Surface | None = None
 
 
 def faults_of(job: Message, here: Surroundings) -> list[str]:
@@ -52,6 +56,7 @@ def faults_of(job: Message, here: Surroundings) -> list[str]:
 def common_faults(job: Message, spec: str, here: Surroundings) -> list[str]:
     """The faults in the name, the labels, the key and the CustomJobSpec (the field `spec`) of any job."""
     return [
+        *(here.surface.body_faults(job.DESCRIPTOR.name, MessageToDict(job)) if here.surface else ()),
         *_name_faults(job.display_name),
         *_label_faults(job.labels),
         *_key_faults(job.encryption_spec.kms_key_name, here.location),

@@ -94,14 +94,9 @@ class StandardHandlers:
     def update(self, kind: str, request: Message) -> Message:
         """The fields of the mask, or all that the request sets, but those that the service writes."""
         changes = getattr(request, snake_case(kind))
-        resource = self._store.find(type(changes), name := by_number(changes.name))
-        if resource is None and getattr(request, "allow_missing", False):
-            parent, _, resource_id = name.rpartition("/")
-            fields = {"parent": parent.rpartition("/")[0], snake_case(kind): changes}
-            return self.create(
-                kind, message_of(f"Create{kind}Request")(**fields, **{f"{snake_case(kind)}_id": resource_id})
-            )
-        resource = merged(self._store.get(type(changes), name), changes, request.update_mask)
+        resource = merged(
+            self._store.get(type(changes), by_number(changes.name)), changes, request.update_mask
+        )
         self._store.put(touched(resource))
         return resource
 

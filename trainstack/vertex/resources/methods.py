@@ -1,4 +1,4 @@
-"""The methods on resources, with the HTTP rules from google/cloud/aiplatform/v1/*_service.proto.
+"""The methods on jobs and other resources, with the HTTP rules from google/cloud/aiplatform/v1/*_service.proto.
 
 Each request is a protobuf message, whichever way it came: over REST, or over gRPC through the gateway.
 """
@@ -15,6 +15,8 @@ from trainstack.transcoding import Method
 from trainstack.transcoding.method import method_from
 
 KINDS = {
+    "CustomJob": ("JobService", "customJobs", "Create Get List Cancel Delete"),
+    "HyperparameterTuningJob": ("JobService", "hyperparameterTuningJobs", "Create Get List Cancel Delete"),
     "TrainingPipeline": ("PipelineService", "trainingPipelines", "Create Get List Cancel Delete"),
     "Model": ("ModelService", "models", "Get List Update Delete"),
     "MetadataStore": ("MetadataService", "metadataStores", "Create Get List Delete"),
@@ -56,7 +58,7 @@ _LONG_RUNNING = ("CreateMetadataStore", "CreateTensorboard")
 
 
 def methods() -> Iterator[tuple[str, Method]]:
-    """Each method with its service's name, without those of jobs and of operations."""
+    """Each method with its service's name, without those of operations."""
     for kind, (service, names, verbs) in KINDS.items():
         for verb in verbs.split():
             yield service, _standard(verb, kind, f"{LOCATION}/{names}")

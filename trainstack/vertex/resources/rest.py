@@ -1,7 +1,7 @@
 """REST in front of the resources' handlers: a request becomes the method's message, by its HTTP rule."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,20 @@ from trainstack.jobs.resource.errors import ApiError, Status
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.service import JobService
 from trainstack.json_bodies import read_object
+from trainstack.surface import load_surface
 from trainstack.transcoding import Method
 from trainstack.transcoding.method import method_from
-from trainstack.vertex.resources.handlers import StandardHandlers
+from trainstack.vertex.resources.handlers import StandardHandlers, message_of
 from trainstack.vertex.resources.metadata import Metadata
 from trainstack.vertex.resources.methods import LOCATION, methods
 from trainstack.vertex.resources.models import Models
 from trainstack.vertex.resources.pipelines import Pipelines
-from trainstack.vertex.resources.store import ResourceStore, by_number
+from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-_VERSION = re.compile(r"/v1(beta1)?/")
+SURFACE = load_surface(Path(__file__).parents[1] / "surface.toml")
+_MODEL = message_of("Model").DESCRIPTOR
+_VERSION = re.compile(r"/(v1(beta1)?|ui)/")
 
 
 class Resources:
@@ -49,7 +52,11 @@ class Resources:
         )
         self._methods = [
             (read, read.pattern, standard.operation),
-            *((method, method.pattern, handlers[method.name]) for _, method in methods()),
+            *(
+                (method, method.pattern, handlers[method.name])
+                for service, method in methods()
+                if service != "JobService"
+            ),
         ]
 
     def close(self) -> None:
@@ -57,7 +64,7 @@ class Resources:
 
     async def answer(self, request: Request) -> Response:
         """Raises `HTTPException`: 404 for a path that no method has."""
-        path = _VERSION.sub("/v1/", request.url.path)
+        path = _VERSION.sub("/v1/", request.url.path, count=1)
         for method, pattern, handler in self._methods:
             match = pattern.fullmatch(path) if method.verb == request.method else None
             if match:
@@ -66,8 +73,25 @@ class Resources:
                 self._pipelines.settle(by_number(f"projects/{project}/locations/{location}"))
                 names = dict(zip(method.path_fields, match.groups(), strict=True))
                 message = await _message(method, request, names)
+                if faults := [*query_faults(method.name, request), *_body_faults(method, message)]:
+                    raise ApiError(Status.INVALID_ARGUMENT, "\n".join(faults))
                 return JSONResponse(MessageToDict(handler(message)))
         raise HTTPException(404)
+
+
+def query_faults(method: str, request: Request) -> list[str]:
+    """A sentence for each query parameter that the method does not honour."""
+    return SURFACE.query_faults(method, request.query_params)
+
+
+def _body_faults(method: Method, message: Message) -> Iterator[str]:
+    """A sentence for each field of the body that is not honoured, also of a model in it."""
+    if not method.body:
+        return
+    body = message if method.body == "*" else getattr(message, method.body)
+    for part in (body, *(value for field, value in body.ListFields() if field.message_type is _MODEL)):
+        fields = MessageToDict(part)
+        yield from SURFACE.body_faults(part.DESCRIPTOR.name, fields)
 
 
 async def _message(method: Method, request: Request, names: Mapping[str, str]) -> Any:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+import httpx
 import pytest
 from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
@@ -196,3 +197,12 @@ def test_resources_survive_the_stack(restarted: Callable[[], Stack]) -> None:
     models = client(ModelServiceClient, restarted())
     assert len(list(models.list_models(parent=PARENT))) == 1
     assert models.get_operation({"name": operation}).done
+
+
+def test_metadata_that_is_too_deep_to_be_read_again_is_refused(stack: Stack, metadata: Any) -> None:
+    deep: Any = 1
+    for _ in range(45):
+        deep = {"a": deep}
+    answer = httpx.post(f"{stack.url}/v1/{STORE}/contexts?contextId=c&alt=json", json={"metadata": deep})
+    assert answer.status_code == 400
+    assert list(metadata.list_contexts(parent=STORE)) == []

@@ -36,18 +36,12 @@ class StandardHandlers:
     def handlers(self) -> Mapping[str, Handler]:
         """By the names of the methods."""
         found: dict[str, Handler] = {}
-        standard = {
-            "Create": self.create,
-            "Get": self.get,
-            "List": self.list_page,
-            "Update": self.update,
-            "Delete": self.delete,
-        }
-        for kind, (_, _, verbs) in KINDS.items():
-            for verb in verbs.split():
-                if verb in standard:
-                    name = list_method(kind) if verb == "List" else f"{verb}{kind}"
-                    found[name] = partial(standard[verb], kind)
+        for kind in KINDS:
+            found[f"Create{kind}"] = partial(self.create, kind)
+            found[f"Get{kind}"] = partial(self.get, kind)
+            found[list_method(kind)] = partial(self.list_page, kind)
+            found[f"Update{kind}"] = partial(self.update, kind)
+            found[f"Delete{kind}"] = partial(self.delete, kind)
         return found
 
     def create(self, kind: str, request: Message) -> Message:

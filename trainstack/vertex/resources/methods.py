@@ -46,14 +46,7 @@ _MORE = (
 )  # fmt: skip
 LOCATION = "projects/*/locations/*"
 _STORE = f"{LOCATION}/metadataStores/*"
-_RULES = {
-    "Create": "POST",
-    "Get": "GET",
-    "List": "GET",
-    "Update": "PATCH",
-    "Cancel": "POST",
-    "Delete": "DELETE",
-}
+_VERBS = {"Get": "GET", "List": "GET", "Update": "PATCH", "Delete": "DELETE"}
 _LONG_RUNNING = ("CreateMetadataStore", "CreateTensorboard")
 
 
@@ -100,7 +93,7 @@ def _standard(verb: str, kind: str, names: str) -> Method:
         case "Delete":
             answer = "Operation"
     request = getattr(types, f"{name}Request")
-    return method_from(f"{_RULES[verb]} /v1/{path}", name, request, _response(answer), body=body)
+    return method_from(f"{_VERBS.get(verb, 'POST')} /v1/{path}", name, request, _response(answer), body=body)
 
 
 def _response(name: str) -> Any:

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.message import DecodeError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -45,19 +45,14 @@ class Resources:
             **models.handlers(),
             **Metadata(self._store).handlers(),
             **self._pipelines.handlers(),
+            "GetOperation": standard.operation,
         }
-        operation = f"GET /v1/{{name={LOCATION}/operations/*}}"
+        operations = f"GET /v1/{{name={LOCATION}/operations/*}}"
         read = method_from(
-            operation, "GetOperation", operations_pb2.GetOperationRequest, operations_pb2.Operation
+            operations, "GetOperation", operations_pb2.GetOperationRequest, operations_pb2.Operation
         )
-        self._methods = [
-            (read, read.pattern, standard.operation),
-            *(
-                (method, method.pattern, handlers[method.name])
-                for service, method in methods()
-                if service != "JobService"
-            ),
-        ]
+        served = [read, *(method for service, method in methods() if service != "JobService")]
+        self._methods = [(method, method.pattern, handlers[method.name]) for method in served]
 
     def close(self) -> None:
         self._store.close()
@@ -90,33 +85,28 @@ def _body_faults(method: Method, message: Message) -> Iterator[str]:
         return
     body = message if method.body == "*" else getattr(message, method.body)
     for part in (body, *(value for field, value in body.ListFields() if field.message_type is _MODEL)):
-        fields = MessageToDict(part)
-        yield from SURFACE.body_faults(part.DESCRIPTOR.name, fields)
+        yield from SURFACE.body_faults(part.DESCRIPTOR.name, MessageToDict(part))
 
 
-async def _message(method: Method, request: Request, names: Mapping[str, str]) -> Any:
+async def _message(method: Method, request: Request, names: Mapping[str, str]) -> Message:
     """The method's request, with the fields of the path, the query and the body.
+
+    Booleans of the query are left out: what the table honours has none.
 
     Raises:
         ApiError: INVALID_ARGUMENT.
     """
-    message = method.request()
+    message, known = method.request(), method.request.DESCRIPTOR.fields_by_camelcase_name
+    query = {name: text for name, text in request.query_params.items() if name in known}
     try:
-        fields = {name: text for name, text in request.query_params.items() if not name.startswith("$")}
         body = await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=True)
         rest = {method.body: body} if method.body not in ("", "*") else body
-        ParseDict({**_typed(fields, message.DESCRIPTOR.fields_by_camelcase_name), **rest}, message)
-    except (ValueError, ParseError) as fault:
+        texts = {name: text for name, text in query.items() if known[name].type != FieldDescriptor.TYPE_BOOL}
+        ParseDict({**texts, **rest}, message)
+        method.request.FromString(message.SerializeToString())  # refuses what is too deep to be read again
+    except (ValueError, ParseError, DecodeError) as fault:
         raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received: {fault}.") from fault
     for name, text in names.items():
         *outer, field = name.split(".")
         setattr(getattr(message, outer[0]) if outer else message, field, text)
     return message
-
-
-def _typed(query: Mapping[str, str], fields: Mapping[str, FieldDescriptor]) -> dict[str, object]:
-    """Texts as JSON's values: booleans need it, numbers and masks do not."""
-    return {
-        name: value == "true" if name in fields and fields[name].type == FieldDescriptor.TYPE_BOOL else value
-        for name, value in query.items()
-    }

@@ -35,10 +35,14 @@ class Objects(RuleBasedStateMachine):
     def __init__(self, http: httpx.Client, directory: Path) -> None:
         super().__init__()
         self.http = http
-        self.bucket = f"model-{next(_numbers)}"
-        http.post("/storage/v1/b?project=p", json={"name": self.bucket}).raise_for_status()
+        number = next(_numbers)
+        self.bucket = f"model-{number}"
+        self.keeps_versions = number % 2 == 1
+        body = {"name": self.bucket, "versioning": {"enabled": self.keeps_versions}}
+        http.post("/storage/v1/b?project=p", json=body).raise_for_status()
         self.folder = directory / "buckets" / self.bucket
         self.model: dict[str, Known] = {}
+        self.old: dict[tuple[str, int], bytes] = {}
 
     def generation(self, name: str) -> int:
         known = self.model.get(name)
@@ -67,6 +71,18 @@ class Objects(RuleBasedStateMachine):
             case _:
                 return {}, True
 
+    def retire(self, name: str, generation: int) -> None:
+        if name in self.model and self.keeps_versions:
+            self.old[name, generation] = self.model[name].content
+
+    @rule()
+    def read_old(self) -> None:
+        for (name, generation), content in self.old.items():
+            assert self.get(name, alt="media", generation=generation).content == content
+        answer = self.http.get(f"/storage/v1/b/{self.bucket}/o", params={"versions": "true"}).json()
+        listed = {(each["name"], int(each["generation"])) for each in answer.get("items", [])}
+        assert listed == {*self.old, *((name, self.generation(name)) for name in self.model)}
+
     @rule(name=NAMES, content=CONTENTS, kind=CONDITIONS)
     def put(self, name: str, content: bytes, kind: str) -> None:
         query, holds = self.condition(kind, name)
@@ -78,6 +94,7 @@ class Objects(RuleBasedStateMachine):
         )
         assert answer.status_code == (200 if holds else 412)
         if holds:
+            self.retire(name, before)
             generation = int(answer.json()["generation"])
             assert generation > before
             self.model[name] = Known(content, generation)
@@ -85,12 +102,14 @@ class Objects(RuleBasedStateMachine):
     @rule(name=NAMES, kind=CONDITIONS)
     def delete(self, name: str, kind: str) -> None:
         query, holds = self.condition(kind, name)
+        before = self.generation(name)
         answer = self.http.delete(f"/storage/v1/b/{self.bucket}/o/{name.replace('/', '%2F')}", params=query)
         if name not in self.model:
             assert answer.status_code == 404
         else:
             assert answer.status_code == (204 if holds else 412)
             if holds:
+                self.retire(name, before)
                 del self.model[name]
 
     @rule(name=PLAIN, content=CONTENTS)

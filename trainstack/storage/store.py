@@ -33,8 +33,8 @@ class ObjectStore:
 
     A write commits the record first, naming the staged file, and then moves that file into place; a start
     after a kill finishes pending moves. So a record always has its bytes. What stays of a plain file that is replaced gets
-    a second name aside before the commit; one that is deleted or moved is moved away before it, under its generation's
-    number, from where a start moves it back if the change was not committed. Methods on one object raise
+    a second name aside before the commit: its generation's number. One that is deleted or moved loses its first name before
+    the commit, and gets it back at a start if the change was not committed. Methods on one object raise
     `UnsettledError` if its file does not match its record: another process wrote, replaced or removed it, and
     `DropScanner.look` must record that first. With `strict=False`, they use the record instead, for files
     that are still being written.
@@ -221,25 +221,22 @@ class ObjectStore:
 
     def delete(self, target: ObjectTarget, *, strict: bool = True) -> None:
         """Remove the object, or the generation. Raises `RefusedError` (403, 404, 412), `UnsettledError`."""
-        with self.catalog.lock, contextlib.ExitStack() as moves:
-            stored = self.get(target, strict=strict)
-            target.conditions.check_write(stored)
-            kept = self._what_stays(stored, self.now_us(), for_good=target.generation is not None)
-            if kept and not kept.aside:
-                taken = moves.enter_context(self._taken(stored, self._aside))
-                kept = dataclasses.replace(kept, aside=taken.name)
-            with self.changing():
-                self.catalog.remove(stored)
-                if kept:
-                    self.catalog.put(kept)
-                elif not stored.aside:
-                    # Before the commit: a kill in between leaves the file missing, which the next start treats as
-                    # a deletion.
-                    self.folder(stored.bucket).remove(stored.name)
+        with self.catalog.lock:
+            try:
+                with self.changing() as now_us:
+                    stored = self.get(target, strict=strict)
+                    target.conditions.check_write(stored)
+                    self.catalog.remove(stored)
+                    kept = self._keep(stored, now_us, for_good=target.generation is not None)
+                    if not stored.aside:
+                        # Before the commit: a kill in between leaves the file missing, which the next start treats as
+                        # a deletion, unless it finds the bytes aside.
+                        self.folder(stored.bucket).remove(stored.name)
+            except OSError:
+                self._clear_aside()
+                raise
         if not kept:
             self.forget_bytes(stored, None)
-        elif kept.hard_delete_us:
-            self._forget_expired()
 
     def move(self, source: ObjectTarget, insertion: Insertion, *, strict: bool = True) -> ObjectRecord:
         """Rename the live object within its bucket; `insertion` has the new name, and the conditions on what has it.
@@ -257,23 +254,21 @@ class ObjectStore:
                 )
                 return self._record_with(moved, replaced, path, source=stored)
 
-    def _what_stays(self, stored: ObjectRecord, now_us: int, *, for_good: bool) -> ObjectRecord | None:
-        """As `old_generation`; nothing stays of bytes that another process has changed. Raises `RefusedError` (403)."""
-        kept = old_generation(stored, self.bucket(stored.bucket), now_us, for_good=for_good)
-        if stored.aside or self.folder(stored.bucket).fingerprint(stored.name) == stored.fingerprint:
-            return kept
-        return None
+    def _keep(self, stored: ObjectRecord, now_us: int, *, for_good: bool = False) -> bool:
+        """Record what stays of a generation that is about to be replaced or deleted; False if nothing does.
 
-    def _keep(self, replaced: ObjectRecord, now_us: int) -> bool:
-        """Record what stays of an object that is about to be replaced. Call inside `changing`. Raises `RefusedError` (403)."""
-        kept = self._what_stays(replaced, now_us, for_good=False)
-        if kept is None:
-            return False
-        if not kept.aside:
-            kept = dataclasses.replace(kept, aside=str(replaced.generation))
-            self.folder(kept.bucket).link(kept.name, self._aside / kept.aside)
-        self.catalog.put(kept)
-        return True
+        Nothing stays of bytes that another process has changed. Call inside `changing`. Raises `RefusedError` (403).
+        """
+        kept = old_generation(stored, self.bucket(stored.bucket), now_us, for_good=for_good)
+        if kept and not kept.aside:
+            folder = self.folder(kept.bucket)
+            if folder.fingerprint(kept.name) != kept.fingerprint:
+                return False
+            kept = dataclasses.replace(kept, aside=str(kept.generation))
+            folder.link(kept.name, self._aside / kept.aside)
+        if kept:
+            self.catalog.put(kept)
+        return kept is not None
 
     @contextlib.contextmanager
     def _taken(self, stored: ObjectRecord, to: Path) -> Iterator[Path]:
@@ -309,10 +304,6 @@ class ObjectStore:
             with contextlib.suppress(FileNotFoundError):
                 (self._aside / replaced.aside).unlink()
 
-    def _forget_expired(self) -> None:
-        for expired in self.catalog.take_expired(self.now_us()):
-            self.forget_bytes(expired, None)
-
     def _recover(self) -> None:
         for staged in list(self.uploads_path.iterdir()):
             stored = self.catalog.with_token(staged.name)
@@ -320,7 +311,11 @@ class ObjectStore:
                 staged.unlink()
             else:
                 self._place(stored, staged)
-        self._forget_expired()
+        self.catalog.remove_expired(self.now_us())
+        self._clear_aside()
+
+    def _clear_aside(self) -> None:
+        """Remove bytes of no generation, unless they are a live object's that a change was to move aside."""
         kept = self.catalog.asides()
         for orphan in [path for path in self._aside.iterdir() if path.name not in kept]:
             live = self.catalog.with_token(orphan.name)

@@ -11,8 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from trainstack.storage.objects.errors import invalid
 
-_MAX_DEPTH = 20
-_TOKENS = re.compile(r"[\w*-]+|\S")
+_PART = re.compile(r"([\w*-]*)([(),/])")
 
 Selection = dict[str, Any]
 """The selections inside each selected name; an empty one selects everything. `*` stands for every name."""
@@ -26,33 +25,31 @@ def partial(answer: Response, mask: str) -> Response:
     """
     if answer.status_code != 200 or not (answer.media_type or "").startswith("application/json"):  # noqa: PLR2004  # OK
         return answer
-    tokens = [*_TOKENS.findall(mask), ""]
-    selection = _read(tokens, _MAX_DEPTH)
-    if selection is None or tokens != [""]:
+    selection = _read(re.sub(r"\s*([(),/])\s*", r"\1", mask.strip()) + ",")
+    if selection is None:
         raise invalid(f"Invalid field selection {mask!r}.")
     return JSONResponse(_select(json.loads(bytes(answer.body)), selection), media_type=answer.media_type)
 
 
-def _read(tokens: list[str], depth: int, *, is_list: bool = True) -> Selection | None:
-    """The selection that the tokens begin with, as in `a/b,c(d,e)`, which it removes; None if they are no mask."""
-    selection: Selection = {}
-    while depth and re.fullmatch(r"[\w*-]+", name := tokens.pop(0)):
-        inner: Selection | None = {}
-        if tokens[0] == "/":
-            tokens.pop(0)
-            inner = _read(tokens, depth - 1, is_list=False)
-        elif tokens[0] == "(":
-            tokens.pop(0)
-            inner = _read(tokens, depth - 1)
-            if inner is not None and tokens.pop(0) != ")":
-                return None
-        if inner is None:
+def _read(mask: str) -> Selection | None:
+    """The selection of a mask such as `a/b,c(d,e),`; None if it is not one."""
+    stack: list[Selection] = [{}]
+    inner, before = stack[0], ""
+    for name, mark in _PART.findall(mask):
+        if bool(name) == (before == ")") or (not name and mark not in ",)"):
             return None
-        selection[name] = selection.get(name, {}) | inner
-        if not is_list or tokens[0] != ",":
-            return selection
-        tokens.pop(0)
-    return None
+        if name:
+            inner = inner.setdefault(name, {})
+        if mark == "(":
+            stack.append(inner)
+        elif mark == ")" and len(stack) > 1:
+            stack.pop()
+        elif mark == ")":
+            return None
+        if mark in ",)":
+            inner = stack[-1]
+        before = mark
+    return stack[0] if len(stack) == 1 and not _PART.sub("", mask) else None
 
 
 def _select(value: Any, selection: Selection) -> Any:

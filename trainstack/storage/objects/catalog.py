@@ -21,7 +21,6 @@ CREATE TABLE IF NOT EXISTS old_generations (
   bucket TEXT NOT NULL, name TEXT NOT NULL, generation INTEGER NOT NULL, hard_delete_us INTEGER NOT NULL,
   aside TEXT NOT NULL, seen TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (bucket, name, generation)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS soft_deleted ON old_generations (hard_delete_us) WHERE hard_delete_us > 0;
 CREATE TABLE IF NOT EXISTS generations (last INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS notification_configs (
   bucket TEXT NOT NULL, id INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (bucket, id)
@@ -104,18 +103,20 @@ class Catalog(Database):
             )
 
     def remove(self, stored: ObjectRecord) -> None:
-        table, key = ("objects", "") if stored.is_live else ("old_generations", " AND generation = ?")
-        self.execute(
-            f"DELETE FROM {table} WHERE bucket = ? AND name = ?{key}",  # noqa: S608  # constants
-            (stored.bucket, stored.name, *(() if stored.is_live else (stored.generation,))),
-        )
+        key = (stored.bucket, stored.name)
+        if stored.is_live:
+            self.execute("DELETE FROM objects WHERE bucket = ? AND name = ?", key)
+        else:
+            self.execute(
+                "DELETE FROM old_generations WHERE bucket = ? AND name = ? AND generation = ?",
+                (*key, stored.generation),
+            )
 
-    def take_expired(self, now_us: int) -> list[ObjectRecord]:
-        """Remove and return what has been soft-deleted for its bucket's whole duration."""
-        condition = "FROM old_generations WHERE hard_delete_us > 0 AND hard_delete_us <= ?"
-        if rows := self.rows(f"SELECT seen, body {condition}", (now_us,)):
-            self.execute(f"DELETE {condition}", (now_us,))
-        return [_object(row) for row in rows]
+    def remove_expired(self, now_us: int) -> None:
+        """Remove what has been soft-deleted for its bucket's whole duration."""
+        self.execute(
+            "DELETE FROM old_generations WHERE hard_delete_us > 0 AND hard_delete_us <= ?", (now_us,)
+        )
 
     def scan(self, bucket: str, *, start: str, end: str, limit: int) -> list[ObjectRecord]:
         """Objects from `start` up to but not including `end` (empty: no end), in order of their UTF-8 bytes."""

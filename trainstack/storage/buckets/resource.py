@@ -25,6 +25,7 @@ def bucket_json(bucket: BucketRecord, base_url: str) -> dict[str, object]:
         "selfLink": f"{base_url}/storage/v1/b/{bucket.name}",
         "name": bucket.name,
         "projectNumber": "1",
+        "generation": str(bucket.created_us),
         "metageneration": str(bucket.metageneration),
         "location": DEFAULT,
         "locationType": (kind := location_type(bucket.fields)),

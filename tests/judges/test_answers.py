@@ -126,6 +126,7 @@ def test_cloud_storage(stack: Stack) -> None:
     bucket, call = f"/storage/v1/b/{BUCKET}", partial(stack.call, "storage")
     call("POST", f"/storage/v1/b?project={PROJECT}", {"name": BUCKET, "location": "US-CENTRAL1"})
     call("GET", f"/storage/v1/b?project={PROJECT}")
+    call("GET", f"/storage/v1/projects/{PROJECT}/serviceAccount")
     for path in ("", "/storageLayout", "/iam", "/iam/testPermissions?permissions=storage.buckets.get"):
         call("GET", bucket + path)
     call("PATCH", bucket, {"labels": {"a": "b"}, "softDeletePolicy": {"retentionDurationSeconds": "0"}})

@@ -52,6 +52,7 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "storage.objects.update": (("storage.objects.update", "object"),),
     "storage.objects.patch": (("storage.objects.update", "object"),),
     "storage.objects.rewrite": (("storage.objects.get", "object"), ("storage.objects.create", "to_object")),
+    "storage.projects.serviceAccount.get": (("resourcemanager.projects.get", "project"),),
     "pubsub.acknowledge": _CONSUME,
     "pubsub.createSubscription": (
         ("pubsub.subscriptions.create", "project"),

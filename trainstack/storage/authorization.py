@@ -20,7 +20,14 @@ from trainstack.storage.objects.errors import NoSuchObjectError, RefusedError, n
 from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.store import ObjectStore
 
-_ON_PROJECT = frozenset({"serviceusage.services.use", "storage.buckets.create", "storage.buckets.list"})
+_ON_PROJECT = frozenset(
+    {
+        "resourcemanager.projects.get",
+        "serviceusage.services.use",
+        "storage.buckets.create",
+        "storage.buckets.list",
+    }
+)
 
 
 def may_call(
@@ -75,7 +82,7 @@ def _lacking(grants: Grants | None, permission: str, bucket: str, name: str) -> 
 def _resources(
     grants: Grants | None, path: Mapping[str, str], query: Mapping[str, str]
 ) -> dict[str, Resource]:
-    resources = {"project": project_of(grants, query.get("project", ""))}
+    resources = {"project": project_of(grants, path.get("project") or query.get("project", ""))}
     if bucket := path.get("bucket", ""):
         resources["bucket"] = bucket_of(bucket)
         resources["prefix"] = bucket_of(bucket, query.get("prefix", ""))

@@ -39,6 +39,7 @@ def test_every_route_of_storage_is_closed_to_an_account_without_a_grant(served: 
         "to_object": "b",
         "notification": "1",
         "folder": "team-a%2F",
+        "project": PROJECT,
     }
     path = path_of(route).format(**filled)
     sources = {"sourceObjects": [{"name": "runs/a.json"}]} if route.name == "objects.compose" else {}

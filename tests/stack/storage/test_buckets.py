@@ -60,25 +60,19 @@ def test_conditions_on_a_buckets_metageneration(
     assert answer.status_code == status
 
 
+RULE = {"action": {"type": "SetStorageClass"}, "condition": {"age": 1}}
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
         ({"location": "mars"}, "location constraint is not valid: 'MARS'"),
-        (
-            {"location": "US", "customPlacementConfig": {"dataLocations": ["US-EAST1", "ME-WEST1"]}},
-            "constraint",
-        ),
+        ({"location": "US", "customPlacementConfig": {"dataLocations": ["US-EAST1", "ME-WEST1"]}}, "US with"),
         ({"location": "EU", "rpo": "ASYNC_TURBO"}, "requires a dual-region"),
         ({"storageClass": "FOO"}, "Bucket.storageClass: 'FOO'"),
         ({"labels": {"Upper": "x"}}, "Upper"),
-        (
-            {"lifecycle": {"rule": [{"action": {"type": "Delete"}, "condition": {}}]}},
-            "Bucket.lifecycle.rule.0.condition",
-        ),
-        (
-            {"lifecycle": {"rule": [{"action": {"type": "SetStorageClass"}, "condition": {"age": 1}}]}},
-            "storageClass",
-        ),
+        ({"lifecycle": {"rule": [{"action": {"type": "Delete"}, "condition": {}}]}}, "rule.0.condition"),
+        ({"lifecycle": {"rule": [RULE]}}, "'storageClass' is a required property"),
         ({"retentionPolicy": {"retentionPeriod": "0"}}, "Bucket.retentionPolicy.retentionPeriod"),
         ({"softDeletePolicy": {"retentionDurationSeconds": 5}}, "softDeletePolicy"),
         ({"ipFilter": {"mode": "Enabled"}}, "Bucket.ipFilter.mode"),
@@ -101,11 +95,7 @@ def test_a_setting_that_the_service_or_the_stack_does_not_take_is_refused(
         ({}, "US", "multi-region"),
         ({"location": "europe-west4"}, "EUROPE-WEST4", "region"),
         ({"location": "nam4"}, "NAM4", "dual-region"),
-        (
-            {"location": "us", "customPlacementConfig": {"dataLocations": ["us-west1", "us-east1"]}},
-            "US",
-            "dual-region",
-        ),
+        ({"customPlacementConfig": {"dataLocations": ["us-west1", "us-east1"]}}, "US", "dual-region"),
     ],
 )
 def test_a_bucket_is_where_it_was_asked_for(

@@ -66,6 +66,18 @@ async def test_iam_permissions(call: Call) -> Response:
     return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": asked})
 
 
+async def service_account(call: Call) -> Response:
+    """The account of the project's service agent, which clients grant roles so that it publishes notifications.
+
+    Its number is the project's, or 1 without a stack.
+    """
+    grants, project = call.service.grants, call.path["project"]
+    if grants and project not in (grants.project, grants.project_number):
+        raise RefusedError(404, "notFound", f"The project {project!r} does not exist.")
+    agent = f"service-{grants.project_number if grants else 1}@gs-project-accounts.iam.gserviceaccount.com"
+    return json_answer({"kind": "storage#serviceAccount", "email_address": agent})
+
+
 def _iam_name(call: Call) -> tuple[str, str]:
     """The bucket, and the managed folder in it, or an empty string.
 

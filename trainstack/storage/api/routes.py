@@ -76,6 +76,12 @@ ROUTES = tuple(
         ("POST", f"{_OBJECT}/moveTo/o/(?P<to_object>.+)", "objects.move", copies.move),
         ("POST", f"{_OBJECT}/restore", "objects.restore", copies.restore),
         ("POST", f"{_OBJECT}/compose", "objects.compose", copies.compose),
+        (
+            "GET",
+            f"{_ROOT}/projects/(?P<project>[^/]+)/serviceAccount",
+            "projects.serviceAccount.get",
+            policies.service_account,
+        ),
         ("GET", f"{_ROOT}/b", "buckets.list", buckets.list_all),
         ("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
         ("GET", _BUCKET, "buckets.get", buckets.get),

@@ -68,8 +68,8 @@ async def update(call: Call) -> Response:
     return await _change(call, whole=True)
 
 
-async def lock_retention_policy(call: Call) -> Response:
-    """Forbid for good to remove or shorten the policy: https://cloud.google.com/storage/docs/bucket-lock"""
+async def lock_policy(call: Call) -> Response:
+    """Forbid for good to remove or shorten the retention policy: https://cloud.google.com/storage/docs/bucket-lock"""
     if "ifMetagenerationMatch" not in call.query:
         raise RefusedError(400, "required", "Required parameter: ifMetagenerationMatch")
 

@@ -44,6 +44,7 @@ _XML_OBJECT = "/(?P<bucket>[^/]+)/(?P<object>.+)"
 _GRPC_LAYOUT = "/v2/projects/_/buckets/(?P<bucket>[^/]+)/storageLayout"
 """By which GetStorageLayout comes over gRPC, where bucket names are full resource names."""
 
+_AGENT = f"{_ROOT}/projects/(?P<project>[^/]+)/serviceAccount"
 _ACCESS = re.compile(
     f"{_BUCKET}(?:/o/[^/]+/(?:acl(?:/[^/]+)?|iam(?:/testPermissions)?|viewFullContext)|/(?:acl|defaultObjectAcl)(?:/[^/]+)?)"
 )
@@ -76,24 +77,14 @@ ROUTES = tuple(
         ("POST", f"{_OBJECT}/moveTo/o/(?P<to_object>.+)", "objects.move", copies.move),
         ("POST", f"{_OBJECT}/restore", "objects.restore", copies.restore),
         ("POST", f"{_OBJECT}/compose", "objects.compose", copies.compose),
-        (
-            "GET",
-            f"{_ROOT}/projects/(?P<project>[^/]+)/serviceAccount",
-            "projects.serviceAccount.get",
-            policies.service_account,
-        ),
+        ("GET", _AGENT, "projects.serviceAccount.get", policies.service_account),
         ("GET", f"{_ROOT}/b", "buckets.list", buckets.list_all),
         ("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
         ("GET", _BUCKET, "buckets.get", buckets.get),
         ("PATCH", _BUCKET, "buckets.patch", buckets.patch),
         ("PUT", _BUCKET, "buckets.update", buckets.update),
         ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
-        (
-            "POST",
-            f"{_BUCKET}/lockRetentionPolicy",
-            "buckets.lockRetentionPolicy",
-            buckets.lock_retention_policy,
-        ),
+        ("POST", f"{_BUCKET}/lockRetentionPolicy", "buckets.lockRetentionPolicy", buckets.lock_policy),
         ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", _GRPC_LAYOUT, "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),

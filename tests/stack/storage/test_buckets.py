@@ -69,6 +69,7 @@ RULE = {"action": {"type": "SetStorageClass"}, "condition": {"age": 1}}
         ({"location": "mars"}, "location constraint is not valid: 'MARS'"),
         ({"location": "US", "customPlacementConfig": {"dataLocations": ["US-EAST1", "ME-WEST1"]}}, "US with"),
         ({"location": "EU", "rpo": "ASYNC_TURBO"}, "requires a dual-region"),
+        ({"logging": {"logBucket": "no-such-bucket"}}, "target bucket for logging"),
         ({"storageClass": "FOO"}, "Bucket.storageClass: 'FOO'"),
         ({"labels": {"Upper": "x"}}, "Upper"),
         ({"lifecycle": {"rule": [{"action": {"type": "Delete"}, "condition": {}}]}}, "rule.0.condition"),

@@ -1,8 +1,9 @@
 """Buckets: insert, get, list, patch, update, delete, and the lock of a retention policy."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from starlette.responses import Response
 
@@ -22,6 +23,7 @@ from trainstack.storage.objects.listing import page_token, resume_of
 from trainstack.storage.objects.names import bucket_fault
 from trainstack.storage.objects.preconditions import whole_number
 from trainstack.storage.objects.records import BucketRecord
+from trainstack.storage.store import ObjectStore
 
 _MAX_BUCKETS = 1000
 
@@ -35,6 +37,7 @@ async def insert(call: Call) -> Response:
     store = call.store
     with store.changing() as now_us:
         fields = new_settings(body, call.query, now_us)
+        _check_log_bucket(store, fields)
         if store.catalog.find_bucket(name):
             raise conflict(
                 "Your previous request to create the named bucket succeeded and you already own it."
@@ -89,7 +92,9 @@ async def _change(call: Call, *, whole: bool) -> Response:
         if body.get("name", bucket.name) != bucket.name:
             raise invalid(f"Bucket.name cannot be changed: it is {bucket.name!r}.")
         asked = body if whole else merged_fields(bucket.fields, body)
-        return replace(bucket, fields=changed_settings(dict(bucket.fields), asked, now_us))
+        fields = changed_settings(dict(bucket.fields), asked, now_us)
+        _check_log_bucket(call.store, fields)
+        return replace(bucket, fields=fields)
 
     return json_answer(bucket_json(change_bucket(call, change), call.base_url))
 
@@ -106,6 +111,12 @@ def change_bucket(call: Call, change: Callable[[BucketRecord, int], BucketRecord
         changed = replace(change(bucket, now_us), metageneration=bucket.metageneration + 1, updated_us=now_us)
         call.store.catalog.put_bucket(changed)
     return changed
+
+
+def _check_log_bucket(store: ObjectStore, fields: Mapping[str, Any]) -> None:
+    """Source: InvalidTargetBucketForLogging in https://cloud.google.com/storage/docs/xml-api/reference-status"""
+    if "logging" in fields and store.catalog.find_bucket(fields["logging"]["logBucket"]) is None:
+        raise invalid("The target bucket for logging does not exist.")
 
 
 def _check(call: Call, bucket: BucketRecord) -> None:

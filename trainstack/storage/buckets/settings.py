@@ -49,6 +49,7 @@ def changed_settings(before: Fields, body: Mapping[str, Any], now_us: int) -> Fi
     Raises:
         RefusedError: 400 for a value that the service does not take, 403 for less of a locked retention policy.
     """
+    before = {**before, "location": str(before.get("location", DEFAULT)).upper()}
     after = {**{key: before[key] for key in _FIXED if key in before}, **_given(body)}
     if changed := [key for key in _FIXED if after.get(key) != before.get(key)]:
         raise invalid(f"Bucket.{changed[0]} cannot be changed: it is {before.get(changed[0])!r}.")

@@ -52,9 +52,12 @@ class PubsubService:
         self.subscriptions: dict[str, Subscription] = {}
         for subscription_id, body in store.subscriptions():
             config = wire.Subscription.FromString(body)
-            self.subscriptions[config.name] = Subscription(
-                subscription_id, config, store.unacknowledged_entries(subscription_id)
-            )
+            entries = store.unacknowledged_entries(subscription_id)
+            if config.enable_message_ordering:
+                bodies = store.bodies([entry.message_id for entry in entries])
+                for entry in entries:
+                    entry.key = wire.PubsubMessage.FromString(bodies[entry.message_id]).ordering_key
+            self.subscriptions[config.name] = Subscription(subscription_id, config, entries)
         self.refresh_policies()
 
     def has(self, name: str) -> bool:
@@ -170,7 +173,7 @@ class PubsubService:
                 entry = BacklogEntry(message_id=message_id, size=len(body))
                 to = [one for one in receivers if one.passes(attributes)]
                 self.store.add_message(entry, now_us, body, [one.id for one in to], holders)
-                owed.extend((one, replace(entry)) for one in to)
+                owed.extend((one, replace(entry, key=one.key_of(message))) for one in to)
         for subscription, entry in owed:
             subscription.backlog.add(entry)
         for subscription in receivers:
@@ -314,10 +317,11 @@ class PubsubService:
         Everything else counts as acknowledged, and every lease ends.
         """
         kept = self.store.kept_messages(holders, subscription.id if pending else 0, since_us=since_us)
+        messages = [(len(body), wire.PubsubMessage.FromString(body)) for _, body in kept]
         wanted = [
-            BacklogEntry(message_id=message_id, size=len(body))
-            for message_id, body in kept
-            if subscription.passes(dict(wire.PubsubMessage.FromString(body).attributes))
+            BacklogEntry(message_id=int(one.message_id), size=size, key=subscription.key_of(one))
+            for size, one in messages
+            if subscription.passes(dict(one.attributes))
         ]
         self.store.replace_deliveries(subscription.id, wanted, holder=subscription.retainer)
         subscription.backlog.replace(wanted)

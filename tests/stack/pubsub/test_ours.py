@@ -67,7 +67,6 @@ def test_a_filter_is_fixed_at_creation(ours: Clients) -> None:
     "config",
     [
         {"push_config": {"push_endpoint": "http://127.0.0.1:1/"}},
-        {"enable_message_ordering": True},
         {"enable_exactly_once_delivery": True},
         {"bigquery_config": {"table": "p.d.t"}},
     ],

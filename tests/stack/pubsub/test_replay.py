@@ -105,3 +105,19 @@ def test_a_detached_subscription_has_no_messages(ours: Clients) -> None:
     assert ours.subscriber.get_subscription(subscription=subscription).detached
     with pytest.raises(FailedPrecondition, match="detached"):
         ours.peek(subscription)
+
+
+def test_messages_of_a_key_are_delivered_in_order_even_after_a_nack_and_a_restart(tmp_path: Path) -> None:
+    with pubsub.serve(tmp_path) as address, connected("ours", address) as ours:
+        topic, subscription = ours.pair(enable_message_ordering=True)
+        ours.publish(topic, "a1", "a2", "a3", key="a")
+        ours.publish(topic, "b1", key="b")
+        ours.publish(topic, "free")
+        first = ours.pull(subscription)
+        assert [one.message.data for one in first] == [b"a1", b"b1", b"free"]
+        ours.nack(subscription, first[0])
+        assert texts(ours, subscription) == ["a1"]
+        assert [one.message.data for one in ours.peek(subscription)] == [b"a2"]
+    with pubsub.serve(tmp_path) as address, connected("ours", address) as ours:
+        assert "a3" not in texts(ours, subscription)
+        assert texts(ours, subscription) == ["a3"]

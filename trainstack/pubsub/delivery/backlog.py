@@ -23,6 +23,8 @@ class BacklogEntry:
     message_id: int
     size: int
     failures: int = 0
+    key: str = ""
+    """Of an ordered subscription's message: it is not taken before those with its key that were added before are settled."""
     settled: bool = False
     """Acknowledged or dead-lettered: an entry still in a queue is skipped."""
 
@@ -84,18 +86,21 @@ class DeliveryPolicy:
 
 
 class Backlog:
-    """The queue of one subscription; messages are independent of each other."""
+    """The queue of one subscription; messages without a key are independent of each other."""
 
     def __init__(self, owed: Iterable[BacklogEntry] = (), *, first_serial: int = 1) -> None:
         """Start with these messages, and without back-off until `policy` is set."""
         self.policy = DeliveryPolicy()
         self._serial = first_serial
-        self._ready = deque(owed)
+        self._ready: deque[BacklogEntry] = deque()
         self._delayed: list[tuple[float, int, BacklogEntry]] = []
-        self._entries = {entry.message_id: entry for entry in self._ready}
+        self._entries: dict[int, BacklogEntry] = {}
+        self._lines: dict[str, deque[BacklogEntry]] = {}
         self._leases: dict[int, MessageLease] = {}
         self._leased: dict[int, MessageLease] = {}
         self._deadlines: list[tuple[float, int]] = []
+        for entry in owed:
+            self.add(entry)
 
     def __len__(self) -> int:
         """The number of messages neither acknowledged nor dead-lettered."""
@@ -104,15 +109,21 @@ class Backlog:
     def add(self, entry: BacklogEntry) -> None:
         """Append a message; ids are added in rising order."""
         self._entries[entry.message_id] = entry
+        if entry.key:
+            line = self._lines.setdefault(entry.key, deque())
+            line.append(entry)
+            if len(line) > 1:
+                return
         self._ready.append(entry)
 
     def replace(self, entries: Iterable[BacklogEntry]) -> None:
         """End every lease, and start again with these messages, in rising order."""
         for lease in list(self._leases.values()):
             self._drop_lease(lease)
-        self._delayed.clear()
-        self._ready = deque(entries)
-        self._entries = {entry.message_id: entry for entry in self._ready}
+        for kept in (self._delayed, self._ready, self._entries, self._lines):
+            kept.clear()
+        for entry in entries:
+            self.add(entry)
 
     def take(self, now: float, holder: Holder, *, count: int) -> list[MessageLease]:
         """Lease up to `count` messages to the holder, within its room and `batch_bytes`.
@@ -147,6 +158,17 @@ class Backlog:
             self._drop_lease(lease)
         if (entry := self._entries.pop(message_id, None)) is not None:
             entry.settled = True
+            if entry.key and self._lines[entry.key][0] is entry:
+                self._let_next(entry.key)
+
+    def _let_next(self, key: str) -> None:
+        line = self._lines[key]
+        while line and line[0].settled:
+            line.popleft()
+        if line:
+            self._ready.append(line[0])
+        else:
+            del self._lines[key]
 
     def extend(self, now: float, *, serial: int, deadline_s: float) -> bool:
         """Move a lease's end to `deadline_s` seconds from now; False if there is no such lease."""

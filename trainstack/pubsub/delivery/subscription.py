@@ -38,6 +38,10 @@ class Subscription:
         """Its name if it keeps what is acknowledged, else empty."""
         return self.name if self.config.retain_acked_messages else ""
 
+    def key_of(self, message: wire.Message) -> str:
+        """The key by which the subscription orders the message; empty if it does not."""
+        return str(message.ordering_key) if self.config.enable_message_ordering else ""
+
     @property
     def dead_letter_topic(self) -> str:
         return str(self.config.dead_letter_policy.dead_letter_topic)

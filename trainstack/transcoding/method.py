@@ -44,8 +44,13 @@ class Method:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Matches whole paths of the method, with a group for each field of `path_fields`, in order."""
-        return re.compile(_FIELD.sub(lambda match: f"({match[2].replace('*', '[^/:]+')})", self.path))
+        """Matches whole paths of the method, with a group for each field; `a.b` is the group `a__b`."""
+        return re.compile(
+            _FIELD.sub(
+                lambda match: f"(?P<{match[1].replace('.', '__')}>{match[2].replace('*', '[^/:]+')})",
+                self.path,
+            )
+        )
 
 
 def method_from(

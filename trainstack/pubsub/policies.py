@@ -79,10 +79,11 @@ class Policies:
 
 
 def policy_of(service: PubsubService, resource: str) -> wire.Message:
-    """The resource's policy: the deployment's grants, or what was set in their place."""
-    policy = policy_pb2.Policy.FromString(service.store.resources("policies").get(resource, b""))
-    if service.grants:
-        policy = ParseDict({**service.grants.policy(resource), "etag": ""}, policy_pb2.Policy())
+    """The resource's policy: what was set, or the deployment's grants on it by its name."""
+    stored, grants = service.store.resources("policies").get(resource), service.grants
+    policy = policy_pb2.Policy.FromString(stored or b"")
+    if stored is None and grants and any(one.resource == resource for one in grants.granted):
+        policy = ParseDict({**grants.policy(resource), "etag": ""}, policy_pb2.Policy())
     policy.etag = hashlib.sha256(policy.SerializeToString(deterministic=True)).digest()[:8]
     return policy
 

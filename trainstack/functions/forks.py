@@ -11,7 +11,7 @@ import json
 import os
 import select
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 ORDER_BYTES = 64 << 10
@@ -21,22 +21,27 @@ _ENV_START, _ENV_END = 47, 48
 """Fields of /proc/PID/stat after the program's name. Source: proc_pid_stat(5)."""
 
 
-def take_orders(descriptor: int) -> int:
+def take_orders(descriptor: int, load_more: Callable[[], object]) -> int:
     """Return in each forked process, which has the environment and the output of its order, the socket that it serves.
 
     This process ends when the other end of the socket is closed and its last fork has ended.
 
     Args:
         descriptor: the socket's.
+        load_more: called once when the first fork has ended, which only showed whether the functions can be loaded.
     """
     # By pidfd, which is readable when its process has ended: the process and the pipe for its exit code.
     children: dict[int, tuple[int, int]] = {}
     orders = socket.socket(fileno=descriptor)
     open_orders = {descriptor}
+    has_loaded = False
     while open_orders or children:
         ready = _readable([*open_orders, *children])
         for pidfd in ready & children.keys():
             _report(pidfd, *children.pop(pidfd))
+            if not has_loaded:
+                load_more()
+                has_loaded = True
         if ready & open_orders:
             content, descriptors, *_ = socket.recv_fds(orders, ORDER_BYTES, _DESCRIPTORS)
             if not content:

@@ -63,9 +63,9 @@ def main() -> None:
     # precedence.
     sys.path.insert(0, str(Path.cwd()))
     _load_imports(_SOURCE)
-    _preload(os.environ.pop(_PRELOAD, ""))
+    module = os.environ.pop(_PRELOAD, "")
     gc.freeze()
-    _serve(loopback, forks.take_orders(int(sys.argv[1])))
+    _serve(loopback, forks.take_orders(int(sys.argv[1]), partial(_preload, module)))
 
 
 def _load_module(name: str, path: Path) -> ModuleType:
@@ -93,6 +93,7 @@ def _preload(module: str) -> None:
     if module:
         with contextlib.suppress(ImportError):  # another source
             import_module(module)
+        gc.freeze()
 
 
 def _serve(loopback: ModuleType, listener: int) -> None:

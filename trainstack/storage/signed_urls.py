@@ -3,6 +3,7 @@
 Source: https://cloud.google.com/storage/docs/access-control/signed-urls and …/docs/authentication/canonical-requests
 """
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from trainstack.iam.authentication import answer_refusal
 from trainstack.iam.principals import Principal, acting_as
 from trainstack.iam.signing import SigningKeys
+from trainstack.storage.api.routes import is_xml, route_for
 from trainstack.storage.api.xml import xml_error
 from trainstack.storage.objects.errors import RefusedError
 
@@ -41,7 +43,9 @@ class SignedUrls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         query = scope["query_string"].decode("latin-1")
-        given = {name.lower(): value for name, value in parse_qsl(query)} if "ignature=" in query else {}
+        given = {}
+        if "signature=" in query.lower():
+            given = {name.lower(): value for name, value in parse_qsl(query)}
         try:
             if "x-goog-signature" in given:
                 signer = _signer(scope, given, query, self._keys)
@@ -53,7 +57,7 @@ class SignedUrls:
                     "NotImplemented",
                     "V2 and HMAC signatures are not imitated by the local stack; sign with V4.",
                 )
-            elif "upload_id=" in query and not any(name == b"authorization" for name, _ in scope["headers"]):
+            elif "upload_id=" in query and _has_session(scope):
                 signer = _HOLDER
             else:
                 await self._app(scope, receive, send)
@@ -65,13 +69,24 @@ class SignedUrls:
             await self._called(scope, receive, send)
 
 
+def _has_session(scope: Scope) -> bool:
+    """Whether a request without a token continues or cancels an upload session."""
+    if any(name == b"authorization" for name, _ in scope["headers"]):
+        return False
+    with contextlib.suppress(RefusedError):
+        return route_for(scope)[0].marker == "upload_id"
+    return False
+
+
 def _signer(scope: Scope, given: Mapping[str, str], query: str, keys: SigningKeys) -> Principal:
     """The account that signed the request.
 
     Raises:
         RefusedError: 400 for a query that is no valid signature or has expired, 403 for a forged one.
     """
-    if given.get("x-goog-algorithm") != _ALGORITHM:
+    if not is_xml(scope):
+        raise _refusal(400, "InvalidArgument", "Signed URLs are of the XML API: /BUCKET/OBJECT.")
+    if given.get("x-goog-algorithm", _ALGORITHM) != _ALGORITHM:
         raise _refusal(
             400, "NotImplemented", f"Only {_ALGORITHM} is imitated by the local stack, no HMAC keys."
         )

@@ -1,4 +1,7 @@
-"""Storage clients that are not Google's Python library, with the environment of a replica: each writes and reads objects."""
+"""Storage clients that are not Google's Python library, with the environment of a replica: each writes and reads objects.
+
+TensorFlow is in test_clients.py.
+"""
 
 import httpx
 import pytest
@@ -43,19 +46,6 @@ WRITTEN_BY = {
         def remove():
             for path in listed():
                 files.delete_file(path)
-        """,
-    "tensorflow": """
-        import tensorflow as tf
-        def write(name, content):
-            with tf.io.gfile.GFile("gs://" + BUCKET + name, "wb") as file:
-                for chunk in chunks(content):
-                    file.write(chunk)
-        def read(name):
-            return tf.io.read_file("gs://" + BUCKET + name).numpy()
-        def listed():
-            return tf.io.gfile.listdir("gs://" + BUCKET)
-        def remove():
-            tf.io.gfile.rmtree("gs://" + BUCKET)
         """,
 }
 CLOSING = """

@@ -96,6 +96,19 @@ def test_through_the_gateway_every_request_needs_a_token(
     )
 
 
+def test_an_upload_session_needs_no_token_and_opens_nothing_else(
+    replica: Replica, through: httpx.Client
+) -> None:
+    authority, root = bearer(replica.identity.token), "https://storage.googleapis.com"
+    through.post(f"{root}/storage/v1/b?project={PROJECT}", headers=authority, json={"name": "sessions"})
+    begun = through.post(
+        f"{root}/upload/storage/v1/b/sessions/o?uploadType=resumable&name=a", headers=authority, json={}
+    )
+    assert through.put(begun.headers["location"], content=b"x").status_code == 200
+    for path in ("/storage/v1/b/sessions/o/a?upload_id=1", "/sessions/a?upload_id=1"):
+        assert unauthenticated(through.get(root + path))
+
+
 def test_an_upload_is_read_to_its_end_before_it_is_refused(replica: Replica, direct: httpx.Client) -> None:
     url = f"http://127.0.0.1:{replica.gateway.backends['storage'].http}/upload/storage/v1/b/b/o?uploadType=media&name=a"
     answer = direct.post(url, content=b"x" * (32 << 20), headers=bearer("guessed"))

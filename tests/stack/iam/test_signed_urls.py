@@ -88,6 +88,7 @@ def test_a_url_of_another_method_header_or_unknown_key_is_refused(served: Served
         ("X-Goog-Date=20200101T000000Z&X-Goog-Expires=604801&X-Goog-Signature=0", "MalformedSecurityHeader"),
         ("GoogleAccessId=a&Expires=1&Signature=a", "NotImplemented"),
         ("X-Amz-Signature=00", "NotImplemented"),
+        ("X-GOOG-SIGNATURE=00", "MalformedSecurityHeader"),
     ],
 )
 def test_an_expired_or_malformed_url_is_refused(served: Served, query: str, code: str) -> None:

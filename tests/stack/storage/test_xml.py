@@ -116,11 +116,15 @@ def test_parts_are_joined_once_in_their_order(
     assert not list((directory / "uploads").iterdir())
 
 
-def test_small_parts_and_unknown_uploads_are_refused(http: httpx.Client, bucket: storage.Bucket) -> None:
+def test_small_and_damaged_parts_and_unknown_uploads_are_refused(
+    http: httpx.Client, bucket: storage.Bucket
+) -> None:
     upload = begin(http, f"/{bucket.name}/a")
     etags = [http.put(f"{upload}&partNumber={number}", content=b"x").headers["etag"] for number in (1, 2)]
     small = http.post(upload, content=completion((1, etags[0]), (2, etags[1])))
     assert values(small, "Code") == ["EntityTooSmall"]
+    damaged = http.put(f"{upload}&partNumber=3", content=b"x", headers={"x-goog-hash": "crc32c=AAAAAA=="})
+    assert values(damaged, "Code") == ["BadDigest"]
     assert values(http.put(f"{upload}&partNumber=10001", content=b"x"), "Code") == ["InvalidArgument"]
     assert values(http.put(f"{upload.replace('/a?', '/b?')}&partNumber=1"), "Code") == ["InvalidArgument"]
     assert http.delete(upload).status_code == 204

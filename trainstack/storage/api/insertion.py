@@ -43,25 +43,28 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
     Raises:
         RefusedError: 400 for a hash that differs; also as in `Store.put`.
     """
-    sent = {"md5Hash": insertion.md5, "crc32c": insertion.crc32c, **_header_hashes(call)}
+    check_hashes(call, staged, md5Hash=insertion.md5, crc32c=insertion.crc32c)
+    return await call.service.run_when_settled(
+        lambda strict: call.store.put(staged, insertion, composite=composite, strict=strict)
+    )
+
+
+def check_hashes(call: Call, staged: Staged, **sent: str) -> None:
+    """Raises `RefusedError` (400) if the bytes do not have the hashes that the client sent, also in the request's headers."""
+    sent |= _header_hashes(call)
     for key, computed in (("md5Hash", staged.digest.md5), ("crc32c", staged.digest.crc32c)):
-        if sent[key] and sent[key] != computed:
+        if sent.get(key) and sent[key] != computed:
             raise RefusedError(
                 400,
                 "invalid",
                 f"Provided {key} {sent[key]!r} doesn't match calculated {key} {computed!r}.",
                 xml_code="BadDigest",
             )
-    return await call.service.run_when_settled(
-        lambda strict: call.store.put(staged, insertion, composite=composite, strict=strict)
-    )
 
 
 def _header_hashes(call: Call) -> dict[str, str]:
-    """`X-Goog-Hash: crc32c=…,md5=…` and `Content-MD5` by the API's keys."""
+    """`X-Goog-Hash: crc32c=…,md5=…` by the API's keys."""
     hashes = {}
-    if md5 := call.request.headers.get("content-md5"):
-        hashes["md5Hash"] = md5
     for pair in call.request.headers.get("x-goog-hash", "").split(","):
         name, _, value = pair.strip().partition("=")
         key = {"crc32c": "crc32c", "md5": "md5Hash"}.get(name)

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from trainstack.json_bodies import read_body
 from trainstack.storage.api import objects, uploads
 from trainstack.storage.api.call import Call, Json
-from trainstack.storage.api.insertion import insertion_of, put
+from trainstack.storage.api.insertion import check_hashes, insertion_of, put
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.preconditions import Insertion, etag_of, whole_number
 from trainstack.storage.objects.records import ObjectRecord
@@ -118,8 +118,7 @@ async def put_object(call: Call) -> Response:
     """Create an object from the body."""
     insertion = _insertion(call)
     with Staged(call.store.uploads_path) as staged:
-        async for chunk in call.chunks():
-            staged.write(chunk)
+        await _receive(call, staged)
         return Response(headers=_headers_of(await put(call, staged, insertion)))
 
 
@@ -152,8 +151,7 @@ async def put_part(call: Call) -> Response:
     _upload(call)
     part = Staged(call.store.uploads_path)
     try:
-        async for chunk in call.chunks():
-            part.write(chunk)
+        await _receive(call, part)
         upload = _upload(call)  # it may have ended meanwhile
     except BaseException:
         part.discard()
@@ -215,6 +213,13 @@ def _json_call(call: Call, method: str, *parameters: str, **translated: str | No
     called = dataclasses.replace(call, request=Request(scope, call.request.receive))
     called.check(method)
     return called
+
+
+async def _receive(call: Call, staged: Staged) -> None:
+    """Write the body, and compare it with the hashes of the headers."""
+    async for chunk in call.chunks():
+        staged.write(chunk)
+    check_hashes(call, staged, md5Hash=call.request.headers.get("content-md5", ""))
 
 
 def _insertion(call: Call, *parameters: str) -> Insertion:

@@ -91,6 +91,15 @@ def test_the_wheel_of_the_source_distribution_is_that_of_the_checkout(wheel: Pat
     assert not [name for name in names[0] if "__pycache__" in name or "tests" in name.split("/")]
 
 
+def test_pytest_finds_the_plugin_of_the_package(installed: Installed) -> None:
+    code = "from importlib.metadata import entry_points; print(*(each.value for each in entry_points(group='pytest11')))"
+    python = str(installed.environment / "bin" / "python")
+    done = subprocess.run(
+        [python, "-c", code], cwd=installed.folder, env=clean(), check=True, capture_output=True, text=True
+    )
+    assert "trainmaster.pytest_plugin" in done.stdout.split()
+
+
 def test_nothing_but_the_package_is_importable(installed: Installed) -> None:
     code = f"from importlib.util import find_spec; print([each for each in {NOT_OURS!r} if find_spec(each)])"
     python = str(installed.environment / "bin" / "python")

@@ -33,9 +33,7 @@ def _stop(number: int, _frame: object) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.suites", description=__doc__)
-    parser.add_argument(
-        "--checkouts", type=Path, metavar="DIR", help="the folder with the clones; docs/reference/clients.md"
-    )
+    parser.add_argument("--checkouts", type=Path, metavar="DIR", help="the folder of clones")
     parser.add_argument(
         "--only", action="append", choices=[suite.name for suite in SUITES], help="repeatable"
     )
@@ -43,18 +41,14 @@ def _options() -> argparse.Namespace:
         "--environment", type=Path, default=Path("build/suites"), metavar="DIR", help="made if absent"
     )
     parser.add_argument("--json", type=Path, default=Path("build/suites.json"), help="where the scores go")
-    parser.add_argument(
-        "--save", action="store_true", help="put the scores into the committed file, and write the page"
-    )
-    parser.add_argument(
-        "--page", action="store_true", help="write docs/reference/clients.md from the committed scores"
-    )
+    parser.add_argument("--save", action="store_true", help="into the committed scores")
+    parser.add_argument("--page", action="store_true", help="write docs/reference/clients.md")
     parser.add_argument("words", nargs="*", help="words of pytest in place of the suite's tests, after --")
     return parser.parse_args()
 
 
 def _say(score: Score) -> None:
-    print(f"\n{table_text([score])}\n{score.ended}")
+    print(f"\n{table_text([score])}")
     for kind, causes in score.causes.items():
         for cause, tests in causes.items():
             print(f"{len(tests):4} {kind:8} {cause}  {tests[0]}")

@@ -18,6 +18,16 @@ The system tests and samples of these clients, written by others, run against th
 *Refused* tests ask for what the stack does not imitate, and get its sentence at once; *wrong* ones fail otherwise.
 `python -m tests.suites --page` writes this page from `tests/suites/scores.json`.
 """
+TAIL = """
+
+## Run them
+
+In an empty folder, then in this repository:
+
+```text
+{clones}python -m tests.suites --checkouts FOLDER --save
+```
+"""
 
 
 def read_scores(path: Path) -> list[Score]:
@@ -49,17 +59,19 @@ def table_text(scores: Sequence[Score]) -> str:
 def page_text(scores: Sequence[Score]) -> str:
     """The whole page."""
     suites = {suite.name: suite for suite in SUITES}
-    parts = [HEAD, table_text(scores), "", *(_section(score, suites[score.suite]) for score in scores)]
-    return "\n".join(parts) + _reproduction()
+    sections = "".join(_section(score, suites[score.suite]) for score in scores)
+    clones = dict.fromkeys(
+        f"git clone https://github.com/{suite.repository}\ngit -C {suite.checkout} checkout {suite.commit}\n"
+        for suite in SUITES
+    )
+    return f"{HEAD}\n{table_text(scores)}\n{sections}{TAIL.format(clones=''.join(clones))}"
 
 
 def _section(score: Score, suite: Suite) -> str:
     lines = [
         f"\n## {suite.name}\n",
-        f"`{' '.join(suite.tests)}` of <https://github.com/{suite.repository}>.\n",
+        f"`{suite.tests}` of <https://github.com/{suite.repository}>.\n",
     ]
-    if score.ended != "complete":
-        lines.append(f"The run was cut short: {score.ended}.\n")
     lines.extend(f"- Adaptation: {adaptation.why}." for adaptation in suite.adaptations)
     for kind, causes in score.causes.items():
         if causes:
@@ -67,28 +79,15 @@ def _section(score: Score, suite: Suite) -> str:
             lines.extend(
                 f"| {len(tests)} | {_cell(cause)} | {_names(tests)} |" for cause, tests in causes.items()
             )
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def _names(tests: Sequence[str]) -> str:
     """The names of the first tests, and how many others there are."""
-    others = f" and {len(tests) - NAMES_MAX} others" if len(tests) > NAMES_MAX else ""
-    names = (_cell(test.rpartition("::")[2]) for test in tests[:NAMES_MAX])
-    return ", ".join(names) + others
+    others = f" and {len(tests) - NAMES_MAX} more" if len(tests) > NAMES_MAX else ""
+    return ", ".join(_cell(test.rpartition("::")[2]) for test in tests[:NAMES_MAX]) + others
 
 
-def _cell(cause: str) -> str:
-    """A cause as code: it may hold any of Markdown's signs."""
-    return f"`{cause.replace('`', chr(39)).replace('|', '/')}`"
-
-
-def _reproduction() -> str:
-    clones = {
-        suite.repository: f"git clone https://github.com/{suite.repository}\n"
-        f"git -C {suite.checkout} checkout {suite.commit}\n"
-        for suite in SUITES
-    }
-    return (
-        "\n\n## Run them\n\nIn an empty folder, then in this repository:\n\n"
-        f"```text\n{''.join(clones.values())}python -m tests.suites --checkouts FOLDER --save\n```\n"
-    )
+def _cell(text: str) -> str:
+    """A text as code: it may have any of Markdown's signs."""
+    return f"`{text.replace('`', chr(39)).replace('|', '/')}`"

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from trainstack.stack.state import client_variables_path
 
 PLUGINS = Path(__file__).parent / "plugins"
 COPIED = shutil.ignore_patterns(".git", "unit", "docs")
-WHOLE_SUITE_S = 3600
 COMMON_WORDS = (
     "-q",
     "--tb=short",
@@ -35,9 +33,8 @@ COMMON_WORDS = (
 
 def make_environment(folder: Path) -> Path:
     """The Python of an environment with what every suite requires, made on the first call."""
-    python = folder / "bin" / "python"
-    required = sorted({*COMMON, *(name for suite in SUITES for name in suite.requirements)})
-    noted = folder / "requirements.txt"
+    python, noted = folder / "bin" / "python", folder / "requirements.txt"
+    required = sorted({*COMMON.split(), *(name for suite in SUITES for name in suite.requires.split())})
     if not noted.exists() or noted.read_text().split() != required:
         run_uv("venv", "--clear", "--python", sys.executable, str(folder))
         run_uv("pip", "install", "--python", str(python), *required)
@@ -46,42 +43,43 @@ def make_environment(folder: Path) -> Path:
 
 
 def run_suite(suite: Suite, checkouts: Path, python: Path, *, chosen: tuple[str, ...] = ()) -> Score:
-    """Run the suite, or the chosen words of pytest in its place, against a new stack.
+    """Run the suite, or the chosen words of pytest in place of its tests, against a new stack.
 
     Raises:
         StackFailed: the stack did not start.
-        FileNotFoundError: the checkout is not there.
+        FileNotFoundError: the checkout is not there, or pytest ended without a report.
     """
     with tempfile.TemporaryDirectory(prefix="suites-") as temporary:
         folder = Path(temporary)
-        tree = folder / suite.checkout
+        tree, report = folder / suite.checkout, folder / "report.xml"
         shutil.copytree(checkouts / suite.checkout, tree, ignore=COPIED, symlinks=True)
-        for adaptation in suite.adaptations:
-            _add_data(tree, adaptation.data)
-        outcomes = folder / "outcomes"
+        for name, size in (file for adaptation in suite.adaptations for file in adaptation.data.items()):
+            if not (tree / name).exists():
+                (tree / name).write_bytes(random.Random(name).randbytes(size))
         options = [word for adaptation in suite.adaptations for word in adaptation.stack_options]
         stack = local_stack(folder / "stack", folder / "stack.log", ["--console", "off", *options])
         with stack as variables:
             gateway = read_stack_env(client_variables_path(folder / "stack", "gateway").read_text())
-            environment = environment_of(suite, {**variables, **gateway}, outcomes)
-            ended = _run_tests([str(python), "-m", "pytest", *pytest_words(suite, chosen)], tree, environment)
-        results = read_outcomes(outcomes)
-        return Score(
-            suite=suite.name,
-            version=suite.version,
-            commit=suite.commit,
-            date=f"{datetime.now(UTC):%Y-%m-%d}",
-            ended=ended,
-            counts=count_of(results),
-            causes=causes_of(results),
-        )
+            command = [str(python), "-m", "pytest", f"--junitxml={report}", *pytest_words(suite, chosen)]
+            subprocess.run(
+                command, cwd=tree, env=environment_of(suite, {**variables, **gateway}), check=False
+            )
+        outcomes = read_outcomes(report)
+    return Score(
+        suite=suite.name,
+        version=suite.version,
+        commit=suite.commit,
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        counts=count_of(outcomes),
+        causes=causes_of(outcomes),
+    )
 
 
-def environment_of(suite: Suite, stack: Mapping[str, str], outcomes: Path) -> dict[str, str]:
+def environment_of(suite: Suite, stack: Mapping[str, str]) -> dict[str, str]:
     """The variables of the suite's process: this one's, the stack's, and those of its adaptations."""
     foreign = ("GOOGLE_", "CLOUDSDK_", "PYTEST_")
     ours = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    environment = {**ours, **stack, "PYTHONPATH": str(PLUGINS), "SUITE_OUTCOMES": str(outcomes)}
+    environment = {**ours, **stack, "PYTHONPATH": str(PLUGINS)}
     names = {"project": stack["GOOGLE_CLOUD_PROJECT"], "account": stack["TRAINMASTER_TRAINER_ACCOUNT"]}
     for adaptation in suite.adaptations:
         environment |= {name: value.format(**names) for name, value in adaptation.variables.items()}
@@ -92,28 +90,11 @@ def environment_of(suite: Suite, stack: Mapping[str, str], outcomes: Path) -> di
 
 def pytest_words(suite: Suite, chosen: tuple[str, ...] = ()) -> list[str]:
     """The words of pytest's command line for the suite."""
-    plugins = [
-        "suite_outcomes",
-        *(adaptation.plugin for adaptation in suite.adaptations if adaptation.plugin),
-    ]
     left_out = [path for adaptation in suite.adaptations for path in adaptation.left_out]
+    plugins = [adaptation.plugin for adaptation in suite.adaptations if adaptation.plugin]
     return [
         *(word for plugin in plugins for word in ("-p", plugin)),
         *(*COMMON_WORDS, f"--timeout={suite.limit_s}", "-o", "asyncio_default_fixture_loop_scope=function"),
         *(word for path in left_out for word in ("--deselect" if "::" in path else "--ignore", path)),
-        *(chosen or suite.tests),
+        *(chosen or suite.tests.split()),
     ]
-
-
-def _add_data(tree: Path, data: Mapping[str, int]) -> None:
-    for name, size in data.items():
-        if not (tree / name).exists():
-            (tree / name).write_bytes(random.Random(name).randbytes(size))
-
-
-def _run_tests(command: list[str], tree: Path, environment: Mapping[str, str]) -> str:
-    """How the process ended: `complete`, or what cut it short."""
-    with suppress(subprocess.TimeoutExpired):
-        ended = subprocess.run(command, cwd=tree, env=environment, check=False, timeout=WHOLE_SUITE_S)
-        return "complete" if ended.returncode in (0, 1) else f"pytest exited with {ended.returncode}"
-    return f"stopped after {WHOLE_SUITE_S} s"

@@ -24,14 +24,17 @@ class Adaptation:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """One suite: `tests` of a repository at a commit, which has the client's code of that `version`."""
+    """One suite: `tests` of a repository at a commit, which has the client's code of that `version`.
+
+    `tests` and `requires` are words of pytest and of pip.
+    """
 
     name: str
     repository: str
     commit: str
     version: str
-    tests: tuple[str, ...]
-    requirements: tuple[str, ...]
+    tests: str
+    requires: str
     adaptations: tuple[Adaptation, ...] = ()
     limit_s: int = 60
 
@@ -41,28 +44,18 @@ class Suite:
         return self.repository.rpartition("/")[2]
 
 
-COMMON = (
-    "pytest>=9",
-    "pytest-timeout",
-    "pytest-asyncio",
-    "google-cloud-testutils",
-    "mock",
-    "flaky",
-    "psutil",
-)
-"""What every suite's own set-up installs besides its client."""
+COMMON = "pytest>=9 pytest-timeout pytest-asyncio google-cloud-testutils mock flaky psutil"
+"""What every suite's set-up installs besides its client."""
 
 DEFAULT_ENDPOINTS = Adaptation(
     why="the suite's clients use Google's default endpoints, as in the cloud, and the stack's gateway answers them",
     unset=("STORAGE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST"),
 )
-SIGNING = Adaptation(
-    why="the suite expects the key of a service account that owns the project; these credentials sign by IAM's signBlob, "
-    "and the stack refuses no account",
-    stack_options=("--isolation", "none"),
-    variables={"SUITE_ACCOUNT": "{account}"},
-    plugin="suite_signing",
+VERTEX_TESTS = (
+    "custom_job e2e_tabular experiments initializer model_interactions model_upload model_version_management "
+    "pipeline_job project_id_inference"
 )
+"""Those of custom jobs, pipelines, models and experiments; the others are of services that no stack imitates."""
 
 SUITES = (
     Suite(
@@ -70,18 +63,27 @@ SUITES = (
         repository="googleapis/python-storage",
         commit="ab4997ce0f7b85947e84b226bd0edf6d714a946a",
         version="3.10.1",
-        tests=("tests/system",),
-        requirements=("google-cloud-storage", "google-cloud-iam", "google-cloud-kms", "google-cloud-pubsub", "brotli"),
+        tests="tests/system",
+        requires="google-cloud-storage google-cloud-iam google-cloud-kms google-cloud-pubsub brotli",
         adaptations=(
             DEFAULT_ENDPOINTS,
-            SIGNING,
+            Adaptation(
+                why="the suite expects the key of a service account that owns the project; these credentials sign by IAM's "
+                "signBlob, and the stack refuses no account",
+                stack_options=("--isolation", "none"),
+                variables={"SUITE_ACCOUNT": "{account}"},
+                plugin="suite_signing",
+            ),
             Adaptation(
                 why="a test reads a public bucket of the real service",
                 left_out=("tests/system/test_client.py::test_anonymous_client_access_to_public_bucket",),
             ),
             Adaptation(
                 why="a copy of the repository may lack its large files; two tests compare with their checksums",
-                data={"tests/data/five-point-one-mb-file.zip": 5_347_737, "tests/data/random_9_MiB_file": 9 * 2**20},
+                data={
+                    "tests/data/five-point-one-mb-file.zip": 5_347_737,
+                    "tests/data/random_9_MiB_file": 9 * 2**20,
+                },
             ),
         ),
     ),
@@ -90,29 +92,32 @@ SUITES = (
         repository="fsspec/gcsfs",
         commit="20c58d0da0edb57ef99003ff60eb1cc67af98ce5",
         version="2026.8.0",
-        tests=("gcsfs/tests",),
-        requirements=("gcsfs", "google-cloud-storage-control", "fusepy", "pytest-subtests"),
+        tests="gcsfs/tests",
+        requires="gcsfs google-cloud-storage-control fusepy pytest-subtests",
         adaptations=(
             Adaptation(
-                why="its mode for fake-gcs-server, which every request to the storage port without a token is like",
-                unset=("https_proxy", "HTTPS_PROXY", "GCE_METADATA_HOST", "GCE_METADATA_IP", "FSSPEC_GS", "FSSPEC_GCS"),
-            ),
-            Adaptation(
-                why="benchmarks, whose own requirements are larger than the suite's, and the kernel's FUSE",
-                left_out=("gcsfs/tests/perf", "gcsfs/tests/test_fuse.py"),
-            ),
-            Adaptation(
-                why="the service needs a project to create a bucket in, for which fake-gcs-server does not ask",
-                variables={"GCSFS_DEFAULT_PROJECT": "{project}"},
-                left_out=(
-                    "gcsfs/tests/test_core.py::test_user_project_fallback_google_default",  # this variable's absence
-                ),
-            ),
-            Adaptation(
-                why="the credentials that its continuous integration sets, a file of the repository",
+                why="its mode for fake-gcs-server, with the credentials that its continuous integration sets",
                 variables={
                     "GOOGLE_APPLICATION_CREDENTIALS": "gcsfs/tests/fake-service-account-credentials.json"
                 },
+                unset=(
+                    "https_proxy",
+                    "HTTPS_PROXY",
+                    "GCE_METADATA_HOST",
+                    "GCE_METADATA_IP",
+                    "FSSPEC_GS",
+                    "FSSPEC_GCS",
+                ),
+            ),
+            Adaptation(
+                why="benchmarks, whose requirements are larger than the suite's, and the kernel's FUSE",
+                left_out=("gcsfs/tests/perf", "gcsfs/tests/test_fuse.py"),
+            ),
+            Adaptation(
+                why="the service needs a project to create a bucket in, for which fake-gcs-server does not ask; one test needs "
+                "the variable's absence",
+                variables={"GCSFS_DEFAULT_PROJECT": "{project}"},
+                left_out=("gcsfs/tests/test_core.py::test_user_project_fallback_google_default",),
             ),
         ),
     ),
@@ -121,11 +126,8 @@ SUITES = (
         repository="googleapis/python-logging",
         commit="32233543fba80ff29f3ccdbec7a71652a86af17e",
         version="3.13.0",
-        tests=("tests/system",),
-        requirements=(
-            "google-cloud-logging", "google-cloud-bigquery", "google-cloud-pubsub", "google-cloud-storage",
-            "opentelemetry-api", "opentelemetry-sdk",
-        ),
+        tests="tests/system",
+        requires="google-cloud-logging google-cloud-bigquery opentelemetry-api opentelemetry-sdk",
         adaptations=(DEFAULT_ENDPOINTS,),
     ),
     Suite(
@@ -133,8 +135,8 @@ SUITES = (
         repository="googleapis/python-pubsub",
         commit="63796ff3def3658ea22d4c2b734c08ad5ed94e72",
         version="2.35.0",
-        tests=("tests/system.py",),
-        requirements=("google-cloud-pubsub", "opentelemetry-api", "opentelemetry-sdk"),
+        tests="tests/system.py",
+        requires="google-cloud-pubsub",
         adaptations=(DEFAULT_ENDPOINTS,),
     ),
     Suite(
@@ -142,11 +144,8 @@ SUITES = (
         repository="googleapis/python-pubsub",
         commit="63796ff3def3658ea22d4c2b734c08ad5ed94e72",
         version="2.35.0",
-        tests=("samples/snippets",),
-        requirements=(
-            "google-cloud-pubsub", "google-cloud-bigquery", "google-cloud-storage", "avro", "backoff",
-            "opentelemetry-exporter-gcp-trace",
-        ),
+        tests="samples/snippets",
+        requires="avro backoff opentelemetry-exporter-gcp-trace",
         adaptations=(Adaptation(why="Pub/Sub by its emulator's variable, as the samples' readers set it"),),
     ),
     Suite(
@@ -154,21 +153,15 @@ SUITES = (
         repository="googleapis/python-aiplatform",
         commit="91cc8ce4f015771b5d8c43c8764ea9dc9abdb216",
         version="1.165.1",
-        tests=tuple(
-            f"tests/system/aiplatform/test_{name}.py"
-            for name in (
-                "custom_job", "e2e_tabular", "experiments", "initializer", "model_interactions",
-                "model_upload", "model_version_management", "pipeline_job", "project_id_inference",
-            )
-        ),
-        requirements=(
-            "google-cloud-aiplatform", "google-cloud-bigquery", "google-cloud-resource-manager", "google-cloud-storage",
-            "kfp", "pandas", "scikit-learn",
-        ),
+        tests=" ".join(f"tests/system/aiplatform/test_{name}.py" for name in VERTEX_TESTS.split()),
+        requires="google-cloud-aiplatform google-cloud-resource-manager kfp pandas scikit-learn",
         adaptations=(
             DEFAULT_ENDPOINTS,
-            Adaptation(why="the project that its own builds set", variables={"BUILD_SPECIFIC_GCLOUD_PROJECT": "{project}"}),
+            Adaptation(
+                why="the project that its builds set",
+                variables={"BUILD_SPECIFIC_GCLOUD_PROJECT": "{project}"},
+            ),
         ),
         limit_s=240,
     ),
-)  # fmt: skip
+)

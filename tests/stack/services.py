@@ -94,7 +94,7 @@ def path_of(route: Route) -> str:
     return re.sub(r"\(\?:[^()]*\)\?", "", named)
 
 
-def filled_rule(rule: str, project: str) -> str:
+def filled_rule(rule: str, project: str, name: str = "1") -> str:
     """The path of an HTTP rule, with names in it."""
     names = re.sub(r"\{[\w.]+=([^}]*)\}", r"\1", rule)
-    return names.replace("locations/*", "locations/us-central1").replace("*", project, 1).replace("*", "1")
+    return names.replace("locations/*", "locations/us-central1").replace("*", project, 1).replace("*", name)

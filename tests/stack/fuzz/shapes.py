@@ -8,9 +8,11 @@ from typing import Any
 
 from tests.core.fuzz import seeds
 from tests.stack.fuzz.http_requests import Drawing, Shape
-from tests.stack.services import path_of
+from tests.stack.services import filled_rule, path_of
 from trainstack.pubsub.rest_calls import services as pubsub_calls
 from trainstack.storage.api.routes import ROUTES
+from trainstack.vertex.resources.methods import methods
+from trainstack.vertex.resources.pipelines import CUSTOM_TASK
 
 BUCKET = "bucket-1"
 PROJECT = "my-project"
@@ -142,7 +144,17 @@ _TUNING = {
     },
     "trialJobSpec": _SPEC,
 }  # fmt: skip
-_HERE = "/v1/projects/{}/locations/{}"
+_HERE = "/v1/projects/{}/locations/us-central1"
+_BODIES: dict[str, dict[str, Any]] = {
+    "CreateTrainingPipeline": {
+        "displayName": "a pipeline",
+        "trainingTaskDefinition": CUSTOM_TASK,
+        "trainingTaskInputs": {"workerPoolSpecs": _SPEC["workerPoolSpecs"]},
+    },
+    "UploadModel": {"model": {"displayName": "a model", "labels": {"a": "b"}, "versionAliases": ["live"]}, "modelId": "m"},
+    "MergeVersionAliases": {"versionAliases": ["live", "-old"]},
+    "CreateContext": {"displayName": "a context", "schemaTitle": "system.Run", "metadata": {"a": 1, "b": {"c": [2]}}},
+}  # fmt: skip
 VERTEX = Drawing(
     shapes=[
         Shape("POST", f"/v1/{PARENT}/customJobs", documents=[_job(_SPEC)]),
@@ -165,8 +177,30 @@ VERTEX = Drawing(
             "/emulator/v1/projects/{}/locations/{}/customJobs/{}:preempt",
             documents=[{"replica": "workerpool0-0"}],
         ),
+        *(
+            Shape(
+                method.verb,
+                filled_rule(method.path, "{}", "{}"),
+                query=("filter", "pageSize", "updateMask")
+                if not method.body or method.verb == "PATCH"
+                else (),
+                documents=[_BODIES.get(method.name, {"displayName": "a name"})] if method.body else (),
+            )
+            for service, method in methods()
+            if service != "JobService"
+        ),
     ],
-    words=[PROJECT, REGION, "123", "displayName", 'labels.a="b"', "state=JOB_STATE_RUNNING", "name,state"],
+    words=[
+        PROJECT,
+        REGION,
+        "default",
+        "m@1",
+        "123",
+        "displayName",
+        'labels.a="b"',
+        "state=JOB_STATE_RUNNING",
+        "name,state",
+    ],
 )
 
 _RESOURCE = {"type": "ml_job", "labels": {"job_id": "1", "task_name": "service"}}

@@ -142,6 +142,7 @@ def fed_wire(target: Target, name: str, seed: int, number: int) -> Verdict | Fin
 @contextlib.contextmanager
 def _services(state: Path) -> Iterator[Services]:
     with in_thread(lambda: every_service(state, deployed_grants(shapes.PROJECT))) as services:
+        (state / "storage" / "buckets" / shapes.BUCKET).mkdir(exist_ok=True)  # where jobs write
         yield services
 
 

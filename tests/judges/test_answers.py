@@ -37,7 +37,8 @@ SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/judged"
 JOBS = f"projects/{PROJECT}/locations/{REGION}"
 TYPES = "type.googleapis.com/google.rpc."
 DEADLINE_S = 120
-NOT_REST = {"storage.objects.cancelUpload", "pubsub.streamingPull"}
+NOT_REST = {
+    "storage.batch","storage.objects.cancelUpload", "pubsub.streamingPull"}
 """Of a session's URI; served over gRPC alone."""
 
 
@@ -159,6 +160,12 @@ def test_cloud_storage(stack: Stack) -> None:
     call("PATCH", f"{bucket}/o/a.txt", {"metadata": {"k": "w"}, "contentType": "text/html"})
     call("POST", f"{bucket}/o/a.txt/copyTo/b/{BUCKET}/o/d.txt", {})
     call("POST", f"{bucket}/o/a.txt/rewriteTo/b/{BUCKET}/o/e.txt", {})
+    call("PUT", f"{bucket}/o/e.txt", {"contentType": "text/html", "metadata": {"k": "v"}, "acl": []})
+    call("POST", f"{bucket}/o/e.txt/moveTo/o/g.txt")
+    call("PATCH", bucket, {"softDeletePolicy": {"retentionDurationSeconds": "604800"}})
+    call("DELETE", f"{bucket}/o/g.txt")
+    (kept,) = call("GET", f"{bucket}/o?softDeleted=true")["items"]
+    call("POST", f"{bucket}/o/g.txt/restore?generation={kept['generation']}")
     call("POST", f"{bucket}/o/f.txt/compose", {"sourceObjects": [{"name": "a.txt"}, {"name": "b.txt"}]})
     call("GET", f"{bucket}/managedFolders/vision%2F/iam")
     call("GET", f"{bucket}/managedFolders/vision%2F/iam/testPermissions?permissions=storage.objects.get")

@@ -12,7 +12,7 @@ from tests.stack.services import Services, deployed_grants, every_service
 from trainstack.http import in_thread
 from trainstack.iam.authorization import REQUIRED
 from trainstack.pubsub.rest_calls import services as pubsub_calls
-from trainstack.storage.api.routes import ROUTES
+from trainstack.storage.api.routes import ACCESS, ROUTES
 
 SERVICES = {
     "aiplatform.v1": "vertex",
@@ -48,12 +48,15 @@ def is_served(name: str, method: str, verb: str, path: str) -> bool:
         return True
     match SERVICES[name]:
         case "storage":
-            return any(route.verb == verb and route.pattern.fullmatch(path) for route in ROUTES)
+            is_route = any(route.verb == verb and route.pattern.fullmatch(path) for route in ROUTES)
+            return is_route or ACCESS.fullmatch(path) is not None
         case "pubsub":
             calls = [call for calls in pubsub_calls().values() for call in calls]
             return any(call.verb == verb and call.pattern.fullmatch(path) for call in calls)
         case "iam":
             return OF_IAM.fullmatch(method) is not None
+        case "vertex" if method == "projects.locations.operations.get":
+            return True
         case service:
             *_, kind, last = ["", *method.split(".")]
             return f"{service}.{kind}.{last.replace('patch', 'update')}" in REQUIRED

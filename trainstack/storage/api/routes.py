@@ -45,7 +45,7 @@ _GRPC_LAYOUT = "/v2/projects/_/buckets/(?P<bucket>[^/]+)/storageLayout"
 """By which GetStorageLayout comes over gRPC, where bucket names are full resource names."""
 
 _AGENT = f"{_ROOT}/projects/(?P<project>[^/]+)/serviceAccount"
-_ACCESS = re.compile(
+ACCESS = re.compile(
     f"{_BUCKET}(?:/o/[^/]+/(?:acl(?:/[^/]+)?|iam(?:/testPermissions)?|viewFullContext)|/(?:acl|defaultObjectAcl)(?:/[^/]+)?)"
 )
 """Methods on access to an object, and ACLs of a bucket; never names, whose slashes are %2F."""
@@ -149,7 +149,7 @@ def _raw_path(scope: Scope) -> str:
 
 @lru_cache(maxsize=256)  # several layers ask about each request
 def _route_for(verb: str, raw_path: str, query: str) -> tuple[Route, Mapping[str, str]]:
-    if _ACCESS.fullmatch(raw_path):
+    if ACCESS.fullmatch(raw_path):
         raise invalid(_NO_ACLS)
     given = {name for name, _ in parse_qsl(query, keep_blank_values=True)} | {""}
     routes = XML_ROUTES if (of_xml := _XML.fullmatch(raw_path)) else ROUTES

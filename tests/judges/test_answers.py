@@ -37,8 +37,7 @@ SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/judged"
 JOBS = f"projects/{PROJECT}/locations/{REGION}"
 TYPES = "type.googleapis.com/google.rpc."
 DEADLINE_S = 120
-NOT_REST = {
-    "storage.batch","storage.objects.cancelUpload", "pubsub.streamingPull"}
+NOT_REST = {"storage.batch", "storage.objects.cancelUpload", "pubsub.streamingPull"}
 """Of a session's URI; served over gRPC alone."""
 
 

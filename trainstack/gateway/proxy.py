@@ -43,7 +43,7 @@ _SERVICES = {
 """The stack's name of the service behind each of Google's host names."""
 _REGIONAL = re.compile(r"[a-z0-9-]+-aiplatform\.googleapis\.com")
 _GOOGLE_API = re.compile(r"(?!(?:ajax|fonts|generativelanguage)\.)[a-z0-9.-]+\.googleapis\.com")
-"""Hosts of Google's APIs; the exceptions know nothing of Google Cloud's projects."""
+"""Hosts of Google's APIs; the exceptions do not concern Google Cloud's projects."""
 _OTHERS = "iam"
 """The service that answers for the rest of Google's hosts, and refuses what it does not serve."""
 _log = logging.getLogger(__name__)

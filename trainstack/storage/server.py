@@ -184,7 +184,7 @@ class Storage:
             route, path = route_for(request.scope)
             may_call(self._service.grants, self.store, f"storage.{route.name}", path, request.query_params)
             call = Call(request=request, path=path, service=self._service)
-            of_xml = is_xml(request.scope)  # whose methods have parameters of their own
+            of_xml = is_xml(request.scope)  # the table is of JSON methods
             if not of_xml:
                 call.check(route.name)
             answer = await route.method(call)

@@ -82,7 +82,7 @@ def _signer(scope: Scope, given: Mapping[str, str], query: str, keys: SigningKey
     """The account that signed the request.
 
     Raises:
-        RefusedError: 400 for a query that is no valid signature or has expired, 403 for a forged one.
+        RefusedError: 400 for a query without a valid signature or has expired, 403 for a forged one.
     """
     if not is_xml(scope):
         raise _refusal(400, "InvalidArgument", "Signed URLs are of the XML API: /BUCKET/OBJECT.")

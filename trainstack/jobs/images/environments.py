@@ -218,7 +218,7 @@ class _Uv:
 
 
 def _is_met_by_own(recipe: Recipe) -> bool:
-    """Whether the stack's own environment has all that is asked for, as uv sees it. Asks no index."""
+    """Whether the stack's own environment has all requested packages, as uv sees it. Asks no index."""
     if any(install.tree is not None for install in recipe.installs):
         return False
     if not (recipe.installs or recipe.base.needed):

@@ -47,7 +47,7 @@ def layer_environment(folder: Path, below: Path) -> None:
 def link_packages(environment: Path, requirements: Iterable[str]) -> None:
     """Link what the stack's own environment has of the requirements, and of what they need, into another environment.
 
-    What it lacks is left out, and so is a line that is no requirement. A package that the other has stays.
+    What it lacks is left out, and so is a line that states no requirement. A package that the other has stays.
     """
     target = site_packages(environment)
     has = {canonicalize_name(package.name) for package in distributions(path=[str(target)])}

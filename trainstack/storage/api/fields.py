@@ -18,7 +18,7 @@ Selection = dict[str, Any]
 
 
 def partial(answer: Response, mask: str) -> Response:
-    """The answer with the selected fields alone; as it is if it is no resource.
+    """The answer with the selected fields alone; as it is if it is not a resource.
 
     Raises:
         RefusedError: 400, the mask is not one.

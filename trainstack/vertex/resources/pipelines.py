@@ -24,7 +24,7 @@ _FAILED, _NOT_FOUND_CODE, _PRECONDITION_CODE = 5, 5, 9
 
 
 class Pipelines:
-    """A pipeline's state is that of its job, read when a pipeline or a model is asked for."""
+    """A pipeline's state is that of its job, read when a pipeline or a model is requested."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ _VERSION = re.compile(r"/(v1(beta1)?|ui)/")
 
 
 class Resources:
-    """The resources of one stack, in a file of their own, and their methods."""
+    """The resources of one stack, in a separate file, and their methods."""
 
     def __init__(self, path: Path, jobs: JobService, buckets: Path) -> None:
         self._store = ResourceStore(path)

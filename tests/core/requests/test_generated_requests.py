@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +22,18 @@ from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM, VERTEX_TUNING
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import submission_of
+from trainstack.jobs.resource.machines import machine_types_from
+from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.resource.validation import faults_of as faults_of_job
+from trainstack.surface import load_surface
 from trainstack.tuning.validation import faults_of as faults_of_tuning_job
 
+ROOT = Path(__file__).parents[3]
+SERVICE = Surroundings(
+    location="us-central1",
+    machines=machine_types_from(ROOT / "functions/policy.yaml"),
+    surface=load_surface(ROOT / "trainstack/vertex/surface.toml"),
+)
 TRIES = 12
 NOT_OF_THE_JOB = {"script", "champion", "priority", "model_uri", "fallbacks", "region"}
 """What a job of the service says nothing of."""
@@ -111,7 +121,7 @@ def test_what_is_accepted_is_a_job_that_the_service_takes(document: dict[str, An
     message: Any = message_of(submission)
     job = message.job_spec if "jobSpec" in submission.body else message.trial_job_spec
     refused_by = faults_of_job if "jobSpec" in submission.body else faults_of_tuning_job
-    assert refused_by(type(message).pb(message)) == []
+    assert refused_by(type(message).pb(message), SERVICE) == []
     cluster = request.document["cluster"]
     assert [bool(spec.replica_count) for spec in job.worker_pool_specs] == [
         role in cluster for role in ROLES[: len(job.worker_pool_specs)]

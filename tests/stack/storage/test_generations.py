@@ -12,6 +12,7 @@ from google.api_core import exceptions
 from google.cloud import storage
 
 from trainstack.storage import serve
+from trainstack.storage.objects.catalog import Catalog
 
 from .conftest import client_of
 
@@ -103,6 +104,10 @@ def test_a_soft_deleted_object_is_gone_at_its_end(tmp_path: Path) -> None:
         http.post("/storage/v1/b?project=p", json={"name": "bucket", **SOFT})
         generation = put(client.bucket("bucket"), "a", "1")
         client.bucket("bucket").blob("a").delete()
+    with closing(Catalog(tmp_path / "objects.db")) as catalog:
+        for now_us, count in ((1, 1), (2**61, 0)):
+            found = catalog.scan_generations("bucket", start="", end="", limit=9, restorable_us=now_us)
+            assert len(found) == count
     with closing(sqlite3.connect(tmp_path / "objects.db")) as db, db:
         db.execute("UPDATE old_generations SET hard_delete_us = 1")
     with serve(tmp_path) as url, client_of(url) as client, pytest.raises(exceptions.NotFound):

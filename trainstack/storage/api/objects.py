@@ -118,8 +118,9 @@ def _page(call: Call, bucket: str, query: ListQuery) -> tuple[Response, list[str
     def scan(start: str, end: str, limit: int) -> list[ObjectRecord]:
         if not query.generations:
             return store.catalog.scan(bucket, start=start, end=end, limit=limit)
+        restorable_us = store.now_us() if query.soft_deleted else 0
         return store.catalog.scan_generations(
-            bucket, start=start, end=end, limit=limit, soft_deleted=query.soft_deleted
+            bucket, start=start, end=end, limit=limit, restorable_us=restorable_us
         )
 
     page, folder = list_page(scan, query), store.folder(bucket)

@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS notification_configs (
 {OUTBOX_SCHEMA}
 """
 
+_NEVER_US = 2**62
 _NOT_IN_BODY = ("fingerprint", "retained_us")
 _SELECT_OBJECT = "SELECT seen, body FROM objects"
 
@@ -127,21 +128,21 @@ class Catalog(Database):
         return [_object(row) for row in rows]
 
     def scan_generations(
-        self, bucket: str, *, start: str, end: str, limit: int, soft_deleted: bool
+        self, bucket: str, *, start: str, end: str, limit: int, restorable_us: int
     ) -> list[ObjectRecord]:
         """Every generation from `start`, a name or a position of `list_page`, in order of names, then of generations.
 
-        All that are soft-deleted, or all that are not.
+        All that are soft-deleted and can be restored at that time; with 0, all that are not soft-deleted.
         """
         name, _, number = start.rpartition("\0")
         first = (name, int(number)) if number.isdigit() and name else (start, 0)
         rows = self.rows(
             "SELECT seen, body FROM old_generations WHERE bucket = ? AND (name, generation) >= (?, ?)"
-            " AND (? = '' OR name < ?) AND (hard_delete_us > 0) = ? ORDER BY name, generation LIMIT ?",
-            (bucket, *first, end, end, soft_deleted, limit),
+            " AND (? = '' OR name < ?) AND hard_delete_us BETWEEN ? AND ? ORDER BY name, generation LIMIT ?",
+            (bucket, *first, end, end, restorable_us, _NEVER_US if restorable_us else 0, limit),
         )
         old = [_object(row) for row in rows]
-        live = [] if soft_deleted else self.scan(bucket, start=first[0], end=end, limit=limit + 1)
+        live = [] if restorable_us else self.scan(bucket, start=first[0], end=end, limit=limit + 1)
         merged = heapq.merge(live, old, key=lambda stored: (stored.name, stored.generation))
         return [stored for stored in merged if (stored.name, stored.generation) >= first][:limit]
 

@@ -13,7 +13,7 @@ from trainstack.iam.service import BUCKETS
 from trainstack.storage.api.buckets import change_bucket
 from trainstack.storage.api.call import Call, Json, json_answer
 from trainstack.storage.buckets.resource import bucket_etag
-from trainstack.storage.buckets.roles import MEMBER, Bindings, permissions, roles
+from trainstack.storage.buckets.roles import MEMBER, PERMISSIONS, ROLES, Bindings
 from trainstack.storage.buckets.settings import check_values
 from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid, not_imitated
 from trainstack.storage.objects.records import BucketRecord
@@ -39,7 +39,7 @@ async def set_iam_policy(call: Call) -> Response:
     body: dict[str, Any] = await call.json("Policy")
     check_values("Policy", body)
     bindings: Bindings = body.get("bindings", [])
-    known = {*roles(), *(call.service.grants.roles if call.service.grants else ())}
+    known = {*ROLES, *(call.service.grants.roles if call.service.grants else ())}
     if unknown := {binding["role"] for binding in bindings} - known:
         raise invalid(f"Role {min(unknown)} is not supported for this resource.")
     members = {member for binding in bindings for member in binding["members"]}
@@ -59,7 +59,7 @@ async def test_iam_permissions(call: Call) -> Response:
     """All permissions, unless a stack has grants."""
     resource, folder = _iam_name(call)
     asked = call.request.query_params.getlist("permissions")
-    if unknown := set(asked) - permissions():
+    if unknown := set(asked) - PERMISSIONS:
         raise invalid(f"Invalid permission: {min(unknown)!r}.")
     if call.service.grants:
         asked = call.service.grants.permitted(caller().member, asked, resource, folder or None)

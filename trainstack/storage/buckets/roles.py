@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import filter as matching
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +18,16 @@ MEMBER = re.compile(r"(?:user|serviceAccount):[^\s:]+@[^\s:]+|project(?:Owner|Ed
 """What can be granted a role here: there are no groups, and no calls without a principal."""
 
 
-@cache
-def _table() -> Mapping[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("roles.toml").read_text())
-
-
-@cache
-def permissions() -> frozenset[str]:
-    """Every permission that a bucket's policy can give."""
-    return frozenset(f"storage.{name}" for name in _table()["permissions"])
-
-
-@cache
-def roles() -> Mapping[str, frozenset[str]]:
-    """The permissions of each role that can be granted on a bucket."""
-    return {
-        f"roles/storage.{role}": frozenset(
-            name for pattern in patterns for name in matching(permissions(), f"storage.{pattern}")
-        )
-        for role, patterns in _table()["roles"].items()
-    }
+_TABLE: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("roles.toml").read_text())
+PERMISSIONS = frozenset(f"storage.{name}" for name in _TABLE["permissions"])
+"""Those that a bucket's policy can give."""
+ROLES: Mapping[str, frozenset[str]] = {
+    f"roles/storage.{role}": frozenset(
+        name for pattern in patterns for name in matching(PERMISSIONS, f"storage.{pattern}")
+    )
+    for role, patterns in _TABLE["roles"].items()
+}
+"""The permissions of each role that can be granted on a bucket."""
 
 
 def grants_of(bucket: str, bindings: Bindings) -> Iterator[Grant]:

@@ -166,6 +166,13 @@ def test_access_to_single_objects_is_never_taken_for_a_name(
     assert http.get(f"/storage/v1/b/{bucket.name}/o/{kept[1]}").status_code == 200
 
 
+def test_predefined_acls_are_taken_if_they_grant_no_more_than_the_default(http: httpx.Client) -> None:
+    path = "/storage/v1/b?project=p&predefinedDefaultObjectAcl=bucketOwnerFullControl&predefinedAcl="
+    made = http.post(f"{path}projectPrivate", json={"name": "by-gcsfs"}).json()
+    assert made["iamConfiguration"]["uniformBucketLevelAccess"] == {"enabled": False}
+    assert http.post(f"{path}publicRead", json={"name": "public"}).status_code == 400
+
+
 def test_buckets_are_listed_in_pages(client: storage.Client) -> None:
     names = [client.create_bucket(f"paged-{number}").name for number in range(3)]
     pages = client.list_buckets(prefix="paged-", page_size=2).pages

@@ -23,7 +23,7 @@ import httpx  # noqa: E402  # needs the line above
 import psutil  # noqa: E402
 
 from bench.cli import fill  # noqa: E402
-from bench.stack_start import console_of  # noqa: E402
+from bench.stack_start import descendants  # noqa: E402
 from tests.e2e.project import Project, request, running_project  # noqa: E402
 from trainmaster.web.pages import SUBJECTS  # noqa: E402
 from trainmaster.web.source import AnswerAge  # noqa: E402
@@ -35,6 +35,14 @@ PROJECT = "bench-console"
 PAGING = "/runs?before="
 PAUSE_S = 1.2 * AnswerAge.SLOW.value[0]
 """Between two rounds, so that pages are read again, but for what the console keeps longer than that."""
+
+
+def console_of(stack: int) -> int:
+    """The process of the console beside a stack."""
+    for pid in descendants(stack):
+        if {b"web", b"--listener"} <= set(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")):
+            return pid
+    raise RuntimeError("the console has no process: it starts with the first request")
 
 
 def main() -> int:

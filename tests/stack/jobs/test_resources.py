@@ -129,6 +129,8 @@ def test_versions_and_aliases_of_a_model(models: Any) -> None:
     assert models.get_model(name=f"{name}@1").description == "d"
     with pytest.raises(exceptions.BadRequest, match="update_mask"):
         models.update_model(model={"name": name}, update_mask={"paths": ["artifact_uri"]})
+    with pytest.raises(exceptions.Conflict, match="has changed"):
+        models.update_model(model={"name": name, "etag": "old"}, update_mask={"paths": ["description"]})
     with pytest.raises(exceptions.BadRequest, match="default version"):
         models.delete_model_version(name=f"{name}@3")
     models.delete_model_version(name=f"{name}@2").result()

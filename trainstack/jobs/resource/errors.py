@@ -11,6 +11,7 @@ class Status(Enum):
     PERMISSION_DENIED = 403, 7
     NOT_FOUND = 404, 5
     ALREADY_EXISTS = 409, 6
+    ABORTED = 409, 10
     RESOURCE_EXHAUSTED = 429, 8
     UNIMPLEMENTED = 400, 12
     """501 in the cloud; here as `json_bodies.refuse_call` has it."""

@@ -79,8 +79,8 @@ class StandardHandlers:
         )
         matching = [resource for resource in resources if wanted.matches(resource)]
         token, size = request.page_token or "0", request.page_size or _DEFAULT_PAGE
-        if not token.isdecimal() or size < 0:
-            raise ApiError(Status.INVALID_ARGUMENT, f"Invalid page_token {token!r} or page_size {size}.")
+        if not re.fullmatch("[0-9]{1,9}", token) or size < 0:
+            raise ApiError(Status.INVALID_ARGUMENT, f"Invalid page_token {token!r:.200} or page_size {size}.")
         start, end = int(token), int(token) + min(size, _MAX_PAGE)
         more = str(end) if end < len(matching) else ""
         return answer(**{field.name: matching[start:end]}, next_page_token=more)

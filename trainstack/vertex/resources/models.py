@@ -81,7 +81,7 @@ class Models:
         """`MODEL` changes every version, `MODEL@VERSION` that one, in the fields that each may change.
 
         Raises:
-            ApiError: NOT_FOUND; INVALID_ARGUMENT for a mask with other fields.
+            ApiError: NOT_FOUND; INVALID_ARGUMENT for a mask with other fields; ABORTED for the etag of an older state.
         """
         name, _, version = request.model.name.partition("@")
         allowed = _OF_VERSION if version not in ("", "-") else _OF_MODEL
@@ -90,6 +90,8 @@ class Models:
             message = f"update_mask: expected some of {', '.join(sorted(allowed))}, found {found!r}."
             raise ApiError(Status.INVALID_ARGUMENT, message)
         asked = self._version(name if version == "-" else request.model.name)
+        if request.model.etag not in ("", asked.etag):
+            raise ApiError(Status.ABORTED, f"{asked.name} has changed: its etag is {asked.etag!r}.")
         for model in self._versions(asked.name) if allowed is _OF_MODEL else [asked]:
             self._put(merged(model, request.model, request.update_mask))
         return self._version(f"{asked.name}@{asked.version_id}")

@@ -15,7 +15,8 @@ USERS_BUCKET = {
     "roles/storage.legacyBucketReader": frozenset({"storage.buckets.get", "storage.objects.list"}),
     "roles/storage.objectUser": frozenset({
         "storage.managedFolders.list", "storage.objects.create", "storage.objects.delete",
-        "storage.objects.get", "storage.objects.list", "storage.objects.update",
+        "storage.objects.get", "storage.objects.list", "storage.objects.move", "storage.objects.restore",
+        "storage.objects.update",
     }),
 }  # fmt: skip
 """The roles of every account on a bucket that the deployment did not create: the local user made it for programs to use.

@@ -6,6 +6,7 @@ Source: https://cloud.google.com/storage/docs/json_api/v1/buckets
 import base64
 from collections.abc import Mapping
 
+from trainstack.project import project_number
 from trainstack.storage.buckets.locations import DEFAULT, location_type
 from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.objects.resource import rfc3339
@@ -17,14 +18,14 @@ _DEFAULT_ACCESS: Mapping[str, object] = {
 
 
 def bucket_json(bucket: BucketRecord, base_url: str) -> dict[str, object]:
-    """The bucket resource. The project number is always 1: the emulator knows only the ids of projects."""
+    """The bucket resource, with links below `base_url`."""
     access = bucket.fields.get("iamConfiguration")
     return {
         "kind": "storage#bucket",
         "id": bucket.name,
         "selfLink": f"{base_url}/storage/v1/b/{bucket.name}",
         "name": bucket.name,
-        "projectNumber": "1",
+        "projectNumber": project_number(bucket.project),
         "generation": str(bucket.created_us),
         "metageneration": str(bucket.metageneration),
         "location": DEFAULT,

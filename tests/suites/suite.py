@@ -75,6 +75,10 @@ SUITES = (
                 plugin="suite_signing",
             ),
             Adaptation(
+                why="the project that pays for requests",
+                variables={"GOOGLE_CLOUD_TESTS_USER_PROJECT": "{project}"},
+            ),
+            Adaptation(
                 why="a test reads a public bucket of the real service",
                 left_out=("tests/system/test_client.py::test_anonymous_client_access_to_public_bucket",),
             ),

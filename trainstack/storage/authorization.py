@@ -36,7 +36,7 @@ def may_call(
     """Raises `RefusedError`: 403 if the caller may not call the method, 404 if a bucket of its path does not exist."""
     try:
         authorize(grants, method, _resources(grants, path, query))
-        if grants and caller().member and "bucket" in path:
+        if grants and grants.enforced and caller().member and "bucket" in path:
             _check_payer(grants, store.catalog.find_bucket(path["bucket"]), query.get("userProject", ""))
     except DeniedError as denied:
         missing = _missing(store, path.get("bucket", ""), path.get("to_bucket", ""))

@@ -1,26 +1,40 @@
-"""A plugin of pytest that gives a client's suite credentials that can sign, as a service account's key would.
+"""A plugin of pytest that gives a client's suite the credentials of a service account, as its key file would.
 
-A service account's key needs a token server, which the stack lacks. These credentials act as the account that the first variable
-names, by way of the metadata server's account and IAM's `generateAccessToken` and `signBlob`.
+A key file would need a key of the cloud's. These credentials sign with IAM's `signBlob`, by the client library's own signer, and
+their tokens come from `generateAccessToken`, for the account that SUITE_ACCOUNT names.
 """
 
 import os
 from typing import Any
 
 import google.auth
-from google.auth import compute_engine, impersonated_credentials
+from google.auth import compute_engine, iam, impersonated_credentials
+from google.auth.transport.requests import Request
+from google.oauth2 import service_account
 
 SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 
 
-def signing_default(*_args: Any, **_options: Any) -> tuple[impersonated_credentials.Credentials, str]:
+class AccountCredentials(service_account.Credentials):
+    """Credentials of a service account without its key."""
+
+    def refresh(self, request: Any) -> None:
+        """Take a token for the account with the metadata server's credentials."""
+        acting = impersonated_credentials.Credentials(
+            source_credentials=compute_engine.Credentials(),
+            target_principal=self.service_account_email,
+            target_scopes=SCOPES,
+        )
+        acting.refresh(request)
+        self.token, self.expiry = acting.token, acting.expiry
+
+
+def account_default(*_args: Any, **_options: Any) -> tuple[AccountCredentials, str]:
     """What `google.auth.default` returns: credentials of SUITE_ACCOUNT, and the project."""
-    credentials = impersonated_credentials.Credentials(
-        source_credentials=compute_engine.Credentials(),
-        target_principal=os.environ["SUITE_ACCOUNT"],
-        target_scopes=SCOPES,
-    )
+    account = os.environ["SUITE_ACCOUNT"]
+    signer = iam.Signer(Request(), compute_engine.Credentials(), account)
+    credentials = AccountCredentials(signer, account, "https://oauth2.googleapis.com/token", scopes=SCOPES)
     return credentials, os.environ["GOOGLE_CLOUD_PROJECT"]
 
 
-google.auth.default = signing_default
+google.auth.default = account_default

@@ -1,12 +1,12 @@
 """Notification configurations, and the messages for a change: written with it, published by the outbox."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trainstack.outbox import Outbox
 from trainstack.publisher import Message, Publish
 from trainstack.storage.objects.catalog import Catalog
-from trainstack.storage.objects.records import FINALIZE, NotificationConfig, ObjectRecord
+from trainstack.storage.objects.records import NO_PAYLOAD, NotificationConfig, ObjectRecord
 from trainstack.storage.objects.resource import object_json, rfc3339
 
 _LINKS = ("selfLink", "mediaLink")
@@ -49,14 +49,18 @@ class Notifications:
         """Drop this bucket's cached configurations."""
         self._configs.pop(bucket, None)
 
-    def owe(self, stored: ObjectRecord, *, now_us: int, overwrote: int) -> None:
-        """Add a notification of the new object for every matching configuration; `overwrote` is the previous generation, or 0."""
+    def owe(self, event: str, stored: ObjectRecord, *, now_us: int, **more: int) -> None:
+        """Add a notification of what happened to a generation for every matching configuration.
+
+        `more` are generations, by the attribute that names them.
+        """
         for config in self.configs(stored.bucket):
-            if config.asks_for(stored.name):
+            if config.asks_for(event, stored.name):
                 # The publishing emulator adds its address to links: after a restart, it may differ from
                 # today's.
-                data = json.dumps(object_json(stored, _NO_BASE, with_hashes=False)).encode()
-                self.outbox.owe(config.topic, data, _attributes(config, stored, now_us, overwrote))
+                resource = object_json(stored, _NO_BASE, with_hashes=False)
+                data = b"" if config.body["payload_format"] == NO_PAYLOAD else json.dumps(resource).encode()
+                self.outbox.owe(config.topic, data, _attributes(config, event, stored, now_us, more))
 
 
 def with_links(publish: Publish, base_url: str) -> Publish:
@@ -64,6 +68,8 @@ def with_links(publish: Publish, base_url: str) -> Publish:
 
     def message_with_links(message: Message) -> Message:
         data, attributes = message
+        if not data:
+            return message
         resource = json.loads(data)
         return json.dumps(
             {**resource, **{key: base_url + resource[key] for key in _LINKS}}
@@ -76,17 +82,17 @@ def with_links(publish: Publish, base_url: str) -> Publish:
 
 
 def _attributes(
-    config: NotificationConfig, stored: ObjectRecord, now_us: int, overwrote: int
+    config: NotificationConfig, event: str, stored: ObjectRecord, now_us: int, more: Mapping[str, int]
 ) -> dict[str, str]:
     """Source: https://cloud.google.com/storage/docs/pubsub-notifications#attributes"""
     return {
         **config.body.get("custom_attributes", {}),
         "notificationConfig": f"projects/_/buckets/{config.bucket}/notificationConfigs/{config.id}",
-        "eventType": FINALIZE,
+        "eventType": event,
         "payloadFormat": config.body["payload_format"],
         "bucketId": stored.bucket,
         "objectId": stored.name,
         "objectGeneration": str(stored.generation),
         "eventTime": rfc3339(now_us, digits=6),
-        **({"overwroteGeneration": str(overwrote)} if overwrote else {}),
+        **{name: str(generation) for name, generation in more.items() if generation},
     }

@@ -24,7 +24,15 @@ from trainstack.storage.objects.folder import Folder, fingerprint_of
 from trainstack.storage.objects.names import is_plain, object_fault
 from trainstack.storage.objects.preconditions import Insertion, ObjectTarget
 from trainstack.storage.objects.protection import inherited, old_generation, with_retention
-from trainstack.storage.objects.records import BucketRecord, Fingerprint, ObjectRecord
+from trainstack.storage.objects.records import (
+    ARCHIVE,
+    DELETE,
+    FINALIZE,
+    METADATA_UPDATE,
+    BucketRecord,
+    Fingerprint,
+    ObjectRecord,
+)
 from trainstack.storage.objects.staging import Staged
 
 
@@ -182,7 +190,7 @@ class ObjectStore:
         Call with the catalog's lock, so that no caller sees the record without its file.
         """
         with self.changing() as now_us:
-            kept = self._keep(replaced, now_us) if replaced else False
+            kept = self._keep(replaced, now_us) if replaced else None
             plain = is_plain(new.name) and self.folder(new.bucket).has_room_for(new.name)
             stored = dataclasses.replace(
                 new,
@@ -193,16 +201,28 @@ class ObjectStore:
             )
             if source:
                 self.catalog.remove(source)
-            self.record(stored, replaced, now_us=now_us)
+                self.notifications.owe(DELETE, source, now_us=now_us)
+            self.record(stored, replaced, now_us=now_us, kept=kept)
         stored = self._place(stored, path)
         if not kept:
             self.forget_bytes(replaced, stored)
         return with_retention(stored, self.bucket(stored.bucket))
 
-    def record(self, stored: ObjectRecord, replaced: ObjectRecord | None, *, now_us: int) -> None:
-        """Record a new generation and its notifications. Call inside `changing`."""
+    def record(
+        self,
+        stored: ObjectRecord,
+        replaced: ObjectRecord | None,
+        *,
+        now_us: int,
+        kept: ObjectRecord | None = None,
+    ) -> None:
+        """Record a new generation and its notifications; `kept` is what stays of the replaced one. Call inside `changing`."""
         self.catalog.put(stored)
-        self.notifications.owe(stored, now_us=now_us, overwrote=replaced.generation if replaced else 0)
+        before = replaced.generation if replaced else 0
+        self.notifications.owe(FINALIZE, stored, now_us=now_us, overwroteGeneration=before)
+        if replaced:
+            by = stored.generation
+            self.notifications.owe(_end_of(kept), replaced, now_us=now_us, overwrittenByGeneration=by)
 
     def patch(
         self, target: ObjectTarget, change: Callable[[ObjectRecord], ObjectRecord], *, strict: bool = True
@@ -217,6 +237,7 @@ class ObjectStore:
             if before.fields.get("eventBasedHold") and not changed.fields.get("eventBasedHold"):
                 changed = dataclasses.replace(changed, released_us=now_us)
             self.catalog.put(changed)
+            self.notifications.owe(METADATA_UPDATE, changed, now_us=now_us)
             return with_retention(changed, self.bucket(target.bucket))
 
     def delete(self, target: ObjectTarget, *, strict: bool = True) -> None:
@@ -228,6 +249,7 @@ class ObjectStore:
                     target.conditions.check_write(stored)
                     self.catalog.remove(stored)
                     kept = self._keep(stored, now_us, for_good=target.generation is not None)
+                    self.notifications.owe(_end_of(kept), stored, now_us=now_us)
                     if not stored.aside:
                         # Before the commit: a kill in between leaves the file missing, which the next start treats as
                         # a deletion, unless it finds the bytes aside.
@@ -254,8 +276,8 @@ class ObjectStore:
                 )
                 return self._record_with(moved, replaced, path, source=stored)
 
-    def _keep(self, stored: ObjectRecord, now_us: int, *, for_good: bool = False) -> bool:
-        """Record what stays of a generation that is about to be replaced or deleted; False if nothing does.
+    def _keep(self, stored: ObjectRecord, now_us: int, *, for_good: bool = False) -> ObjectRecord | None:
+        """Record what stays of a generation that is about to be replaced or deleted; None if nothing does.
 
         Nothing stays of bytes that another process has changed. Call inside `changing`. Raises `RefusedError` (403).
         """
@@ -263,12 +285,12 @@ class ObjectStore:
         if kept and not kept.aside:
             folder = self.folder(kept.bucket)
             if folder.fingerprint(kept.name) != kept.fingerprint:
-                return False
+                return None
             kept = dataclasses.replace(kept, aside=str(kept.generation))
             folder.link(kept.name, self._aside / kept.aside)
         if kept:
             self.catalog.put(kept)
-        return kept is not None
+        return kept
 
     @contextlib.contextmanager
     def _taken(self, stored: ObjectRecord, to: Path) -> Iterator[Path]:
@@ -323,6 +345,11 @@ class ObjectStore:
                 self._place(live, orphan)
             else:
                 orphan.unlink()
+
+
+def _end_of(kept: ObjectRecord | None) -> str:
+    """The event of a generation that is no longer live."""
+    return ARCHIVE if kept and not kept.soft_deleted_us else DELETE
 
 
 def _agrees(live: ObjectRecord | None, fingerprint: Fingerprint | None) -> bool:

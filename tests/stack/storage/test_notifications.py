@@ -105,6 +105,33 @@ def test_an_upload_is_published_with_the_object_and_its_attributes(
     assert sink.messages[1][2]["overwroteGeneration"] == str(blob.generation)
 
 
+def test_a_configuration_for_all_events_gets_changes_replacements_deletions_and_archivings(
+    bucket: storage.Bucket, sink: Sink
+) -> None:
+    bucket.notification(topic_name="uploads", topic_project="project-1", payload_format="NONE").create()
+    first, second = bucket.blob("a"), bucket.blob("a")
+    first.upload_from_string("x")
+    first.metadata = {"k": "v"}
+    first.patch()
+    second.upload_from_string("y")
+    second.delete()
+    bucket.versioning_enabled = True
+    bucket.patch()
+    bucket.blob("b").upload_from_string("x")
+    bucket.delete_blob("b")
+    wait_until(lambda: len(sink.messages) == 7)
+    assert sink.events == [
+        ("OBJECT_FINALIZE", "a"), ("OBJECT_METADATA_UPDATE", "a"), ("OBJECT_FINALIZE", "a"), ("OBJECT_DELETE", "a"),
+        ("OBJECT_DELETE", "a"), ("OBJECT_FINALIZE", "b"), ("OBJECT_ARCHIVE", "b"),
+    ]  # fmt: skip
+    assert {data for _, data, _ in sink.messages} == {b""}
+    replaced = sink.messages[3][2]
+    assert (replaced["objectGeneration"], replaced["overwrittenByGeneration"]) == (
+        str(first.generation),
+        str(second.generation),
+    )
+
+
 def test_a_configuration_gets_uploads_below_its_prefix_and_no_deletions(
     bucket: storage.Bucket, sink: Sink
 ) -> None:
@@ -181,9 +208,13 @@ def test_a_message_that_pubsub_never_takes_holds_up_no_other(bucket: storage.Buc
 
 FAULTY: tuple[tuple[dict[str, object], int, str], ...] = (
     ({"topic": "uploads"}, 400, "Invalid topic: 'uploads'"),
-    ({"event_types": ["OBJECT_DELETE"]}, 400, "event_types ['OBJECT_DELETE'], only ['OBJECT_FINALIZE']"),
-    ({"event_types": None}, 400, "event_types None, only ['OBJECT_FINALIZE']"),
-    ({"payload_format": "NONE"}, 400, "payload_format 'NONE', only 'JSON_API_V1'"),
+    (
+        {"event_types": ["OBJECT_RESTORE"]},
+        400,
+        "event_types: 'OBJECT_RESTORE'; expected one of OBJECT_FINALIZE,",
+    ),
+    ({"event_types": "OBJECT_DELETE"}, 400, "event_types: 'OBJECT_DELETE'; expected a list"),
+    ({"payload_format": "XML"}, 400, "payload_format: 'XML'; expected one of JSON_API_V1, NONE"),
     ({"custom_attributes": {"k": 1}}, 400, "an object of strings"),
 )
 

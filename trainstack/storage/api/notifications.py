@@ -10,11 +10,9 @@ from trainstack.storage.api.call import (
     no_content,
     text_field,
 )
-from trainstack.storage.objects.errors import RefusedError, invalid, not_imitated
-from trainstack.storage.objects.records import FINALIZE, PUBSUB_PREFIX, NotificationConfig
+from trainstack.storage.objects.errors import RefusedError, invalid
+from trainstack.storage.objects.records import EVENTS, PAYLOADS, PUBSUB_PREFIX, NotificationConfig
 from trainstack.storage.objects.resource import notification_json
-
-_PAYLOAD = "JSON_API_V1"
 
 
 async def insert(call: Call) -> Response:
@@ -26,8 +24,8 @@ async def insert(call: Call) -> Response:
     store, bucket = call.store, call.path["bucket"]
     body = {
         "topic": _topic(text_field(asked, "topic")),
-        "payload_format": _only(_PAYLOAD, "payload_format", asked.get("payload_format")),
-        "event_types": _only([FINALIZE], "event_types", asked.get("event_types")),
+        "payload_format": _one_of(PAYLOADS, "payload_format", asked.get("payload_format")),
+        "event_types": [_one_of(EVENTS, "event_types", event) for event in _list(asked, "event_types")],
         "object_name_prefix": text_field(asked, "object_name_prefix"),
         "custom_attributes": custom_metadata(asked.get("custom_attributes") or {}),
     }
@@ -78,8 +76,15 @@ def _topic(text: str) -> str:
     raise invalid(f"Invalid topic: {text!r}; expected '{PUBSUB_PREFIX}projects/PROJECT/topics/TOPIC'.")
 
 
-def _only(imitated: object, key: str, value: object) -> object:
-    """Raises `RefusedError` (400) for an unsupported value, which would change the notifications."""
-    if value != imitated:
-        raise not_imitated(f"{key} {value!r:.200}, only {imitated!r}.")
+def _list(body: Json, key: str) -> list[object]:
+    value = body.get(key) or []
+    if not isinstance(value, list):
+        raise invalid(f"Invalid value for {key}: {value!r:.200}; expected a list.")
+    return value
+
+
+def _one_of(known: tuple[str, ...], key: str, value: object) -> object:
+    """Raises `RefusedError` (400) for another value."""
+    if value not in known:
+        raise invalid(f"Invalid value for {key}: {value!r:.200}; expected one of {', '.join(known)}.")
     return value

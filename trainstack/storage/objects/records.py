@@ -4,7 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-FINALIZE = "OBJECT_FINALIZE"
+FINALIZE, METADATA_UPDATE = "OBJECT_FINALIZE", "OBJECT_METADATA_UPDATE"
+DELETE, ARCHIVE = "OBJECT_DELETE", "OBJECT_ARCHIVE"
+EVENTS = (FINALIZE, METADATA_UPDATE, DELETE, ARCHIVE)
+NO_PAYLOAD = "NONE"
+PAYLOADS = ("JSON_API_V1", NO_PAYLOAD)
 """The only supported event. Source: https://cloud.google.com/storage/docs/pubsub-notifications#events"""
 
 PUBSUB_PREFIX = "//pubsub.googleapis.com/"
@@ -97,5 +101,7 @@ class NotificationConfig:
         """`projects/P/topics/T`."""
         return str(self.body["topic"]).removeprefix(PUBSUB_PREFIX)
 
-    def asks_for(self, name: str) -> bool:
-        return name.startswith(self.body.get("object_name_prefix", ""))
+    def asks_for(self, event: str, name: str) -> bool:
+        """Without types of events, it asks for all."""
+        is_asked = event in self.body.get("event_types", EVENTS)
+        return is_asked and name.startswith(self.body.get("object_name_prefix", ""))

@@ -1,0 +1,129 @@
+"""The stack's image: its size, its user, and the services at one address that other machines reach."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+import requests
+from google.api_core.client_options import ClientOptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+
+from trainmaster.deploy.local_image import Builder, secrets
+from trainstack.ports import free_ports
+
+from .conftest import ROOT, needs
+
+pytestmark = [pytest.mark.slow, needs("builder"), pytest.mark.timeout(900)]
+
+IMAGE = "localhost/trainmaster/tests/stack:latest"
+LARGEST_MB = 400
+TRAIN = "mkdir p && cd p && python3 -m trainmaster init && python3 -m trainmaster submit request.yaml --wait"
+
+
+def run_in(container: str, *command: str) -> list[str]:
+    return ["buildah", "run", "--isolation", "chroot", container, "--", *command]
+
+
+@pytest.fixture(scope="module")
+def container(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A container of the image, which is built from the wheel."""
+    context = tmp_path_factory.mktemp("context")
+    wheel = [sys.executable, "-m", "hatchling", "build", "-d", str(context), "-t", "wheel"]
+    subprocess.run(wheel, cwd=ROOT, check=True, capture_output=True)
+    (context / "Dockerfile").write_text((ROOT / "trainstack" / "Dockerfile").read_text())
+    options = ["--build-arg", f"BASE_IMAGE={base}"]
+    for name, path in secrets(os.environ):
+        options += ["--secret", f"id={name},src={path}"]
+    build.build(context=context, tag=IMAGE, options=tuple(options))
+    name = subprocess.run(
+        ["buildah", "from", IMAGE], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    yield name
+    subprocess.run(["buildah", "rm", name], check=False, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def ports(container: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
+    """Those of the API and the console of a stack in the container, which shares this machine's network."""
+    ports, log = free_ports(2), tmp_path_factory.mktemp("log") / "log"
+    front = [
+        "python3",
+        "-m",
+        "trainstack.stack.front",
+        "--state",
+        "/home/stack/.trainmaster",
+        "--listen",
+        "0.0.0.0",
+    ]
+    front += [
+        "--port",
+        str(ports[0]),
+        "--console-port",
+        str(ports[1]),
+        "--",
+        "python3",
+        "-m",
+        "trainmaster",
+        "up",
+    ]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(run_in(container, *front), stdout=output, stderr=output) as running,
+    ):
+        deadline = time.monotonic() + 60
+        while "In another shell" not in log.read_text():
+            assert running.poll() is None and time.monotonic() < deadline, log.read_text()  # noqa: PT018
+            time.sleep(0.1)
+        yield ports
+        subprocess.run(
+            run_in(container, "python3", "-m", "trainmaster", "down"), check=True, capture_output=True
+        )
+        assert running.wait(60) == 0
+
+
+def test_the_image_is_small_and_its_user_is_not_root(container: str) -> None:
+    described = subprocess.run(
+        ["buildah", "images", "--json", IMAGE], check=True, capture_output=True, text=True
+    )
+    size, unit = json.loads(described.stdout)[0]["size"].split()
+    assert unit == "MB"
+    assert float(size) < LARGEST_MB
+    done = subprocess.run(run_in(container, "id", "-u"), check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "10001"
+
+
+def test_googles_client_uses_the_one_port(ports: list[int]) -> None:
+    options = ClientOptions(api_endpoint=f"http://localhost:{ports[0]}")
+    client = storage.Client(
+        project="trainmaster-local", credentials=AnonymousCredentials(), client_options=options
+    )
+    client.create_bucket("of-a-client").blob("greeting.txt").upload_from_string("hello")
+    assert client.bucket("of-a-client").blob("greeting.txt").download_as_bytes() == b"hello"
+
+
+def test_other_addresses_reach_it_and_other_names_do_not(ports: list[int]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        address = probe.getsockname()[0]
+    url = f"http://{address}:{ports[0]}/v1/projects/trainmaster-local/topics"
+    assert requests.get(url, headers={"Host": "localhost"}, timeout=30).json()["topics"]
+    assert requests.get(url, headers={"Host": "page.example"}, timeout=30).status_code == 403
+    console = requests.get(f"http://{address}:{ports[1]}/", headers={"Host": "localhost"}, timeout=30)
+    assert console.status_code == 200
+
+
+def test_a_run_trains_in_the_container(container: str, ports: list[int]) -> None:
+    done = subprocess.run(
+        run_in(container, "sh", "-c", f"cd /home/stack && {TRAIN}"),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "has succeeded" in done.stderr

@@ -1,0 +1,136 @@
+"""One address for a stack's API and one for its console, in a container whose ports are published.
+
+    python -m trainstack.stack.front --state DIR --listen 0.0.0.0 -- COMMAND
+
+Runs the command that starts the stack, and ends with it. The services themselves listen on loopback alone, where a published
+port does not arrive; this listens where it is asked to, and nowhere by default. The services still answer only to requests for
+`localhost`, so that a page in a browser cannot reach them by another name.
+
+A connection belongs to the service of its first request, as every client of Google's libraries has connections of its own.
+A later request for another service gets the first one's refusal.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import re
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from trainstack.find import read_stack_env
+
+API_PORT, CONSOLE_PORT = 8080, 8081
+Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+FIRST_LINE_S = 30
+_CONSOLE = "TRAINMASTER_CONSOLE"
+_PUBSUB_REST = "CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB"
+ROUTES = (
+    (re.compile(rb"PRI \* HTTP/2"), "PUBSUB_EMULATOR_HOST"),  # gRPC
+    (re.compile(rb"\w+ /v1/projects/[^/ ]+/(?:topics|subscriptions|snapshots|schemas)"), _PUBSUB_REST),
+    (re.compile(rb"\w+ /(?:v1|v1beta1|emulator/v1)/projects/[^/ ]+/locations/"), "VERTEX_EMULATOR_HOST"),
+    (re.compile(rb"\w+ /emulator/v1/injections"), "VERTEX_EMULATOR_HOST"),
+    (re.compile(rb"\w+ /(?:v2/|_stats)"), "LOGGING_EMULATOR_HOST"),
+    (re.compile(rb"\w+ /v1/projects/"), "IAM_EMULATOR_HOST"),
+)
+"""The service of a connection by its first line; Cloud Storage has all others, because its XML API has any path."""
+
+
+def service_of(first_line: bytes) -> str:
+    """The variable with the address of the service that a connection is for."""
+    return next((name for route, name in ROUTES if route.match(first_line)), "STORAGE_EMULATOR_HOST")
+
+
+def read_addresses(state: Path) -> Mapping[str, str]:
+    """The variables of the stack that is ready on the folder.
+
+    Raises:
+        OSError: none is.
+    """
+    files = (state / "stack.env", state / "user" / "gcloud.env")
+    return read_stack_env("".join(file.read_text() for file in files))
+
+
+async def serve(state: Path, host: str, ports: tuple[int, int], command: list[str]) -> int:
+    """Forward connections while the command runs; its exit status. SIGTERM and Ctrl-C end the command.
+
+    `ports` are those of the API and of the console.
+    """
+
+    async def api(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = await asyncio.wait_for(reader.readline(), FIRST_LINE_S)
+        await _splice(reader, writer, line, read_addresses(state)[service_of(line)])
+
+    async def console(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _splice(reader, writer, b"", read_addresses(state)[_CONSOLE])
+
+    servers = [
+        await asyncio.start_server(partial(_answer, answer), host, port)
+        for answer, port in zip((api, console), ports, strict=True)
+    ]
+    process = await asyncio.create_subprocess_exec(*command)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, process.send_signal, number)
+    try:
+        return await process.wait()
+    finally:
+        for server in servers:
+            server.close()
+
+
+async def _answer(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Close the connection at once where no stack is ready, or either side breaks it."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TimeoutError):
+        async with _closing(writer):
+            await answer(reader, writer)
+
+
+@contextlib.asynccontextmanager
+async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def _splice(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes, address: str
+) -> None:
+    """Connect the client with the service until either ends."""
+    where = urlsplit(address if "//" in address else f"//{address}")
+    from_service, to_service = await asyncio.open_connection(where.hostname, where.port)
+    async with _closing(to_service):
+        to_service.write(first)
+        await asyncio.gather(_copy(reader, to_service), _copy(from_service, writer))
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while content := await reader.read(65536):
+        writer.write(content)
+        await writer.drain()
+    with contextlib.suppress(OSError):
+        writer.write_eof()
+
+
+def main() -> int:
+    """The command's exit status."""
+    parser = argparse.ArgumentParser(prog="python -m trainstack.stack.front", description=__doc__)
+    parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="the stack's state folder")
+    parser.add_argument(
+        "--listen", required=True, metavar="ADDRESS", help="where to listen, for example 0.0.0.0"
+    )
+    parser.add_argument("--port", type=int, default=API_PORT, help="of the API")
+    parser.add_argument("--console-port", type=int, default=CONSOLE_PORT, help="of the console")
+    parser.add_argument("command", nargs="+", help="what starts the stack, after --")
+    options = parser.parse_args()
+    return asyncio.run(
+        serve(options.state, options.listen, (options.port, options.console_port), options.command)
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -68,9 +68,10 @@ def page_text(scores: Sequence[Score]) -> str:
 
 
 def _section(score: Score, suite: Suite) -> str:
+    tests = ", ".join(f"`{suite.checkout}/{path}`" for path in suite.tests.split())
     lines = [
         f"\n## {suite.name}\n",
-        f"`{suite.tests}` of <https://github.com/{suite.repository}>.\n",
+        f"{tests} of <https://github.com/{suite.repository}>.\n",
     ]
     lines.extend(f"- Adaptation: {adaptation.why}." for adaptation in suite.adaptations)
     for kind, causes in score.causes.items():

@@ -1,8 +1,10 @@
-"""Signed URLs: requests whose query has an account's signature in place of a token (V4).
+"""Signed URLs: requests whose query has an account's signature in place of a token, of version 4 or 2.
 
-Source: https://cloud.google.com/storage/docs/access-control/signed-urls and …/docs/authentication/canonical-requests
+Source: https://cloud.google.com/storage/docs/access-control/signed-urls, …/docs/authentication/canonical-requests and
+…/docs/access-control/signed-urls-v2. Google's Python client signs with version 2 where a program names none.
 """
 
+import base64
 import contextlib
 import hashlib
 import re
@@ -23,6 +25,10 @@ _ALGORITHM = "GOOG4-RSA-SHA256"
 _OWN = frozenset(
     f"x-goog-{name}" for name in ("algorithm", "credential", "date", "expires", "signedheaders", "signature")
 )
+_OWN_V2 = frozenset(("googleaccessid", "expires", "signature"))
+_NOT_SIGNED_V2 = _OWN_V2 | {"generation", "response-content-disposition", "response-content-type"}
+_KEY_HEADERS = frozenset(("x-goog-encryption-key", "x-goog-encryption-key-sha256"))
+"""Not signed by version 2."""
 _CREDENTIAL = re.compile(r"([^/]+)/(\d{8}/[^/]+/storage/goog4_request)")
 _MAX_EXPIRES_S = 604_800
 _UNSIGNED = "UNSIGNED-PAYLOAD"
@@ -51,12 +57,12 @@ class SignedUrls:
                 signer = _signer(scope, given, query, self._keys)
                 kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _OWN]
                 scope = {**scope, "query_string": urlencode(kept).encode()}
-            elif given.keys() & {"x-amz-signature", "googleaccessid"}:
-                raise _refusal(
-                    400,
-                    "NotImplemented",
-                    "V2 and HMAC signatures are not imitated by the local stack; sign with V4.",
-                )
+            elif "googleaccessid" in given and "signature" in given:
+                signer = _signer_v2(scope, given, query, self._keys)
+                kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _OWN_V2]
+                scope = {**scope, "query_string": urlencode(kept).encode()}
+            elif "x-amz-signature" in given:
+                raise _refusal(400, "NotImplemented", "HMAC signatures are not imitated by the local stack.")
             elif "upload_id=" in query and _has_session(scope):
                 signer = _HOLDER
             else:
@@ -101,19 +107,45 @@ def _signer(scope: Scope, given: Mapping[str, str], query: str, keys: SigningKey
         raise _refusal(400, "MalformedSecurityHeader", "The signed URL's query is malformed.")
     ends = begins + timedelta(seconds=lifetime_s)
     if not begins - _MAX_SKEW <= datetime.now(UTC) <= ends:
-        raise _refusal(
-            400, "ExpiredToken", f"The provided token has expired. Request signature expired at: {ends}"
-        )
+        raise _expired(ends)
     request = _canonical_request(scope, given.get("x-goog-signedheaders", ""), query)
     digest = hashlib.sha256(request.encode()).hexdigest()
     text = "\n".join((_ALGORITHM, date, credential[2], digest))
     if not keys.is_signature(credential[1], text.encode(), signature):
-        message = (
-            "Access denied: the request signature we calculated does not match the signature you provided. "
-            f"The local stack knows only the keys of its own accounts. Canonical request: {request!r}"
-        )
-        raise _refusal(403, "SignatureDoesNotMatch", message)
+        raise _mismatch(request)
     return Principal(kind="account", name=credential[1], email=credential[1])
+
+
+def _signer_v2(scope: Scope, given: Mapping[str, str], query: str, keys: SigningKeys) -> Principal:
+    """Raises as `_signer`."""
+    try:
+        ends = datetime.fromtimestamp(int(given["expires"]), UTC)
+        signature = base64.b64decode(given["signature"], validate=True)
+    except (KeyError, ValueError, OverflowError, OSError):
+        raise _refusal(400, "MalformedSecurityHeader", "The signed URL's query is malformed.") from None
+    if datetime.now(UTC) > ends:
+        raise _expired(ends)
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    names = sorted(name for name in headers if name.startswith("x-goog-") and name not in _KEY_HEADERS)
+    lines = [
+        scope["method"],
+        headers.get("content-md5", ""),
+        headers.get("content-type", ""),
+        given["expires"],
+    ]
+    lines += [f"{name}:{headers[name]}" for name in names]
+    pairs = sorted(pair for pair in parse_qsl(query, True) if pair[0].lower() not in _NOT_SIGNED_V2)
+    # Clients sign further parameters or leave them out.
+    texts = ["\n".join((*lines, f"{_path(scope)}{more}")) for more in ("", f"?{urlencode(pairs)}")]
+    email = given["googleaccessid"]
+    if not any(keys.is_signature(email, text.encode(), signature) for text in texts):
+        raise _mismatch(texts[0])
+    return Principal(kind="account", name=email, email=email)
+
+
+def _path(scope: Scope) -> str:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.decode("ascii", errors="replace")
 
 
 def _canonical_request(scope: Scope, signed_headers: str, query: str) -> str:
@@ -129,8 +161,20 @@ def _canonical_request(scope: Scope, signed_headers: str, query: str) -> str:
     pairs = [(quote(name, safe="~"), quote(value, safe="~")) for name, value in parse_qsl(query, True)]
     kept = sorted(f"{name}={value}" for name, value in pairs if name.lower() != "x-goog-signature")
     lines = [f"{name}:{','.join(headers.get(name, ()))}" for name in names]
-    path = (scope.get("raw_path") or scope["path"].encode()).decode("ascii", errors="replace")
-    return "\n".join((scope["method"], path, "&".join(kept), *lines, "", signed_headers, payload))
+    return "\n".join((scope["method"], _path(scope), "&".join(kept), *lines, "", signed_headers, payload))
+
+
+def _expired(ends: datetime) -> RefusedError:
+    message = f"The provided token has expired. Request signature expired at: {ends}"
+    return _refusal(400, "ExpiredToken", message)
+
+
+def _mismatch(signed: str) -> RefusedError:
+    message = (
+        "Access denied: the request signature we calculated does not match the signature you provided. "
+        f"The local stack knows only the keys of its own accounts. Text to sign: {signed!r}"
+    )
+    return _refusal(403, "SignatureDoesNotMatch", message)
 
 
 def _refusal(code: int, xml_code: str, message: str) -> RefusedError:

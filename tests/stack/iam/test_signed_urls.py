@@ -1,4 +1,4 @@
-"""Signed URLs (V4) made by Google's client with `signBlob`, and whom Cloud Storage takes their requests for."""
+"""Signed URLs made by Google's client with `signBlob`, and whom Cloud Storage takes their requests for."""
 
 import base64
 import datetime as dt
@@ -86,7 +86,8 @@ def test_a_url_of_another_method_header_or_unknown_key_is_refused(served: Served
         ("X-Goog-Date=20200101T000000Z&X-Goog-Expires=60&X-Goog-Signature=00", "ExpiredToken"),
         ("x-goog-date=yesterday&x-goog-expires=60&x-goog-signature=00", "MalformedSecurityHeader"),
         ("X-Goog-Date=20200101T000000Z&X-Goog-Expires=604801&X-Goog-Signature=0", "MalformedSecurityHeader"),
-        ("GoogleAccessId=a&Expires=1&Signature=a", "NotImplemented"),
+        ("GoogleAccessId=a&Expires=1&Signature=AAAA", "ExpiredToken"),
+        ("GoogleAccessId=a&Expires=soon&Signature=AAAA", "MalformedSecurityHeader"),
         ("X-Amz-Signature=00", "NotImplemented"),
         ("X-GOOG-SIGNATURE=00", "MalformedSecurityHeader"),
     ],
@@ -115,6 +116,15 @@ def test_signing_for_an_account_needs_the_permission(served: Served) -> None:
     assert sign_blob(served, TRAINER, b"").status_code == 400
 
 
-def test_urls_of_version_2_are_refused(served: Served) -> None:
-    url = signed(served, MINE, "y", version="v2", expiration=dt.timedelta(minutes=1))
-    assert code_of(served.http.get(url)) == (400, "NotImplemented")
+@pytest.mark.parametrize("more", [{}, {"response_disposition": "inline"}])
+def test_urls_of_version_2_are_held_to_their_object_method_and_time(
+    served: Served, more: dict[str, str]
+) -> None:
+    put = signed(served, MINE, "two", version="v2", expiration=dt.timedelta(minutes=1), method="PUT")
+    assert served.http.put(put, content=b"x").status_code == 200
+    url = signed(served, MINE, "two", version="v2", expiration=dt.timedelta(minutes=1), **more)
+    assert served.http.get(url).content == b"x"
+    assert code_of(served.http.put(url)) == (403, "SignatureDoesNotMatch")
+    assert code_of(served.http.get(url.replace("/two", "/y"))) == (403, "SignatureDoesNotMatch")
+    late = re.sub(r"Expires=\d+", "Expires=1", url)
+    assert code_of(served.http.get(late)) == (400, "ExpiredToken")

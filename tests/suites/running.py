@@ -62,7 +62,10 @@ def run_suite(suite: Suite, checkouts: Path, python: Path, *, chosen: tuple[str,
             gateway = read_stack_env(client_variables_path(folder / "stack", "gateway").read_text())
             command = [str(python), "-m", "pytest", f"--junitxml={report}", *pytest_words(suite, chosen)]
             subprocess.run(
-                command, cwd=tree, env=environment_of(suite, {**variables, **gateway}), check=False
+                command,
+                cwd=tree / suite.folder,
+                env=environment_of(suite, {**variables, **gateway}),
+                check=False,
             )
         outcomes = read_outcomes(report)
     return Score(

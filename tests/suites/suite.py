@@ -37,6 +37,8 @@ class Suite:
     requires: str
     adaptations: tuple[Adaptation, ...] = ()
     limit_s: int = 60
+    folder: str = "."
+    """Where pytest runs, below the checkout."""
 
     @property
     def checkout(self) -> str:
@@ -142,13 +144,16 @@ SUITES = (
         tests="tests/system.py",
         requires="google-cloud-pubsub",
         adaptations=(DEFAULT_ENDPOINTS,),
+        limit_s=120,
     ),
     Suite(
         name="python-pubsub samples",
         repository="googleapis/python-pubsub",
         commit="63796ff3def3658ea22d4c2b734c08ad5ed94e72",
         version="2.35.0",
-        tests="samples/snippets",
+        folder="samples/snippets",
+        tests=".",
+        limit_s=120,
         requires="avro backoff opentelemetry-exporter-gcp-trace",
         adaptations=(Adaptation(why="Pub/Sub by its emulator's variable, as the samples' readers set it"),),
     ),

@@ -163,7 +163,7 @@ SUITES = (
         commit="91cc8ce4f015771b5d8c43c8764ea9dc9abdb216",
         version="1.165.1",
         tests=" ".join(f"tests/system/aiplatform/test_{name}.py" for name in VERTEX_TESTS.split()),
-        requires="google-cloud-aiplatform google-cloud-resource-manager kfp pandas scikit-learn",
+        requires="google-cloud-aiplatform google-cloud-resource-manager kfp pandas scikit-learn setuptools",
         adaptations=(
             DEFAULT_ENDPOINTS,
             Adaptation(

@@ -142,7 +142,7 @@ import importlib.metadata, subprocess, sys
 assert importlib.metadata.version("vendored") == "1.0"
 commands = [[sys.executable, "-m", "pip"], ["pip3"]]
 for command, name in zip(commands, ["vendored-2.0-py3-none-any.whl", "late-1.0-py3-none-any.whl"]):
-    words = ["install", "-q", "--no-index", *["--user"] * (command == ["pip3"]), f"./{name}"]
+    words = ["install", "-q", "--no-index", "--user", f"./{name}"]
     subprocess.run([*command, *words], check=True)
 print(subprocess.run(["python", "-c", "import late, vendored; print('answer', vendored.ANSWER, late.ANSWER)"],
                      check=True, text=True, capture_output=True).stdout, flush=True)

@@ -33,7 +33,8 @@ def account_default(*_args: Any, **_options: Any) -> tuple[AccountCredentials, s
     """What `google.auth.default` returns: credentials of SUITE_ACCOUNT, and the project."""
     account = os.environ["SUITE_ACCOUNT"]
     signer = iam.Signer(Request(), compute_engine.Credentials(), account)
-    credentials = AccountCredentials(signer, account, "https://oauth2.googleapis.com/token", scopes=SCOPES)
+    make: Any = AccountCredentials  # google-auth annotates no constructor
+    credentials = make(signer, account, "https://oauth2.googleapis.com/token", scopes=SCOPES)
     return credentials, os.environ["GOOGLE_CLOUD_PROJECT"]
 
 

@@ -6,6 +6,7 @@ the image lacks fails here as it does in the cloud.
 
 import sys
 import venv
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path, PurePosixPath
@@ -15,13 +16,20 @@ from packaging.utils import canonicalize_name
 
 IN_EVERY_IMAGE = ("pip", "setuptools", "wheel")
 """With Python: https://hub.docker.com/_/python."""
-_ABOVE = "import site; site.addsitedir({!r})\n"
-_PIP = """\
-#!/bin/sh
-# A virtual environment has no place for packages of a user, which images without one install with --user.
-for word; do shift; [ "$word" = --user ] || set -- "$@" "$word"; done
-exec python -m pip "$@"
+_BELOW = "import site; site.addsitedir({!r})\n"
+_USERS = """\
+# Images are no virtual environments: pip installs with --user there, before the packages of the image.
+import os, site, sys
+site.ENABLE_USER_SITE, users = True, site.getusersitepackages()
+if os.path.isdir(users):
+    count = len(sys.path)
+    site.addsitedir(users)
+    added = sys.path[count:]
+    del sys.path[count:]
+    place = sys.path.index(os.path.dirname(__file__))
+    sys.path[place:place] = added
 """
+_PIP = '#!/bin/sh\nexec python -m pip "$@"\n'
 _SCRIPT = "#!/usr/bin/env python\nimport sys\nfrom {module} import {name}\nsys.exit({call}())\n"
 
 
@@ -38,8 +46,12 @@ def make_environment(folder: Path) -> None:
 def layer_environment(folder: Path, below: Path) -> None:
     """A virtual environment over another one: it has its packages, and what is installed stays in `folder`."""
     make_environment(folder)
-    path = site_packages(folder) / "below.pth"
-    path.write_text(_ABOVE.format(str(site_packages(below))), encoding="utf-8")
+    packages = site_packages(folder)
+    (packages / "below.pth").write_text(_BELOW.format(str(site_packages(below))), encoding="utf-8")
+    (packages / "sitecustomize.py").write_text(_USERS, encoding="utf-8")
+    settings = folder / "pyvenv.cfg"
+    # Python knows "true" only, and pip refuses --user where it reads "false".
+    settings.write_text(settings.read_text().replace("-packages = false", "-packages = no"))
     for name in ("pip", "pip3"):
         _write_program(folder / "bin" / name, _PIP)
 
@@ -53,13 +65,13 @@ def link_packages(environment: Path, requirements: Iterable[str]) -> None:
     has = {canonicalize_name(package.name) for package in distributions(path=[str(target)])}
     wanted = {name: package for name, package in _closure(requirements).items() if name not in has}
     # A folder that packages share, such as google/, has links inside.
-    shared = _folders_of(
-        package for package in distributions() if canonicalize_name(package.name) not in wanted
-    )
+    counts = Counter(folder for package in distributions() for folder in _folders_of(package))
+    shared = {folder for folder, count in counts.items() if count > 1}
     for package in wanted.values():
         for path in _roots_of(package, shared):
             (target / path).parent.mkdir(parents=True, exist_ok=True)
-            (target / path).symlink_to(str(package.locate_file(path)))
+            if not (target / path).is_symlink():  # two packages may have one file
+                (target / path).symlink_to(str(package.locate_file(path)))
         _write_scripts(package, environment / "bin")
 
 
@@ -89,8 +101,8 @@ def _paths_of(package: Distribution) -> list[str]:
     return [line.partition(",")[0] for line in (package.read_text("RECORD") or "").splitlines()]
 
 
-def _folders_of(packages: Iterable[Distribution]) -> set[str]:
-    folders = {path.rpartition("/")[0] for package in packages for path in _paths_of(package)}
+def _folders_of(package: Distribution) -> set[str]:
+    folders = {path.rpartition("/")[0] for path in _paths_of(package)}
     return folders | {str(parent) for folder in folders for parent in PurePosixPath(folder).parents}
 
 

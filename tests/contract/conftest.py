@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.proxy import Proxy, proxy_to
+from tests.contract.retraining import RuleWorld
 from tests.contract.world import PROJECT, REGION, START
 from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
@@ -19,6 +20,12 @@ from trainstack.vertex import Jobs, serve
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "us-docker.pkg.dev/my-project/repo/program"
 _numbers = itertools.count(1)
+
+
+@pytest.fixture
+def world() -> RuleWorld:
+    """A deployment in memory as it is shipped, but without limits and caps; it may have rules."""
+    return RuleWorld()
 
 
 @pytest.fixture(scope="session")

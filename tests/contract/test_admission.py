@@ -30,8 +30,7 @@ from trainmaster.orchestrator.flows.lifecycle.slots import place_of
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 
 
-def test_waiting_runs_are_admitted_by_priority_and_then_by_arrival() -> None:
-    world = World()
+def test_waiting_runs_are_admitted_by_priority_and_then_by_arrival(world: World) -> None:
     room = Room(world, 0)
     low = launched(world, priority=10)
     first, second = launched(world), launched(world)
@@ -46,8 +45,7 @@ def test_waiting_runs_are_admitted_by_priority_and_then_by_arrival() -> None:
     assert places(world) == []
 
 
-def test_an_ending_run_admits_the_first_in_the_queue_before_its_pause_is_over() -> None:
-    world = World()
+def test_an_ending_run_admits_the_first_in_the_queue_before_its_pause_is_over(world: World) -> None:
     Room(world, 1)
     one, two = launched(world), launched(world)
     assert states(world, one, two) == ["submitted", "waiting"]
@@ -73,8 +71,7 @@ def test_a_new_run_overtakes_a_run_that_waits_for_the_same_quota_only_with_highe
     assert room.asked[2:] == [waits, later]
 
 
-def test_one_refusal_closes_only_its_quota_class_for_the_rest_of_a_pass() -> None:
-    world = World()
+def test_one_refusal_closes_only_its_quota_class_for_the_rest_of_a_pass(world: World) -> None:
     room = Room(world, 0)
     cpus = [launched(world) for _ in range(5)]
     gpu = launched(world, **GPU)
@@ -83,8 +80,7 @@ def test_one_refusal_closes_only_its_quota_class_for_the_rest_of_a_pass() -> Non
     assert room.asked == [cpus[0], gpu]
 
 
-def test_no_run_overtakes_the_first_in_the_queue_during_its_pause() -> None:
-    world = World()
+def test_no_run_overtakes_the_first_in_the_queue_during_its_pause(world: World) -> None:
     room = Room(world, 0)
     launched(world)
     world.reconcile_after(timedelta(seconds=31))  # its second attempt: the next is due in a minute
@@ -111,8 +107,7 @@ def test_a_run_whose_submission_is_unknown_delays_no_other_and_is_resubmitted_af
     assert places(world) == []
 
 
-def test_a_run_that_another_process_is_submitting_or_crashed_on_delays_no_other() -> None:
-    world = World()
+def test_a_run_that_another_process_is_submitting_or_crashed_on_delays_no_other(world: World) -> None:
     room = Room(world, 0)
     first, second = launched(world), launched(world)
     room.places = None
@@ -129,8 +124,7 @@ def test_a_run_that_another_process_is_submitting_or_crashed_on_delays_no_other(
     assert states(world, first) == ["submitted"]
 
 
-def test_a_new_run_that_must_queue_admits_the_runs_ahead_of_it() -> None:
-    world = World()
+def test_a_new_run_that_must_queue_admits_the_runs_ahead_of_it(world: World) -> None:
     room = Room(world, 0)
     waits = [launched(world) for _ in range(3)]
     room.places = None
@@ -144,8 +138,7 @@ def test_a_new_run_that_must_queue_admits_the_runs_ahead_of_it() -> None:
     assert places(world) == [later.run_id]
 
 
-def test_a_rate_limit_pauses_the_whole_region() -> None:
-    world = World()
+def test_a_rate_limit_pauses_the_whole_region(world: World) -> None:
     room = Room(world, 0)
     cpu, gpu = launched(world), launched(world, **GPU)
     room.places, room.too_fast, room.asked = None, 1, []
@@ -159,8 +152,7 @@ def test_a_rate_limit_pauses_the_whole_region() -> None:
     assert world.record(cpu).submission.candidate == 0
 
 
-def test_a_run_that_is_only_rate_limited_fails_after_a_week_with_the_services_message() -> None:
-    world = World()
+def test_a_run_that_is_only_rate_limited_fails_after_a_week_with_the_services_message(world: World) -> None:
     room = Room(world)
     room.too_fast = 1_000_000
     one = launched(world)
@@ -250,8 +242,7 @@ def test_a_waiting_run_ends_once_the_policy_no_longer_allows_it() -> None:
     assert (room.asked, places(world)) == ([], [])
 
 
-def test_a_leftover_place_is_removed_and_delays_no_run() -> None:
-    world = World()
+def test_a_leftover_place_is_removed_and_delays_no_run(world: World) -> None:
     run_id = launched(world)
     services = world.services()
     services.queue.put(place_of(services, world.record(run_id)))
@@ -262,8 +253,7 @@ def test_a_leftover_place_is_removed_and_delays_no_run() -> None:
     assert places(world) == []
 
 
-def test_the_reconciler_gives_a_place_to_a_waiting_run_without_one() -> None:
-    world = World()
+def test_the_reconciler_gives_a_place_to_a_waiting_run_without_one(world: World) -> None:
     room = Room(world, 0)
     run_id = launched(world)
     world.objects.delete(LEDGER, next(each.name for each in world.objects.listing(LEDGER, "waiting/")))
@@ -274,8 +264,7 @@ def test_the_reconciler_gives_a_place_to_a_waiting_run_without_one() -> None:
     assert states(world, run_id) == ["submitted"]
 
 
-def test_an_object_that_is_not_a_place_delays_no_run() -> None:
-    world = World()
+def test_an_object_that_is_not_a_place_delays_no_run(world: World) -> None:
     for name in (
         "waiting/x",
         "waiting/050-x-run",
@@ -287,8 +276,7 @@ def test_an_object_that_is_not_a_place_delays_no_run() -> None:
     assert not [each for each in world.reconcile() if each.severity not in ("INFO", "DEBUG")]
 
 
-def test_a_damaged_record_at_the_head_of_the_queue_delays_no_run() -> None:
-    world = World()
+def test_a_damaged_record_at_the_head_of_the_queue_delays_no_run(world: World) -> None:
     room = Room(world, 0)
     damaged, behind = launched(world), launched(world)
     world.objects.write(LEDGER, f"runs/{damaged}.json", b"[", if_generation=None)

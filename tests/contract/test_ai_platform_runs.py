@@ -22,8 +22,7 @@ def job(job_dir: str) -> bytes:
     return yaml.safe_dump(document).encode()
 
 
-def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_should_know() -> None:
-    world = World()
+def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_should_know(world: World) -> None:
     incoming = world.drop_and_launch(job("gs://elsewhere/jobs"), NAME)
     record = world.record(incoming.run_id)
     assert record.state is RunState.SUBMITTED
@@ -34,8 +33,7 @@ def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_shou
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: bool) -> None:
-    world = World()
+def test_a_run_writes_where_its_record_says_though_the_policy_changed(world: World, after: bool) -> None:
     incoming = world.drop(job("gs://elsewhere/jobs"), NAME)
     policy = present(REQUEST_RULES.policy)
     wider = replace(REQUEST_RULES, policy=replace(policy, output_prefixes=("gs://elsewhere",)))

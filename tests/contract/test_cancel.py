@@ -55,8 +55,7 @@ def killed_around_the_submission(world: World, *, after: bool) -> str:
     return incoming.run_id
 
 
-def test_a_cancelled_waiting_run_ends_at_once_and_the_next_is_admitted() -> None:
-    world = World()
+def test_a_cancelled_waiting_run_ends_at_once_and_the_next_is_admitted(world: World) -> None:
     room = Room(world, 0)
     first, second = launched(world), launched(world)
     room.places = None
@@ -68,8 +67,7 @@ def test_a_cancelled_waiting_run_ends_at_once_and_the_next_is_admitted() -> None
     assert places(world) == []
 
 
-def test_an_order_cancels_the_job_and_the_jobs_end_ends_the_run() -> None:
-    world = World()
+def test_an_order_cancels_the_job_and_the_jobs_end_ends_the_run(world: World) -> None:
     run_id = launched(world)
     order = order_to_end(world, run_id)
     result = carried_out(world, order)
@@ -102,8 +100,7 @@ def test_a_cancelled_run_gets_no_other_job_after_a_stockout() -> None:
     assert error.message == NO_CAPACITY.message
 
 
-def test_a_run_that_is_being_submitted_is_ended_by_a_later_delivery() -> None:
-    world = World()
+def test_a_run_that_is_being_submitted_is_ended_by_a_later_delivery(world: World) -> None:
     run_id = killed_around_the_submission(world, after=True)
     order = order_to_end(world, run_id)
     with pytest.raises(LeaseHeld) as held:
@@ -117,9 +114,8 @@ def test_a_run_that_is_being_submitted_is_ended_by_a_later_delivery() -> None:
     assert states(world, run_id) == ["cancelled"]
 
 
-def test_a_cancelled_run_whose_submission_left_no_job_gets_none_from_any_process() -> None:
+def test_a_cancelled_run_whose_submission_left_no_job_gets_none_from_any_process(world: World) -> None:
     """The order was interrupted after it took the run over; the next process carries it out."""
-    world = World()
     run_id = killed_around_the_submission(world, after=False)
     world.clock.advance(LEASE + timedelta(seconds=1))
     order = order_to_end(world, run_id)
@@ -132,9 +128,8 @@ def test_a_cancelled_run_whose_submission_left_no_job_gets_none_from_any_process
     assert world.jobs.all() == []
 
 
-def test_submissions_without_a_response_do_not_block_a_cancel_order() -> None:
+def test_submissions_without_a_response_do_not_block_a_cancel_order(world: World) -> None:
     """Each leaves a lease, and the reconciler would take the next one before the order is redelivered."""
-    world = World()
     room = Room(world)
     incoming = unanswered(world, room)
     order = order_to_end(world, incoming.run_id)
@@ -146,8 +141,7 @@ def test_submissions_without_a_response_do_not_block_a_cancel_order() -> None:
     carried_out(world, order)
 
 
-def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pass() -> None:
-    world = World()
+def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pass(world: World) -> None:
     Room(world, 0)
     run_id = launched(world)
     world.reconcile_after(
@@ -169,8 +163,7 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pa
     assert (told(world, run_id), world.active()) == (published, [])
 
 
-def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over() -> None:
-    world = World()
+def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over(world: World) -> None:
     room = Room(world, 0)
     ended, other = launched(world), launched(world, **GPU)
     for _ in range(5):
@@ -184,8 +177,7 @@ def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over() ->
     assert (states(world, ended, other), world.active()) == (["cancelled", "waiting"], [other])
 
 
-def test_the_job_of_a_process_that_wakes_between_the_search_and_the_end_is_found() -> None:
-    world = World()
+def test_the_job_of_a_process_that_wakes_between_the_search_and_the_end_is_found(world: World) -> None:
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE + timedelta(seconds=1))
@@ -201,8 +193,7 @@ def test_the_job_of_a_process_that_wakes_between_the_search_and_the_end_is_found
     RECORD.validate(encoded(record))
 
 
-def test_the_job_of_a_process_that_woke_before_its_waiting_run_was_cancelled_is_found() -> None:
-    world = World()
+def test_the_job_of_a_process_that_woke_before_its_waiting_run_was_cancelled_is_found(world: World) -> None:
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE)
@@ -215,8 +206,7 @@ def test_the_job_of_a_process_that_woke_before_its_waiting_run_was_cancelled_is_
     assert world.active() == []
 
 
-def test_every_reconcile_pass_cancels_a_job_again_until_it_ends() -> None:
-    world = World()
+def test_every_reconcile_pass_cancels_a_job_again_until_it_ends(world: World) -> None:
     run_id = launched(world)
     refuses = At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is down")))
     with pytest.raises(ServiceFailed):
@@ -233,8 +223,7 @@ def test_every_reconcile_pass_cancels_a_job_again_until_it_ends() -> None:
     assert states(world, run_id) == ["cancelled"]
 
 
-def test_cancelling_a_tuning_run_cancels_the_study() -> None:
-    world = World()
+def test_cancelling_a_tuning_run_cancels_the_study(world: World) -> None:
     run_id = launched(world, tuning=TUNED["tuning"])
     carried_out(world, order_to_end(world, run_id))
     (study,) = world.jobs.all()
@@ -243,8 +232,7 @@ def test_cancelling_a_tuning_run_cancels_the_study() -> None:
     assert states(world, run_id) == ["cancelled"]
 
 
-def test_an_order_for_an_unknown_run_is_refused_with_the_path_of_the_fault() -> None:
-    world = World()
+def test_an_order_for_an_unknown_run_is_refused_with_the_path_of_the_fault(world: World) -> None:
     incoming = order_to_end(world, "cassava-20260301t120000-0123456789")
     carried_out(world, incoming)
     (problem,) = world.record(incoming.run_id).problems

@@ -130,8 +130,7 @@ def test_runs_that_end_together_leave_the_best_one_in_any_order(order_of_ends: t
     assert {each["run_id"] for each in found["considered"]} == {incoming.run_id for incoming in arrivals}
 
 
-def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> None:
-    world = World()
+def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again(world: World) -> None:
     run(world, "a", 0.5)
     slow, fast = trained(world, "slow", 0.7), trained(world, "fast", 0.9)
     complete(world, slow, At("write champions", before=only_at(1, lambda: complete(world, fast))))
@@ -141,8 +140,7 @@ def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> 
     assert found["considered"][-1]["promoted"] is False
 
 
-def test_one_order_rolls_back_and_its_repetition_changes_nothing() -> None:
-    world = World()
+def test_one_order_rolls_back_and_its_repetition_changes_nothing(world: World) -> None:
     first, second = run(world, "a", 0.7), run(world, "b", 0.8)
     incoming, result = order(world, {"rollback": {"model_name": "cassava-resnet50"}})
     assert first in result.message
@@ -156,8 +154,7 @@ def test_one_order_rolls_back_and_its_repetition_changes_nothing() -> None:
     assert status["record_uri"] == f"gs://{LEDGER}/champions/cassava-resnet50.json"
 
 
-def test_a_rollback_may_come_as_a_message() -> None:
-    world = World()
+def test_a_rollback_may_come_as_a_message(world: World) -> None:
     first, _ = run(world, "a", 0.7), run(world, "b", 0.8)
     document = {"rollback": {"model_name": "cassava-resnet50", "to_run": first}}
     data = base64.b64encode(json.dumps(document).encode()).decode()
@@ -179,9 +176,8 @@ def test_a_rollback_may_come_as_a_message() -> None:
     ],
 )
 def test_impossible_rollback_is_refused(
-    rollback: dict[str, str], path: str, problem: str, allowed: str | None
+    world: World, rollback: dict[str, str], path: str, problem: str, allowed: str | None
 ) -> None:
-    world = World()
     run(world, "a", 0.7)
     before = champion(world)
     incoming, _ = order(world, {"rollback": rollback})
@@ -197,8 +193,7 @@ def test_impossible_rollback_is_refused(
     assert incoming.run_id not in {row.run_id for row in index_rows(world.objects)}
 
 
-def test_a_rollback_to_a_champion_whose_copy_was_deleted_is_refused() -> None:
-    world = World()
+def test_a_rollback_to_a_champion_whose_copy_was_deleted_is_refused(world: World) -> None:
     first, second = run(world, "a", 0.7), run(world, "b", 0.8)
     for each in list(world.objects.listing(CHAMPIONS, f"cassava-resnet50/{first}/")):
         world.objects.delete(CHAMPIONS, each.name)
@@ -209,8 +204,7 @@ def test_a_rollback_to_a_champion_whose_copy_was_deleted_is_refused() -> None:
     assert champion(world)["current"]["run_id"] == second
 
 
-def test_rolling_back_twice_goes_back_two_champions() -> None:
-    world = World()
+def test_rolling_back_twice_goes_back_two_champions(world: World) -> None:
     runs = [run(world, f"run-{number}", 0.7 + number / 20) for number in range(3)]
     for number in range(2):
         order(world, {"rollback": {"model_name": "cassava-resnet50"}}, f"requests/{number}.json")
@@ -222,8 +216,7 @@ class Unreachable(MemoryNotices):
         raise ServiceFailed("Pub/Sub", f"publish {notice.id}", "unreachable")
 
 
-def test_a_run_ends_on_record_while_publishing_fails_and_its_notices_follow_later() -> None:
-    world = World()
+def test_a_run_ends_on_record_while_publishing_fails_and_its_notices_follow_later(world: World) -> None:
     incoming = trained(world, "a", 0.7)
     reachable, world.notices = world.notices, Unreachable()
     complete(world, incoming)
@@ -238,8 +231,7 @@ def test_a_run_ends_on_record_while_publishing_fails_and_its_notices_follow_late
     assert world.active() == []
 
 
-def test_a_damaged_champion_is_named_and_nothing_is_written_over_it() -> None:
-    world = World()
+def test_a_damaged_champion_is_named_and_nothing_is_written_over_it(world: World) -> None:
     world.objects.write(LEDGER, "champions/cassava-resnet50.json", b"{}", if_generation=None)
     incoming = trained(world, "a", 0.7)
     assert "champions/cassava-resnet50.json" in complete(world, incoming).message
@@ -255,8 +247,7 @@ def started_from(world: World, *words: str, name: str = "next", **more: object) 
     return world.document(f"runs/{world.drop_and_launch(content, f'requests/{name}.json').run_id}.json")
 
 
-def test_a_run_starts_from_the_champion_of_its_acceptance_in_all_fallbacks_and_attempts() -> None:
-    world = World()
+def test_a_run_starts_from_the_champion_of_its_acceptance_in_all_fallbacks_and_attempts(world: World) -> None:
     first = run(world, "a", 0.7)
     spot = {"scheduling": {"spot": True}}
     records = [
@@ -285,8 +276,7 @@ def test_a_run_starts_from_the_recorded_model_of_another_run_and_values_of_the_p
     assert record["request"]["document"]["args"][1:] == [f"--start_from={uri}", "--start_from=/gcs/b/model"]
 
 
-def test_a_start_from_an_unknown_run_or_one_without_a_model_is_rejected_with_the_repair() -> None:
-    world = World()
+def test_a_start_from_an_unknown_run_or_one_without_a_model_is_rejected_with_the_repair(world: World) -> None:
     waiting = trained(world, "a", 0.7).run_id
     for run_id in ("nothing-20260101t000000-0123456789", waiting):
         record = started_from(world, f"--start_from={run_id}", name=f"of-{run_id}")

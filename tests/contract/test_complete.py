@@ -202,8 +202,7 @@ def test_a_job_deleted_while_its_run_went_on_fails_the_run() -> None:
     assert "no longer exists" in present(record.failure).message
 
 
-def test_a_marker_without_a_record_is_removed_once_its_event_can_come_no_more() -> None:
-    world = World()
+def test_a_marker_without_a_record_is_removed_once_its_event_can_come_no_more(world: World) -> None:
     world.ledger.mark_active("orphan-20260301t120000-0123456789")
     world.reconcile()
     assert world.active() == ["orphan-20260301t120000-0123456789"]

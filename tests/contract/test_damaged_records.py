@@ -53,8 +53,7 @@ def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
     assert type(world.document(f"runs/{record.run_id}.json")["model"]["files"]["size_bytes"]) is int
 
 
-def test_every_reconcile_pass_reports_a_damaged_record_with_its_repair() -> None:
-    world = World()
+def test_every_reconcile_pass_reports_a_damaged_record_with_its_repair(world: World) -> None:
     run_id, other = launched(world), launched(world)
     damage(world, run_id)
     world.train(world.record(other))
@@ -102,8 +101,7 @@ def test_the_slot_of_a_damaged_record_without_a_job_is_kept_as_long_as_its_event
     ],
     ids=["deep", "large"],
 )
-def test_a_deep_or_large_record_is_damaged_like_any_other(content: bytes, words: str) -> None:
-    world = World()
+def test_a_deep_or_large_record_is_damaged_like_any_other(world: World, content: bytes, words: str) -> None:
     run_id = launched(world)
     damage(world, run_id, content)
     (told,) = [each for each in world.reconcile() if each.run_id == run_id]
@@ -111,8 +109,7 @@ def test_a_deep_or_large_record_is_damaged_like_any_other(content: bytes, words:
 
 
 @pytest.mark.parametrize("content", [DEEP, bytes(MAX_STATUS_BYTES + 1)], ids=["deep", "large"])
-def test_an_unreadable_status_is_replaced(content: bytes) -> None:
-    world = World()
+def test_an_unreadable_status_is_replaced(world: World, content: bytes) -> None:
     run_id = launched(world)
     (status,) = [each.name for each in world.objects.listing(LEDGER, "status/")]
     world.objects.write(LEDGER, status, content, if_generation=None)

@@ -60,8 +60,7 @@ def tick(world: World) -> None:
     world.reconcile_after(MINUTE)
 
 
-def test_a_refused_deployment_fails_no_run_and_its_status_has_the_repair() -> None:
-    world = World()
+def test_a_refused_deployment_fails_no_run_and_its_status_has_the_repair(world: World) -> None:
     Denied(world)
     incoming = drop(world)
     result = world.launch(incoming)
@@ -75,8 +74,7 @@ def test_a_refused_deployment_fails_no_run_and_its_status_has_the_repair() -> No
     assert (result.severity, result.event) == ("NOTICE", LogEvent.DEPLOYMENT_REFUSED)
 
 
-def test_one_run_asks_at_each_tick_and_the_others_do_not_whatever_their_machines_are() -> None:
-    world = World()
+def test_one_run_asks_at_each_tick_and_the_others_do_not_whatever_their_machines_are(world: World) -> None:
     room = Denied(world)
     first, *others = [launched(world), launched(world), launched(world, **GPU)]
     assert room.asked == [first]
@@ -89,8 +87,7 @@ def test_one_run_asks_at_each_tick_and_the_others_do_not_whatever_their_machines
         assert REPAIR in waiting.reason
 
 
-def test_after_the_repair_all_go_at_the_next_tick_in_their_order() -> None:
-    world = World()
+def test_after_the_repair_all_go_at_the_next_tick_in_their_order(world: World) -> None:
     room = Denied(world)
     late = launched(world, priority=10)
     first, urgent = launched(world), launched(world, priority=90, **GPU)
@@ -104,8 +101,7 @@ def test_after_the_repair_all_go_at_the_next_tick_in_their_order() -> None:
     assert states(world, late) == ["succeeded"]
 
 
-def test_a_new_run_after_the_repair_overtakes_none_that_waits() -> None:
-    world = World()
+def test_a_new_run_after_the_repair_overtakes_none_that_waits(world: World) -> None:
     room = Denied(world)
     first, second = launched(world), launched(world)
     room.denied, room.asked = set(), []
@@ -117,9 +113,9 @@ def test_a_new_run_after_the_repair_overtakes_none_that_waits() -> None:
 
 @pytest.mark.parametrize("then", [full(), SubmissionRefused(400, "machine type is not supported")])
 def test_any_other_answer_shows_that_access_was_repaired(
+    world: World,
     then: SubmissionDeferred | SubmissionRefused,
 ) -> None:
-    world = World()
     room = Denied(world)
     first, second = launched(world), launched(world, **GPU)
     room.denied, room.then, room.asked = set(), then, []
@@ -136,8 +132,7 @@ def test_other_kinds_of_jobs_and_other_regions_are_still_submitted() -> None:
     assert room.asked == [refused, elsewhere, tuning]
 
 
-def test_a_run_whose_own_need_is_missing_holds_up_none_that_lacks_nothing() -> None:
-    world = World()
+def test_a_run_whose_own_need_is_missing_holds_up_none_that_lacks_nothing(world: World) -> None:
     room = Denied(world, lacks="deployment_us-central1_images")
     first, second = launched(world), launched(world)
     assert room.asked == [first, second]
@@ -170,8 +165,7 @@ def test_the_runs_hold_no_slot_of_a_limit() -> None:
     assert slots(world) == []
 
 
-def test_after_seven_days_the_runs_fail_one_by_one_with_the_repair() -> None:
-    world = World()
+def test_after_seven_days_the_runs_fail_one_by_one_with_the_repair(world: World) -> None:
     Denied(world)
     runs = [launched(world) for _ in range(3)]
     world.clock.advance(WAIT_IN_ALL + timedelta(hours=1))
@@ -183,8 +177,7 @@ def test_after_seven_days_the_runs_fail_one_by_one_with_the_repair() -> None:
     assert REPAIR in failure.message
 
 
-def test_a_deployment_that_may_not_even_look_for_its_jobs_waits_the_same_way() -> None:
-    world = World()
+def test_a_deployment_that_may_not_even_look_for_its_jobs_waits_the_same_way(world: World) -> None:
     room, looks = Denied(world), world.jobs.of_run
     lacks = f"deployment_{REGION}_customJobs"
 
@@ -206,8 +199,7 @@ def test_a_deployment_that_may_not_even_look_for_its_jobs_waits_the_same_way() -
     assert states(world, first, second) == ["submitted", "submitted"]
 
 
-def test_a_lease_is_kept_while_the_deployment_may_not_search_for_the_job() -> None:
-    world = World()
+def test_a_lease_is_kept_while_the_deployment_may_not_search_for_the_job(world: World) -> None:
 
     def denied(run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         raise DeploymentRefused(403, "Permission denied.", REPAIR, lacks="deployment_x")

@@ -18,11 +18,6 @@ from trainmaster.orchestrator.flows.process_memory import OF_STRANGERS, PER_JOB,
 FLOOD = 10 * OF_STRANGERS
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def running_run(world: World, name: str) -> str:
     """The id of a run whose job runs."""
     incoming = world.drop_and_launch(name=f"requests/{name}.yaml")

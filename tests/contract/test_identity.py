@@ -33,8 +33,7 @@ def runs(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize("forged_first", [True, False])
-def test_an_event_with_another_time_leads_to_the_same_run(*, forged_first: bool) -> None:
-    world = World()
+def test_an_event_with_another_time_leads_to_the_same_run(world: World, *, forged_first: bool) -> None:
     incoming = world.drop()
     world.clock.advance(timedelta(minutes=1))
     events = [incoming, forged(world, incoming)]
@@ -45,8 +44,7 @@ def test_an_event_with_another_time_leads_to_the_same_run(*, forged_first: bool)
     assert world.record(incoming.run_id).source.event_time == START
 
 
-def test_of_many_events_with_different_times_at_once_one_starts_a_run() -> None:
-    world = World()
+def test_of_many_events_with_different_times_at_once_one_starts_a_run(world: World) -> None:
     incoming = world.drop()
     events = [incoming, *(forged(world, incoming, FORGED + timedelta(hours=hour)) for hour in range(15))]
 
@@ -60,16 +58,14 @@ def test_of_many_events_with_different_times_at_once_one_starts_a_run() -> None:
     assert len(world.jobs.all()) == 1
 
 
-def test_a_forged_event_costs_no_more_than_a_duplicate() -> None:
-    world = World()
+def test_a_forged_event_costs_no_more_than_a_duplicate(world: World) -> None:
     incoming = world.drop_and_launch()
     boundary = Boundary()
     world.launch(forged(world, incoming), boundary)
     assert boundary.calls == ["read ledger", "read ledger"]
 
 
-def test_a_forged_event_about_a_deleted_file_finds_the_run_by_its_status() -> None:
-    world = World()
+def test_a_forged_event_about_a_deleted_file_finds_the_run_by_its_status(world: World) -> None:
     incoming = world.drop_and_launch()
     world.objects.delete(INBOX, OBJECT)
     world.launch(forged(world, incoming))
@@ -77,8 +73,7 @@ def test_a_forged_event_about_a_deleted_file_finds_the_run_by_its_status() -> No
     assert world.document(f"status/{OBJECT}.json")["state"] == RunState.SUBMITTED
 
 
-def test_a_file_that_was_deleted_before_its_first_event_is_rejected() -> None:
-    world = World()
+def test_a_file_that_was_deleted_before_its_first_event_is_rejected(world: World) -> None:
     incoming = world.drop()
     world.objects.delete(INBOX, OBJECT)
     world.launch(incoming)
@@ -87,8 +82,7 @@ def test_a_file_that_was_deleted_before_its_first_event_is_rejected() -> None:
     assert len(runs(world)) == 1
 
 
-def test_a_forged_size_neither_refuses_a_request_nor_lets_a_huge_one_be_read() -> None:
-    world = World()
+def test_a_forged_size_neither_refuses_a_request_nor_lets_a_huge_one_be_read(world: World) -> None:
     sound = world.drop()
     world.launch(forged(world, sound, size_bytes=10**9))
     assert world.record(sound.run_id).state is RunState.SUBMITTED

@@ -35,8 +35,7 @@ def mismatches(world: World, *run_ids: str) -> list[str]:
     return list(index_violations(world, [world.record(run_id) for run_id in run_ids]))
 
 
-def test_a_listing_shows_the_newest_run_first_and_reads_no_record() -> None:
-    world = World()
+def test_a_listing_shows_the_newest_run_first_and_reads_no_record(world: World) -> None:
     names = ["requests/b.yaml", "requests/a.yaml", "requests/c.yaml"]
     for name in names:
         world.launch(world.drop(name=name))
@@ -47,8 +46,7 @@ def test_a_listing_shows_the_newest_run_first_and_reads_no_record() -> None:
     assert boundary.calls == ["list ledger"]
 
 
-def test_the_row_shows_the_request_and_the_job() -> None:
-    world = World()
+def test_the_row_shows_the_request_and_the_job(world: World) -> None:
     incoming = world.drop_and_launch(LABELLED)
     (row,) = rows(world)
     (job,) = world.jobs.all()
@@ -64,8 +62,7 @@ def test_the_row_shows_the_request_and_the_job() -> None:
     assert row.created_at == world.record(incoming.run_id).history[0].at
 
 
-def test_a_rejected_run_has_a_row_with_its_first_fault() -> None:
-    world = World()
+def test_a_rejected_run_has_a_row_with_its_first_fault(world: World) -> None:
     incoming = world.drop_and_launch(b"model_name: Bad Name\nimgae: x\n")
     (row,) = rows(world)
     assert (row.state, row.model_name) == (RunState.REJECTED, None)
@@ -73,8 +70,7 @@ def test_a_rejected_run_has_a_row_with_its_first_fault() -> None:
     assert row.ended_at == world.record(incoming.run_id).history[0].at
 
 
-def test_the_row_follows_the_run_to_its_end() -> None:
-    world = World()
+def test_the_row_follows_the_run_to_its_end(world: World) -> None:
     incoming = world.drop_and_launch()
     (job,) = world.jobs.all()
     world.jobs.become(job.name, JobState.RUNNING)
@@ -88,8 +84,7 @@ def test_the_row_follows_the_run_to_its_end() -> None:
     assert mismatches(world, incoming.run_id) == []
 
 
-def test_a_run_that_succeeded_and_left_no_model_says_so_in_its_row() -> None:
-    world = World()
+def test_a_run_that_succeeded_and_left_no_model_says_so_in_its_row(world: World) -> None:
     incoming = world.drop_and_launch()
     (job,) = world.jobs.all()
     world.jobs.become(job.name, JobState.SUCCEEDED)
@@ -99,8 +94,7 @@ def test_a_run_that_succeeded_and_left_no_model_says_so_in_its_row() -> None:
     assert (row.state, row.reason) == (RunState.SUCCEEDED, bounded_text(problem))
 
 
-def test_a_late_writer_does_not_bring_an_older_state_back() -> None:
-    world = World()
+def test_a_late_writer_does_not_bring_an_older_state_back(world: World) -> None:
     incoming = world.drop_and_launch()
     earlier = world.ledger.present(incoming.run_id)
     world.train(earlier.record)
@@ -119,8 +113,7 @@ class SlowJobs(MemoryJobs):
         return super().submit(submission)
 
 
-def test_a_run_whose_submission_takes_long_is_listed_by_the_next_tick() -> None:
-    world = World()
+def test_a_run_whose_submission_takes_long_is_listed_by_the_next_tick(world: World) -> None:
     jobs = SlowJobs(world.clock, project="my-project")
     seen: list[RunState] = []
 
@@ -136,8 +129,7 @@ def test_a_run_whose_submission_takes_long_is_listed_by_the_next_tick() -> None:
     assert mismatches(world, incoming.run_id) == []
 
 
-def test_a_row_with_damaged_content_is_written_over() -> None:
-    world = World()
+def test_a_row_with_damaged_content_is_written_over(world: World) -> None:
     incoming = world.drop_and_launch()
     (listed,) = world.objects.listing(LEDGER, INDEX_PREFIX)
     world.objects.write(LEDGER, listed.name, b"\xff" * 30, if_generation=None)
@@ -158,8 +150,7 @@ class RowFailsAndNothingFollowsTheStatus(Boundary):
         return super().cross(name, call)
 
 
-def test_a_row_that_failed_is_written_later_although_the_status_shows_the_end() -> None:
-    world = World()
+def test_a_row_that_failed_is_written_later_although_the_status_shows_the_end(world: World) -> None:
     incoming = world.drop_and_launch()
     (job,) = world.jobs.all()
     world.jobs.become(job.name, JobState.SUCCEEDED)

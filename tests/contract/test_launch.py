@@ -31,8 +31,7 @@ from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.lifecycle.status import write_status
 
 
-def test_an_upload_becomes_a_labelled_job_and_a_submitted_record() -> None:
-    world = World()
+def test_an_upload_becomes_a_labelled_job_and_a_submitted_record(world: World) -> None:
     incoming = world.drop_and_launch()
     (job,) = world.jobs.all()
     record = world.record(incoming.run_id)
@@ -47,8 +46,7 @@ def test_an_upload_becomes_a_labelled_job_and_a_submitted_record() -> None:
     RECORD.validate(encoded(record))
 
 
-def test_a_first_delivery_costs_eleven_storage_operations_and_a_second_two() -> None:
-    world = World()
+def test_a_first_delivery_costs_eleven_storage_operations_and_a_second_two(world: World) -> None:
     incoming = world.drop()
     first, second = Boundary(), Boundary()
     world.launch(incoming, first)
@@ -98,8 +96,7 @@ def test_an_accepted_request_is_kept_as_text_with_the_line_of_each_path(name: st
         assert key.strip("$") in lines[line - 1] or "[" in path
 
 
-def test_the_text_is_kept_once_after_a_crash_before_the_record() -> None:
-    world = World()
+def test_the_text_is_kept_once_after_a_crash_before_the_record(world: World) -> None:
     incoming = world.drop()
     with pytest.raises(Killed):
         world.launch(incoming, dies_after("write submitted"))
@@ -109,8 +106,7 @@ def test_the_text_is_kept_once_after_a_crash_before_the_record() -> None:
     assert request.original.uri == f"gs://{LEDGER}/{kept}"
 
 
-def test_ten_deliveries_at_once_give_one_job_and_one_record() -> None:
-    world = World()
+def test_ten_deliveries_at_once_give_one_job_and_one_record(world: World) -> None:
     incoming = world.drop()
 
     def deliver(_: int) -> None:
@@ -145,16 +141,14 @@ def test_a_lease_keeps_other_deliveries_away_until_it_expires_and_then_the_job_f
     assert present(world.record(incoming.run_id).job).name == job.name
 
 
-def test_a_lease_about_to_end_is_not_used_to_submit() -> None:
-    world = World()
+def test_a_lease_about_to_end_is_not_used_to_submit(world: World) -> None:
     slow = At("write runs", after=lambda: world.clock.advance(LEASE - timedelta(seconds=10)))
     with pytest.raises(LeaseTooShort):
         world.launch(world.drop(), slow)
     assert world.jobs.all() == []
 
 
-def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
-    world = World()
+def test_a_submission_refused_for_good_fails_the_run_with_the_reason(world: World) -> None:
     incoming = world.drop()
     world.launch(incoming, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
     record = world.record(incoming.run_id)
@@ -166,8 +160,7 @@ def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
     assert world.active() == []
 
 
-def test_without_quota_the_run_waits_and_the_reconciler_submits_it_when_it_is_due() -> None:
-    world = World()
+def test_without_quota_the_run_waits_and_the_reconciler_submits_it_when_it_is_due(world: World) -> None:
     incoming = world.drop()
     full = Answering(world, SubmissionDeferred(429, "quota"), SubmissionDeferred(429, "quota"))
     world.launch(incoming, jobs=full)
@@ -207,8 +200,7 @@ def test_a_submission_that_may_have_succeeded_is_searched_for_before_it_is_repea
     assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
-def test_the_status_never_goes_back_to_an_older_generation() -> None:
-    world = World()
+def test_the_status_never_goes_back_to_an_older_generation(world: World) -> None:
     older = world.drop_and_launch()
     newer = world.drop_and_launch(REQUEST + b"# changed\n")
     (job,) = world.jobs.of_run(older.run_id, JobKind.CUSTOM, [REGION])
@@ -234,8 +226,7 @@ def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_c
     assert world.document("status/requests/cassava.yaml.json") == later
 
 
-def test_messages_without_a_key_are_distinguished_by_their_ids() -> None:
-    world = World()
+def test_messages_without_a_key_are_distinguished_by_their_ids(world: World) -> None:
     data = base64.b64encode(REQUEST).decode()
     for message_id in ("1", "2", "1"):
         world.launch(world.published({"data": data, "messageId": message_id}))

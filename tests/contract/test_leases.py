@@ -35,8 +35,7 @@ def test_after_a_failure_before_submission_a_redelivery_submits_at_once(point: i
     assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
-def test_a_submission_without_answer_is_counted_although_the_search_for_its_job_fails() -> None:
-    world = World()
+def test_a_submission_without_answer_is_counted_although_the_search_for_its_job_fails(world: World) -> None:
     incoming = world.drop()
     cut = Answering(world, SubmissionUnknown("connection cut"), does_it=False)
     with pytest.raises(SubmissionUnknown):
@@ -44,8 +43,7 @@ def test_a_submission_without_answer_is_counted_although_the_search_for_its_job_
     assert world.record(incoming.run_id).submission.unanswered == 1
 
 
-def test_a_delivery_that_may_have_left_a_job_keeps_its_lease() -> None:
-    world = World()
+def test_a_delivery_that_may_have_left_a_job_keeps_its_lease(world: World) -> None:
     incoming = world.drop()
     with pytest.raises(SubmissionUnknown):
         world.launch(incoming, jobs=Answering(world, SubmissionUnknown("connection cut"), does_it=False))

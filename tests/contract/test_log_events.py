@@ -123,8 +123,7 @@ def test_the_flows_write_every_name() -> None:
     assert {event for event, _ in SCENES} == set(LogEvent)
 
 
-def test_a_refusal_and_a_running_job_have_no_event_name() -> None:
-    world = World()
+def test_a_refusal_and_a_running_job_have_no_event_name(world: World) -> None:
     assert world.launch(world.drop()).event is None
     assert {each.event for each in world.reconcile()} == {None}
 

@@ -20,8 +20,7 @@ def extend(world: World, name: str, change: Callable[[Any], None]) -> None:
     world.objects.write(LEDGER, name, json.dumps(document).encode(), if_generation=None)
 
 
-def test_unknown_fields_of_a_record_and_its_status_survive_the_end_of_the_run() -> None:
-    world = World()
+def test_unknown_fields_of_a_record_and_its_status_survive_the_end_of_the_run(world: World) -> None:
     run_id = launched(world)
     name = f"runs/{run_id}.json"
 
@@ -41,8 +40,7 @@ def test_unknown_fields_of_a_record_and_its_status_survive_the_end_of_the_run() 
     assert (world.document(status)["state"], world.document(status)["carbon"]) == ("succeeded", 1)
 
 
-def test_unknown_fields_of_the_rule_book_a_rules_state_and_its_status_survive() -> None:
-    world = RuleWorld()
+def test_unknown_fields_of_the_rule_book_a_rules_state_and_its_status_survive(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     for name in ("rule-state/cassava.json", "status/rules/cassava.json.json", "rules/book.json"):
         extend(world, name, lambda document: document.update(newer=1))
@@ -57,8 +55,7 @@ def test_unknown_fields_of_the_rule_book_a_rules_state_and_its_status_survive() 
     assert [each.get("newer") for each in book["rules"]] == [1, None]
 
 
-def test_unknown_fields_of_a_champion_survive_the_next_promotion() -> None:
-    world = World()
+def test_unknown_fields_of_a_champion_survive_the_next_promotion(world: World) -> None:
     run(world, "a", 0.5)
 
     def newer(document: Any) -> None:
@@ -87,8 +84,7 @@ def test_a_record_of_another_version_changes_no_run_and_makes_no_noise(version: 
     assert states(world, other) == [RunState.SUCCEEDED]
 
 
-def test_a_record_without_its_request_does_not_succeed_in_silence() -> None:
-    world = World()
+def test_a_record_without_its_request_does_not_succeed_in_silence(world: World) -> None:
     run_id = launched(world)
     extend(world, f"runs/{run_id}.json", lambda document: document.pop("request"))
     ends(world, run_id)

@@ -57,8 +57,7 @@ def put(world: World, uri: str, content: object) -> None:
     world.objects.write(bucket, name, body, if_generation=None)
 
 
-def test_a_pytorch_model_is_on_record_with_its_metrics_and_every_file() -> None:
-    world = World()
+def test_a_pytorch_model_is_on_record_with_its_metrics_and_every_file(world: World) -> None:
     left = {"model.pt": b"weights", "metrics.json": {"val_accuracy": 0.93}}
     model = present(ended(world, "torch", JobState.SUCCEEDED, left).model)
     assert (model.format, model.metrics) == ("pytorch", {"val_accuracy": 0.93})
@@ -72,8 +71,7 @@ def test_a_pytorch_model_is_on_record_with_its_metrics_and_every_file() -> None:
     assert file["md5"] == "Y/Tx6bclNw9FlyBXXNX5Uw=="
 
 
-def test_a_failed_runs_files_are_on_record_and_never_champion() -> None:
-    world = World()
+def test_a_failed_runs_files_are_on_record_and_never_champion(world: World) -> None:
     record = ended(
         world, "failed", JobState.FAILED, {"last.ckpt": b"x", "metrics.json": {"val_accuracy": 0.99}}
     )
@@ -87,8 +85,7 @@ def test_a_failed_run_without_files_says_nothing_of_a_model() -> None:
     assert (record.model, record.problems) == (None, ())
 
 
-def test_a_run_whose_metric_is_nan_is_no_champion_because_it_diverged() -> None:
-    world = World()
+def test_a_run_whose_metric_is_nan_is_no_champion_because_it_diverged(world: World) -> None:
     metrics = {"val_accuracy": float("nan"), "val_within": 0}
     record = ended(world, "diverged", JobState.SUCCEEDED, {"m.joblib": b"x", "metrics.json": metrics})
     assert record.problems == ("the metric val_accuracy is nan: the training diverged",)
@@ -127,8 +124,7 @@ def test_a_model_saved_elsewhere_is_recorded_with_metrics_beside_it(
     assert present(record.model.files).count == 1
 
 
-def test_files_of_an_earlier_run_at_a_fixed_path_are_no_model_of_this_one() -> None:
-    world = World()
+def test_files_of_an_earlier_run_at_a_fixed_path_are_no_model_of_this_one(world: World) -> None:
     request = elsewhere("gs://models/fixed")
     first = ended(world, "first", JobState.SUCCEEDED, {}, request, {"gs://models/fixed/model.h5": b"1"})
     assert first.model is not None
@@ -182,8 +178,7 @@ def test_a_run_warns_that_it_may_overwrite_an_earlier_model(model_uri: str, earl
 
 
 @pytest.mark.parametrize("model_uri", ["gs://models/codelab/${run_id}", None])
-def test_a_run_with_its_own_directory_lists_nothing_as_it_begins(model_uri: str | None) -> None:
-    world = World()
+def test_a_run_with_its_own_directory_lists_nothing_as_it_begins(world: World, model_uri: str | None) -> None:
     put(world, "gs://models/codelab/saved_model.pb", b"earlier")
     changes = {"model_uri": model_uri} if model_uri else {}
     record = begun(world, "own", {**REQUEST, **changes})
@@ -193,8 +188,7 @@ def test_a_run_with_its_own_directory_lists_nothing_as_it_begins(model_uri: str 
     assert "list models" not in boundary.calls
 
 
-def test_metrics_of_an_earlier_run_at_a_fixed_path_are_not_this_ones() -> None:
-    world = World()
+def test_metrics_of_an_earlier_run_at_a_fixed_path_are_not_this_ones(world: World) -> None:
     put(world, "gs://models/fixed/metrics.json", {"val_accuracy": 1.0})
     record = ended(
         world, "own", JobState.SUCCEEDED, {}, elsewhere("gs://models/fixed"), {"gs://models/fixed/m.pt": b"x"}
@@ -202,8 +196,7 @@ def test_metrics_of_an_earlier_run_at_a_fixed_path_are_not_this_ones() -> None:
     assert present(record.model).metrics == {}
 
 
-def test_the_directories_of_other_runs_below_a_fixed_path_are_skipped() -> None:
-    world = World()
+def test_the_directories_of_other_runs_below_a_fixed_path_are_skipped(world: World) -> None:
     request = elsewhere("gs://models/own-model")
     other = "gs://models/own-model/other-20260301t120000-0123456789/model/saved_model.pb"
     record = ended(world, "own", JobState.SUCCEEDED, {}, request, {other: b"x"})
@@ -254,8 +247,7 @@ def test_a_model_in_the_usual_place_comes_before_one_in_the_job_dir(own_director
     assert [problem.partition(":")[0] for problem in record.problems] == ["$.trainingInput.jobDir"]
 
 
-def test_the_best_trials_model_is_found_where_its_trial_saved_it() -> None:
-    world = World()
+def test_the_best_trials_model_is_found_where_its_trial_saved_it(world: World) -> None:
     uri = "gs://models/tuned/${run_id}/${trial}"
     incoming = world.drop_and_launch(
         json.dumps(elsewhere(uri, tuning=TUNING)).encode(), "requests/tuned.json"

@@ -200,8 +200,7 @@ def test_an_object_is_described_as_a_listing_shows_it(objects: Objects, bucket: 
             objects.describe(bucket, name, generation)
 
 
-def test_the_ledger_behaves_alike_over_every_store(objects: Objects, bucket: str) -> None:
-    world = World()
+def test_the_ledger_behaves_alike_over_every_store(world: World, objects: Objects, bucket: str) -> None:
     incoming = world.drop_and_launch()
     record = world.record(incoming.run_id)
     ledger = Ledger(objects, bucket)
@@ -217,10 +216,9 @@ def test_the_ledger_behaves_alike_over_every_store(objects: Objects, bucket: str
 
 
 def test_a_write_whose_answer_was_lost_still_counts_as_ours(
-    gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy
+    world: World, gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy
 ) -> None:
     """The client repeats it, and is then refused by its own first write."""
-    world = World()
     incoming = world.drop_and_launch()
     record = world.record(incoming.run_id)
     ledger = Ledger(gcs, new_bucket())

@@ -47,8 +47,7 @@ def test_a_reconcile_pass_without_time_for_all_takes_the_oldest_and_says_how_man
     assert world.active() == []
 
 
-def test_runs_that_keep_running_block_no_other() -> None:
-    world = World()
+def test_runs_that_keep_running_block_no_other(world: World) -> None:
     runs = launched(world, 7)
     world.train(world.record(runs[-1]))
     world.reconcile(slow_reads(world))
@@ -57,8 +56,7 @@ def test_runs_that_keep_running_block_no_other() -> None:
     assert ended(world, runs)[-1] is True
 
 
-def test_a_complete_reconcile_pass_is_followed_by_one_from_the_oldest_run() -> None:
-    world = World()
+def test_a_complete_reconcile_pass_is_followed_by_one_from_the_oldest_run(world: World) -> None:
     runs = launched(world, 6)
     world.reconcile(slow_reads(world))
     world.reconcile()
@@ -67,8 +65,7 @@ def test_a_complete_reconcile_pass_is_followed_by_one_from_the_oldest_run() -> N
     assert world.reconcile()[0].run_id == runs[0]
 
 
-def test_a_place_that_cannot_be_read_costs_no_run_its_turn() -> None:
-    world = World()
+def test_a_place_that_cannot_be_read_costs_no_run_its_turn(world: World) -> None:
     runs = launched(world, 3)
     odd = {"runs": "zzz", "attempts": "many"}
     for name in ("ticks/places", "ticks/attempts/runs/odd"):
@@ -95,9 +92,8 @@ def test_a_reconcile_pass_costs_the_same_operations_however_many_runs_have_ended
     assert cost(0)["list", "active"] == 1
 
 
-def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed() -> None:
+def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed(world: World) -> None:
     """One attempt finds the file gone; another had read it before."""
-    world = World()
     dropped = world.drop()  # its event has no checksum: the file counts as overwritten with something else
     incoming = world.uploaded("requests/cassava.yaml", dropped.source.generation or 0, len(REQUEST))
 

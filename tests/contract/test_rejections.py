@@ -8,8 +8,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.runs.states import RunState
 
 
-def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing() -> None:
-    world = World()
+def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing(world: World) -> None:
     boundary = Boundary()
     world.launch(world.drop(b"model_name: 1"), boundary)
     assert boundary.calls == [
@@ -24,8 +23,7 @@ def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing() 
     ]
 
 
-def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
-    world = World()
+def test_every_fault_of_a_request_is_reported_under_rejected(world: World) -> None:
     incoming = world.drop_and_launch(b"model_name: Bad Name\nimgae: x\n")
     report = world.document(f"rejected/{incoming.run_id}.json")
     REPORT.validate(report)
@@ -37,8 +35,7 @@ def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
     assert world.jobs.all() == []
 
 
-def test_the_report_and_the_status_show_where_each_fault_is_but_no_secret() -> None:
-    world = World()
+def test_the_report_and_the_status_show_where_each_fault_is_but_no_secret(world: World) -> None:
     key = "AIza" + "Sy0123456789_abcdefghijklmnopqrstuv"
     text = b"env: {MAPS: %s, modle: 1}\n%s" % (key.encode(), REQUEST)
     incoming = world.drop_and_launch(text + b"imgae: x\n")
@@ -66,16 +63,14 @@ def test_the_report_and_the_status_show_where_each_fault_is_but_no_secret() -> N
     ],
 )
 def test_a_broken_line_is_shown_unless_it_may_hold_a_secret(
-    text: bytes, place: tuple[int, str | None]
+    world: World, text: bytes, place: tuple[int, str | None]
 ) -> None:
-    world = World()
     incoming = world.drop_and_launch(text)
     (fault,) = world.document(f"rejected/{incoming.run_id}.json")["faults"]
     assert (fault["line"], fault.get("text")) == place
 
 
-def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass() -> None:
-    world = World()
+def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass(world: World) -> None:
     incoming = world.drop_and_launch(b"[]")
     assert world.notices.published == []
     world.reconcile()
@@ -83,8 +78,7 @@ def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass() -> No
     assert [notice.id for notice in world.notices.published] == [f"{incoming.run_id}/rejected"]
 
 
-def test_an_object_gone_before_it_was_read_is_a_rejected_run_that_says_so() -> None:
-    world = World()
+def test_an_object_gone_before_it_was_read_is_a_rejected_run_that_says_so(world: World) -> None:
     older = world.drop()
     newer = world.drop(REQUEST + b"# changed\n")
     world.launch(older)

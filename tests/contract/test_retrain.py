@@ -20,11 +20,6 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
 
 
-@pytest.fixture
-def world() -> RuleWorld:
-    return RuleWorld()
-
-
 def test_data_that_arrived_and_went_quiet_starts_one_run(world: RuleWorld) -> None:
     world.drop_rule(rule())
     world.arrive(5)

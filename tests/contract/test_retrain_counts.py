@@ -5,15 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-import pytest
-
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from trainmaster.orchestrator.core.errors import TrainmasterError
-
-
-@pytest.fixture
-def world() -> RuleWorld:
-    return RuleWorld()
 
 
 def counting(*conditions: Mapping[str, Any], **more: object) -> dict[str, Any]:

@@ -6,11 +6,6 @@ from tests.contract.data_rules import ALL, MANIFEST, NEWEST, URI, env, fire_all,
 from tests.contract.retraining import DATA, MANUAL, RuleWorld
 
 
-@pytest.fixture
-def world() -> RuleWorld:
-    return RuleWorld()
-
-
 def test_what_was_deleted_before_the_decision_is_not_named(world: RuleWorld) -> None:
     world.drop_rule(watching())
     for name in ("a/1.csv", "b/2.csv", "tmp/3.csv"):

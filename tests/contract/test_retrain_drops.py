@@ -13,11 +13,6 @@ from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.stores.inbox import LISTED_MAX, Inbox
 
 
-@pytest.fixture
-def world() -> RuleWorld:
-    return RuleWorld()
-
-
 @pytest.mark.parametrize(
     ("document", "path"),
     [

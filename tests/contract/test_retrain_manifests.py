@@ -11,11 +11,6 @@ from trainmaster.orchestrator.flows.retraining import data
 from trainmaster.orchestrator.stores import rule_data
 
 
-@pytest.fixture
-def world() -> RuleWorld:
-    return RuleWorld()
-
-
 def test_a_firing_knows_since_when_its_data_is_new(world: RuleWorld) -> None:
     world.drop_rule(watching(ALL, MANUAL))
     world.upload("a.csv", b"a")

@@ -24,8 +24,7 @@ DROP = "requests/cassava.yaml"
 
 
 @pytest.mark.parametrize("content", [ROLES, DOUBTFUL, *GCLOUD])
-def test_a_process_that_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
-    world = World()
+def test_a_process_that_takes_a_run_over_submits_the_same_job(world: World, content: bytes) -> None:
     watched = Answering(world)
     incoming = world.drop(content)
     with pytest.raises(Killed):
@@ -41,8 +40,7 @@ def test_a_process_that_takes_a_run_over_submits_the_same_job(content: bytes) ->
     assert len(whole.sent) == 1
 
 
-def test_a_run_that_waited_for_quota_submits_the_same_job() -> None:
-    world = World()
+def test_a_run_that_waited_for_quota_submits_the_same_job(world: World) -> None:
     watched = Answering(world, SubmissionDeferred(429, "no room"))
     incoming = world.drop(ROLES)
     world.launch(incoming, jobs=watched)
@@ -52,8 +50,7 @@ def test_a_run_that_waited_for_quota_submits_the_same_job() -> None:
     assert first == second
 
 
-def test_the_warnings_about_a_request_are_logged_and_kept_to_its_end() -> None:
-    world = World()
+def test_the_warnings_about_a_request_are_logged_and_kept_to_its_end(world: World) -> None:
     incoming = world.drop(DOUBTFUL)
     result = world.launch(incoming)
     assert result.severity == "WARNING"

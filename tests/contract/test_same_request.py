@@ -45,8 +45,7 @@ def test_a_save_of_the_same_bytes_between_the_description_and_the_download_is_th
 
 
 @pytest.mark.parametrize("newer", [REQUEST + b"# changed\n", REQUEST[:-1] + b" "])
-def test_a_save_of_other_bytes_before_the_first_is_read_is_reported(newer: bytes) -> None:
-    world = World()
+def test_a_save_of_other_bytes_before_the_first_is_read_is_reported(world: World, newer: bytes) -> None:
     first, second = world.drop(), world.drop(newer)
     world.launch(first)
     world.launch(second)
@@ -54,16 +53,14 @@ def test_a_save_of_other_bytes_before_the_first_is_read_is_reported(newer: bytes
     assert "overwritten" in world.record(first.run_id).problems[0]
 
 
-def test_an_overwritten_file_whose_event_has_no_checksum_is_reported() -> None:
-    world = World()
+def test_an_overwritten_file_whose_event_has_no_checksum_is_reported(world: World) -> None:
     first = world.drop()
     world.drop()
     world.launch(world.uploaded(OBJECT, first.source.generation or 0, len(REQUEST)))
     assert states(world) == [RunState.REJECTED]
 
 
-def test_the_event_of_a_run_finds_it_after_the_same_bytes_were_saved_again() -> None:
-    world = World()
+def test_the_event_of_a_run_finds_it_after_the_same_bytes_were_saved_again(world: World) -> None:
     first = world.drop_and_launch()
     world.drop(REQUEST + b"# changed\n")
     world.objects.delete("ledger", f"status/{OBJECT}.json")  # as if its process had crashed
@@ -80,8 +77,7 @@ def saved(
     return world.drop(content, upload_id=upload_id)
 
 
-def test_saves_of_the_same_bytes_within_a_minute_are_one_request_and_the_status_says_so() -> None:
-    world = World()
+def test_saves_of_the_same_bytes_within_a_minute_are_one_request_and_the_status_says_so(world: World) -> None:
     first = world.drop_and_launch()
     for after_s in (1, 29, 30):
         again = saved(world, after_s)
@@ -99,17 +95,15 @@ def test_saves_of_the_same_bytes_within_a_minute_are_one_request_and_the_status_
     ("after_s", "content", "upload_id"), [(61, REQUEST, None), (1, REQUEST + b"\n", None), (1, REQUEST, "b")]
 )
 def test_a_later_upload_other_bytes_and_another_submission_start_a_run(
-    after_s: float, content: bytes, upload_id: str | None
+    world: World, after_s: float, content: bytes, upload_id: str | None
 ) -> None:
-    world = World()
     world.launch(saved(world, 0, upload_id=upload_id and "a"))
     world.launch(saved(world, after_s, content, upload_id))
     assert states(world) == [RunState.SUBMITTED] * 2
 
 
 @pytest.mark.parametrize("after_s", [1, 100_000])
-def test_a_rewrite_of_a_submitted_file_starts_no_run_whenever_it_is(after_s: float) -> None:
-    world = World()
+def test_a_rewrite_of_a_submitted_file_starts_no_run_whenever_it_is(world: World, after_s: float) -> None:
     world.launch(saved(world, 0, upload_id="a"))
     world.launch(saved(world, after_s, upload_id="a"))
     assert states(world) == [RunState.SUBMITTED]
@@ -128,15 +122,13 @@ def test_a_save_after_the_run_was_cancelled_is_another_try_and_its_own_repetitio
     assert sorted(states(world)) == [RunState.CANCELLED, RunState.SUBMITTED]
 
 
-def test_a_rejected_request_saved_three_times_is_rejected_once() -> None:
-    world = World()
+def test_a_rejected_request_saved_three_times_is_rejected_once(world: World) -> None:
     for _ in range(3):
         world.launch(saved(world, 1, b"model_name: 1"))
     assert states(world) == [RunState.REJECTED]
 
 
-def test_a_repetition_that_other_bytes_overwrote_before_it_was_read_is_not_reported() -> None:
-    world = World()
+def test_a_repetition_that_other_bytes_overwrote_before_it_was_read_is_not_reported(world: World) -> None:
     world.drop_and_launch()
     repeated, changed = saved(world, 1), saved(world, 1, OTHER)
     world.launch(repeated)
@@ -144,8 +136,7 @@ def test_a_repetition_that_other_bytes_overwrote_before_it_was_read_is_not_repor
     assert states(world) == [RunState.SUBMITTED] * 2
 
 
-def test_a_repetition_costs_two_reads_and_one_write() -> None:
-    world = World()
+def test_a_repetition_costs_two_reads_and_one_write(world: World) -> None:
     world.drop_and_launch()
     boundary = Boundary()
     world.launch(saved(world, 1), boundary)
@@ -173,8 +164,7 @@ OTHER = REQUEST.replace(b"cassava-resnet50", b"cassava-vit")
 SAME_DOCUMENT = json.dumps(dict(reversed(yaml.safe_load(REQUEST).items()))).encode()
 
 
-def test_a_message_with_the_key_of_another_document_is_rejected_and_the_first_run_stays() -> None:
-    world = World()
+def test_a_message_with_the_key_of_another_document_is_rejected_and_the_first_run_stays(world: World) -> None:
     first, second = keyed(world, REQUEST, "1"), keyed(world, OTHER, "2")
     world.launch(first)
     record, status = world.record(first.run_id), world.document("status/keys/daily.json")
@@ -218,8 +208,7 @@ def test_another_document_is_rejected_even_if_the_first_run_has_no_status_yet(se
 
 
 @pytest.mark.parametrize("second", [b"{rollback: {model_name: other}}", REQUEST])
-def test_the_key_of_an_order_names_that_order_alone(second: bytes) -> None:
-    world = World()
+def test_the_key_of_an_order_names_that_order_alone(world: World, second: bytes) -> None:
     run = world.drop_and_launch()
     order = b"{cancel: {run: %s}}" % run.run_id.encode()
     for _ in range(2):
@@ -230,8 +219,7 @@ def test_the_key_of_an_order_names_that_order_alone(second: bytes) -> None:
     assert len(world.jobs.all()) == 1
 
 
-def test_a_rejected_request_keeps_its_key() -> None:
-    world = World()
+def test_a_rejected_request_keeps_its_key(world: World) -> None:
     first = keyed(world, b"model_name: 1", "1")
     world.launch(first)
     world.launch(keyed(world, REQUEST, "2"))
@@ -257,8 +245,7 @@ def moved(world: World, name: str, content: bytes = REQUEST) -> IncomingDocument
         "old/cassava.bak.yaml",
     ],
 )
-def test_a_file_that_was_put_away_after_its_run_starts_no_other(name: str) -> None:
-    world = World()
+def test_a_file_that_was_put_away_after_its_run_starts_no_other(world: World, name: str) -> None:
     first = world.drop_and_launch()
     put_away = moved(world, f"requests/{name}")
     for _ in range(2):
@@ -281,9 +268,8 @@ def test_a_file_that_was_put_away_after_its_run_starts_no_other(name: str) -> No
     ],
 )
 def test_a_copy_under_another_name_and_another_file_in_such_a_folder_start_a_run(
-    name: str, content: bytes
+    world: World, name: str, content: bytes
 ) -> None:
-    world = World()
     world.drop_and_launch()
     boundary = Boundary()
     world.launch(moved(world, f"requests/{name}", content), boundary)
@@ -291,8 +277,7 @@ def test_a_copy_under_another_name_and_another_file_in_such_a_folder_start_a_run
     assert boundary.calls.count("read ledger") == (3 if name.startswith("done/") else 1)
 
 
-def test_an_order_that_was_put_away_is_not_carried_out_again() -> None:
-    world = World()
+def test_an_order_that_was_put_away_is_not_carried_out_again(world: World) -> None:
     run = world.drop_and_launch()
     order = b"{cancel: {run: %s}}" % run.run_id.encode()
     world.launch(world.drop(order, "requests/stop.yaml"))
@@ -302,8 +287,7 @@ def test_an_order_that_was_put_away_is_not_carried_out_again() -> None:
     )
 
 
-def test_another_object_that_is_gone_is_not_taken_for_the_file() -> None:
-    world = World()
+def test_another_object_that_is_gone_is_not_taken_for_the_file(world: World) -> None:
     gone = ObjectGone("gs://champions/elsewhere", 1)
     with pytest.raises(ObjectGone):
         world.launch(world.drop(), At("write active", before=raising(gone)))

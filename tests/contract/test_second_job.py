@@ -43,8 +43,7 @@ def one_job_stays(world: World, incoming: IncomingDocument) -> None:
     assert record.problems[0].startswith("a second job was found")
 
 
-def test_a_process_that_wakes_cancels_its_own_job() -> None:
-    world = World()
+def test_a_process_that_wakes_cancels_its_own_job(world: World) -> None:
     incoming = world.drop()
     result = world.launch(incoming, taken_over_meanwhile(world, incoming))
     assert result.severity == "WARNING"
@@ -53,8 +52,7 @@ def test_a_process_that_wakes_cancels_its_own_job() -> None:
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
 
 
-def test_a_process_that_wakes_and_gets_no_response_also_cancels_its_own_job() -> None:
-    world = World()
+def test_a_process_that_wakes_and_gets_no_response_also_cancels_its_own_job(world: World) -> None:
     incoming = world.drop()
     missing_notices = taken_over_meanwhile(
         world, incoming, raising(SubmissionUnknown("the answer never came"))
@@ -64,8 +62,7 @@ def test_a_process_that_wakes_and_gets_no_response_also_cancels_its_own_job() ->
     one_job_stays(world, incoming)
 
 
-def test_the_job_of_a_process_that_wakes_and_dies_is_found_by_one_later_search() -> None:
-    world = World()
+def test_the_job_of_a_process_that_wakes_and_dies_is_found_by_one_later_search(world: World) -> None:
     incoming = world.drop()
     with pytest.raises(Killed):
         world.launch(incoming, taken_over_meanwhile(world, incoming, raising(Killed("after it woke"))))
@@ -124,8 +121,7 @@ def test_a_second_job_is_found_before_the_runs_end_is_on_record() -> None:
     RECORD.validate(encoded(record))
 
 
-def test_a_process_that_wakes_while_its_run_waits_leaves_its_job_to_the_next_process() -> None:
-    world = World()
+def test_a_process_that_wakes_while_its_run_waits_leaves_its_job_to_the_next_process(world: World) -> None:
     incoming = world.drop()
 
     def no_room() -> None:
@@ -159,9 +155,8 @@ def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
 
 
 @pytest.mark.parametrize("shown", [True, False], ids=["shown at once", "shown late"])
-def test_a_second_job_of_a_run_that_ends_without_one_is_found(*, shown: bool) -> None:
+def test_a_second_job_of_a_run_that_ends_without_one_is_found(world: World, *, shown: bool) -> None:
     """It finds no end on record yet; the process that records the end looks for its job, and so does the reconciler."""
-    world = World()
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE)
@@ -188,8 +183,7 @@ def test_a_second_job_of_a_run_that_ends_without_one_is_found(*, shown: bool) ->
     assert (world.active(), record.submission.second_job_check_at) == ([], None)
 
 
-def test_a_second_job_of_an_ended_run_without_a_job_is_found_by_its_log_entry() -> None:
-    world = World()
+def test_a_second_job_of_an_ended_run_without_a_job_is_found_by_its_log_entry(world: World) -> None:
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
     world.clock.advance(LEASE)
@@ -204,8 +198,7 @@ def test_a_second_job_of_an_ended_run_without_a_job_is_found_by_its_log_entry() 
     )
 
 
-def test_a_process_that_wakes_after_its_run_ended_without_a_job_cancels_its_own_job() -> None:
-    world = World()
+def test_a_process_that_wakes_after_its_run_ended_without_a_job_cancels_its_own_job(world: World) -> None:
     incoming = world.drop()
 
     def refused() -> None:
@@ -236,8 +229,7 @@ def test_a_late_check_cancels_no_job_that_the_run_got_meanwhile() -> None:
     assert [job.name for job in world.jobs.going()] == [present(record.job).name]
 
 
-def test_of_two_jobs_and_none_on_record_the_oldest_is_adopted() -> None:
-    world = World()
+def test_of_two_jobs_and_none_on_record_the_oldest_is_adopted(world: World) -> None:
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
     first = wake()
@@ -250,8 +242,7 @@ def test_of_two_jobs_and_none_on_record_the_oldest_is_adopted() -> None:
     assert present(record.job).name == first.name
 
 
-def test_a_job_that_only_bears_the_label_is_left_alone() -> None:
-    world = World()
+def test_a_job_that_only_bears_the_label_is_left_alone(world: World) -> None:
     incoming = world.drop()
     wake = stopped_before_submitting(world, incoming)
     mine = wake()
@@ -262,8 +253,7 @@ def test_a_job_that_only_bears_the_label_is_left_alone() -> None:
     assert {job.name for job in world.jobs.going()} == {mine.name, stranger.name}
 
 
-def test_a_run_that_was_not_taken_over_costs_no_listing_of_jobs() -> None:
-    world = World()
+def test_a_run_that_was_not_taken_over_costs_no_listing_of_jobs(world: World) -> None:
     incoming = world.drop()
     boundary = Boundary()
     world.launch(incoming, boundary)

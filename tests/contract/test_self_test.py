@@ -59,8 +59,7 @@ def ledger_names(world: World) -> list[str]:
     return [each.name for each in world.objects.listing(LEDGER, "")]
 
 
-def test_a_marked_entry_is_answered_with_its_latency_and_nothing_else_is_written() -> None:
-    world = World()
+def test_a_marked_entry_is_answered_with_its_latency_and_nothing_else_is_written(world: World) -> None:
     found = present(marked())
     result = answer_entry(world.services(), found)
     answer = read_answer(world)
@@ -70,8 +69,7 @@ def test_a_marked_entry_is_answered_with_its_latency_and_nothing_else_is_written
     assert not world.notices.published
 
 
-def test_a_redelivered_entry_keeps_the_first_answer() -> None:
-    world = World()
+def test_a_redelivered_entry_keeps_the_first_answer(world: World) -> None:
     found = present(marked())
     answer_entry(world.services(), found)
     world.clock.advance(timedelta(minutes=5))
@@ -91,8 +89,7 @@ def test_an_invalid_id_is_not_a_self_test(mark: object) -> None:
     assert marked(mark=mark) is None
 
 
-def test_a_valid_request_is_answered_with_its_job_and_no_job_is_submitted() -> None:
-    world = World()
+def test_a_valid_request_is_answered_with_its_job_and_no_job_is_submitted(world: World) -> None:
     try_request(world.services(), dry_run(REQUEST), None)
     verdict = read_answer(world)["verdict"]
     assert verdict["accepted"]
@@ -118,8 +115,7 @@ def test_a_valid_request_is_answered_with_its_job_and_no_job_is_submitted() -> N
         (b"x" * 300_000, "$"),
     ],
 )
-def test_a_faulty_request_is_answered_with_its_faults(content: bytes, path: str) -> None:
-    world = World()
+def test_a_faulty_request_is_answered_with_its_faults(world: World, content: bytes, path: str) -> None:
     try_request(world.services(), dry_run(content), None)
     verdict = read_answer(world)["verdict"]
     assert not verdict["accepted"]
@@ -146,17 +142,15 @@ def test_without_a_usable_id_the_answer_has_one_of_the_messages_own(given_id: st
     int(found[0].self_test_id, 16)
 
 
-def test_no_run_can_have_the_id_that_stands_in_a_tried_requests_job() -> None:
+def test_no_run_can_have_the_id_that_stands_in_a_tried_requests_job(world: World) -> None:
     data = {"message": {"messageId": "1", "data": base64.b64encode(REQUEST).decode(),
                         "attributes": {"idempotency_key": "dry-run"}}}  # fmt: skip
-    world = World()
     envelope = world.envelope(data)
     assert pubsub_message(envelope).attributes["idempotency_key"] == "dry-run"
     assert parse_message(envelope).run_id != "dry-run"
 
 
-def test_answers_of_the_day_before_are_removed_by_the_next() -> None:
-    world = World()
+def test_answers_of_the_day_before_are_removed_by_the_next(world: World) -> None:
     found = present(marked())
     answer_entry(world.services(), found)
     world.clock.advance(timedelta(hours=25))

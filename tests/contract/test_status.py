@@ -45,22 +45,19 @@ def message(world: World, document: object, attributes: Mapping[str, str] | None
     return world.envelope({"message": {"data": data, "messageId": "42", "attributes": attributes or {}}})
 
 
-def test_the_status_of_a_drop_is_accepted_before_its_job_is_submitted() -> None:
-    world = World()
+def test_the_status_of_a_drop_is_accepted_before_its_job_is_submitted(world: World) -> None:
     incoming, seen = world.drop(), list[dict[str, Any]]()
     world.launch(incoming, At("submit", before=lambda: seen.append(told(world))))
     assert [(status["state"], status["run_id"]) for status in seen] == [("reserved", incoming.run_id)]
 
 
-def test_a_job_is_submitted_even_if_the_first_status_cannot_be_written() -> None:
-    world = World()
+def test_a_job_is_submitted_even_if_the_first_status_cannot_be_written(world: World) -> None:
     fails_once = only_at(1, raising(ServiceFailed("Cloud Storage", "write", "503")))
     world.launch(world.drop(), At("write status", before=fails_once))
     assert told(world)["state"] == "submitted"
 
 
-def test_the_status_names_job_log_model_and_metrics() -> None:
-    world = World()
+def test_the_status_names_job_log_model_and_metrics(world: World) -> None:
     incoming = world.drop_and_launch()
     job = world.train(world.record(incoming.run_id))
     job_id = job.name.rpartition("/")[2]
@@ -78,8 +75,7 @@ def test_the_status_names_job_log_model_and_metrics() -> None:
     assert status["metrics"] == {"accuracy": 0.75, "loss": 1}
 
 
-def test_the_status_of_a_refused_request_has_its_faults_and_how_many_more_there_are() -> None:
-    world = World()
+def test_the_status_of_a_refused_request_has_its_faults_and_how_many_more_there_are(world: World) -> None:
     world.launch(world.drop(b"model_name: 1\n" + b"".join(b"k%d: 1\n" % each for each in range(30))))
     status = told(world)
     assert status["state"] == "rejected"
@@ -90,8 +86,7 @@ def test_the_status_of_a_refused_request_has_its_faults_and_how_many_more_there_
     assert (len(status["problems"]), status["problems"][-1]) == (21, "and 13 more")
 
 
-def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before() -> None:
-    world = World()
+def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before(world: World) -> None:
     first, second = world.drop(), world.drop()
     world.launch(second)
     world.launch(first)
@@ -103,8 +98,7 @@ def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before() -
     assert (told(world)["state"], told(world)["previous_run_id"]) == ("succeeded", second.run_id)
 
 
-def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeeds() -> None:
-    world = World()
+def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeeds(world: World) -> None:
     incoming = world.drop()
     fails = At("read inbox", before=raising(NO_READ))
     failing(world, incoming, fails)
@@ -118,8 +112,7 @@ def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeed
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
 
 
-def test_an_event_that_failed_too_often_is_a_dead_letter_and_a_replay_is_retried() -> None:
-    world = World()
+def test_an_event_that_failed_too_often_is_a_dead_letter_and_a_replay_is_retried(world: World) -> None:
     incoming = world.drop()
     fails = At("read inbox", before=raising(NO_READ))
     failing(world, incoming, fails, times=DELIVERIES_MAX)
@@ -135,8 +128,7 @@ def test_events_of_every_function_are_dead_letters_after_as_many_deliveries_as_s
     assert {letter["max_attempts"] for letter in letters if letter} == {DELIVERIES_MAX}
 
 
-def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> None:
-    world = World()
+def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why(world: World) -> None:
     incoming = world.drop()
     with pytest.raises(SubmissionUnknown):
         list(take_and_admit(world.services(jobs=Answering(world, SubmissionUnknown("503"))), incoming))
@@ -147,8 +139,7 @@ def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> 
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
 
 
-def test_another_delivery_that_is_faster_is_no_failure() -> None:
-    world = World()
+def test_another_delivery_that_is_faster_is_no_failure(world: World) -> None:
     incoming = world.drop()
     with pytest.raises(Killed):
         world.launch(incoming, dies_after("submit"))
@@ -157,8 +148,7 @@ def test_another_delivery_that_is_faster_is_no_failure() -> None:
     assert (told(world)["state"], "reason" in told(world)) == ("reserved", False)
 
 
-def test_the_failure_of_an_older_drop_is_not_reported_for_a_newer_one() -> None:
-    world = World()
+def test_the_failure_of_an_older_drop_is_not_reported_for_a_newer_one(world: World) -> None:
     old, new = world.drop(), world.drop()
     world.launch(new)
     failing(world, old, At("describe inbox", before=raising(NO_READ)))
@@ -175,8 +165,7 @@ def test_the_failure_of_an_older_drop_is_not_reported_for_a_newer_one() -> None:
         ("data/1.csv", "is not in requests/, rules/"),
     ],
 )
-def test_the_status_of_an_ignored_file_says_why(name: str, words: str) -> None:
-    world = World()
+def test_the_status_of_an_ignored_file_says_why(world: World, name: str, words: str) -> None:
     deliver(world, name)
     status = told(world, name)
     assert (status["state"], status["dropped_name"]) == ("ignored", name)
@@ -197,14 +186,12 @@ def test_the_status_of_an_ignored_file_says_why(name: str, words: str) -> None:
         "notes.tmp",
     ],
 )
-def test_files_of_tools_have_no_status(name: str) -> None:
-    world = World()
+def test_files_of_tools_have_no_status(world: World, name: str) -> None:
     deliver(world, name)
     assert list(world.objects.listing(LEDGER, "")) == []
 
 
-def test_an_order_to_fire_a_rule_that_is_held_says_so_and_why() -> None:
-    world = RuleWorld()
+def test_an_order_to_fire_a_rule_that_is_held_says_so_and_why(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL, cooldown_s=600))
     order = json.dumps({"fire": {"rule": "cassava"}}).encode()
     for number, state in ((1, "succeeded"), (2, "held")):
@@ -251,15 +238,13 @@ def test_a_message_has_a_status_by_its_key_or_else_its_id(attributes: Mapping[st
     assert world.document(status["record_uri"].removeprefix("gs://ledger/"))["run_id"] == status["run_id"]
 
 
-def test_no_file_of_the_inbox_has_the_status_of_a_message() -> None:
-    world = World()
+def test_no_file_of_the_inbox_has_the_status_of_a_message(world: World) -> None:
     list(take_message(world.services(), message(world, {"model_name": 1})))
     deliver(world, "messages/42")
     assert told(world, "messages/42")["state"] == "rejected"
 
 
-def test_a_message_whose_event_fails_says_so_until_it_succeeds() -> None:
-    world = World()
+def test_a_message_whose_event_fails_says_so_until_it_succeeds(world: World) -> None:
     event = message(world, {"model_name": 1})
     with pytest.raises(ServiceFailed):
         list(take_message(world.services(At("write rejected", before=raising(NO_READ))), event))

@@ -141,28 +141,6 @@ def test_submissions_without_a_response_do_not_block_a_cancel_order(world: World
     carried_out(world, order)
 
 
-def test_a_notice_that_could_not_be_published_follows_with_the_next_reconcile_pass(world: World) -> None:
-    Room(world, 0)
-    run_id = launched(world)
-    world.reconcile_after(
-        timedelta(minutes=1)
-    )  # it was submitted without a response, so the reconciler must look for its job later
-    order = order_to_end(world, run_id)
-    nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is down")))
-    before = told(world, run_id)
-    result, *_ = take_and_admit(world.services(nobody_hears), order)
-    assert "step 'notices' has not finished: Pub/Sub could not publish" in result.message
-    carried_out(world, order)
-    assert (told(world, run_id), world.active()) == (before, [run_id])
-    world.reconcile()
-    assert "cancelled" in told(world, run_id)
-    assert world.active() == [run_id]
-    world.clock.advance(LEASE)
-    published = told(world, run_id)
-    world.reconcile()
-    assert (told(world, run_id), world.active()) == (published, [])
-
-
 def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over(world: World) -> None:
     room = Room(world, 0)
     ended, other = launched(world), launched(world, **GPU)

@@ -1,24 +1,29 @@
-"""Jobs of one team may write each other's models. None of that changes what is served as champion."""
+"""A champion is traced back to what was dropped, and nothing that jobs write afterwards changes what is served."""
 
-import base64
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from tests.contract.boundaries import At, only_at, raising
+from tests.contract.boundaries import At, only_at
 from tests.contract.proxy import Proxy, ProxyFault
+from tests.contract.schemas import CHAMPION
 from tests.contract.test_champions import champion, complete, order, run, told, trained, verdict
-from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, Boundary, Killed, World
+from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS, REQUEST, Boundary, World
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
-from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
 from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.completion import copying
 from trainmaster.orchestrator.stores.ledger import Ledger
 
 ROLLBACK = {"rollback": {"model_name": "cassava-resnet50"}}
+DIGEST = "sha256:" + "ab" * 32
+CHALLENGE = REQUEST.replace(b"trainer:latest", f"trainer@{DIGEST}".encode()) + (
+    b"champion: {metric: accuracy, goal: maximize}\n"
+)
 
 
 @pytest.fixture(params=["memory", "gcs"])
@@ -152,30 +157,6 @@ def test_every_file_and_document_that_counted_is_on_record_by_generation_and_che
     )
 
 
-def test_a_manifest_with_zero_hashes_is_ignored_for_what_the_bucket_says(world: World) -> None:
-    incoming = trained(world, "a", 0.99)
-    bucket, prefix = split_object_uri(f"{world.record(incoming.run_id).output_uri}/model/")
-    manifest = json.loads(world.objects.read(bucket, f"{prefix}export.json", max_bytes=MIB).content)
-    zeros = base64.b64encode(bytes(16)).decode()
-    manifest["files"] = [{**each, "md5": zeros} for each in manifest["files"]]
-    world.objects.write(bucket, f"{prefix}export.json", json.dumps(manifest).encode(), if_generation=None)
-    complete(world, incoming)
-    record = world.record(incoming.run_id)
-    assert any(
-        "export.json was ignored: saved_model.pb has the MD5 hash " in problem
-        and problem.endswith(f"not {zeros}")
-        for problem in record.problems
-    )
-    (file,) = world.document(split_object_uri(present(present(record.model).files).listing_uri or "")[1])[
-        "files"
-    ]
-    assert file["md5"] == next(world.objects.listing(bucket, f"{prefix}saved_model.pb")).md5
-    assert (
-        verdict(world, incoming.run_id)["reason"]
-        == "the run has no metric 'accuracy', nor any other: write it to metrics.json beside the model"
-    )
-
-
 def test_a_copy_whose_answer_was_lost_still_counts(gcs: GcsObjects, storage_proxy: Proxy) -> None:
     """The client repeats the call, and is refused because its own first one made the object."""
     world = World()
@@ -246,18 +227,6 @@ def test_a_challenger_that_is_overtaken_while_its_model_is_copied_is_not_promote
     assert verdict(world, slow.run_id)["compared_with"] == fast.run_id
 
 
-def test_a_crash_between_two_copies_is_continued_by_the_reconciler() -> None:
-    world = World()
-    incoming = trained(world, "a", 0.7)
-    with pytest.raises(Killed):
-        complete(world, incoming, At(f"copy to {CHAMPIONS}", before=only_at(2, raising(Killed("copying")))))
-    assert not [*world.objects.listing(LEDGER, "champions/")]
-    again = Boundary()
-    world.reconcile(again)
-    assert champion(world)["current"]["run_id"] == incoming.run_id
-    assert again.calls.count(f"copy to {CHAMPIONS}") == 1
-
-
 def test_a_run_that_does_not_win_copies_nothing() -> None:
     world = World()
     run(world, "a", 0.9)
@@ -265,3 +234,32 @@ def test_a_run_that_does_not_win_copies_nothing() -> None:
     complete(world, incoming, boundary)
     assert not {f"copy to {CHAMPIONS}", f"list {CHAMPIONS}"} & set(boundary.calls)
     assert not [*world.objects.listing(CHAMPIONS, f"cassava-resnet50/{incoming.run_id}/")]
+
+
+def test_a_champion_leads_back_to_what_was_dropped(world: World) -> None:
+    incoming = world.drop_and_launch(CHALLENGE)
+    job = world.train(world.record(incoming.run_id))
+    world.complete(world.hint(job))
+
+    champion = world.document("champions/cassava-resnet50.json")
+    CHAMPION.validate(champion)
+    reign = champion["current"]
+    lineage = reign["lineage"]
+
+    manifest = world.objects.read(*split_object_uri(lineage["manifest_uri"]), max_bytes=MIB).content
+    assert hashlib.sha256(manifest).hexdigest() == lineage["manifest_sha256"]
+    assert json.loads(manifest)["dataset"]["name"] == lineage["dataset"] == reign["contest"]["dataset"]
+    assert json.loads(manifest)["dataset"]["version"] == lineage["dataset_version"]
+    assert lineage["manifest_uri"] == reign["model_uri"] + "export.json"
+
+    trained = world.jobs.read(lineage["job_name"])
+    assert trained.labels[RUN_LABEL] == reign["run_id"]
+    assert lineage["image_digest"] == DIGEST
+    assert lineage["image"].endswith(f"@{DIGEST}")
+
+    bucket, name = split_object_uri(lineage["request_uri"])
+    dropped = world.objects.read(bucket, name, lineage["request_generation"], max_bytes=MIB)
+    assert dropped.content == CHALLENGE
+    record = world.document(f"runs/{reign['run_id']}.json")
+    assert record["source"]["event_id"] == lineage["event_id"]
+    assert record["source"]["event_time"] == lineage["event_time"]

@@ -1,7 +1,5 @@
 """Champions through the whole flow: promoted once, announced at least once, rolled back."""
 
-import base64
-import itertools
 import json
 from datetime import timedelta
 from typing import Any
@@ -12,12 +10,10 @@ from tests.contract.boundaries import At, only_at, raising
 from tests.contract.index import index_rows
 from tests.contract.schemas import CHAMPION, NOTICE
 from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, Killed, World, export_manifest
-from tests.memory import MemoryNotices
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
-from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
-from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
@@ -119,17 +115,6 @@ def test_a_verdict_lost_in_a_crash_is_recorded_by_the_next_attempt(accuracy: flo
     assert [each["run_id"] for each in champion(world)["considered"]].count(incoming.run_id) == 1
 
 
-@pytest.mark.parametrize("order_of_ends", list(itertools.permutations(range(3))))
-def test_runs_that_end_together_leave_the_best_one_in_any_order(order_of_ends: tuple[int, ...]) -> None:
-    world = World()
-    arrivals = [trained(world, f"run-{number}", value) for number, value in enumerate((0.5, 0.9, 0.7))]
-    for number in order_of_ends:
-        complete(world, arrivals[number])
-    found = champion(world)
-    assert found["current"]["run_id"] == arrivals[1].run_id
-    assert {each["run_id"] for each in found["considered"]} == {incoming.run_id for incoming in arrivals}
-
-
 def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again(world: World) -> None:
     run(world, "a", 0.5)
     slow, fast = trained(world, "slow", 0.7), trained(world, "fast", 0.9)
@@ -152,14 +137,6 @@ def test_one_order_rolls_back_and_its_repetition_changes_nothing(world: World) -
     status = world.document("status/requests/order.json.json")
     assert (status["state"], status["model_uri"]) == ("succeeded", found["current"]["model_uri"])
     assert status["record_uri"] == f"gs://{LEDGER}/champions/cassava-resnet50.json"
-
-
-def test_a_rollback_may_come_as_a_message(world: World) -> None:
-    first, _ = run(world, "a", 0.7), run(world, "b", 0.8)
-    document = {"rollback": {"model_name": "cassava-resnet50", "to_run": first}}
-    data = base64.b64encode(json.dumps(document).encode()).decode()
-    take(world.services(), world.published({"data": data, "messageId": "m-1"}))
-    assert champion(world)["current"]["run_id"] == first
 
 
 @pytest.mark.parametrize(
@@ -202,33 +179,6 @@ def test_a_rollback_to_a_champion_whose_copy_was_deleted_is_refused(world: World
     assert fault["path"] == "$.rollback.model_name"
     assert f"the copy of its model no longer exists: gs://{CHAMPIONS}/" in fault["problem"]
     assert champion(world)["current"]["run_id"] == second
-
-
-def test_rolling_back_twice_goes_back_two_champions(world: World) -> None:
-    runs = [run(world, f"run-{number}", 0.7 + number / 20) for number in range(3)]
-    for number in range(2):
-        order(world, {"rollback": {"model_name": "cassava-resnet50"}}, f"requests/{number}.json")
-    assert champion(world)["current"]["run_id"] == runs[0]
-
-
-class Unreachable(MemoryNotices):
-    def publish(self, notice: Notice) -> None:
-        raise ServiceFailed("Pub/Sub", f"publish {notice.id}", "unreachable")
-
-
-def test_a_run_ends_on_record_while_publishing_fails_and_its_notices_follow_later(world: World) -> None:
-    incoming = trained(world, "a", 0.7)
-    reachable, world.notices = world.notices, Unreachable()
-    complete(world, incoming)
-    assert world.active() == [incoming.run_id]
-    assert world.record(incoming.run_id).state is RunState.SUCCEEDED
-    assert champion(world)["current"]["run_id"] == incoming.run_id
-    world.notices = reachable
-    world.reconcile()
-    assert told(world, "promoted") == ["champions/cassava-resnet50/1"]
-    ids = {notice.id for notice in world.notices.published}
-    assert {f"{incoming.run_id}/running", f"{incoming.run_id}/succeeded"} <= ids
-    assert world.active() == []
 
 
 def test_a_damaged_champion_is_named_and_nothing_is_written_over_it(world: World) -> None:

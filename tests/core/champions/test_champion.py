@@ -170,6 +170,13 @@ def test_a_rollback_restores_the_previous_champion_and_keeps_the_history() -> No
     assert after_rollback(back, None, order_id="order", now=START) is back
 
 
+def test_rolling_back_twice_goes_back_two_champions() -> None:
+    champion = judged(judged(reigning(), challenger("second", 0.9), START), challenger("third", 0.95), START)
+    for order_id in ("one", "two"):
+        champion = instance_of(Champion, after_rollback(champion, None, order_id=order_id, now=START))
+    assert run_of(champion) == "first"
+
+
 def test_after_a_rollback_a_challenger_is_compared_with_the_champion_that_came_back() -> None:
     champion = judged(reigning(0.8), challenger("second", 0.9), START)
     back = instance_of(Champion, after_rollback(champion, "first", order_id="order", now=START))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.proxy import Proxy, proxy_to
 from tests.contract.retraining import RuleWorld
-from tests.contract.world import PROJECT, REGION, START
+from tests.contract.world import MODELS, PROJECT, REGION, START
 from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
@@ -35,11 +35,18 @@ def storage_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def jobs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("jobs")
+def jobs_buckets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the buckets that exist for the service of jobs, which refuses outputs in others."""
+    folder = tmp_path_factory.mktemp("buckets")
+    (folder / MODELS).mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def jobs_url(tmp_path_factory: pytest.TempPathFactory, jobs_buckets: Path) -> Iterator[str]:
     service = Jobs(
-        dir=folder / "state",
-        buckets_dir=folder / "buckets",
+        dir=tmp_path_factory.mktemp("jobs"),
+        buckets_dir=jobs_buckets,
         images={PROGRAM: ROOT / "tests" / "stack" / "jobs" / "images" / "program"},
         write_log=lambda _: None,
         project=PROJECT,

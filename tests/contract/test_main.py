@@ -37,8 +37,10 @@ REQUEST = f"model_name: m\nimage: {PROGRAM}\nargs: [tell]\ncluster:\n  chief: {{
 
 
 @pytest.fixture
-def buckets(new_bucket: Callable[[], str]) -> dict[str, str]:
-    return {role: new_bucket() for role in ("inbox", "ledger", "models", "champions")}
+def buckets(new_bucket: Callable[[], str], jobs_buckets: Path) -> dict[str, str]:
+    made = {role: new_bucket() for role in ("inbox", "ledger", "models", "champions")}
+    (jobs_buckets / made["models"]).mkdir()
+    return made
 
 
 @pytest.fixture

@@ -22,16 +22,6 @@ def job(job_dir: str) -> bytes:
     return yaml.safe_dump(document).encode()
 
 
-def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_should_know(world: World) -> None:
-    incoming = world.drop_and_launch(job("gs://elsewhere/jobs"), NAME)
-    record = world.record(incoming.run_id)
-    assert record.state is RunState.SUBMITTED
-    assert record.model_name == "census-2"
-    assert record.output_uri == f"gs://models/census-2/{incoming.run_id}"
-    assert [problem.partition(":")[0] for problem in record.problems] == ["$.trainingInput.jobDir"] * 2
-    assert world.document(f"status/{NAME}.json")["problems"] == list(record.problems)
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_run_writes_where_its_record_says_though_the_policy_changed(world: World, after: bool) -> None:
     incoming = world.drop(job("gs://elsewhere/jobs"), NAME)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.contract.boundaries import At, only_at, raising
 from tests.contract.schemas import RECORD
-from tests.contract.world import LEASE, MODELS, REGION, Boundary, Killed, World, labelled
+from tests.contract.world import LEASE, REGION, Boundary, Killed, World, labelled
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ReasonPending, TrainmasterError
@@ -140,18 +140,6 @@ def test_a_failure_without_a_reason_is_given_time_for_one() -> None:
     record = world.record(incoming.run_id)
     assert record.state is RunState.FAILED
     assert "gives no reason" in present(record.failure).message
-
-
-def test_a_manifest_that_does_not_fit_the_files_is_not_believed() -> None:
-    world, incoming, job = launched()
-    record = world.record(incoming.run_id)
-    world.train(record)
-    prefix = f"cassava-resnet50/{incoming.run_id}/model/"
-    world.objects.write(MODELS, prefix + "saved_model.pb", b"another graph", if_generation=None)
-    world.complete(world.hint(job))
-    record = world.record(incoming.run_id)
-    assert present(record.model).metrics == {}
-    assert record.problems == ("export.json was ignored: saved_model.pb has 13 bytes, not 5",)
 
 
 def test_the_model_path_never_comes_from_the_log() -> None:

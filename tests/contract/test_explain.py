@@ -6,14 +6,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At, raising
+from tests.contract.schemas import NOTICE, RECORD
 from tests.contract.test_complete import launched
 from tests.contract.test_tuning import launched as launched_tuning
 from tests.contract.test_tuning import trial
 from tests.contract.world import START, Boundary, Killed, World
-from tests.core.shipped import schema
 from tests.memory import MemoryJobLogs
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.completion.explanation import (
@@ -29,8 +28,6 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.submission.resume import cancel
 
-RECORD = Draft202012Validator(schema("run_record.v2"))
-NOTICE = Draft202012Validator(schema("notice.v1"))
 CHIEF = "workerpool0-0"
 WORDS = f"The replica {CHIEF} exited with a non-zero status of 1."
 LINK = " To find out more about why your job exited please check the logs: https://console.test/logs?a=b%2Fc"

@@ -6,14 +6,13 @@ from typing import TypeVar
 
 import pytest
 
+from tests.contract.boundaries import At
 from tests.contract.index import index_rows, index_violations
 from tests.contract.world import LEDGER, Boundary, BoundaryObjects, Killed, World
-from tests.memory import MemoryJobs
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, bounded_text
-from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.status import show
 
@@ -103,27 +102,15 @@ def test_a_late_writer_does_not_bring_an_older_state_back(world: World) -> None:
     assert [row.state for row in rows(world)] == [RunState.SUCCEEDED]
 
 
-class SlowJobs(MemoryJobs):
-    """Does what `meanwhile` says while a submission is under way, then submits."""
-
-    meanwhile: Callable[[], object]
-
-    def submit(self, submission: Submission) -> Job:
-        self.meanwhile()
-        return super().submit(submission)
-
-
 def test_a_run_whose_submission_takes_long_is_listed_by_the_next_tick(world: World) -> None:
-    jobs = SlowJobs(world.clock, project="my-project")
     seen: list[RunState] = []
 
     def tick() -> None:
         world.reconcile()
         seen.extend(row.state for row in rows(world))
 
-    jobs.meanwhile = tick
     incoming = world.drop()
-    world.launch(incoming, jobs=jobs)
+    world.launch(incoming, At("submit", before=tick))
     assert seen == [RunState.RESERVED]
     assert [row.state for row in rows(world)] == [RunState.SUBMITTED]
     assert mismatches(world, incoming.run_id) == []

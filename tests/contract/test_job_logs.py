@@ -143,21 +143,23 @@ def test_all_lines_of_the_service_are_read_others_by_severity(logging_url: str, 
     assert list(logs.read(LogQuery(job_id=job_id, since=now + timedelta(hours=1)))) == []
 
 
-def test_of_a_long_log_the_last_thousand_entries_are_read(proxy: Proxy, job_id: str) -> None:
-    Written(proxy.target).write(job_id, "workerpool0-0", *map(str, range(1200)))
-    entries = CloudJobLogs(project=PROJECT, endpoint=proxy.url).read(LogQuery(job_id=job_id))
-    assert [text for _, text in told(entries)] == [str(number) for number in range(200, 1200)]
-    assert len([line for line in proxy.passed if line.startswith(LIST)]) == 2
-
-
-def test_no_more_pages_are_requested_than_are_allowed(
-    proxy: Proxy, job_id: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("page", "written", "first", "pages"), [(None, 1200, 200, 2), (3, 20, 8, cloud_logging.MAX_PAGES)]
+)
+def test_of_a_long_log_the_last_entries_are_read_in_no_more_pages_than_are_allowed(
+    proxy: Proxy,
+    job_id: str,
+    page: int | None,
+    written: int,
+    first: int,
+    pages: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cloud_logging, "PAGE_ENTRIES", 3)
-    Written(proxy.target).write(job_id, "workerpool0-0", *map(str, range(20)))
+    monkeypatch.setattr(cloud_logging, "PAGE_ENTRIES", page or cloud_logging.PAGE_ENTRIES)
+    Written(proxy.target).write(job_id, "workerpool0-0", *map(str, range(written)))
     entries = CloudJobLogs(project=PROJECT, endpoint=proxy.url).read(LogQuery(job_id=job_id))
-    assert [text for _, text in told(entries)] == [str(number) for number in range(8, 20)]
-    assert len([line for line in proxy.passed if line.startswith(LIST)]) == cloud_logging.MAX_PAGES
+    assert [text for _, text in told(entries)] == [str(number) for number in range(first, written)]
+    assert len([line for line in proxy.passed if line.startswith(LIST)]) == pages
 
 
 def test_a_page_of_too_many_bytes_is_a_failure_of_the_service(

@@ -52,6 +52,8 @@ def test_a_submitted_job_has_its_runs_words_and_is_found_by_its_run_its_id_and_i
     assert job.output_uri == f"gs://models/model/{asked.run_id}"
     assert present(job.create_time).tzinfo is not None
     assert [found.name for found in jobs.of_run(asked.run_id, kind, [REGION])] == [job.name]
+    (other,) = set(JobKind) - {kind}
+    assert job.name not in [found.name for found in jobs.of_run(asked.run_id, other, [REGION])]
     read = jobs.with_id(job.name.rpartition("/")[2])
     assert same_job(read.name, job.name)
     assert read.display_name == job.display_name
@@ -62,13 +64,6 @@ def test_a_job_that_does_not_exist_is_not_found(jobs: TrainingJobs) -> None:
         jobs.with_id("4711")
     with pytest.raises(JobNotFound):
         jobs.read(job_name(PROJECT, REGION, JobKind.CUSTOM, "4711"))
-
-
-def test_a_tuning_never_counts_as_a_custom_job_of_the_run(jobs: TrainingJobs) -> None:
-    asked = submission(tuning=TUNING)
-    study = jobs.submit(asked)
-    customs = jobs.of_run(asked.run_id, JobKind.CUSTOM, [REGION])
-    assert study.name not in [job.name for job in customs]
 
 
 def test_a_tuning_is_read_with_its_trials_parameters_and_measurements() -> None:

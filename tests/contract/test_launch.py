@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -19,7 +18,6 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (
     LeaseHeld,
     LeaseTooShort,
-    RecordMoved,
     SubmissionDeferred,
     SubmissionRefused,
     SubmissionUnknown,
@@ -104,24 +102,6 @@ def test_the_text_is_kept_once_after_a_crash_before_the_record(world: World) -> 
     (kept,) = [each.name for each in world.objects.listing(LEDGER, "submitted/")]
     request = present(world.record(incoming.run_id).request)
     assert request.original.uri == f"gs://{LEDGER}/{kept}"
-
-
-def test_ten_deliveries_at_once_give_one_job_and_one_record(world: World) -> None:
-    incoming = world.drop()
-
-    def deliver(_: int) -> None:
-        for _attempt in range(50):
-            try:
-                world.launch(incoming)
-            except (LeaseHeld, RecordMoved):
-                continue
-            return
-
-    with ThreadPoolExecutor(10) as pool:
-        list(pool.map(deliver, range(10)))
-    assert len(world.jobs.all()) == 1
-    assert world.record(incoming.run_id).state is RunState.SUBMITTED
-    assert world.active() == [incoming.run_id]
 
 
 def test_a_lease_keeps_other_deliveries_away_until_it_expires_and_then_the_job_found_is_adopted() -> None:

@@ -201,24 +201,6 @@ def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_obje
     assert sorted(kept) == sorted(f"{number}.jpg" for number in range(64))
 
 
-def test_an_unstored_data_event_is_redelivered(
-    start: Callable[[str], Any], environment: dict[str, str]
-) -> None:
-    environment["TRAINMASTER_LEDGER_BUCKET"] = "never-made"
-    event = {"bucket": "data", "name": "1.jpg", "generation": "1", "size": "1"}
-    with start("on_data_arrived") as function:
-        assert function.deliver(event).status_code == 500
-        assert function.deliver({"bucket": "data"}).status_code == 200  # no redelivery can fix this one
-
-
-def test_an_event_for_no_rule_is_acknowledged(start: Callable[[str], Any], buckets: dict[str, str]) -> None:
-    junk = {"messageId": "1", "data": base64.b64encode(b"junk").decode()}
-    other = {"messageId": "2", "data": base64.b64encode(b'{"action": "DELETE", "tag": "a/b:c"}').decode()}
-    for entry_point in ("on_image_pushed", "on_alert", "on_notice"):
-        with start(entry_point) as function:
-            assert [function.publish(message).status_code for message in (junk, other)] == [200, 200]
-
-
 def test_a_function_killed_between_job_and_record_leaves_one_job(
     start: Callable[[str], Any],
     gcs: GcsObjects,

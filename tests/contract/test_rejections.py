@@ -1,11 +1,8 @@
 """A faulty request becomes a rejected run with a report, whatever fails meanwhile."""
 
-import pytest
-
 from tests.contract.schemas import RECORD, REPORT, STATUS
 from tests.contract.world import REQUEST, Boundary, World
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.runs.states import RunState
 
 
 def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing(world: World) -> None:
@@ -55,34 +52,9 @@ def test_the_report_and_the_status_show_where_each_fault_is_but_no_secret(world:
     assert key not in str((report, status, record))
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        (b"image: [x\nargs: 1\n", (2, "args: 1")),
-        (b"image: [x\ncert: -----BEGIN PRIVATE " + b"KEY-----\n  MIIE", (2, None)),
-    ],
-)
-def test_a_broken_line_is_shown_unless_it_may_hold_a_secret(
-    world: World, text: bytes, place: tuple[int, str | None]
-) -> None:
-    incoming = world.drop_and_launch(text)
-    (fault,) = world.document(f"rejected/{incoming.run_id}.json")["faults"]
-    assert (fault["line"], fault.get("text")) == place
-
-
 def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass(world: World) -> None:
     incoming = world.drop_and_launch(b"[]")
     assert world.notices.published == []
     world.reconcile()
     world.reconcile()
     assert [notice.id for notice in world.notices.published] == [f"{incoming.run_id}/rejected"]
-
-
-def test_an_object_gone_before_it_was_read_is_a_rejected_run_that_says_so(world: World) -> None:
-    older = world.drop()
-    newer = world.drop(REQUEST + b"# changed\n")
-    world.launch(older)
-    assert world.record(older.run_id).state is RunState.REJECTED
-    assert "overwritten" in world.record(older.run_id).problems[0]
-    world.launch(newer)
-    assert len(world.jobs.all()) == 1

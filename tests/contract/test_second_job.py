@@ -253,15 +253,6 @@ def test_a_job_that_only_bears_the_label_is_left_alone(world: World) -> None:
     assert {job.name for job in world.jobs.going()} == {mine.name, stranger.name}
 
 
-def test_a_run_that_was_not_taken_over_costs_no_listing_of_jobs(world: World) -> None:
-    incoming = world.drop()
-    boundary = Boundary()
-    world.launch(incoming, boundary)
-    world.clock.advance(10 * LEASE)
-    world.reconcile(boundary)
-    assert "find jobs" not in boundary.calls
-
-
 def test_a_cancellation_that_fails_is_tried_again_by_the_next_reconcile_pass() -> None:
     world, incoming, wake = taken_over()
     wake()

@@ -1,13 +1,10 @@
 """The rules of two teams in one deployment: which runs, champions, data and templates each may use."""
 
-import json
-
 import pytest
 
 from tests.contract.retraining import MANUAL, SMALL
 from tests.contract.schemas import RULE_BOOK
 from tests.contract.teams import (
-    DATA,
     SOURCE,
     SPEECH,
     VISION,
@@ -19,7 +16,7 @@ from tests.contract.teams import (
     trained,
     world_of_teams,
 )
-from tests.contract.world import CHAMPIONS, INBOX, LEDGER, MODELS
+from tests.contract.world import CHAMPIONS, LEDGER, MODELS
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.policy.policy import Team
@@ -77,40 +74,6 @@ def test_a_rules_champion_is_its_own_teams() -> None:
     (record,) = fired(world, "vision.again")
     copy = f"gs://{CHAMPIONS}/vision/cassava/{own}/"
     assert present(record.request).document["args"] == [f"--from={own}", f"--start_from={copy}"]
-
-
-def test_data_of_another_team_counts_for_no_rule() -> None:
-    world = world_of_teams()
-    put(world, VISION, {"new_data": {"objects": f"gs://{DATA}/vision/**", "quiet_s": 1}})
-    for number, team in enumerate((SPEECH, VISION, SPEECH)):
-        world.upload(f"{team}/{number}.csv", b"0123456789", bucket=DATA)
-    world.tick_after(60)
-    (record,) = fired(world, "vision.again")
-    assert record.source.firing_values is not None
-    assert record.source.firing_values["data.count"] == "1"
-    assert record.source.firing_values["data.newest_uri"] == f"gs://{DATA}/vision/1.csv"
-
-
-@pytest.mark.parametrize(
-    ("template", "accepted"),
-    [
-        ("templates/vision/again.json", True),
-        ("templates/speech/again.json", False),
-        ("templates/again.json", False),
-        ("vision/again.json", False),
-        ("requests/speech/again.json", False),
-    ],
-)
-def test_a_rules_template_is_in_its_teams_folder(template: str, accepted: bool) -> None:
-    world = world_of_teams()
-    content = json.dumps({**SMALL, "model_name": "again", "args": ["--secret"]}).encode()
-    world.objects.write(INBOX, template, content, if_generation=None)
-    name = "rules/vision/again.json"
-    world.drop_rule({"when": [MANUAL], "request_uri": f"gs://{INBOX}/{template}"}, name)
-    status = world.rule_status(name)
-    assert status["state"] == ("accepted" if accepted else "refused"), status
-    if not accepted:
-        assert f"gs://{INBOX}/templates/vision/" in status["reason"]
 
 
 def test_a_cycle_through_another_teams_model_of_the_same_name_is_not_a_loop() -> None:

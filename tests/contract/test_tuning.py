@@ -1,6 +1,5 @@
 """The end of a tuning ends its run, and records every trial, the best one and its model."""
 
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -145,25 +144,6 @@ def test_the_end_of_a_trials_own_job_ends_nothing() -> None:
         world.jobs.become(of_trial.name, state)
         assert world.complete(world.hint(of_trial)).severity == "DEBUG"
     assert world.record(incoming.run_id) == before
-
-
-def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None:
-    trials = [trial(1, 0.5), trial(2, 0.9), trial(3, None, TrialState.INFEASIBLE)]
-    ends = []
-    for order in itertools.permutations(trials):
-        world, incoming, job = launched()
-        world.try_out(world.record(incoming.run_id), JobState.SUCCEEDED, order)
-        world.complete(world.hint(job))
-        world.reconcile()
-        world.complete(world.hint(job))
-        record = world.record(incoming.run_id)
-        # Every world has its own generations.
-        model = replace(present(record.model), files=None, manifest_generation=None, metrics_generation=None)
-        ends.append((record.tuning, model, record.history))
-        assert [notice.id.rpartition("/")[2] for notice in world.notices.published] == [
-            "reserved", "submitted", "running", "succeeded",
-        ]  # fmt: skip
-    assert all(end == ends[0] for end in ends)
 
 
 def test_a_record_of_a_thousand_trials_stays_below_a_megabyte() -> None:

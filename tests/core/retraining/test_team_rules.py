@@ -66,9 +66,14 @@ def test_a_rule_of_a_team_cannot_watch_other_data(objects: str) -> None:
     assert fault.allowed == f"gs://{bucket}/vision/…"
 
 
-@pytest.mark.parametrize("name", ["templates/speech/a.yaml", "templates/a.yaml", "templates/vision-2/a.yaml"])
+@pytest.mark.parametrize(
+    "name", ["templates/speech/a.yaml", "templates/a.yaml", "templates/vision-2/a.yaml", "vision/a.yaml"]
+)
 def test_a_rule_of_a_team_cannot_use_the_template_of_another(name: str) -> None:
     uri = f"gs://{BUCKETS.inbox}/{name}"
     fault = faults(dropped("{manual: {}}", f"request_uri: {uri}"))["$.request_uri"]
     assert fault.allowed == f"gs://{BUCKETS.inbox}/templates/vision/…"
-    assert template_uri(f"request_uri: {uri}".encode(), "rules/vision/a.yaml", requirements()) is None
+    own = f"gs://{BUCKETS.inbox}/templates/vision/a.yaml"
+    for written, read in ((uri, None), (own, own)):
+        content = f"request_uri: {written}".encode()
+        assert template_uri(content, "rules/vision/a.yaml", requirements()) == read

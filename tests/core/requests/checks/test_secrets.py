@@ -160,6 +160,7 @@ def test_args_that_are_not_a_list_are_searched_as_well() -> None:
         "env:\n  - PASSWORD=31337",
         "env:\n  PASSWORD: 31337",
         "args: {password: 31337}",
+        "env: [x\nPASSWORD: 31337",
     ],
 )
 def test_no_report_quotes_the_value_on_a_line_that_it_hides(text: str) -> None:

@@ -3,9 +3,9 @@
 import gzip
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
@@ -34,31 +34,34 @@ GIB = 1024 * MIB
 NOW = "2026-03-01T12:00:00.000Z"
 
 
-def test_what_was_written_is_read_with_its_generation(objects: Objects, bucket: str) -> None:
-    generation = objects.write(bucket, "a/b c?.json", b"{}", if_generation=None, metadata={"state": "x"})
-    stored = objects.read(bucket, "a/b c?.json", max_bytes=MIB)
-    assert (stored.content, stored.generation) == (b"{}", generation)
+@pytest.mark.parametrize("content", [b"", b"12", b"1234"])
+def test_an_object_of_at_most_the_limit_is_read_with_its_generation(
+    objects: Objects, bucket: str, content: bytes
+) -> None:
+    generation = objects.write(bucket, "a/b c?.json", content, if_generation=None)
+    stored = objects.read(bucket, "a/b c?.json", max_bytes=4)
+    assert (stored.content, stored.generation) == (content, generation)
 
 
-def test_an_absent_object_is_gone(objects: Objects, bucket: str) -> None:
-    with pytest.raises(ObjectGone):
-        objects.read(bucket, "nothing", max_bytes=MIB)
-
-
-def test_an_overwritten_generation_is_gone(objects: Objects, bucket: str) -> None:
+def test_an_absent_object_and_an_overwritten_generation_are_gone(objects: Objects, bucket: str) -> None:
     first = objects.write(bucket, "name", b"1", if_generation=None)
     second = objects.write(bucket, "name", b"2", if_generation=None)
     assert second > first
-    with pytest.raises(ObjectGone):
-        objects.read(bucket, "name", first, max_bytes=MIB)
+    for name, generation in (("nothing", None), ("name", first)):
+        with pytest.raises(ObjectGone):
+            objects.read(bucket, name, generation, max_bytes=MIB)
     assert objects.read(bucket, "name", second, max_bytes=MIB).content == b"2"
 
 
-@pytest.mark.parametrize("content", [b"", b"12", b"1234"])
-def test_an_object_of_at_most_the_limit_is_read(objects: Objects, bucket: str, content: bytes) -> None:
-    generation = objects.write(bucket, "name", content, if_generation=None)
-    stored = objects.read(bucket, "name", max_bytes=4)
-    assert (stored.content, stored.generation) == (content, generation)
+def test_a_write_that_expects_nothing_or_an_old_generation_changes_nothing(
+    objects: Objects, bucket: str
+) -> None:
+    first = objects.write(bucket, "name", b"1", if_generation=0)
+    objects.write(bucket, "name", b"2", if_generation=first)
+    for expected in (0, first):
+        with pytest.raises(GenerationMoved):
+            objects.write(bucket, "name", b"3", if_generation=expected)
+    assert objects.read(bucket, "name", max_bytes=MIB).content == b"2"
 
 
 def test_an_object_beyond_the_limit_is_not_read_and_is_named(objects: Objects, bucket: str) -> None:
@@ -66,21 +69,6 @@ def test_an_object_beyond_the_limit_is_not_read_and_is_named(objects: Objects, b
     for wanted in (None, generation):
         with pytest.raises(ObjectTooLarge, match=f"gs://{bucket}/name has more than 4 bytes"):
             objects.read(bucket, "name", wanted, max_bytes=4)
-
-
-def test_a_create_only_write_refuses_what_is_there(objects: Objects, bucket: str) -> None:
-    objects.write(bucket, "name", b"1", if_generation=0)
-    with pytest.raises(GenerationMoved):
-        objects.write(bucket, "name", b"2", if_generation=0)
-    assert objects.read(bucket, "name", max_bytes=MIB).content == b"1"
-
-
-def test_a_write_with_an_old_generation_changes_nothing(objects: Objects, bucket: str) -> None:
-    first = objects.write(bucket, "name", b"1", if_generation=0)
-    objects.write(bucket, "name", b"2", if_generation=first)
-    with pytest.raises(GenerationMoved):
-        objects.write(bucket, "name", b"3", if_generation=first)
-    assert objects.read(bucket, "name", max_bytes=MIB).content == b"2"
 
 
 def test_of_many_creators_at_once_one_succeeds(objects: Objects, bucket: str) -> None:
@@ -124,6 +112,25 @@ def test_a_generation_that_was_replaced_or_deleted_cannot_be_copied(objects: Obj
     assert list(objects.listing(bucket, "copy")) == []
 
 
+@contextmanager
+def answered_by(
+    handler: type[BaseHTTPRequestHandler], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[GcsObjects]:
+    """The adapter, before a server whose answers the handler writes."""
+    monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        objects = GcsObjects("my-project")
+        try:
+            yield objects
+        finally:
+            objects._client.close()
+            server.shutdown()
+            thread.join()
+
+
 class LongRewrites(BaseHTTPRequestHandler):
     """Answers as Cloud Storage does about a large object in another location: the first call is not the last."""
 
@@ -150,20 +157,10 @@ class LongRewrites(BaseHTTPRequestHandler):
 
 def test_a_long_copy_is_continued_with_the_services_token(monkeypatch: pytest.MonkeyPatch) -> None:
     LongRewrites.queries.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), LongRewrites) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-        objects = GcsObjects("my-project")
-        try:
-            first = objects.copy(("models", "m.pt", 7), "champions", "m.pt")
-            assert first == Unfinished(token="to-be-continued")
-            second = objects.copy(("models", "m.pt", 7), "champions", "m.pt", token=first.token)
-        finally:
-            objects._client.close()
-            server.shutdown()
-            thread.join()
+    with answered_by(LongRewrites, monkeypatch) as objects:
+        first = objects.copy(("models", "m.pt", 7), "champions", "m.pt")
+        assert first == Unfinished(token="to-be-continued")
+        second = objects.copy(("models", "m.pt", 7), "champions", "m.pt", token=first.token)
     assert isinstance(second, Listed)
     assert (second.generation, second.size_bytes) == (9, 2)
     for query in LongRewrites.queries:
@@ -319,17 +316,8 @@ class _Huge(BaseHTTPRequestHandler):
 def test_the_read_of_an_object_of_a_gigabyte_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond it only what the sockets' buffers hold is transferred: a function has 512 MiB."""
     _Huge.sent.clear()
-    monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Huge) as server:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        objects = GcsObjects("p")
-        with pytest.raises(ObjectTooLarge):
-            objects.read("bucket", "templates/huge.yaml", max_bytes=MIB)
-        objects._client.close()
-        server.shutdown()
-        thread.join()
+    with answered_by(_Huge, monkeypatch) as objects, pytest.raises(ObjectTooLarge):
+        objects.read("bucket", "templates/huge.yaml", max_bytes=MIB)
     assert sum(_Huge.sent) < GIB // 16
 
 

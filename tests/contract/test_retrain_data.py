@@ -39,11 +39,16 @@ def test_data_of_which_nothing_is_left_fires_no_rule_and_the_status_says_why(wor
     assert env(world)["COUNT"] == "2"
 
 
-def test_of_many_objects_the_newest_that_exists_is_named(world: RuleWorld) -> None:
-    world.drop_rule(watching())
+def upload_thirty(world: RuleWorld) -> None:
+    """Ten objects in each of three folders, a second apart."""
     for number in range(30):
         world.upload(f"{number // 10}/{number}.csv", b"%d" % number)
         world.wait(1)
+
+
+def test_of_many_objects_the_newest_that_exists_is_named(world: RuleWorld) -> None:
+    world.drop_rule(watching())
+    upload_thirty(world)
     for number in range(25, 30):
         world.objects.delete(DATA, f"2/{number}.csv")
     world.objects.write(DATA, "2/24.csv", b"other content", if_generation=None)  # its event is still to come
@@ -54,9 +59,7 @@ def test_of_many_objects_the_newest_that_exists_is_named(world: RuleWorld) -> No
 
 def test_a_folder_that_was_deleted_is_not_named(world: RuleWorld) -> None:
     world.drop_rule(watching())
-    for number in range(30):
-        world.upload(f"{number // 10}/{number}.csv", b"%d" % number)
-        world.wait(1)
+    upload_thirty(world)
     for number in range(10, 20):
         world.objects.delete(DATA, f"1/{number}.csv")
     world.tick_after(61)
@@ -65,11 +68,9 @@ def test_a_folder_that_was_deleted_is_not_named(world: RuleWorld) -> None:
 
 def test_no_dead_object_is_named_where_the_newest_are_all_gone(world: RuleWorld) -> None:
     world.drop_rule(watching(NEWEST))
-    for number in range(30):
-        world.upload(f"{number}.csv", b"%d" % number)
-        world.wait(1)
+    upload_thirty(world)
     for number in range(20, 30):
-        world.objects.delete(DATA, f"{number}.csv")
+        world.objects.delete(DATA, f"2/{number}.csv")
     world.tick_after(61)
     assert env(world) == {"COUNT": "20", "NEWEST": "none", "DIR": "none", "WATERMARK": "none"}
 

@@ -72,17 +72,8 @@ def test_a_request_in_no_teams_folder_is_refused_and_lists_the_folders(folder: s
         ({"service_account": account(SPEECH)}, "$.service_account"),
         ({"service_account": f"tm-trainer@{PROJECT}.iam.gserviceaccount.com"}, "$.service_account"),
         ({"output": {"prefix_uri": f"gs://{MODELS}"}}, "$.output.prefix_uri"),
-        ({"output": {"prefix_uri": f"gs://{MODELS}/speech"}}, "$.output.prefix_uri"),
         ({"output": {"prefix_uri": f"gs://{MODELS}/vision-2"}}, "$.output.prefix_uri"),
         ({"model_uri": f"gs://{MODELS}/speech/cassava/${{run_id}}"}, "$.model_uri"),
-        ({"model_uri": f"gs://{MODELS}/cassava/${{run_id}}"}, "$.model_uri"),
-        (
-            {
-                "image": None,
-                "script": {"file": "a.py", "archive": f"gs://{DATA}/speech/scripts/{HASH}.tar.gz"},
-            },
-            "$.script.archive",
-        ),
         (
             {"image": None, "script": {"file": "a.py", "archive": f"gs://{DATA}/scripts/{HASH}.tar.gz"}},
             "$.script.archive",
@@ -109,7 +100,6 @@ def test_a_request_cannot_name_what_is_another_teams_or_nobodys(changes: dict[st
     for other, mine in (
         (f"{MODELS}/speech", f"{MODELS}/vision"),
         (f"{MODELS}/vision-2", f"{MODELS}/vision/2"),
-        (f"{MODELS}/cassava", f"{MODELS}/vision/cassava"),
         (f'"gs://{MODELS}"', f'"gs://{MODELS}/vision"'),
         (f"{DATA}/speech", f"{DATA}/vision"),
         (f"{DATA}/scripts", f"{DATA}/vision/scripts"),

@@ -16,7 +16,6 @@ from trainmaster.orchestrator.core.policy.policy import Team
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take_message
-from trainmaster.orchestrator.flows.services import Services
 
 VISION, SPEECH = "vision", "speech"
 TEAMS = {name: Team(requests_topic=f"requests-{name}") for name in (VISION, SPEECH)}
@@ -62,7 +61,6 @@ def published(
     topic: str,
     document: object,
     message_id: str = "1",
-    by: Services | None = None,
     /,
     **attributes: str,
 ) -> None:
@@ -72,7 +70,7 @@ def published(
     now = world.clock.now()
     list(
         take_message(
-            by or world.services(),
+            world.services(),
             Envelope(
                 id=f"{topic}-{message_id}",
                 type=PUBLISHED,

@@ -25,7 +25,6 @@ from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.lifecycle.slots import place_of
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 
@@ -69,15 +68,6 @@ def test_a_new_run_overtakes_a_run_that_waits_for_the_same_quota_only_with_highe
     world.reconcile_after(timedelta(seconds=31))
     assert states(world, waits, later) == ["submitted", "submitted"]
     assert room.asked[2:] == [waits, later]
-
-
-def test_one_refusal_closes_only_its_quota_class_for_the_rest_of_a_pass(world: World) -> None:
-    room = Room(world, 0)
-    cpus = [launched(world) for _ in range(5)]
-    gpu = launched(world, **GPU)
-    room.asked = []
-    world.reconcile_after(timedelta(minutes=11))
-    assert room.asked == [cpus[0], gpu]
 
 
 def test_no_run_overtakes_the_first_in_the_queue_during_its_pause(world: World) -> None:
@@ -124,20 +114,6 @@ def test_a_run_that_another_process_is_submitting_or_crashed_on_delays_no_other(
     assert states(world, first) == ["submitted"]
 
 
-def test_a_new_run_that_must_queue_admits_the_runs_ahead_of_it(world: World) -> None:
-    room = Room(world, 0)
-    waits = [launched(world) for _ in range(3)]
-    room.places = None
-    world.clock.advance(timedelta(minutes=11))
-    incoming = drop(world)
-    list(take_and_admit(world.services(), incoming))
-    assert states(world, *waits, incoming.run_id) == ["submitted", "submitted", "waiting", "waiting"]
-    assert places(world) == [waits[2], incoming.run_id]
-    later = drop(world)
-    list(take_and_admit(world.services(), later))
-    assert places(world) == [later.run_id]
-
-
 def test_a_rate_limit_pauses_the_whole_region(world: World) -> None:
     room = Room(world, 0)
     cpu, gpu = launched(world), launched(world, **GPU)
@@ -150,25 +126,6 @@ def test_a_rate_limit_pauses_the_whole_region(world: World) -> None:
     world.reconcile_after(timedelta(seconds=31))
     assert states(world, cpu, gpu, new) == ["submitted"] * 3
     assert world.record(cpu).submission.candidate == 0
-
-
-def test_a_run_that_is_only_rate_limited_fails_after_a_week_with_the_services_message(world: World) -> None:
-    room = Room(world)
-    room.too_fast = 1_000_000
-    one = launched(world)
-    assert states(world, one) == ["waiting"]
-    for _ in range(7):
-        world.reconcile_after(timedelta(days=1))
-    assert states(world, one) == ["waiting"]
-    world.reconcile_after(timedelta(minutes=1))
-    assert states(world, one) == ["failed"]
-    error = present(world.record(one).failure)
-    assert error.code == 429
-    assert error.message.startswith(
-        "the service kept asking for fewer requests during the 7 days since 2026-03-01"
-    )
-    assert "requests per minute" in error.message
-    assert places(world) == []
 
 
 def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_another_answer() -> None:

@@ -58,16 +58,6 @@ def ids(incoming: IncomingDocument, *states: str) -> list[str]:
     return [f"{incoming.run_id}/{state}" for state in states]
 
 
-def test_every_state_is_announced_once_and_the_run_is_no_longer_active() -> None:
-    world, incoming, job = launched()
-    world.train(world.record(incoming.run_id))
-    world.complete(world.hint(job))
-    world.complete(world.hint(job))
-    world.reconcile()
-    assert [notice.id for notice in world.notices.published] == ids(incoming, *WAY)
-    assert world.active() == []
-
-
 def test_an_end_costs_twelve_storage_operations_and_its_repetition_one() -> None:
     world, incoming, job = launched()
     world.train(world.record(incoming.run_id))
@@ -120,14 +110,6 @@ def test_an_end_that_the_job_confirms_seconds_after_its_log_ends_the_run_at_once
     late = only_at(reads + 1, lambda: world.train_job(job))
     world.complete(world.hint(job), At("read job", before=late))
     assert world.record(incoming.run_id).state is RunState.SUCCEEDED
-
-
-def test_an_entry_of_a_running_job_marks_the_run_running() -> None:
-    world, incoming, job = launched()
-    world.jobs.become(job.name, JobState.RUNNING)
-    world.complete(world.hint(job, tells_end=False))
-    assert world.record(incoming.run_id).state is RunState.RUNNING
-    assert world.document("status/requests/cassava.yaml.json")["state"] == "running"
 
 
 def test_a_failure_without_a_reason_is_given_time_for_one() -> None:

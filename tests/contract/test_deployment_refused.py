@@ -14,9 +14,7 @@ from tests.contract.rooms import (
     ends,
     full,
     launched,
-    limited,
     places,
-    slots,
     states,
     unanswered,
 )
@@ -27,7 +25,6 @@ from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import DeploymentRefused, SubmissionDeferred, SubmissionRefused
 from trainmaster.orchestrator.core.job_names import JobKind, location_region
-from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -156,13 +153,6 @@ def test_a_fallback_that_is_refused_leaves_the_run_in_the_line_of_its_machines()
     room.then = None
     tick(world)
     assert states(world, run_id) == ["submitted"]
-
-
-def test_the_runs_hold_no_slot_of_a_limit() -> None:
-    world = limited(Limit(jobs=1))
-    Denied(world)
-    launched(world), launched(world)
-    assert slots(world) == []
 
 
 def test_after_seven_days_the_runs_fail_one_by_one_with_the_repair(world: World) -> None:

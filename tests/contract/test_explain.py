@@ -84,14 +84,6 @@ def test_a_failed_run_says_which_replica_failed_first_and_with_what() -> None:
     assert boundary.calls.count("write status") == 1
 
 
-def test_a_run_that_did_not_fail_reads_no_log() -> None:
-    world, incoming, job = launched()
-    world.train(world.record(incoming.run_id))
-    boundary = Boundary()
-    world.complete(world.hint(job), boundary)
-    assert "read log" not in boundary.calls
-
-
 def test_a_job_that_never_ran_has_no_log_to_read() -> None:
     world, incoming, job = launched()
     error = Failure(code=3, message="Image 'p/q' is not found.")

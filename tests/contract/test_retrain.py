@@ -108,17 +108,6 @@ def test_a_firing_without_the_accepted_template_is_abandoned(world: RuleWorld, c
     assert world.records() == []  # that firing is over
 
 
-def test_a_run_that_succeeded_starts_the_next_model_of_the_chain(world: RuleWorld) -> None:
-    world.drop_rule(rule(MANUAL, request={**SMALL, "model_name": "features"}), "rules/a.json")
-    upstream = {"upstream": {"model_name": "features", "event": "succeeded"}}
-    world.drop_rule(rule(upstream, request={**SMALL, "args": ["--from=${upstream.run_id}"]}), "rules/b.json")
-    world.order({"fire": {"rule": "a"}}, "1")
-    world.finish(0)
-    first, second = world.records()
-    assert second.source.rule_id == "b"
-    assert present(second.request).document["args"] == [f"--from={first.run_id}"]
-
-
 def test_an_old_champion_is_retrained_from_where_it_ended(world: RuleWorld) -> None:
     request = {
         **SMALL,
@@ -342,10 +331,3 @@ def test_a_storm_is_stopped_and_reported_wherever_the_process_crashes(*, after_t
         if crashes == call:
             break
     assert crashes > 5
-
-
-def test_arrivals_that_no_rule_watches_are_dropped_without_being_read(world: RuleWorld) -> None:
-    world.drop_rule(rule(MANUAL))
-    world.arrive(5)
-    world.tick()
-    assert world.batches() == []

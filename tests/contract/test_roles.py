@@ -7,7 +7,6 @@ from tests.contract.rooms import Answering
 from tests.contract.schemas import RECORD, STATUS
 from tests.contract.world import LEASE, ROOT, Killed, World
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import SubmissionDeferred
 from trainmaster.orchestrator.core.runs.states import RunState
 
 ROLES = (ROOT / "examples" / "roles.yaml").read_bytes()
@@ -38,16 +37,6 @@ def test_a_process_that_takes_a_run_over_submits_the_same_job(world: World, cont
     undisturbed.launch(undisturbed.drop(content), jobs=whole)
     assert watched.sent == whole.sent
     assert len(whole.sent) == 1
-
-
-def test_a_run_that_waited_for_quota_submits_the_same_job(world: World) -> None:
-    watched = Answering(world, SubmissionDeferred(429, "no room"))
-    incoming = world.drop(ROLES)
-    world.launch(incoming, jobs=watched)
-    assert world.record(incoming.run_id).state is RunState.WAITING
-    world.reconcile_after(LEASE, jobs=watched)
-    first, second = watched.sent
-    assert first == second
 
 
 def test_the_warnings_about_a_request_are_logged_and_kept_to_its_end(world: World) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.contract.boundaries import At, dies_after, only_at, raising
+from tests.contract.boundaries import At, dies_after, raising
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import Answering
 from tests.contract.schemas import RULE_STATUS, STATUS
@@ -49,12 +49,6 @@ def test_the_status_of_a_drop_is_accepted_before_its_job_is_submitted(world: Wor
     incoming, seen = world.drop(), list[dict[str, Any]]()
     world.launch(incoming, At("submit", before=lambda: seen.append(told(world))))
     assert [(status["state"], status["run_id"]) for status in seen] == [("reserved", incoming.run_id)]
-
-
-def test_a_job_is_submitted_even_if_the_first_status_cannot_be_written(world: World) -> None:
-    fails_once = only_at(1, raising(ServiceFailed("Cloud Storage", "write", "503")))
-    world.launch(world.drop(), At("write status", before=fails_once))
-    assert told(world)["state"] == "submitted"
 
 
 def test_the_status_names_job_log_model_and_metrics(world: World) -> None:

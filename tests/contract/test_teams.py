@@ -28,10 +28,8 @@ from tests.contract.teams import (
 from tests.contract.world import MODELS, PROJECT
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
-from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.policy.policy import Team
-from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -159,21 +157,6 @@ def test_the_same_key_or_id_in_two_teams_names_two_runs(attribute: str) -> None:
     for team in (VISION, SPEECH):
         status = world.document(f"status/{folder}/{team}/nightly.json")
         assert (status["state"], status["team"]) == ("submitted", team)
-
-
-def test_a_message_that_waits_for_a_readable_policy_says_so() -> None:
-    def unreadable() -> RequestRules:
-        raise PolicyInvalid("policy.yaml", ("a fault",))
-
-    world = world_of_teams(teams={})
-    broken = world.services()
-    broken.request_rules = unreadable
-    with pytest.raises(PolicyInvalid):
-        published(world, "trainmaster-requests", SMALL, "1", broken)
-    status = world.document("status/messages/1.json")
-    assert (status["state"], "a fault" in status["reason"]) == ("retrying", True)
-    published(world, "trainmaster-requests", SMALL)
-    assert world.document("status/messages/1.json")["state"] == "submitted"
 
 
 def test_a_dry_run_is_checked_for_the_team_of_its_topic() -> None:

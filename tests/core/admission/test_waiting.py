@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.admission.waiting import (
     reason_to_give_up,
     short_pause,
     stocked_out,
+    with_rate_limit,
     with_refused_candidate,
     with_unanswered_submission,
 )
@@ -76,6 +77,13 @@ def test_seven_days_count_from_the_first_refusal() -> None:
         reason_to_give_up(again, NOW + timedelta(days=7, seconds=1))
     )
     assert may_wait(record(), NOW + timedelta(days=100)), "it was never refused"
+
+
+def test_seven_days_of_rate_limits_end_a_run_too() -> None:
+    again = with_rate_limit(with_rate_limit(record(), NOW), NOW + timedelta(days=6))
+    assert reason_to_give_up(again, NOW + timedelta(days=7)) is None
+    reason = str(reason_to_give_up(again, NOW + timedelta(days=7, seconds=1)))
+    assert reason.startswith("the service kept asking for fewer requests during the 7 days since 2026-03-01")
 
 
 def test_after_too_many_jobs_without_capacity_the_run_gives_up() -> None:

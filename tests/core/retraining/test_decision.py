@@ -286,15 +286,6 @@ class TestLimits:
             state = with_launch(fired(call(one, state, NOON + 2 * hour * HOUR)).state)
         assert held(call(one, state, NOON + 20 * HOUR)).reason.startswith(often)
 
-    def test_a_daily_cap_rolls(self) -> None:
-        one = rule(MANUAL, max_per_day=2)
-        state = fresh(one)
-        for hour in (0, 20):
-            state = with_launch(fired(call(one, state, NOON + hour * HOUR)).state)
-        assert "max_per_day" in held(call(one, state, NOON + 23 * HOUR)).reason
-        state = with_launch(fired(call(one, state, NOON + 24 * HOUR)).state)
-        assert isinstance(call(one, state, NOON + 43 * HOUR), Hold)
-
     @pytest.mark.parametrize(("limits", "hours"), [({"max_per_day": 2}, 24), ({"cooldown_s": 7200}, 22)])
     def test_the_end_of_its_limits_is_the_first_time_at_which_a_rule_fires(
         self,

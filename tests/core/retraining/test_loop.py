@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,14 +116,6 @@ def test_a_disabled_rule_closes_no_loop_until_it_is_enabled() -> None:
         {**document(after("a"), request={"model_name": "b"}), "enabled": False}, name="rules/b.yaml"
     )
     assert isinstance(training("a", after("b"), book=book_of(off)), Rule)
-
-
-@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-def test_whichever_of_two_rules_comes_second_is_refused(order: tuple[str, str]) -> None:
-    waits_for = {"a": "b", "b": "a"}
-    first, second = order
-    book = book_of(training(first, after(waits_for[first])))
-    assert isinstance(training(second, after(waits_for[second]), book=book), Refused)
 
 
 names = st.text(alphabet="ab/", min_size=0, max_size=6)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.contract.retraining import SMALL, RuleWorld
 from tests.contract.schemas import CHAMPION
-from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, request_rules_with
+from tests.contract.world import PROJECT, REGION, request_rules_with
 from tests.judges.events import PUBLISHED, event_faults
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.policy.admission import Admission
@@ -87,10 +87,7 @@ def published(
 def trained(world: RuleWorld, team: str, accuracy: float, stem: str) -> RunRecord:
     """The record of a run of the team that has ended with this accuracy."""
     record = drop(world, team, {**SMALL, "champion": NEEDS}, stem)
-    world.train(record)
-    prefix = f"{record.output_uri}/model/".removeprefix(f"gs://{MODELS}/")
-    manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
-    world.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)
+    world.train(record, accuracy)
     number = next(number for number, each in enumerate(world.records()) if each.run_id == record.run_id)
     world.finish(number)
     return world.record(record.run_id)

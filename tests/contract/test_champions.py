@@ -9,7 +9,7 @@ import pytest
 from tests.contract.boundaries import At, only_at, raising
 from tests.contract.index import index_rows
 from tests.contract.schemas import CHAMPION, NOTICE
-from tests.contract.world import CHAMPIONS, LEDGER, MODELS, Boundary, Killed, World, export_manifest
+from tests.contract.world import CHAMPIONS, LEDGER, Boundary, Killed, World
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
@@ -33,11 +33,7 @@ REQUEST: dict[str, Any] = {
 def trained(world: World, name: str, accuracy: float) -> IncomingDocument:
     """A run whose job has succeeded; its end is not reported yet."""
     incoming = world.drop_and_launch(json.dumps(REQUEST).encode(), f"requests/{name}.json")
-    record = world.record(incoming.run_id)
-    prefix = f"{record.output_uri}/model/".removeprefix(f"gs://{MODELS}/")
-    world.train(record)
-    manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
-    world.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)
+    world.train(world.record(incoming.run_id), accuracy)
     return incoming
 
 

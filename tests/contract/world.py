@@ -325,32 +325,33 @@ class World:
     def active(self) -> list[str]:
         return [marker.run_id for marker in self.ledger.active()[0]]
 
-    def train(self, record: RunRecord) -> Job:
-        return self.train_job(self.jobs.read(present(record.job).name))
+    def train(self, record: RunRecord, accuracy: float = 0.75) -> Job:
+        return self.train_job(self.jobs.read(present(record.job).name), accuracy)
 
     def try_out(self, record: RunRecord, state: JobState, trials: Sequence[Trial]) -> Job:
         """End the tuning in that state, with a model in the directory of each succeeded trial."""
         assert record.job is not None
         for trial in trials:
             if trial.state is TrialState.SUCCEEDED:
-                self._export(f"{record.output_uri}/{trial.id}")
+                self.export(f"{record.output_uri}/{trial.id}")
         self.clock.advance(timedelta(seconds=60))
         self.jobs.become(record.job.name, JobState.RUNNING)
         self.clock.advance(timedelta(seconds=600))
         return self.jobs.become(record.job.name, state, trials=trials)
 
-    def train_job(self, job: Job) -> Job:
-        """Run the job to success, with a model in its directory."""
-        self._export(job.output_uri)
+    def train_job(self, job: Job, accuracy: float = 0.75) -> Job:
+        """Run the job to success, with a model of this accuracy in its directory."""
+        self.export(job.output_uri, accuracy)
         self.clock.advance(timedelta(seconds=60))
         self.jobs.become(job.name, JobState.RUNNING)
         self.clock.advance(timedelta(seconds=600))
         return self.jobs.become(job.name, JobState.SUCCEEDED)
 
-    def _export(self, output_uri: str) -> None:
+    def export(self, output_uri: str, accuracy: float = 0.75) -> None:
+        """Write the model that a trainer exports, with that accuracy."""
         prefix = output_uri.removeprefix(f"gs://{MODELS}/") + "/model/"
         self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
-        content = json.dumps(export_manifest(f"gs://{MODELS}/{prefix}")).encode()
+        content = json.dumps(export_manifest(f"gs://{MODELS}/{prefix}", accuracy)).encode()
         self.objects.write(MODELS, prefix + "export.json", content, if_generation=None)
 
 
@@ -370,13 +371,13 @@ def labelled(
     )
 
 
-def export_manifest(model_uri: str) -> dict[str, Any]:
+def export_manifest(model_uri: str, accuracy: float = 0.75) -> dict[str, Any]:
     return {
         "schema": "model_export.v1",
         "model_uri": model_uri,
         "created_at": "2026-03-01T12:10:00Z",
         "files": [{"path": "saved_model.pb", "size_bytes": 5, "sha256": "0" * 64}],
-        "metrics": {"accuracy": 0.75, "loss": 1},
+        "metrics": {"accuracy": accuracy, "loss": 1},
         "dataset": {"name": "cassava", "version": "0.1.0", "train_split": "train", "evaluation_split": None},
         "frameworks": {"tensorflow": "2.21.0"},
         "training": {

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.contract.retraining import DATA, RuleWorld
 from tests.contract.rooms import Room
-from tests.contract.world import LEASE, MODELS, REQUEST_RULES, START, export_manifest
+from tests.contract.world import LEASE, REQUEST_RULES, START
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
@@ -79,13 +79,6 @@ class ScenarioWorld(RuleWorld):
             self.reconcile()
             self.tick()
         return self.jobs.all()[number]
-
-    def export(self, output_uri: str, accuracy: float) -> None:
-        """Write the model that a trainer exports, with that accuracy."""
-        prefix = f"{output_uri}/model/".removeprefix(f"gs://{MODELS}/")
-        manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
-        self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
-        self.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)
 
 
 def _copy_state(mine: object, theirs: object) -> None:

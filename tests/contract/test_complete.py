@@ -1,4 +1,4 @@
-"""The end of a job ends its run, whichever event reports it, in any order and any number of times."""
+"""The end of a job ends its run, whichever event reports it, in any order and any number of times, and with its cause."""
 
 import json
 from dataclasses import replace
@@ -16,10 +16,11 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ReasonPending, TrainmasterError
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
-from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.complete import PAUSES_S
 from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE, VANISHED_AGE
+from trainmaster.orchestrator.flows.submission.resume import cancel
 
 
 def launched() -> tuple[World, IncomingDocument, Job]:
@@ -243,3 +244,24 @@ def test_a_bug_with_one_run_keeps_the_reconciler_from_no_other() -> None:
     assert states == {RunState.SUBMITTED, RunState.SUCCEEDED}
     world.reconcile()
     assert world.active() == []
+
+
+@pytest.mark.parametrize(
+    ("is_ordered", "ran_s", "reason"),
+    [
+        (True, 0, "its cancellation was requested at 2026-"),
+        (False, 24 * 3600 - 1, "its job was cancelled outside Trainmaster. Vertex AI says: CANCELED"),
+        (False, 24 * 3600, "the job ran longer than its timeout of 86400 s. Vertex AI says: CANCELED"),
+    ],
+)
+def test_a_cancelled_run_says_why_its_job_was_cancelled(is_ordered: bool, ran_s: int, reason: str) -> None:
+    world, incoming, job = launched()
+    world.jobs.become(job.name, JobState.RUNNING)
+    if is_ordered:
+        cancel(world.services(), world.ledger.present(incoming.run_id))
+    world.clock.advance(timedelta(seconds=ran_s))
+    world.jobs.become(job.name, JobState.CANCELLED, error=Failure(code=1, message="CANCELED"))
+    world.complete(world.hint(job, tells_end=False))
+    ended = world.record(incoming.run_id)
+    assert ended.state is RunState.CANCELLED
+    assert present(ended.failure).message.startswith(reason)

@@ -1,4 +1,4 @@
-"""While Vertex AI refuses the deployment itself, runs wait in one line, one of them asks, and all go after the repair."""
+"""While Vertex AI refuses the deployment, its runs wait in one line and one asks; a run without a grant waits alone."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -20,11 +20,12 @@ from tests.contract.rooms import (
 )
 from tests.contract.schemas import STATUS
 from tests.contract.simulation.scenarios import TUNED
-from tests.contract.world import ELSEWHERE, LEASE, REGION, World
+from tests.contract.world import ELSEWHERE, LEASE, REGION, World, request_rules_with
 from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import DeploymentRefused, SubmissionDeferred, SubmissionRefused
 from trainmaster.orchestrator.core.job_names import JobKind, location_region
+from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -200,3 +201,67 @@ def test_a_lease_is_kept_while_the_deployment_may_not_search_for_the_job(world: 
     world.jobs.of_run = looks  # type: ignore[method-assign]  # see above
     world.reconcile_after(LEASE + MINUTE)
     assert states(world, incoming.run_id) == ["submitted"]
+
+
+ACCOUNT = "vision@my-project.iam.gserviceaccount.com"
+GRANT = f"gcloud iam service-accounts add-iam-policy-binding {ACCOUNT} "
+
+
+def without_grant(*limits: Limit) -> World:
+    world = World(request_rules_with(service_accounts=("*",), admission=Admission(limits=limits)))
+    world.jobs.denied_accounts.add(ACCOUNT)
+    return world
+
+
+def denied(world: World, **changes: object) -> str:
+    return launched(world, service_account=ACCOUNT, **changes)
+
+
+def test_a_missing_grant_makes_the_run_wait_and_says_how_to_give_it() -> None:
+    world = without_grant()
+    run_id = denied(world)
+    assert states(world, run_id) == ["waiting"]
+    record = world.record(run_id)
+    waiting = present(record.admission.waiting)
+    assert waiting.lacks == f"act_as_{ACCOUNT}"
+    assert f"permission to act as service_account: {ACCOUNT}" in waiting.reason
+    assert GRANT in waiting.reason
+    assert "--role=roles/iam.serviceAccountUser" in waiting.reason
+    status = world.document(f"status/{record.source.object_name}.json")
+    STATUS.validate(status)
+    assert (status["state"], status["reason"]) == ("waiting", waiting.reason)
+
+
+def test_in_one_pass_the_run_without_a_grant_lets_those_behind_it_go() -> None:
+    world = without_grant()
+    room = Room(world, 0)
+    first, second, third = denied(world, priority=90), denied(world, priority=80), launched(world)
+    room.places = None
+    world.reconcile_after(timedelta(minutes=11))
+    assert states(world, first, second, third) == ["waiting", "waiting", "submitted"]
+    assert places(world) == [first, second]
+
+
+def test_without_a_grant_for_seven_days_the_run_fails_with_the_reason() -> None:
+    world = without_grant()
+    run_id = denied(world)
+    world.reconcile_after(WAIT_IN_ALL + timedelta(hours=1))
+    assert states(world, run_id) == ["failed"]
+    failure = present(world.record(run_id).failure)
+    assert failure.message.startswith(
+        "the deployment could not act as the job's service account in the 7 days since 2026-03-01"
+    )
+    assert GRANT in failure.message
+
+
+def test_a_run_that_waited_for_a_grant_keeps_the_order_of_its_machines_afterwards() -> None:
+    world = without_grant()
+    first = denied(world)
+    room = Room(world, 0)
+    other = launched(world)
+    world.jobs.denied_accounts.clear()
+    world.reconcile_after(timedelta(minutes=11))
+    assert states(world, first, other) == ["waiting", "waiting"]
+    room.places, room.asked = 1, []
+    world.reconcile_after(timedelta(minutes=11))
+    assert states(world, first, other) == ["submitted", "waiting"]

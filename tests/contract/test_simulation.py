@@ -12,9 +12,12 @@ from tests.contract.simulation.guarantees import run_and_check, simulate
 from tests.contract.simulation.odds import Odds
 from tests.contract.simulation.service import DEFERRALS, UnreliableJobs
 from tests.contract.simulation.simulation import Simulation
+from tests.contract.simulation.uploaders import Uploaders
+from tests.contract.simulation.workload import TrainingJobs
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.flows.retraining import data
 from trainmaster.orchestrator.flows.services import FlowResult
 
 EVENTS = 1000
@@ -107,3 +110,29 @@ def test_an_upload_that_is_never_delivered_is_reported() -> None:
 
     tally = run_and_check(Losing(seed="broken"), EVENTS // 5)
     assert tally.lost > 0
+
+
+OF_DATA = Odds(disruption=0.4, pause=0.3, duplicate=0.3, dropped=0.3, delayed=0.3)
+
+
+@pytest.mark.parametrize(
+    ("seed", "odds", "chunk"),
+    [
+        ("one", Odds(), 10_000),
+        pytest.param("hard", OF_DATA, 10_000, marks=pytest.mark.slow),
+        pytest.param("in parts", Odds(), 7, marks=pytest.mark.slow),
+        pytest.param("hard, in parts", OF_DATA, 7, marks=pytest.mark.slow),
+    ],
+)
+def test_every_object_is_in_one_manifest_of_each_rule(
+    seed: str, odds: Odds, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "CHUNK_MAX", chunk)
+    simulation = Simulation(seed=seed, odds=odds)
+    uploaders, _ = Uploaders(simulation, EVENTS + 200), TrainingJobs(simulation)
+    simulation.run()
+    assert simulation.tally.bugs == []
+    assert list(uploaders.violations()) == []
+    fired = {record.source.rule_id for record in simulation.world.records()}
+    assert fired == {"all", "folders"}
+    assert len(simulation.world.records()) > 20

@@ -1,4 +1,4 @@
-"""The limits that a run falls under, and the subject of a quota refusal."""
+"""The limits that a run falls under, the way back from a set's name to its limit, and the subject of a quota refusal."""
 
 import re
 from dataclasses import replace
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.core.admission_cases import CHIEF, V100, candidates, policy
 from tests.core.roles import T4
 from trainmaster.orchestrator.core.admission.candidates import CLASS_MAX_CHARS, quota_class
-from trainmaster.orchestrator.core.admission.queue import SlotSet, limits_of
+from trainmaster.orchestrator.core.admission.queue import SlotSet, jobs_of_set, limits_of
 from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 
@@ -39,8 +39,23 @@ def names(
     ],
 )
 def test_a_run_needs_a_slot_of_every_limit_that_means_it(limit: dict[str, Any], name: str | None) -> None:
-    found = names([{"jobs": 3, **limit}], labels={"team": "blue", "tier": "two"})
+    limits = [{"jobs": 3, **limit}]
+    found = names(limits, labels={"team": "blue", "tier": "two"})
     assert found == ({} if name is None else {name: 3})
+    of_set = {each: jobs_of_set(policy({"limits": limits}).admission, each) for each in found}
+    assert of_set == found, "the name leads back to the limit"
+
+
+ODD = {"team": "blue", "Odd.Key": "An.Odd.Value"}
+
+
+@pytest.mark.parametrize(
+    "limit", [{"per": {"label": "Odd.Key"}}, {"label": ODD}, {"model": "cas*"}, {"model": "*ava"}]
+)
+def test_a_name_made_of_a_hash_leads_back_to_its_limit_too(limit: dict[str, Any]) -> None:
+    limits = [{"jobs": 3, **limit}]
+    (name,) = names(limits, labels=ODD)
+    assert jobs_of_set(policy({"limits": limits}).admission, name) == 3
 
 
 def test_models_that_match_a_pattern_share_its_slots() -> None:
@@ -129,3 +144,15 @@ def test_a_long_quota_class_is_still_a_label_and_of_its_kinds_alone() -> None:
     assert len(long) <= CLASS_MAX_CHARS
     assert long != other
     assert re.fullmatch(r"[a-z][a-z0-9_-]*", long)
+
+
+def test_of_several_limits_for_the_same_runs_the_smaller_counts() -> None:
+    limits = (Limit(jobs=3, per_model=True), Limit(jobs=2, model="cassava"))
+    assert jobs_of_set(Admission(limits=limits), "model.cassava") == 2
+    assert jobs_of_set(Admission(limits=limits), "model.flowers") == 3
+
+
+@pytest.mark.parametrize("name", ["all", "models.cas-x", "label.team.blue", "label.team.blue.owner.ann"])
+def test_a_set_that_no_limit_makes_any_more_has_no_number(name: str) -> None:
+    admission = Admission(limits=(Limit(jobs=1, per_model=True), Limit(jobs=1, per_label="owner")))
+    assert jobs_of_set(admission, name) is None

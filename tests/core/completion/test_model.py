@@ -1,21 +1,29 @@
-"""A model is whatever the chief left; its metrics are what it wrote in metrics.json."""
+"""A model is whatever the chief left in one of the places for it; its metrics are what it wrote in metrics.json."""
 
 import json
 import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from tests.core.roles import accepted, request
 from tests.core.shipped import schema
 from tests.narrowing import present
+from trainmaster.orchestrator.core.completion.locations import ModelLocation, model_locations
 from trainmaster.orchestrator.core.completion.model import (
     MAX_METRICS,
+    OTHER,
     FoundModel,
     ModelDirectory,
     ModelFile,
     find_first_model,
     find_model,
+    format_of,
 )
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original
 
 URI = "gs://models/m/run/model/"
 EXPORT_SCHEMA = schema("model_export.v1")
@@ -177,3 +185,77 @@ def test_a_directory_that_may_not_be_read_says_why() -> None:
     denied = ModelDirectory(uri=URI, denied="storage.objects.list is not granted; grant it", is_named=True)
     (problem,) = find_first_model([denied], EXPORT_SCHEMA).problems
     assert f"{URI} cannot be read: storage.objects.list is not granted; grant it" in problem
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"], "saved_model"),
+        (["model/saved_model.pb", "fingerprint.pb"], "saved_model"),
+        (["classifier.keras"], "keras"),
+        (["weights.H5"], "keras_h5"),
+        (["model.tflite"], "tflite"),
+        (["config.json", "model-00001-of-00002.safetensors", "tokenizer.json"], "hugging_face"),
+        (["config.json", "pytorch_model.bin"], "hugging_face"),
+        (["lora.safetensors"], "safetensors"),
+        (["scripted.torchscript.pt"], "torchscript"),
+        (["exported.pt2"], "torch_export"),
+        (["model.onnx", "model.onnx.data"], "onnx"),
+        (["epoch=3.ckpt"], "pytorch"),
+        (["model.pt"], "pytorch"),
+        (["model.ubj"], "xgboost"),
+        (["model.bst"], "xgboost"),
+        (["lightgbm_model.txt"], "lightgbm"),
+        (["model.cbm"], "catboost"),
+        (["state/_METADATA", "state/manifest.ocdbt"], "orbax"),
+        (["params.msgpack"], "flax"),
+        (["model.joblib"], "scikit_learn"),
+        (["model.pkl"], "pickle"),
+        (["ckpt-1.index", "ckpt-1.data-00000-of-00001"], "tensorflow_checkpoint"),
+        (["weights.bin", "README"], OTHER),
+        (["notes.txt"], OTHER),
+        (["keras"], OTHER),
+    ],
+)  # fmt: skip
+def test_the_format_follows_from_the_names_of_the_files(paths: list[str], expected: str) -> None:
+    assert format_of(paths) == expected
+
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ORIGINAL = Original(uri="gs://ledger/submitted/run-1/0.json", sha256="0" * 64, dialect="trainmaster")
+JOB = Job(
+    name="projects/p/locations/r/customJobs/1",
+    state=JobState.SUCCEEDED,
+    create_time=START,
+    start_time=START + timedelta(minutes=1),
+)
+OWN = ModelLocation(uri="gs://models/m/run-1/model/")
+
+
+def places(job: Job, uri: str | None) -> tuple[ModelLocation, ...]:
+    sound = accepted(request(model_uri=uri))
+    on_record = AcceptedRequest(
+        document=sound.document,
+        original=ORIGINAL,
+        model_name="m",
+        output_uri="gs://models/m/run-1",
+        model_uri=sound.spec.model_uri_of("run-1"),
+    )
+    return model_locations(job, on_record, sound.spec)
+
+
+def test_a_place_that_runs_share_counts_from_the_start_of_the_job_on() -> None:
+    uri = "gs://models/fixed"
+    assert places(JOB, uri) == (ModelLocation(uri=uri, is_named=True, since=JOB.start_time), OWN)
+    never_started = replace(JOB, start_time=None)
+    assert places(never_started, uri)[0].since == START
+
+
+def test_a_place_with_the_runs_id_in_it_is_the_runs_alone() -> None:
+    (named, own) = places(JOB, "gs://models/x/${run_id}/")
+    assert (named, own) == (ModelLocation(uri="gs://models/x/run-1", is_named=True), OWN)
+
+
+def test_a_job_that_goes_on_has_no_place_and_a_request_without_one_only_the_usual() -> None:
+    assert places(replace(JOB, state=JobState.RUNNING), "gs://models/fixed") == ()
+    assert places(JOB, None) == (OWN,)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, T4, TUNING, cluster, request, told
+from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, T4, TUNING, accepted, cluster, request, told
 
 NFS = [{"server": "10.0.0.1", "path": "/a", "mount_point": "a"}]
 PACKAGED = {**MACHINE, "python_package": PACKAGE}
@@ -13,6 +13,10 @@ IMAGED = {**MACHINE, "image": OTHER}
 TPU = {"machine": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}
 SMALL_TPU = {"machine": "ct5lp-hightpu-1t", "tpu_topology": "1x1"}
 OLD_TPU = {"machine": "cloud-tpu", "accelerator": {"type": "TPU_V2", "count": 8}, "count": 1}
+NETWORK = "projects/123/global/networks/training"
+CONTEXTS = "projects/my-project/locations/us-central1/metadataStores/default/contexts"
+LEARNING_RATE: dict[str, Any] = {"type": "double", "min": 0.1, "max": 0.2}
+SAFE = {"threshold": 0.5}
 
 
 def of(chief: object, **roles: object) -> dict[str, Any]:
@@ -29,6 +33,19 @@ def stop(**when: object) -> dict[str, Any]:
 
 def env(prefix: str, count: int) -> dict[str, Any]:
     return {"env": {f"{prefix}{number}": "" for number in range(count)}}
+
+
+def tuned(**changes: Any) -> dict[str, Any]:
+    return {"tuning": {**TUNING, **changes}}
+
+
+def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
+    """A parameter with one child for each of the conditions."""
+    return {
+        "type": "categorical",
+        "values": ["adam", "sgd"],
+        "conditional": [{"when": when, "parameters": {name: LEARNING_RATE}} for when, name in conditions],
+    }
 
 
 @pytest.mark.parametrize(
@@ -94,9 +111,60 @@ def env(prefix: str, count: int) -> dict[str, Any]:
         ),
         (stop(min_end_time="2026-13-01T00:00:00Z"), "$.tuning.stop_study.min_end_time", "a time in UTC"),
         (stop(max_runtime_s=315576000001), "$.tuning.stop_study.max_runtime_s", "too large"),
+        (
+            tuned(metrics=[{"id": "val accuracy", "goal": "maximize"}]),
+            "$.tuning.metrics[0].id",
+            "without white space; write '_' for each space",
+        ),
+        (
+            tuned(metrics=[{"id": "loss", "goal": "minimize", "safety": SAFE}]),
+            "$.tuning.metrics",
+            "add the metric to optimize",
+        ),
+        (
+            tuned(early_stopping={"rule": "convex", "learning_rate_parameter": "learning_rat"}),
+            "$.tuning.early_stopping.learning_rate_parameter",
+            "did you mean 'learning_rate'?",
+        ),
+        (
+            tuned(parameters={"rate": LEARNING_RATE, "by": chosen((["adam"], "rate"))}),
+            "$.tuning.parameters.by.conditional[0].parameters.rate",
+            "give each a unique name",
+        ),
+        (
+            tuned(parameters={"by": chosen((["adam"], "rate"), (["sgd", "adam"], "rate"))}),
+            "$.tuning.parameters.by.conditional[1].parameters.rate",
+            "appears twice",
+        ),
+        ({"network": "projects/my-project/global/networks/n"}, "$.network", "gcloud projects describe"),
+        ({"network": "projects/123/global/networks/N_1"}, "$.network", "networks/NAME"),
+        ({"network": NETWORK, "reserved_ip_ranges": ["A b"]}, "$.reserved_ip_ranges[0]", "lower-case"),
+        ({"persistent_resource": "team-"}, "$.persistent_resource", "not ending with '-'"),
+        ({"experiment": f"{CONTEXTS}/e", "experiment_run": "a b"}, "$.experiment_run", "EXPERIMENT-RUN"),
+        ({"scheduling": {"timeout_s": 10**18}}, "$.scheduling.timeout_s", "too large"),
+        ({"image": "us-central1-docker.pkg.dev/my-project/Other/Image:v1"}, "$.image", "lower-case letters"),
+        ({"image": f"{OTHER}:v1:v2"}, "$.image", "with :tag"),
+        ({"env": {"A": "\0"}}, "$.env.A", "a character that is not allowed"),
+        (
+            {"args": ["x" * 60_000], "cluster": cluster(workers={**ONE, "args": ["y" * 60_000]})},
+            "$.args",
+            "120000 characters in the commands and arguments of all roles",
+        ),
+        ({"command": ["x" * 100_001]}, "$.command", "at most 100000 characters"),
     ],
 )
 def test_each_fault_names_its_place_and_its_repair(changes: Mapping[str, Any], path: str, words: str) -> None:
     faults = told(request(**changes))
     assert path in faults
     assert words in str(faults[path])
+
+
+def test_a_parameter_may_have_a_specification_for_each_value_of_its_parent() -> None:
+    accepted(request(**tuned(parameters={"by": chosen((["adam"], "rate"), (["sgd"], "rate"))})))
+
+
+def test_a_run_of_an_experiment_is_submitted_by_its_full_name() -> None:
+    by_id = accepted(request(experiment=f"{CONTEXTS}/nightly", experiment_run="7")).spec
+    by_name = accepted(request(experiment=f"{CONTEXTS}/nightly", experiment_run=f"{CONTEXTS}/nightly-7")).spec
+    assert by_id == by_name
+    assert by_id.settings["experiment_run"] == f"{CONTEXTS}/nightly-7"

@@ -3,7 +3,9 @@
 from datetime import datetime
 from typing import Any
 
+from tests.core.retraining_cases import IMAGE, NOON
 from trainmaster.orchestrator.core.orders.order import FireOrder
+from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import (
     Decision,
     Facts,
@@ -19,6 +21,7 @@ from trainmaster.orchestrator.core.retraining.state import RuleState
 DATA = {"new_data": {"objects": "gs://data-1/cassava/**", "min_objects": 3, "quiet_s": 60, "max_wait_s": 600}}
 HOURLY = {"schedule": {"cron": "0 * * * *"}}
 MANUAL: dict[str, Any] = {"manual": {}}
+FEATURES = {"upstream": {"model_name": "features", "event": "succeeded"}}
 
 
 def tick(
@@ -45,3 +48,25 @@ def fired(decision: Decision) -> Fire:
 def held(decision: Decision) -> Hold:
     assert isinstance(decision, Hold), decision
     return decision
+
+
+def pushed(digest: str, message: str = "1", tag: str = "latest") -> Signal:
+    """The signal of a pushed image."""
+    return Signal(
+        kind=ConditionKind.NEW_IMAGE,
+        id=f"image/{message}",
+        at=NOON,
+        facts={"repository": IMAGE, "tag": tag, "digest": digest},
+        values={"image.uri": f"{IMAGE}@{digest}", "image.digest": digest, "image.tag": tag},
+    )
+
+
+def upstream(model_name: str, event: str, run_id: str) -> Signal:
+    """The signal of a run that succeeded, or of a champion that was promoted."""
+    return Signal(
+        kind=ConditionKind.UPSTREAM,
+        id=f"notice/{run_id}",
+        at=NOON,
+        facts={"model_name": model_name, "event": event},
+        values={"upstream.model_name": model_name, "upstream.run_id": run_id},
+    )

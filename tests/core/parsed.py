@@ -35,6 +35,11 @@ def sound_request(written: Any, *, name: str | None = None) -> Request:
     return instance_of(Request, answer_to(written, name=name))
 
 
+def told(written: Any) -> dict[str, str]:
+    """The text of each fault by its path."""
+    return {path: str(fault) for path, fault in faults_of(written).items()}
+
+
 def faults_of(written: Any, *, name: str | None = None) -> dict[str, Fault]:
     """Each fault by its path; no path has two."""
     refused = instance_of(Refused, answer_to(written, name=name))

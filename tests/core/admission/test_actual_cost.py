@@ -1,5 +1,6 @@
 """The cost of an ended job: its time by the service, at the prices of the machines that ran."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.core.admission_cases import CHIEF, PRICES, document, sound
+from tests.core.roles import TUNING
+from tests.core.runs.test_record import record as plain_record
 from trainmaster.orchestrator.core.admission.actual_cost import cost_of
 from trainmaster.orchestrator.core.job_names import JobKind, job_name
 from trainmaster.orchestrator.core.runs.end import Cost
@@ -15,20 +18,12 @@ from trainmaster.orchestrator.core.runs.record import (
     AcceptedRequest,
     Original,
     RunRecord,
-    Source,
-    Step,
     SubmissionState,
 )
-from trainmaster.orchestrator.core.runs.states import RunState
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-TUNING = {
-    "metrics": [{"id": "accuracy", "goal": "maximize"}],
-    "parameters": {"learning_rate": {"type": "double", "min": 0.1, "max": 0.2}},
-    "max_trials": 3,
-    "parallel_trials": 2,
-}
+STUDY = {**TUNING, "max_trials": 3, "parallel_trials": 2}
 
 
 def record(candidate: int = 0, **changes: Any) -> RunRecord:
@@ -39,16 +34,7 @@ def record(candidate: int = 0, **changes: Any) -> RunRecord:
         model_name="m",
         output_uri="gs://models/m/run-1",
     )
-    return RunRecord(
-        run_id="run-1",
-        state=RunState.RUNNING,
-        source=Source(kind="message", event_id="1", event_time=START, received_at=START),
-        attempt="a",
-        updated_at=START,
-        history=(Step(state=RunState.RESERVED, at=START),),
-        request=accepted,
-        submission=SubmissionState(candidate=candidate),
-    )
+    return replace(plain_record(), request=accepted, submission=SubmissionState(candidate=candidate))
 
 
 def job(kind: JobKind = JobKind.CUSTOM, *, region: str = "us-central1", **changes: Any) -> Job:
@@ -137,7 +123,7 @@ def test_a_tuning_costs_the_sum_of_its_trials() -> None:
         Trial(id="2", state=TrialState.STOPPING, start_time=START + HOUR),
         Trial(id="3", state=TrialState.REQUESTED),
     )
-    found = cost(record(tuning=TUNING), job(JobKind.TUNING, trials=trials))
+    found = cost(record(tuning=STUDY), job(JobKind.TUNING, trials=trials))
     assert (found.ran_s, found.total) == (7200, Decimal("3.6"))
     assert found.trials == {"1": Decimal("1.8"), "2": Decimal("1.8")}, (
         "a trial without an end ended with its job"

@@ -20,6 +20,7 @@ from tests.core.admission_cases import (
     shipped_prices,
     sound,
 )
+from tests.core.roles import TUNING
 from tests.core.shipped import ROOT, policy_document, schema
 from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.cost import currency_problem, estimate, estimate_of
@@ -31,12 +32,7 @@ PRICES_TEXT = (ROOT / "functions" / "prices.yaml").read_text()
 REGIONS = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "regions.yaml").read_text())["training"]
 HOUR = {"timeout_s": 3600}
 T4 = {"type": "NVIDIA_TESLA_T4", "count": 2}
-TUNING = {
-    "metrics": [{"id": "accuracy", "goal": "maximize"}],
-    "parameters": {"learning_rate": {"type": "double", "min": 0.1, "max": 0.2}},
-    "max_trials": 10,
-    "parallel_trials": 4,
-}
+STUDY = {**TUNING, "max_trials": 10, "parallel_trials": 4}
 
 
 def cost(**changes: Any) -> tuple[Decimal | None, Decimal | None]:
@@ -88,7 +84,7 @@ def test_a_run_without_a_timeout_ends_after_a_day_or_when_the_policy_says(
 
 
 def test_every_trial_of_a_tuning_counts_and_as_many_at_once_as_may_run() -> None:
-    assert cost(tuning=TUNING, scheduling=HOUR) == (Decimal("7.2"), Decimal("18.0"))
+    assert cost(tuning=STUDY, scheduling=HOUR) == (Decimal("7.2"), Decimal("18.0"))
 
 
 def test_a_price_that_is_not_in_the_table_is_unknown_and_named() -> None:

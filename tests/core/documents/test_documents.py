@@ -1,5 +1,6 @@
 """A user's document is read as written, and every way to spoil it has an answer."""
 
+import itertools
 import json
 import math
 
@@ -128,16 +129,15 @@ def test_an_empty_document_beside_the_only_one_is_no_fault(text: str) -> None:
     assert (read.faults, read.value) == ((), {"a": 1})
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000, "{a: " * 10_000])
-def test_deep_nesting_is_refused(text: str) -> None:
-    assert parse_document(text.encode(), as_json=False).faults
+DEEP = ["[" * 200_000, '{"a":' * 100_000, "[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)]
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 200_000, '{"a":' * 100_000, "[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)]
+    ("text", "as_json"),
+    [*itertools.product(DEEP, [True, False]), ("- " * 50_000, False), ("{a: " * 10_000, False)],
 )
-def test_deep_json_is_refused(text: str) -> None:
-    assert parse_document(text.encode(), as_json=True).faults
+def test_deep_nesting_is_refused(text: str, as_json: bool) -> None:
+    assert parse_document(text.encode(), as_json=as_json).faults
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from string import Template
 import pytest
 import yaml
 
+from tests.core.fuzz.parsers import BUCKETS
 from tests.core.parsed import sound_request
 from tests.core.retraining_cases import RULE_REQUIREMENTS
 from tests.judges.jobs import job_faults
 from tests.narrowing import instance_of
 from trainer.task import command_from
 from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import parse_rule
@@ -25,14 +25,6 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 VERTEX = [EXAMPLES / "vertex" / name for name in ("custom-job.yaml", "hp-tuning-job.yaml")]
 DEMO = {"project": "my-project", "region": "us-central1", "data_dir": "gs://my-project-datasets/tfds"}
-BUCKETS = Buckets(
-    inbox="my-project-inbox",
-    ledger="my-project-ledger",
-    models="my-project-models",
-    champions="my-project-champions",
-)
-
-
 V100 = {"type": "NVIDIA_TESLA_V100"}
 MULTI_WORKER_REPLICA = {"machine": "n1-standard-8", "accelerator": {**V100, "count": 1}}
 TUNED_REPLICA = {"machine": "n1-standard-4", "accelerator": {**V100, "count": 2}}

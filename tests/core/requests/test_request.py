@@ -6,18 +6,14 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.core.parsed import faults_of, sound_request
+from tests.core.parsed import faults_of, sound_request, told
+from tests.core.roles import TARGET
 from trainmaster.orchestrator.core.requests.request import too_large
-from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 ROOT = Path(__file__).resolve().parents[3]
-TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 CASSAVA = (ROOT / "examples" / "cassava.yaml").read_text()
-
-
-def told(text: str) -> dict[str, str]:
-    return {path: str(fault) for path, fault in faults_of(text).items()}
 
 
 def test_the_example_becomes_the_job_it_describes() -> None:

@@ -8,14 +8,14 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from tests.core.parsed import faults_of, sound_request
+from tests.core.parsed import sound_request, told
+from tests.core.roles import TARGET
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, MEASUREMENTS, SCALES
-from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
+from trainmaster.orchestrator.core.requests.submission import Submission, submission_of
 
 ROOT = Path(__file__).resolve().parents[3]
 OWN = (ROOT / "examples" / "tuning.yaml").read_text()
-TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 OTHER_IMAGE = "us-central1-docker.pkg.dev/my-project/other/image"
 POOL = {
     "machineSpec": {"machineType": "n1-standard-4"},
@@ -73,10 +73,6 @@ API: dict[str, Any] = json.loads(json.dumps(_WRITTEN))
 
 def submitted(text: str) -> Submission:
     return submission_of("run-1", sound_request(text).spec, TARGET)
-
-
-def told(text: str) -> dict[str, str]:
-    return {path: str(fault) for path, fault in faults_of(text).items()}
 
 
 def own(parameters: str = "", **tuning: Any) -> str:

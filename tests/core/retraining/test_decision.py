@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.deciding import DATA, HOURLY, MANUAL, call, fired, held, ordered, tick
+from tests.core.deciding import DATA, HOURLY, MANUAL, call, fired, held, ordered, pushed, tick
 from tests.core.retraining_cases import (
     CHAMPION,
     DAY,
@@ -38,16 +38,6 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal
 from trainmaster.orchestrator.core.retraining.state import RuleState, state_for, with_launch
 from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
-
-
-def pushed(digest: str, message: str = "1", tag: str = "latest") -> Signal:
-    return Signal(
-        kind=ConditionKind.NEW_IMAGE,
-        id=f"image/{message}",
-        at=NOON,
-        facts={"repository": IMAGE, "tag": tag, "digest": digest},
-        values={"image.uri": f"{IMAGE}@{digest}", "image.digest": digest, "image.tag": tag},
-    )
 
 
 class TestNewData:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.deciding import MANUAL, call, fired, held, tick
+from tests.core.deciding import FEATURES, MANUAL, call, fired, held, pushed, tick, upstream
 from tests.core.retraining_cases import (
     CHAMPION,
     DAY,
@@ -47,30 +47,9 @@ from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 SATURDAY = {"schedule": {"cron": "0 3 * * SAT", "time_zone": "Europe/Amsterdam"}}
 THREE = datetime(2026, 3, 7, 2, tzinfo=UTC)  # the first Saturday after NOON
 FILES = {"new_data": {"objects": "gs://data-1/cassava/**", "min_objects": 3, "quiet_s": 3600}}
-FEATURES = {"upstream": {"model_name": "features", "event": "succeeded"}}
 LABELS = {"upstream": {"model_name": "labels", "event": "promoted"}}
 PUSH = {"new_image": {"repository": IMAGE, "tag": "latest"}}
 WAITS = "the signal is remembered: "
-
-
-def upstream(model_name: str, event: str, run_id: str) -> Signal:
-    return Signal(
-        kind=ConditionKind.UPSTREAM,
-        id=f"notice/{run_id}",
-        at=NOON,
-        facts={"model_name": model_name, "event": event},
-        values={"upstream.model_name": model_name, "upstream.run_id": run_id},
-    )
-
-
-def pushed(digest: str) -> Signal:
-    return Signal(
-        kind=ConditionKind.NEW_IMAGE,
-        id=f"image/{digest}",
-        at=NOON,
-        facts={"repository": IMAGE, "tag": "latest", "digest": digest},
-        values={"image.uri": f"{IMAGE}@{digest}", "image.digest": digest, "image.tag": "latest"},
-    )
 
 
 def signal(

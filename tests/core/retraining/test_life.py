@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.core.deciding import DATA, HOURLY, MANUAL, call, ordered, tick
+from tests.core.deciding import DATA, FEATURES, HOURLY, MANUAL, call, ordered, tick, upstream
 from tests.core.retraining_cases import DAY, NOON, arrived, batch, fresh, rule
 from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import (
@@ -20,7 +20,6 @@ from trainmaster.orchestrator.core.retraining.decision import (
     decide_on_signal,
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals import Signal
 from trainmaster.orchestrator.core.retraining.state import RuleState, with_launch
 from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 
@@ -107,9 +106,6 @@ def test_no_limit_is_broken_and_no_signal_fires_twice(
     assert len(set(scheduled)) == len(scheduled)
 
 
-FEATURES = {"upstream": {"model_name": "features", "event": "succeeded"}}
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     story=st.lists(
@@ -156,7 +152,8 @@ def test_a_rule_never_fires_when_only_some_of_all_hold_and_always_when_all_do(
                     sent[name] += 1
                     new.add(name)
                 message = f"{name}/{sent[name]}"
-                signal = ordered(message, one.rule_id, now) if name == "call" else _succeeded(message, now)
+                told = upstream("features", "succeeded", message)
+                signal = ordered(message, one.rule_id, now) if name == "call" else told
                 facts = Facts(now=now, current_ended=life.ended)
                 decision = decide_on_signal(one, signal, life.state, facts)
         if isinstance(decision, Fire):
@@ -169,12 +166,3 @@ def test_a_rule_never_fires_when_only_some_of_all_hold_and_always_when_all_do(
         elif isinstance(decision, NothingDue) and kind == "tick":
             assert new != {"call", "features"}
         life.see(decision, crash=crash)
-
-
-def _succeeded(message: str, now: datetime) -> Signal:
-    return Signal(
-        kind=ConditionKind.UPSTREAM,
-        id=message,
-        at=now,
-        facts={"model_name": "features", "event": "succeeded"},
-    )

@@ -9,6 +9,7 @@ import pytest
 from tests.core.ai_platform_cases import CASES
 from tests.core.ai_platform_jobs import IMAGE, Case, custom, with_image, with_packages
 from tests.core.parsed import answer_to, faults_of, sound_request
+from tests.core.roles import TARGET
 from tests.core.shipped import REQUEST_RULES, ROOT
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
@@ -26,10 +27,9 @@ from trainmaster.orchestrator.core.requests.checks.programs import container_of
 from trainmaster.orchestrator.core.requests.reading import AI_PLATFORM, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import spec_from
-from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.requests.submission import submission_of
 
 OFFERED_RUNTIMES = [version for version, row in RUNTIMES.items() if not row.is_gone]
-TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 
 def body_of(document: Mapping[str, Any], *, name: str | None = None) -> Mapping[str, Any]:

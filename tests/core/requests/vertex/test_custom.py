@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import Scheduling
 
+from tests.core.roles import TARGET
 from tests.core.vertex_files import job, job_spec, package_pool, plain, snake, sound, spec_of, told
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM
-from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.requests.vertex.dialect import DEPRECATED
-
-TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 
 def meant(document: dict[str, Any], *, name: str | None = None) -> Any:

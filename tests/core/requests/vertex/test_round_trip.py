@@ -10,6 +10,7 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, StudySpec
 
+from tests.core.roles import TARGET
 from tests.core.shipped import REQUEST_RULES
 from tests.core.vertex_files import job, plain, snake, sound, spec_of
 from trainmaster.orchestrator.adapters.job_messages import message_of
@@ -17,11 +18,10 @@ from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.requests.reading import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
-from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.requests.submission import submission_of
 
 ROOT = Path(__file__).resolve().parents[4]
 SCHEMA = REQUEST_RULES.schemas["training_request.v1"]
-TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 
 def read_again(document: object, dialect: Dialect, *, name: str | None) -> JobSpec:

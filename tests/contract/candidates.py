@@ -14,7 +14,6 @@ from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.states import RunState
 
 WITH_FALLBACKS: dict[str, Any] = {
     **SMALL,
@@ -47,12 +46,6 @@ def stock_out(world: World, record: RunRecord, problem: Failure = NO_CAPACITY) -
     """The run's job ends for lack of capacity."""
     world.clock.advance(timedelta(seconds=30))
     return world.jobs.become(present(record.job).name, JobState.FAILED, error=problem, ran=False)
-
-
-def failed_with(words: str, world: World, run_id: str) -> None:
-    record = kept(world, run_id)
-    assert record.state is RunState.FAILED
-    assert words in present(record.failure).message
 
 
 def kept(world: World, run_id: str) -> RunRecord:

@@ -26,9 +26,8 @@ def index_violations(world: World, records: Sequence[RunRecord]) -> Iterator[str
     times = Counter(row.run_id for row in rows)
     found = {row.run_id: row for row in rows}
     yield from (f"{run_id} has {times[run_id]} rows in the index" for run_id in times if times[run_id] > 1)
-    yield from (
-        f"{run_id} has a row in the index and no record" for run_id in times.keys() - _ids_of(records)
-    )
+    without_record = times.keys() - {record.run_id for record in records}
+    yield from (f"{run_id} has a row in the index and no record" for run_id in without_record)
     for record in records:
         row = found.get(record.run_id)
         if record.is_order:
@@ -41,7 +40,3 @@ def index_violations(world: World, records: Sequence[RunRecord]) -> Iterator[str
         expected = replace(index_row_of(record, 0), generation=row.generation, updated_at=row.updated_at)
         if row != expected:
             yield f"{record.run_id}: the index shows {row}, its record says {expected}"
-
-
-def _ids_of(records: Sequence[RunRecord]) -> set[str]:
-    return {record.run_id for record in records}

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.contract.boundaries import At, only_at
-from tests.contract.candidates import Refusing, drop, failed_with, kept, stock_out
+from tests.contract.candidates import Refusing, drop, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, full, launched
 from tests.contract.schemas import STATUS
 from tests.contract.world import ELSEWHERE, REGION, World
@@ -85,7 +85,9 @@ def test_a_run_whose_every_candidate_is_refused_for_good_fails() -> None:
     incoming = drop(world)
     Refusing(world, *(SubmissionRefused(400, "no such machine") for _ in range(3)))
     world.launch(incoming)
-    failed_with("no such machine", world, incoming.run_id)
+    record = kept(world, incoming.run_id)
+    assert record.state is RunState.FAILED
+    assert "no such machine" in present(record.failure).message
 
 
 def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken() -> None:

@@ -43,23 +43,20 @@ def one_job_stays(world: World, incoming: IncomingDocument) -> None:
     assert record.problems[0].startswith("a second job was found")
 
 
-def test_a_process_that_wakes_cancels_its_own_job(world: World) -> None:
+@pytest.mark.parametrize(
+    ("then", "severity"),
+    [(nothing, "WARNING"), (raising(SubmissionUnknown("the answer never came")), "INFO")],
+    ids=["answered", "answer lost"],
+)
+def test_a_process_that_wakes_cancels_its_own_job(
+    world: World, then: Callable[[], object], severity: str
+) -> None:
     incoming = world.drop()
-    result = world.launch(incoming, taken_over_meanwhile(world, incoming))
-    assert result.severity == "WARNING"
+    result = world.launch(incoming, taken_over_meanwhile(world, incoming, then))
+    assert result.severity == severity
     assert len(world.jobs.all()) == 2
     one_job_stays(world, incoming)
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
-
-
-def test_a_process_that_wakes_and_gets_no_response_also_cancels_its_own_job(world: World) -> None:
-    incoming = world.drop()
-    missing_notices = taken_over_meanwhile(
-        world, incoming, raising(SubmissionUnknown("the answer never came"))
-    )
-    assert world.launch(incoming, missing_notices).severity == "INFO", "it found the run's job"
-    assert len(world.jobs.all()) == 2
-    one_job_stays(world, incoming)
 
 
 def test_the_job_of_a_process_that_wakes_and_dies_is_found_by_one_later_search(world: World) -> None:

@@ -108,8 +108,6 @@ def test_a_valid_request_is_answered_with_its_job_and_no_job_is_submitted(world:
             b"model_name: m\nimage: nowhere.example/image\ncluster: {chief: {machine: n1-standard-4}}\n",
             "$.image",
         ),
-        (b"\xff", "$"),
-        (b"[]", "$"),
         (b"", "$"),
         (b"fire: {rule: r}\n", "$.fire"),
         (b"x" * 300_000, "$"),

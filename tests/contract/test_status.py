@@ -1,4 +1,4 @@
-"""The status of a drop or message is written at once, correct, and kept current even if its event fails."""
+"""The status of a drop or message is written at once, correct, and kept current even if its event fails; faults have a report."""
 
 import base64
 import json
@@ -12,8 +12,9 @@ import yaml
 from tests.contract.boundaries import At, dies_after, raising
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import Answering
-from tests.contract.schemas import RULE_STATUS, STATUS
-from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, ROOT, Boundary, Killed, World
+from tests.contract.schemas import RECORD, REPORT, RULE_STATUS, STATUS
+from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, REQUEST, ROOT, Boundary, Killed, World
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed, SubmissionUnknown
 from trainmaster.orchestrator.core.runs.drop_status import DELIVERIES_MAX
 from trainmaster.orchestrator.flows.intake import take_and_admit, take_message, take_upload
@@ -246,3 +247,47 @@ def test_a_message_whose_event_fails_says_so_until_it_succeeds(world: World) -> 
     world.clock.advance(timedelta(minutes=1))
     list(take_message(world.services(), event))
     assert told(world, "messages/42")["state"] == "rejected"
+
+
+def test_a_refused_request_costs_eight_storage_operations_and_submits_nothing(world: World) -> None:
+    boundary = Boundary()
+    world.launch(world.drop(b"model_name: 1"), boundary)
+    assert boundary.calls == [
+        "read ledger",
+        "describe inbox",
+        "read inbox",
+        "write active",
+        "write rejected",
+        "write runs",
+        "write index",
+        "write status",
+    ]
+
+
+def test_the_report_and_the_status_show_where_each_fault_is_but_no_secret(world: World) -> None:
+    key = "AIza" + "Sy0123456789_abcdefghijklmnopqrstuv"
+    text = b"env: {MAPS: %s, modle: 1}\n%s" % (key.encode(), REQUEST)
+    incoming = world.drop_and_launch(text + b"imgae: x\n")
+    report = world.document(f"rejected/{incoming.run_id}.json")
+    REPORT.validate(report)
+    faults = {fault["path"]: fault for fault in report["faults"]}
+    last = text.count(b"\n") + 1
+    place = {"line": last, "column": 1, "length": 5, "text": "imgae: x", "text_column": 1}
+    assert place.items() <= faults["$.imgae"].items()
+    assert (faults["$.env.MAPS"]["line"], faults["$.env.MAPS"].get("text")) == (1, None)
+    assert (faults["$.env.modle"]["line"], faults["$.env.modle"].get("text")) == (1, None)
+    status = world.document("status/requests/cassava.yaml.json")
+    STATUS.validate(status)
+    assert status["faults"] == report["faults"]
+    assert status["report_uri"] == f"gs://ledger/rejected/{incoming.run_id}.json"
+    record = encoded(world.record(incoming.run_id))
+    RECORD.validate(record)
+    assert key not in str((report, status, record))
+
+
+def test_the_notice_of_a_rejection_goes_out_with_the_next_reconcile_pass(world: World) -> None:
+    incoming = world.drop_and_launch(b"[]")
+    assert world.notices.published == []
+    world.reconcile()
+    world.reconcile()
+    assert [notice.id for notice in world.notices.published] == [f"{incoming.run_id}/rejected"]

@@ -37,16 +37,6 @@ CASES = (
         told=(RUNTIME, TIER),
     ),
     Case(
-        name="PREMIUM_1 has many of both",
-        written=with_image(scaleTier="PREMIUM_1"),
-        becomes=spec(
-            pool("n1-highcpu-16", 1, container()),
-            pool("n1-highcpu-16", 19, container()),
-            pool("n1-highmem-8", 11, container()),
-        ),
-        told=(TIER,),
-    ),
-    Case(
         name="CUSTOM has each role as it is written",
         written=custom(
             masterType="n1-highcpu-16",

@@ -56,11 +56,6 @@ ANSWERS: Mapping[str, float] = {**ODD_ANSWERS, "created": 1 - sum(ODD_ANSWERS.va
 """The probability of each answer to a submission."""
 
 
-def deferred(answer: str) -> SubmissionDeferred:
-    """A new error for that answer."""
-    return DEFERRALS[answer]()
-
-
 class UnreliableJobs(MemoryJobs):
     """Counts the jobs created for each run, and reports each new one."""
 
@@ -88,7 +83,8 @@ class UnreliableJobs(MemoryJobs):
             answer = "no room"
         self.answers[answer] += 1
         if answer in DEFERRALS:
-            raise deferred(answer)
+            refusal = DEFERRALS[answer]()
+            raise refusal
         if answer == "refused":
             self.refused.add(submission.run_id)
             raise SubmissionRefused(400, "the service refused the request")

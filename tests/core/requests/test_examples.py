@@ -3,23 +3,19 @@
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from string import Template
 
 import pytest
 import yaml
 
-from tests.core.fuzz.parsers import BUCKETS
 from tests.core.parsed import sound_request
-from tests.core.retraining_cases import RULE_REQUIREMENTS
+from tests.core.retraining_cases import BUCKETS, dropped
 from tests.judges.jobs import job_faults
 from tests.narrowing import instance_of
 from trainer.task import command_from
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.requests.request import Request
-from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.reading import parse_rule
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -61,17 +57,8 @@ def arguments_of(text: str) -> Sequence[str]:
     """The program's arguments in a sound request or rule."""
     document = yaml.safe_load(text)
     if "when" in document:
-        instance_of(
-            Rule,
-            parse_rule(
-                text.encode(),
-                dropped_name="rules/example.yaml",
-                generation=1,
-                requirements=replace(RULE_REQUIREMENTS, buckets=BUCKETS),
-                book=Book(),
-                template=None,
-            ),
-        )
+        own = text.replace("my-project-inbox", BUCKETS.inbox)
+        instance_of(Rule, dropped(own, name="rules/example.yaml"))
         arguments: list[str] = document["request"]["args"]
         return arguments
     request = sound_request(text, name="example")

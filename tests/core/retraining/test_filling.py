@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parsed import parse_request
-from tests.core.retraining_cases import NOON, REQUEST, document, dropped, rule
+from tests.core.retraining_cases import NOON, REQUEST, dropped, rule
 from tests.core.shipped import NAMES as SHIPPED_NAMES
 from tests.core.shipped import REQUEST_RULES
 from tests.narrowing import instance_of
@@ -92,10 +92,7 @@ def test_a_place_is_filled_as_text(text: str, becomes: str) -> None:
     ],
 )  # fmt: skip
 def test_a_value_is_never_read_as_anything_else(value: str) -> None:
-    text = yaml.safe_dump(
-        document({"alert": {"policy": "*"}}, request={"args": ["--why=${alert.summary}", "${rule.id}"]})
-    )
-    sound = instance_of(Rule, dropped(text))
+    sound = rule({"alert": {"policy": "*"}}, request={"args": ["--why=${alert.summary}", "${rule.id}"]})
     content = instance_of(
         bytes, request_of_firing(sound, firing(alert__summary=value, rule__id="watch"), None, {})
     )
@@ -110,16 +107,8 @@ def test_a_value_is_never_read_as_anything_else(value: str) -> None:
 
 @given(value=st.lists(st.sampled_from(["${project}", "$${region}", "$", "a", "${"])).map("".join))
 def test_no_value_becomes_a_placeholder_of_the_deployment(value: str) -> None:
-    sound = instance_of(
-        Rule,
-        dropped(
-            yaml.safe_dump(
-                document(
-                    {"alert": {"policy": "*"}}, request={"env": {"A": "${alert.summary}", "B": "$${project}"}}
-                )
-            )
-        ),
-    )
+    variables = {"A": "${alert.summary}", "B": "$${project}"}
+    sound = rule({"alert": {"policy": "*"}}, request={"env": variables})
     content = instance_of(bytes, request_of_firing(sound, firing(alert__summary=value), None, SHIPPED_NAMES))
     request = instance_of(Request, parse_request(content, as_json=True, request_rules=REQUEST_RULES))
     assert request.document["env"] == {"A": value, "B": "${project}"}
@@ -128,23 +117,13 @@ def test_no_value_becomes_a_placeholder_of_the_deployment(value: str) -> None:
 def test_the_deployments_placeholders_are_filled_in_all_of_a_rule_and_in_its_template() -> None:
     image = "${region}-docker.pkg.dev/${project}/other/image:v1"
     data = {"new_data": {"objects": "gs://${project}-data/**"}}
-    sound = instance_of(
-        Rule,
-        dropped(
-            yaml.safe_dump(document(data, request={"image": image, "args": ["${project}", "$${project}"]}))
-        ),
-    )
+    sound = rule(data, request={"image": image, "args": ["${project}", "$${project}"]})
     assert sound.new_data[0].objects == "gs://my-project-data/**"
     assert sound.document["request"]["image"] == "us-central1-docker.pkg.dev/my-project/other/image:v1"
     assert sound.document["request"]["args"] == ["my-project", "$${project}"]
     template = yaml.safe_dump({**REQUEST, "image": image}).encode()
-    by_name = instance_of(
-        Rule,
-        dropped(
-            yaml.safe_dump({"when": [{"manual": {}}], "request_uri": "gs://${inbox_bucket}/t.yaml"}),
-            template=template,
-        ),
-    )
+    named = {"when": [{"manual": {}}], "request_uri": "gs://${inbox_bucket}/t.yaml"}
+    by_name = instance_of(Rule, dropped(named, template=template))
     content = instance_of(bytes, request_of_firing(by_name, firing(), template, SHIPPED_NAMES))
     assert json.loads(content)["image"] == "us-central1-docker.pkg.dev/my-project/other/image:v1"
 

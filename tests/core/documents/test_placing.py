@@ -47,42 +47,34 @@ def marked(read: Document, path: str, *, is_key: bool = False) -> tuple[int, str
 
 
 @pytest.mark.parametrize(
-    ("path", "is_key", "line", "text"),
+    ("document", "path", "is_key", "line", "text"),
     [
-        ("$.model_name", False, 2, "m"),
-        ("$.model_name", True, 2, "model_name"),
-        ("$.args", False, 3, "args"),
-        ("$.args[0]", False, 4, "--a"),
-        ("$.args[1].b", False, 5, '"ünï"'),
-        ("$.args[1]['c d']", True, 5, '"c d"'),
-        ("$.cluster.chief", False, 7, "chief"),
-        ("$.cluster.chief.machine", False, 8, "n1"),
-        ("$.cluster.chief.note", False, 9, "|"),
-        ("$.cluster.workers", False, 12, "workers"),
-        ("$.cluster.chief.absent", False, 7, "chief"),
-        ("$.cluster.workers.machine", False, 12, "workers"),
-        ("$.absent", False, 2, "m"),
+        (YAML, "$.model_name", False, 2, "m"),
+        (YAML, "$.model_name", True, 2, "model_name"),
+        (YAML, "$.args", False, 3, "args"),
+        (YAML, "$.args[0]", False, 4, "--a"),
+        (YAML, "$.args[1].b", False, 5, '"ünï"'),
+        (YAML, "$.args[1]['c d']", True, 5, '"c d"'),
+        (YAML, "$.cluster.chief", False, 7, "chief"),
+        (YAML, "$.cluster.chief.machine", False, 8, "n1"),
+        (YAML, "$.cluster.chief.note", False, 9, "|"),
+        (YAML, "$.cluster.workers", False, 12, "workers"),
+        (YAML, "$.cluster.chief.absent", False, 7, "chief"),
+        (YAML, "$.cluster.workers.machine", False, 12, "workers"),
+        (YAML, "$.absent", False, 2, "m"),
+        (JSON, "$.args[0]", False, 2, '"--a"'),
+        (JSON, "$.args[1].b", False, 2, "1"),
+        (JSON, "$.args[1].b", True, 2, '"b"'),
+        (JSON, "$.args", False, 2, '"args"'),
+        (JSON, "$.cluster.chief.machine", False, 4, '"n1"'),
+        (JSON, "$.cluster.chief.absent", False, 4, '"chief"'),
+        (JSON, "$.absent", False, 1, "{"),
     ],
 )
-def test_yaml_is_marked_at_the_value_or_the_key_above(path: str, is_key: bool, line: int, text: str) -> None:
-    read = parse_document(YAML.encode(), as_json=False)
-    assert marked(read, path, is_key=is_key) == (line, text)
-
-
-@pytest.mark.parametrize(
-    ("path", "is_key", "line", "text"),
-    [
-        ("$.args[0]", False, 2, '"--a"'),
-        ("$.args[1].b", False, 2, "1"),
-        ("$.args[1].b", True, 2, '"b"'),
-        ("$.args", False, 2, '"args"'),
-        ("$.cluster.chief.machine", False, 4, '"n1"'),
-        ("$.cluster.chief.absent", False, 4, '"chief"'),
-        ("$.absent", False, 1, "{"),
-    ],
-)
-def test_json_is_marked_alike(path: str, is_key: bool, line: int, text: str) -> None:
-    read = parse_document(JSON.encode(), as_json=True)
+def test_the_mark_is_at_the_value_or_the_key_above(
+    document: str, path: str, is_key: bool, line: int, text: str
+) -> None:
+    read = parse_document(document.encode(), as_json=document == JSON)
     assert marked(read, path, is_key=is_key) == (line, text)
 
 

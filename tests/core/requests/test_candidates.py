@@ -161,30 +161,38 @@ def test_more_fallbacks_than_the_schema_allows_are_one_fault() -> None:
     assert schema("training_request.v1")["properties"]["fallbacks"]["maxItems"] == MAX_FALLBACKS
 
 
-def test_a_region_that_a_resource_of_the_request_is_not_of_is_a_fault() -> None:
-    board = {
-        "service_account": "trainer@my-project.iam.gserviceaccount.com",
-        "tensorboard": "projects/my-project/locations/us-central1/tensorboards/1",
-    }
-    elsewhere = faults(document(**board, region="europe-west4"))
-    assert list(elsewhere) == ["$.region"]
-    assert "tensorboard belongs to us-central1" in elsewhere["$.region"]
-    assert list(faults(document(**board, fallbacks=[{"region": "europe-west4"}]))) == [
-        "$.fallbacks[0].region"
-    ]
-    sound(document(**board, region="us-central1", fallbacks=[{"scheduling": {"spot": True}}]))
+def with_board_of(location: str, **changes: Any) -> dict[str, Any]:
+    return document(
+        service_account="trainer@my-project.iam.gserviceaccount.com",
+        tensorboard=f"projects/my-project/locations/{location}/tensorboards/1",
+        **changes,
+    )
 
 
-def test_a_resource_of_another_region_is_a_fault_also_where_the_request_leaves_its_region_out() -> None:
-    board = {
-        "service_account": "trainer@my-project.iam.gserviceaccount.com",
-        "tensorboard": "projects/my-project/locations/europe-west4/tensorboards/1",
-    }
-    at_home = faults(document(**board))
-    assert list(at_home) == ["$.tensorboard"]
-    assert "found 'us-central1'" in at_home["$.tensorboard"]
-    assert list(faults(document(**board, fallbacks=[{"scheduling": {"spot": True}}]))) == ["$.tensorboard"]
-    sound(document(**board, region="europe-west4", fallbacks=[{"scheduling": {"spot": True}}]))
+@pytest.mark.parametrize(
+    ("written", "path", "words"),
+    [
+        (
+            with_board_of("us-central1", region="europe-west4"),
+            "$.region",
+            "tensorboard belongs to us-central1",
+        ),
+        (with_board_of("us-central1", fallbacks=[{"region": "europe-west4"}]), "$.fallbacks[0].region", ""),
+        (with_board_of("europe-west4"), "$.tensorboard", "found 'us-central1'"),
+        (with_board_of("europe-west4", fallbacks=[{"scheduling": {"spot": True}}]), "$.tensorboard", ""),
+    ],
+)
+def test_a_region_that_a_resource_of_the_request_is_not_of_is_a_fault(
+    written: dict[str, Any], path: str, words: str
+) -> None:
+    found = faults(written)
+    assert list(found) == [path]
+    assert words in found[path]
+
+
+@pytest.mark.parametrize("region", ["us-central1", "europe-west4"])
+def test_a_resource_of_the_requests_region_is_sound(region: str) -> None:
+    sound(with_board_of(region, region=region, fallbacks=[{"scheduling": {"spot": True}}]))
 
 
 def test_a_disallowed_region_is_a_fault_at_its_key() -> None:

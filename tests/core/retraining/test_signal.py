@@ -324,7 +324,7 @@ class TestNotices:
             {},
             notice("google.cloud.storage.object.v1.finalized"),
             notice("trainmaster.run.succeeded.v1", state="done", run_id="r"),
-            *(notice("trainmaster.run.x.v1", state=state, run_id="r") for state in ({}, [], None, 3)),
+            *(notice("trainmaster.run.x.v1", state=state, run_id="r") for state in NO_STATES),
             notice("trainmaster.run.succeeded.v1", state="succeeded"),
             notice("trainmaster.champion.promoted.v1"),
             {"id": 5, "type": "trainmaster.run.succeeded.v1"},

@@ -1,6 +1,5 @@
 """A request becomes one job: in order, out of order, twice, and across crashes; a lease ends with a failed delivery."""
 
-import base64
 import hashlib
 import json
 from datetime import timedelta
@@ -11,7 +10,7 @@ import yaml
 from tests.contract.boundaries import At, dies_after, raising
 from tests.contract.rooms import Answering
 from tests.contract.schemas import RECORD, STATUS, SUBMITTED
-from tests.contract.world import LEASE, LEDGER, REGION, REQUEST, Boundary, Killed, World
+from tests.contract.world import LEASE, LEDGER, REQUEST, Boundary, Killed, World
 from tests.core.ai_platform_jobs import custom
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -23,8 +22,6 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionRefused,
     SubmissionUnknown,
 )
-from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
 from trainmaster.orchestrator.flows.lifecycle.status import write_status
@@ -181,17 +178,6 @@ def test_a_submission_that_may_have_succeeded_is_searched_for_before_it_is_repea
     assert world.record(incoming.run_id).state is RunState.SUBMITTED
 
 
-def test_the_status_never_goes_back_to_an_older_generation(world: World) -> None:
-    older = world.drop_and_launch()
-    newer = world.drop_and_launch(REQUEST + b"# changed\n")
-    (job,) = world.jobs.of_run(older.run_id, JobKind.CUSTOM, [REGION])
-    world.jobs.become(job.name, JobState.SUCCEEDED)
-    world.complete(world.hint(job))
-    world.launch(older)
-    status = world.document("status/requests/cassava.yaml.json")
-    assert (status["run_id"], status["state"]) == (newer.run_id, "submitted")
-
-
 def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_changes_nothing() -> None:
     world = World()
     incoming = world.drop()
@@ -205,13 +191,6 @@ def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_c
     assert (later["state"], later["reason"]) == ("waiting", "no A100")
     write_status(world.services(), earlier)
     assert world.document("status/requests/cassava.yaml.json") == later
-
-
-def test_messages_without_a_key_are_distinguished_by_their_ids(world: World) -> None:
-    data = base64.b64encode(REQUEST).decode()
-    for message_id in ("1", "2", "1"):
-        world.launch(world.published({"data": data, "messageId": message_id}))
-    assert len(world.jobs.all()) == 2
 
 
 NO_ROOM = ServiceFailed("Cloud Storage", "write", "507 the disk is full")

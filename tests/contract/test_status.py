@@ -88,7 +88,9 @@ def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before(wor
     assert (told(world)["run_id"], "previous_run_id" in told(world)) == (second.run_id, False)
     world.clock.advance(timedelta(seconds=61))
     third = world.drop_and_launch()
+    world.complete(world.hint(world.train(world.record(second.run_id))))
     assert (told(world)["run_id"], told(world)["previous_run_id"]) == (third.run_id, second.run_id)
+    assert told(world)["state"] == "submitted"
     world.complete(world.hint(world.train(world.record(third.run_id))))
     assert (told(world)["state"], told(world)["previous_run_id"]) == ("succeeded", second.run_id)
 

@@ -44,6 +44,7 @@ def test_a_replayed_message_is_the_message_that_it_was() -> None:
     before, after = pubsub_message(message(kind="a")), pubsub_message(replayed(kind="a"))
     assert (after.message_id, dict(after.attributes), after.data) == (before.message_id, {"kind": "a"}, b"x")
     assert parse_message(replayed()).run_id == parse_message(message()).run_id
+    assert parse_message(message(message_id="2")).run_id != parse_message(message()).run_id
     assert parse_message(replayed()).source.message_id == "1"
     assert event_key(replayed()) == event_key(message())
 

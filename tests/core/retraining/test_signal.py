@@ -126,6 +126,7 @@ class TestImages:
             parse_image_push(message(push))
 
 
+NO_STATES: tuple[object, ...] = ({}, [], None, 3)
 INCIDENT: dict[str, Any] = {
     "incident": {
         "incident_id": "0.opqiw61fsv7p",

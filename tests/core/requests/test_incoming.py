@@ -66,22 +66,41 @@ def test_a_subject_of_a_legacy_event_may_carry_the_generation() -> None:
     assert incoming(legacy).run_id == incoming(envelope(OBJECT)).run_id
 
 
+HIDDEN = "hidden or temporary"
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("name", "reason"),
     [
-        {"name": "readme.txt"},
-        {"name": "rules/a.txt"},
-        {"name": "rules/a.yaml", "bucket": "ledger"},
-        {"bucket": "ledger"},
-        {"name": "requests/x"},
-        {"name": "requests/.cassava.yaml"},
-        {"name": "requests/.git/cassava.yaml"},
-        {"name": "rules/.cassava.json"},
-        {"name": "requests/gcloud/tmp/parallel_composite_uploads/part_0.yaml"},
+        ("requests/cassava.txt", "does not end in any of .yaml, .yml, .json; rename it"),
+        ("requests/x", "does not end in any of"),
+        ("rules/nightly", "does not end in any of"),
+        ("request/cassava.yaml", "did you mean 'requests/'?"),
+        ("cassava.yaml", "copy a request to requests/, a rule to rules/"),
+        ("data/1.csv", "is not in requests/, rules/"),
+        ("requests/", HIDDEN),
+        ("requests/.cassava.yaml.swp", HIDDEN),
+        ("requests/.cassava.yaml", HIDDEN),
+        ("requests/.git/cassava.yaml", HIDDEN),
+        ("rules/.cassava.json", HIDDEN),
+        ("requests/#cassava.yaml#", HIDDEN),
+        ("requests/cassava.yaml_.gstmp", HIDDEN),
+        ("gcloud/tmp/parallel_composite_uploads/part_0.yaml", HIDDEN),
+        ("requests/gcloud/tmp/parallel_composite_uploads/part_0.yaml", HIDDEN),
+        ("requests/cassava.yaml~", HIDDEN),
+        ("notes.tmp", HIDDEN),
     ],
 )
-def test_other_objects_are_ignored(change: dict[str, str]) -> None:
-    assert isinstance(parse_upload(envelope({**OBJECT, **change}), "inbox"), Ignored)
+def test_other_objects_are_ignored_and_only_those_of_tools_without_an_answer(name: str, reason: str) -> None:
+    found = instance_of(Ignored, parse_upload(envelope({**OBJECT, "name": name}), "inbox"))
+    assert reason in found.reason
+    assert (found.dropped is None) == (reason is HIDDEN)
+
+
+@pytest.mark.parametrize("name", ["requests/a.yaml", "rules/a.yaml"])
+def test_objects_of_other_buckets_are_ignored(name: str) -> None:
+    event = envelope({**OBJECT, "name": name, "bucket": "ledger"})
+    assert instance_of(Ignored, parse_upload(event, "inbox")).dropped is None
 
 
 @pytest.mark.parametrize(

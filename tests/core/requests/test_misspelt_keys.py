@@ -38,6 +38,10 @@ NO_PLACE = "this key is not allowed in a request; found"
             "$.clutser: unknown key 'clutser'; did you mean 'cluster'?; allowed: args, ",
         ),
         (
+            {"model_name": "m", "scripts": "train.py", "cluster": {"chief": MACHINE}},
+            "$.scripts: unknown key 'scripts'; did you mean 'script'?; allowed: args, ",
+        ),
+        (
             own(cluster={"chief": {"machin": "n1-standard-4"}}),
             "$.cluster.chief.machin: unknown key 'machin'; did you mean 'machine'?; allowed: accelerator, ",
         ),
@@ -108,25 +112,27 @@ def test_a_text_for_a_mapping_is_repaired_with_the_mapping(key: str, value: str,
     assert fault.endswith(repair)
 
 
-def test_a_misspelt_key_hides_no_other_fault() -> None:
-    found = faults(
-        {"imge": IMAGE, "cluster": {"chief": {"machine": "n1-standard-4", "disc": 5}}, "args": "x"}
-    )
-    assert [fault.partition(":")[0] for fault in found] == [
-        "$.args",
-        "$.cluster.chief.disc",
-        "$.imge",
-        "$.model_name",
-    ]
-
-
-def test_a_second_spelling_of_a_key_that_is_there_hides_nothing() -> None:
-    """`machne` is near a key that is present, whose own fault stays."""
-    found = faults(own(cluster={"chief": {"machine": 5, "machne": "n1-standard-4"}}))
-    assert [fault.partition(":")[0] for fault in found] == [
-        "$.cluster.chief.machine",
-        "$.cluster.chief.machne",
-    ]
+@pytest.mark.parametrize(
+    ("document", "paths"),
+    [
+        (
+            {"imge": IMAGE, "cluster": {"chief": {**MACHINE, "disc": 5}}, "args": "x"},
+            ["args", "cluster.chief.disc", "imge", "model_name"],
+        ),
+        (  # `machne` is near a key that is present, whose own fault stays
+            own(cluster={"chief": {"machine": 5, "machne": "n1-standard-4"}}),
+            ["cluster.chief.machine", "cluster.chief.machne"],
+        ),
+        (  # no mapping that is empty may have the key: it is not to be indented
+            {"model_name": "small", "image": IMAGE, "cluster": None, "size_gb": 5},
+            ["cluster", "size_gb"],
+        ),
+    ],
+)
+def test_a_misspelt_key_hides_no_other_fault(document: dict[str, object], paths: list[str]) -> None:
+    found = faults(document)
+    assert [fault.partition(":")[0] for fault in found] == [f"$.{path}" for path in paths]
+    assert not any("indent" in fault for fault in found)
 
 
 FAULTY = {"machine": "n1-standrd-4", "disk": {"size_gb": "x"}, "env": {"TOKEN": "hunter2"}, "args": "--x"}
@@ -199,17 +205,6 @@ def test_keys_to_indent_below_an_empty_mapping_are_checked_as_if_they_were(
     found = faults_of(content)
     assert list(found) == [f"$.{place}" for place in places]
     assert next(iter(found.values())).repair.startswith("indent it: it belongs below ")
-
-
-def test_a_key_that_no_empty_mapping_may_have_is_only_unknown() -> None:
-    found = faults({"model_name": "small", "image": IMAGE, "cluster": None, "size_gb": 5})
-    assert [fault.partition(":")[0] for fault in found] == ["$.cluster", "$.size_gb"]
-    assert not any("indent" in fault for fault in found)
-
-
-def test_a_misspelt_script_is_not_reported_as_a_missing_image_too() -> None:
-    (fault,) = faults({"model_name": "m", "scripts": "train.py", "cluster": {"chief": MACHINE}})
-    assert "did you mean 'script'?" in fault
 
 
 def test_a_study_reports_what_a_misspelt_type_or_zero_trials_would_hide() -> None:

@@ -54,6 +54,7 @@ def test_all_faults_of_a_file_that_mixes_tier_and_machines_are_reported() -> Non
     [
         (with_image(masterType="n1-standard-4"), "scaleTier", "write scaleTier: CUSTOM"),
         (with_image(scaleTier="CUSTOM"), "masterType", "masterType: n1-standard-4"),
+        ({"jobId": "census", "trainingInput": {"scaleTier": "BASIC"}}, "masterConfig", "--module-name"),
         (custom(workerCount=2), "workerType", "workerType: n1-standard-4"),
         (custom(workerType="n1-standard-4"), "workerCount", "workerCount: 1"),
         (custom(evaluatorConfig={"imageUri": IMAGE}), "evaluatorConfig", "evaluatorType and evaluatorCount"),
@@ -89,8 +90,15 @@ def test_all_faults_of_a_file_that_mixes_tier_and_machines_are_reported() -> Non
         (with_packages(pythonModule=None), "pythonModule", "--module-name"),
         (with_packages(packageUris=None), "packageUris", "--packages"),
         (with_packages(runtimeVersion=None), "runtimeVersion", "--runtime-version"),
-        (with_packages(runtimeVersion=2.1), "runtimeVersion", "quote it: '2.1'"),
+        (with_packages(runtimeVersion=2.1), "runtimeVersion", "quote it: '2.1' or '2.10'"),
+        (
+            with_packages(runtimeVersion=1.15),
+            "runtimeVersion",
+            "build an image and write masterConfig: {image",
+        ),
         (with_packages(pythonVersion=3.7), "pythonVersion", "quote it: '3.7'"),
+        (with_packages(pythonVersion=3.1), "pythonVersion", "write one of these, in quotes"),
+        (with_packages(pythonVersion=2.7), "pythonVersion", "build an image and write masterConfig"),
         (with_packages(runtimeVersion="9.9"), "runtimeVersion", ""),
         (custom(masterConfig={"tpuTfVersion": "2.1"}), "masterConfig.tpuTfVersion", "remove it"),
         (custom(jobDir="/tmp/jobs"), "jobDir", ""),
@@ -119,12 +127,6 @@ def test_a_fault_has_its_place_and_repair(document: dict[str, Any], path: str, r
     if repair is not None:
         assert list(faults) == [f"{HERE}.{path}"]
         assert repair in found[0].repair
-
-
-def test_a_file_that_names_no_program_says_where_gclouds_flags_go() -> None:
-    faults = faults_of({"jobId": "census", "trainingInput": {"scaleTier": "BASIC"}})
-    assert list(faults) == [f"{HERE}.masterConfig"]
-    assert "--module-name" in faults[f"{HERE}.masterConfig"].repair
 
 
 def test_a_role_with_an_image_needs_one_for_the_master() -> None:
@@ -190,17 +192,17 @@ def test_a_retired_accelerator_names_todays_nearest(name: str) -> None:
     assert fault.repair == RETIRED_ACCELERATORS[name]
 
 
-@pytest.mark.parametrize("runtime", [version for version, row in RUNTIMES.items() if row.is_gone])
-def test_a_retired_runtime_suggests_your_own_image(runtime: str) -> None:
-    (fault,) = faults_of(with_packages(scaleTier="BASIC", runtimeVersion=runtime)).values()
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [
+        *(("runtimeVersion", version) for version, row in RUNTIMES.items() if row.is_gone),
+        *(("pythonVersion", version) for version, row in PYTHONS.items() if row.is_gone),
+    ],
+)
+def test_a_retired_version_suggests_your_own_image(key: str, version: str) -> None:
+    (fault,) = faults_of(with_packages(**{"scaleTier": "BASIC", key: version})).values()
+    assert fault.path == f"{HERE}.{key}"
     assert "TensorFlow 1" in fault.problem
-    assert "packages-in-your-own-image" in fault.repair
-
-
-@pytest.mark.parametrize("python", [version for version, row in PYTHONS.items() if row.is_gone])
-def test_a_retired_python_suggests_your_own_image(python: str) -> None:
-    (fault,) = faults_of(with_packages(scaleTier="BASIC", pythonVersion=python)).values()
-    assert fault.path == f"{HERE}.pythonVersion"
     assert "packages-in-your-own-image" in fault.repair
 
 
@@ -248,25 +250,6 @@ def test_faults_of_a_study_have_the_places_of_the_text() -> None:
         f"{params}[5].categoricalValues",
         f"{params}[5].discreteValues",
     ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "key", "repair"),
-    [
-        ({"runtimeVersion": 2.1}, "runtimeVersion", "quote it: '2.1' or '2.10'"),
-        ({"runtimeVersion": 1.15}, "runtimeVersion", "build an image and write masterConfig: {imageUri: …}"),
-        ({"runtimeVersion": "2.11", "pythonVersion": 3.1}, "pythonVersion", "write one of these, in quotes"),
-        (
-            {"runtimeVersion": "2.11", "pythonVersion": 2.7},
-            "pythonVersion",
-            "build an image and write masterConfig",
-        ),
-    ],
-)
-def test_an_unquoted_version_has_a_repair(changes: dict[str, object], key: str, repair: str) -> None:
-    document = with_packages()
-    document["trainingInput"] |= changes
-    assert faults_of(document)[f"{HERE}.{key}"].repair.startswith(repair)
 
 
 def test_a_mended_mix_of_machines_keeps_its_accelerators() -> None:

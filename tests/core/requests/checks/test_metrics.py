@@ -28,19 +28,11 @@ def warned(**changes: Any) -> dict[str, str]:
     return {found.path: str(found) for found in accepted(request(**changes)).warnings}
 
 
-@pytest.mark.parametrize("metric", HIGHER)
-def test_a_higher_value_is_better(metric: str) -> None:
-    assert usual_goal(metric) is Goal.MAXIMIZE
-
-
-@pytest.mark.parametrize("metric", LOWER)
-def test_a_lower_value_is_better(metric: str) -> None:
-    assert usual_goal(metric) is Goal.MINIMIZE
-
-
-@pytest.mark.parametrize("metric", NEITHER)
-def test_a_name_may_say_nothing_or_both(metric: str) -> None:
-    assert usual_goal(metric) is None
+@pytest.mark.parametrize(
+    ("names", "goal"), [(HIGHER, Goal.MAXIMIZE), (LOWER, Goal.MINIMIZE), (NEITHER, None)]
+)
+def test_a_name_may_say_which_values_are_better(names: list[str], goal: Goal | None) -> None:
+    assert {name: usual_goal(name) for name in names} == dict.fromkeys(names, goal)
 
 
 @pytest.mark.parametrize(

@@ -127,27 +127,6 @@ def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
     assert lost in shown
 
 
-def test_one_bad_letter_does_not_keep_the_others_from_being_listed_and_replayed(
-    place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first = {**forwarded({}), "CloudPubSubDeadLetterSourceDeliveryCount": "5\x1b[2J\nreason"}
-    place.bury(b"first", {**first, "trainmaster_replayed_publish_time": "0001-01-01T00:00:00Z"})
-    place.bury(b"last", {**forwarded({}), "trainmaster_replayed_publish_time": "9999-12-31T23:59:59-10:00"})
-    failed = {**forwarded({}), "trainmaster_replayed_publish_time": "9999-12-31T23:59:59Z"}
-    place.bury(b"failed", failed)
-    place.failed(event_key(letter(failed, b"failed")), "it failed")
-    sound = place.bury(b"sound", forwarded({}))
-    assert main(["dead-letters", "ls"]) == 0
-    output = capsys.readouterr()
-    assert sound in output.out
-    assert "of 0001" not in output.out
-    assert "after ? deliveries" in output.out
-    assert "reason    DocumentDamaged: it failed" in output.out
-    assert "\x1b" not in output.out
-    assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
-    assert {message.data for message in place.put_back()} == {b"first", b"last", b"failed", b"sound"}
-
-
 def test_a_letter_does_not_choose_where_it_is_published(
     place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:

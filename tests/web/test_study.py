@@ -182,13 +182,6 @@ def test_the_document_is_the_one_that_the_command_prints(jobs: Jobs) -> None:
     assert found == json.loads(jobs.served.trainmaster("study", RUN, "-o", "json").out)
 
 
-def test_a_run_that_is_not_a_tuning_has_no_study(jobs: Jobs) -> None:
-    with console_of(jobs.served.clients) as browser:
-        answer = browser.get("/runs/plain/study")
-    assert answer.status_code == 404
-    assert "plain is not a tuning" in answer.text
-
-
 @pytest.mark.slow
 def test_a_thousand_trials_are_bounded_in_size_and_all_in_the_csv(jobs: Jobs) -> None:
     points = [

@@ -6,35 +6,10 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.client.served import run_record, served_context
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, trial, tuning_job
-from tests.command import Done, trainmaster
-
-CLOUD = "some-project/us-central1"
-
-
-def study(*words: str, **environment: str) -> Done:
-    return trainmaster("study", *words, cwd=Path(), environment=environment)
-
-
-def test_a_name_that_is_no_tuning_jobs_is_refused_with_the_form_of_one() -> None:
-    refused = study(JOB.replace("hyperparameterTuningJobs", "customJobs"), "--context", CLOUD)
-    assert (refused.status, refused.out) == (2, "")
-    assert "is not the name of a tuning job" in refused.err
-    assert "hyperparameterTuningJobs/ID" in refused.err
-
-
-def test_a_run_without_trials_is_not_found_and_the_message_names_another_verb(tmp_path: Path) -> None:
-    with served_context(tmp_path) as served:
-        served.write("ledger", "runs/plain.json", run_record(run_id="plain"))
-        done = served.trainmaster("study", "plain")
-    assert (done.status, done.out) == (3, "")
-    assert "plain is not a tuning, so it has no trials" in done.err
-    assert "trainmaster logs plain" in done.err
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.client.served import PROJECT, ROOT, Served, run_record
+from tests.client.rule_documents import example
+from tests.client.served import PROJECT, Served, run_record
 from trainmaster.client.files.downloaded import LIST, read_downloaded
 
 RUN = "flowers-20260302t081500-3f9a1c04de"
@@ -178,34 +179,29 @@ def test_a_model_of_more_files_than_its_record_lists_is_refused(
 
 
 def test_a_champion_is_downloaded_by_its_models_name(served: Served, listed: list[dict[str, Any]]) -> None:
-    example = json.loads(
-        (Path(__file__).parents[3] / "schemas/examples/valid/champion.v1.promoted.json").read_text()
-    )
-    reign = example["current"]
+    champion = example("champion.v1.promoted")
+    reign = champion["current"]
     reign |= {"run_id": RUN, "model_uri": f"gs://{PROJECT}-champions/flowers/{RUN}/"}
-    listing = json.loads(
-        served.clients.storage.bucket(f"{PROJECT}-ledger").blob("model_files/list.json").download_as_bytes()
+    ledger, champions = (
+        served.clients.storage.bucket(f"{PROJECT}-{name}") for name in ("ledger", "champions")
     )
+    listing = ledger.blob("model_files/list.json").download_as_bytes()
     reign["lineage"] |= {
         "files_uri": f"gs://{PROJECT}-ledger/model_files/list.json",
-        "files_sha256": hashlib.sha256(json.dumps(listing).encode()).hexdigest(),
+        "files_sha256": hashlib.sha256(listing).hexdigest(),
     }
-    served.write("ledger", "champions/flowers.json", example)
+    served.write("ledger", "champions/flowers.json", champion)
     for path, content in CONTENTS.items():
-        served.clients.storage.bucket(f"{PROJECT}-champions").blob(
-            f"flowers/{RUN}/{path}"
-        ).upload_from_string(content)
+        champions.blob(f"flowers/{RUN}/{path}").upload_from_string(content)
         uploaded(served, f"model/{path}", b"rewritten by another job of the team")
     done = served.trainmaster("download", "champion:flowers", "to")
     assert done.status == 0, done.err
     assert read_files(served.folder / "to") == CONTENTS
     del reign["lineage"]["files_uri"]
-    served.write("ledger", "champions/flowers.json", example)
+    served.write("ledger", "champions/flowers.json", champion)
     done = served.trainmaster("download", "champion:flowers", "again")
     assert done.status == 2
-    assert (
-        f"of {RUN} is on record. Download what the run itself saved: trainmaster download {RUN}" in done.err
-    )
+    assert f"is on record. Download what the run itself saved: trainmaster download {RUN}" in done.err
 
 
 def test_the_documents_that_counted_are_downloaded_and_a_false_manifest_is_a_finding(served: Served) -> None:
@@ -234,8 +230,7 @@ def test_a_run_or_champion_without_a_model_is_not_found(served: Served, words: l
 
 
 def test_the_name_of_a_champion_that_no_run_has_is_recognized(served: Served) -> None:
-    champion = json.loads((ROOT / "schemas/examples/valid/champion.v1.promoted.json").read_text())
-    served.write("ledger", "champions/house.json", champion)
+    served.write("ledger", "champions/house.json", example("champion.v1.promoted"))
     done = served.trainmaster("download", "house")
     assert done.status == 3
     assert "\nThe champion of that name: trainmaster download champion:house" in done.err

@@ -1,6 +1,5 @@
 """A rule that waits for something of which there is no sign is warned of, with what is near it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
-from tests.client.served import PROJECT, Served, run_record, served_context
+from tests.client.served import PROJECT, Served, run_record
 from tests.core.retraining_cases import IMAGE, fresh, rule
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.inert import inert_notes
@@ -19,12 +18,6 @@ from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.state import Fired, RuleStanding, RuleStatus
-
-
-@pytest.fixture
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        yield served
 
 
 def notes(served: Served, *when: dict[str, Any], others: tuple[Any, ...] = ()) -> list[str]:

@@ -1,14 +1,13 @@
 """Listings of rules and champions end at a limit, and say so."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.client.rule_documents import example, write_rules
-from tests.client.served import ROOT, Served, served_context
+from tests.client.served import Served
 from trainmaster.client.rules import champions, listing
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.shown.rule_lines import next_text
@@ -17,20 +16,12 @@ from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, bat
 from trainmaster.orchestrator.core.retraining.book import parse_book
 from trainmaster.orchestrator.core.retraining.state import RuleState, WaitingFolder
 
-VALID = ROOT / "schemas/examples/valid"
-
-
-@pytest.fixture
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        yield served
-
 
 def test_champions_beyond_the_limit_are_reported_not_listed(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(champions, "CHAMPIONS_MAX", 2)
-    document = json.loads((VALID / "champion.v1.promoted.json").read_text())
+    document = example("champion.v1.promoted")
     for name in ("a", "b"):
         served.write("ledger", f"champions/{name}.json", document | {"model_name": name})
     assert champions.champion_names(served.clients) == (["a", "b"], [])
@@ -54,7 +45,7 @@ def test_rules_behind_the_listed_objects_keep_their_files(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is known about them: `zebra` may not be shown as deleted because other objects fill the listing."""
-    book = json.loads((VALID / "rule_book.v1.one_rule.json").read_text())
+    book = example("rule_book.v1.one_rule")
     names = ("rules/b.yaml", "rules/zebra.yaml")
     book["rules"] = [{**book["rules"][0], "rule_id": name[6:-5], "dropped_name": name} for name in names]
     served.write("ledger", "rules/book.json", book)

@@ -53,7 +53,7 @@ def test_a_run_and_its_job_have_the_same_study(jobs: Jobs) -> None:
 
 
 def test_a_run_that_is_not_a_tuning_is_refused(jobs: Jobs) -> None:
-    with pytest.raises(NotFound, match="plain is not a tuning"):
+    with pytest.raises(NotFound, match=r"plain is not a tuning, so it has no trials.*trainmaster logs plain"):
         found_by(jobs, "plain")
     with pytest.raises(ClientRefused, match="hyperparameterTuningJobs/ID"):
         found_by(jobs, JOB.replace("hyperparameterTuningJobs", "customJobs"))

@@ -124,14 +124,6 @@ def test_a_file_that_cannot_be_read_is_not_edited() -> None:
     assert examined("- a\n", name="n").faults[0].problem == "a request must be a mapping"
 
 
-@pytest.mark.parametrize(
-    ("edits", "said"),
-    [
-        ({"name": "n"}, "request.yaml has the form 'custom-jobs'"),
-        ({"settings": ["model_name.x=1"]}, "there is no 'x' in 'm'"),
-    ],
-)
-def test_an_edit_that_options_cannot_make_is_refused(edits: dict[str, Any], said: str) -> None:
-    with pytest.raises(ClientRefused) as refused:
-        examined(GCLOUD if "name" in edits else REQUEST, **edits)
-    assert said in str(refused.value)
+def test_options_do_not_change_a_request_of_another_form() -> None:
+    with pytest.raises(ClientRefused, match=r"request\.yaml has the form 'custom-jobs'"):
+        examined(GCLOUD, name="n")

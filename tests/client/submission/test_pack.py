@@ -3,8 +3,6 @@
 import hashlib
 import io
 import os
-import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 
@@ -67,52 +65,21 @@ def test_what_tools_keep_and_make_is_not_packed(tmp_path: Path) -> None:
     assert files(tmp_path, **made) == ("train.py",)
 
 
-PATTERNS = """
-# a comment
-*.log
-!keep.log
-/data/
-build/
-**/cache
-doc/*.txt
-"""
-TREE = (
-    "a.log",
-    "keep.log",
-    "data/a.csv",
-    "lib/data/b.csv",
-    "lib/build/c",
-    "lib/x/cache/d",
-    "doc/e.txt",
-    "doc/in/f.txt",
-)
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="not on this machine: git")
-def test_gitignore_is_honoured_as_git_does(tmp_path: Path) -> None:
-    nested = {"lib/.gitignore": "*\n!keep.py\n!.gitignore\n", "lib/keep.py": "", "lib/other.py": ""}
-    found = files(tmp_path, **{".gitignore": PATTERNS}, **nested, **dict.fromkeys(TREE, ""))
-    by_git = ["git", "ls-files", "--others", "--exclude-standard"]
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    listed = subprocess.run(by_git, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
-    assert set(found) == {name for name in listed if not name.rpartition("/")[2].startswith(".")}
-    assert {"keep.log", "lib/keep.py", "doc/in/f.txt"} <= set(found)
-
-
-def test_a_gitignore_with_a_line_that_matches_nothing_leaves_the_rest_in_force(tmp_path: Path) -> None:
-    tree = {".gitignore": "data\\\n*.csv\n", "data/a.csv": "", "data/b.txt": ""}
-    assert files(tmp_path, **tree) == ("data/b.txt", "train.py")
-
-
-def test_the_gitignore_of_the_repository_around_the_folder_counts(tmp_path: Path) -> None:
+def test_the_gitignores_of_the_repository_around_the_folder_and_of_folders_in_it_count(
+    tmp_path: Path,
+) -> None:
     write(
         tmp_path, **{".gitignore": "*.csv\n/jobs/big\n", ".git/HEAD": "", "jobs/.gitignore": "!small.csv\n"}
     )
     inside = {"a.csv": "", "small.csv": "", "big/x": ""}
     assert files(tmp_path / "jobs" / "own", **inside) == ("big/x", "small.csv", "train.py")
-    assert files(tmp_path / "jobs", **inside) == (
-        "own/big/x", "own/small.csv", "own/train.py", "small.csv", "train.py"
-    )  # fmt: skip
+    assert files(tmp_path, **inside) == (
+        "big/x",
+        "jobs/own/big/x",
+        "jobs/own/small.csv",
+        "jobs/own/train.py",
+        "train.py",
+    )
 
 
 def test_links_to_files_of_the_folder_are_packed_as_files_and_links_to_folders_left_out(

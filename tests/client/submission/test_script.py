@@ -210,13 +210,6 @@ def test_a_rule_without_a_script_of_this_machine_stays_as_it_is(text: str, file:
     assert (ready.content, ready.packed) == (text.encode(), None)
 
 
-def test_a_rule_whose_script_is_missing_names_a_sample_archive_and_has_no_other_fault(file: Path) -> None:
-    ready = examined_rule(file, RULE.replace("fit.py", "fitt.py"))
-    (fault,) = ready.faults
-    assert (fault.path, fault.place and fault.place.line) == ("$.request.script.file", 6)
-    assert (ready.packed, ready.refusal == "") == (None, False)
-
-
 def test_the_faults_of_a_changed_rule_are_at_their_places_in_the_file(file: Path) -> None:
     (fault,) = examined_rule(file, RULE.replace("n1-standard-4", "huge-9000")).faults
     assert fault.place is not None

@@ -47,19 +47,14 @@ def record(served: Served, run_id: str, state: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "status"), [("succeeded", 0), ("failed", 1), ("cancelled", 1), ("rejected", 1)]
+    ("state", "status", "said"),
+    [("succeeded", 0, "has "), ("failed", 1, ""), ("cancelled", 1, "was "), ("rejected", 1, "was ")],
 )
-def test_the_exit_status_is_that_of_the_end(served: Served, state: str, status: int) -> None:
+def test_the_exit_status_is_that_of_the_end(served: Served, state: str, status: int, said: str) -> None:
     record(served, f"a-{state}", state)
     done = served.trainmaster("wait", f"a-{state}")
     assert (done.status, done.out) == (status, f"{state}\n")
-    words = {
-        "succeeded": "has succeeded",
-        "failed": "failed",
-        "cancelled": "was cancelled",
-        "rejected": "was rejected",
-    }
-    assert f"a-{state} {words[state]}" in done.err
+    assert f"a-{state} {said}{state}" in done.err
 
 
 def test_programs_get_the_record_of_the_ended_run(served: Served) -> None:
@@ -110,16 +105,6 @@ def test_the_end_of_a_challenger_says_whether_its_model_was_promoted(
     lines = once_started(served, "challenger", ended, ended | {"completion": completion}).splitlines()
     assert lines[-2] == "challenger has succeeded"
     assert f"Its model {said}" in lines[-1]
-
-
-def test_a_model_that_is_not_compared_in_time_is_announced(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wait, "SETTLED_WITHIN_S", 0.1)
-    served.write("ledger", "runs/uncompared.json", challenger("uncompared"))
-    done = served.trainmaster("wait", "uncompared")
-    assert done.status == 0
-    assert "has not compared its model with the champion yet; status will show the result.\n" in done.err
 
 
 def challenger(run_id: str) -> dict[str, Any]:
@@ -175,14 +160,29 @@ def test_a_run_that_never_had_a_job_has_no_log_to_see(served: Served) -> None:
     assert served.trainmaster("wait", "refused").err.endswith("See more:\n  trainmaster status refused\n")
 
 
-def test_a_cause_that_the_service_has_not_read_in_time_is_announced(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("ended", "status", "said"),
+    [
+        (
+            challenger("late"),
+            0,
+            "has not compared its model with the champion yet; status will show the result.\n",
+        ),
+        (
+            run_record(run_id="late", state="failed"),
+            1,
+            "has not read the cause from the job's log yet; status will show it.\nSee more:",
+        ),
+    ],
+    ids=["verdict", "cause"],
+)
+def test_what_the_service_has_not_found_out_in_time_is_announced(
+    served: Served, monkeypatch: pytest.MonkeyPatch, ended: dict[str, Any], status: int, said: str
 ) -> None:
     monkeypatch.setattr(wait, "SETTLED_WITHIN_S", 0.1)
-    served.write("ledger", "runs/unread.json", run_record(run_id="unread", state="failed"))
-    done = served.trainmaster("wait", "unread")
-    assert done.status == 1
-    assert "has not read the cause from the job's log yet; status will show it.\nSee more:" in done.err
+    served.write("ledger", "runs/late.json", ended)
+    done = served.trainmaster("wait", "late")
+    assert (done.status, said in done.err) == (status, True), done.err
 
 
 def test_a_run_that_has_not_ended_in_time_ends_the_wait_with_5_and_its_state(served: Served) -> None:
@@ -254,27 +254,6 @@ def test_a_service_that_falls_silent_does_not_prolong_the_timeout(served: Served
             wait_for_end(clients, RUN, timeout_s=3, on_change=lambda _: running.close())
 
 
-def test_a_restart_of_the_service_is_waited_for(served: Served, tmp_path: Path) -> None:
-    with ExitStack() as running, ExitStack() as again:
-        clients = silenced(served, tmp_path, running, RUN)
-        port = urlsplit(clients.context.storage_host or "").port or 0
-
-        def serve_again() -> None:
-            again.enter_context(serve(tmp_path / "storage", port=port))
-            record(replace(served, clients=clients), RUN, "succeeded")
-
-        restart = threading.Timer(1, serve_again)
-
-        def stop(run: Run) -> None:
-            if not run.record.ended:
-                running.close()
-                restart.start()
-
-        with clients:
-            assert wait_for_end(clients, RUN, on_change=stop).record.ended
-        restart.join()
-
-
 def test_a_stopped_stack_ends_the_wait_and_says_how_to_start_one(tmp_path: Path) -> None:
     with served_context(tmp_path) as served, ExitStack() as running:
         clients = silenced(served, tmp_path / "other", running, RUN)
@@ -290,12 +269,14 @@ def test_a_stopped_stack_ends_the_wait_and_says_how_to_start_one(tmp_path: Path)
             wait_for_end(clients, RUN, on_change=end)
 
 
-def test_a_stack_that_starts_after_it_was_killed_does_not_end_the_wait(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_restart_of_the_service_or_of_a_killed_stack_is_waited_for(
+    tmp_path: Path, *, is_killed: bool
+) -> None:
     """A start removes the `stack.env` of the killed stack before it is ready, and keeps its lock."""
     with served_context(tmp_path) as served, ExitStack() as running, ExitStack() as again:
         clients = silenced(served, tmp_path / "other", running, RUN)
         port = urlsplit(clients.context.storage_host or "").port or 0
-        env_file = tmp_path / ".trainmaster/stack.env"
 
         def serve_again() -> None:
             again.enter_context(serve(tmp_path / "other/storage", port=port))
@@ -303,14 +284,15 @@ def test_a_stack_that_starts_after_it_was_killed_does_not_end_the_wait(tmp_path:
 
         restart = threading.Timer(1, serve_again)
 
-        def kill(run: Run) -> None:
+        def end(run: Run) -> None:
             if not run.record.ended:
                 running.close()
-                env_file.unlink()
+                if is_killed:
+                    (tmp_path / ".trainmaster/stack.env").unlink()
                 restart.start()
 
         with clients:
-            assert wait_for_end(clients, RUN, on_change=kill).record.ended
+            assert wait_for_end(clients, RUN, on_change=end).record.ended
         restart.join()
 
 

@@ -92,12 +92,7 @@ def test_the_team_is_that_of_the_option_before_that_of_the_variable(
     assert check(*words, "--team", "vision", cwd=tmp_path, TRAINMASTER_TEAM="speech").status == 0
     assert check(*words, cwd=tmp_path, TRAINMASTER_TEAM="vision").status == 0
     assert check(*words, cwd=tmp_path, TRAINMASTER_TEAM="speech").status == 1
-    unknown = check(*words, "--team", "x", cwd=tmp_path)
-    assert (
-        unknown.status,
-        "no team is called 'x'; this deployment's teams: speech, vision" in unknown.err,
-    ) == (2, True)
-    assert "Choose yours: --team speech, or export TRAINMASTER_TEAM=speech" in check(*words, cwd=tmp_path).err
+    assert check(*words, "--team", "x", cwd=tmp_path).status == 2
 
 
 def test_every_fault_of_every_file_is_shown_in_the_order_of_the_text_with_its_line(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Shells complete verbs, options and choices, without loading a client library."""
+"""Shells complete verbs, options and choices."""
 
 import shutil
 import subprocess
@@ -10,16 +10,6 @@ import pytest
 from tests.command import trainmaster
 
 ROOT = Path(__file__).resolve().parents[2]
-SLOW = (
-    "google.api_core",
-    "google.auth",
-    "google.cloud.storage",
-    "grpc",
-    "yaml",
-    "jsonschema",
-    "rich",
-    "requests",
-)
 
 
 @pytest.fixture
@@ -63,25 +53,6 @@ def test_bash_completes_verbs_and_options(
     command_folder: Path, words: tuple[str, ...], offered: list[str]
 ) -> None:
     assert sorted(completed(command_folder, *words)) == offered
-
-
-@pytest.mark.parametrize("words", ["trainmaster ", "trainmaster rules ", "trainmaster cancel --"])
-def test_completing_loads_no_slow_library(words: str) -> None:
-    code = (
-        "import sys\nfrom trainmaster.cli.command import main\n"
-        "try: main([])\nexcept SystemExit: pass\n"
-        f"print([name for name in sys.modules if name in {SLOW!r}])"
-    )
-    variables = {
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(words.count(" ")),
-        "_TRAINMASTER_COMPLETE": "bash_complete",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=variables, capture_output=True, text=True, timeout=60, check=True
-    )  # fmt: skip
-    assert done.stdout.count("plain,") > 2
-    assert done.stdout.endswith("\n[]\n")
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,3 @@ def test_the_chief_of_a_run_is_found_under_each_name(replica: str) -> None:
     check_selection(Selection(replica=replica), running())
     with pytest.raises(NotFound, match="has no replica 'worker-9'"):
         check_selection(Selection(replica="worker-9"), running())
-
-
-def test_of_a_single_trial_the_message_is_in_the_singular() -> None:
-    with pytest.raises(NotFound, match=r"It has only trial 1\.$"):
-        check_selection(Selection(trial_id="2"), running(max_trials=1))

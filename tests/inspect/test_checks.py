@@ -187,6 +187,7 @@ def test_a_discrete_parameter_that_is_read_as_an_int_is_warned_of(tmp_path: Path
         if finding.subject is FindingSubject.PARAMETERS and finding.level is Level.WARNING
     ]
     assert "--units is parsed with type=int, but a discrete parameter may arrive as '64.0'" in finding.found
+    assert finding.repair.startswith("Read it with type=lambda text: int(float(text))")
     assert str(finding.place).endswith("train.py:4")
 
 

@@ -1,28 +1,20 @@
 """The log of a run on a terminal: lanes, and a bar for each replica."""
 
 import io
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from tests.cli.screens import assert_screen
+from tests.client.test_lanes import line as line_at
 from trainmaster.cli.logs.lanes import LogPrinter
 from trainmaster.client.logs.line import LogLine
 
 
 def line(replica: str, payload: Any, severity: str = "INFO", trial_id: str | None = None) -> LogLine:
-    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    return LogLine(
-        insert_id="1",
-        at=at,
-        severity=severity,
-        job_id="1",
-        replica=replica,
-        trial_id=trial_id,
-        payload=payload,
-    )
+    return replace(line_at(1, payload, replica, trial_id), severity=severity)
 
 
 def progress(step: int, replica: str = "chief-0") -> dict[str, Any]:

@@ -14,7 +14,6 @@ from tests.cli.screens import assert_screen
 from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, ROOT, Served, run_record, served_context
 from trainmaster.cli.table import fact_lines
-from trainmaster.client.shown.run_lines import waiting_facts
 from trainmaster.client.shown.run_screen import drop_facts, next_commands, run_facts
 from trainmaster.client.terminal import Fact
 from trainmaster.orchestrator.core.names import status_object
@@ -214,13 +213,3 @@ def test_a_screen_holds_no_character_that_a_terminal_would_execute() -> None:
     shown = text_of(run_facts(run_of(document), NOW, is_local=False), None)
     assert "\x1b[2J" not in shown
     assert "\u202e" not in shown
-
-
-def test_one_attempt_is_written_in_the_singular() -> None:
-    record = RUNS["waiting"]().record
-    waiting = record.admission.waiting
-    assert waiting is not None
-    for attempts, words in ((1, "after 1 attempt"), (2, "after 2 attempts")):
-        admission = replace(record.admission, waiting=replace(waiting, attempts=attempts))
-        facts = dict(waiting_facts(replace(record, admission=admission), NOW))
-        assert facts["next try"][0].endswith(words)

@@ -52,34 +52,6 @@ def test_a_script_that_saves_no_model_is_warned_of_with_the_cost_and_the_command
     assert last.endswith(f"trainmaster inspect {script}")
 
 
-def test_a_tuning_whose_program_never_reports_its_metric_is_warned_of(script: Path) -> None:
-    found = warned(script, SAVES, TUNING)
-    assert (
-        f"{script.with_name('request.yaml')}: The request tunes for 'loss', but the program reports no metric."
-        in found[0]
-    )
-
-
-INT = """
-import argparse
-parser = argparse.ArgumentParser()
-parser.add_argument("--units", type=int)
-parser.parse_args()
-"""
-
-
-def test_a_discrete_parameter_that_the_script_reads_as_an_int_is_warned_of_with_the_repair(
-    script: Path,
-) -> None:
-    request = TUNING.replace(
-        "{epochs: {type: integer, min: 1, max: 2}}", "{units: {type: discrete, values: [16, 32]}}"
-    )
-    found = [line for line in warned(script, INT, request) if "--units" in line]
-    assert len(found) == 1
-    assert "--units is parsed with type=int, but a discrete parameter may arrive as '16.0'." in found[0]
-    assert found[0].endswith("Read it with type=lambda text: int(float(text)).")
-
-
 def test_questions_that_only_a_smoke_run_answers_give_no_warnings(script: Path) -> None:
     survives = "from trainer import survive\nsurvive.run(build, data, settings=survive.settings_from())\n"
     assert warned(script, survives, TUNING) == []

@@ -34,23 +34,24 @@ def test_a_folder_must_be_built_before_the_cloud_can_run_it(tmp_path: Path) -> N
     assert f"--image {uri}" in stop.value.message
 
 
-def test_a_folder_without_a_dockerfile_is_refused_as_an_image(tmp_path: Path) -> None:
-    with pytest.raises(Stop, match="has no Dockerfile"):
-        image_of(str(tmp_path), CLOUD)
-
-
-@pytest.mark.parametrize("path", ["/nope", "./nope", "../nope/trainer", "~/nope"])
-def test_a_missing_folder_is_reported(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        *(
+            (path, f"There is no folder '{path}'. Name a folder with a Dockerfile")
+            for path in ("/nope", "./nope", "../nope/trainer", "~/nope")
+        ),
+        ("{}", "has no Dockerfile"),
+        ("{}/file", "is not a folder"),
+    ],
+)
+def test_what_is_no_folder_with_a_dockerfile_is_refused_as_an_image(
+    path: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
     with pytest.raises(Stop) as stop:
-        image_of(path, CLOUD)
-    assert stop.value.status == 2
-    assert stop.value.message.startswith(f"There is no folder {path!r}. Name a folder with a Dockerfile")
-
-
-def test_a_file_is_not_an_image(tmp_path: Path) -> None:
-    (tmp_path / "Dockerfile").touch()
-    with pytest.raises(Stop, match="is not a folder"):
-        image_of(str(tmp_path / "Dockerfile"), CLOUD)
+        image_of(path.format(tmp_path), CLOUD)
+    assert (stop.value.status, said in stop.value.message) == (2, True)
 
 
 @pytest.mark.parametrize(

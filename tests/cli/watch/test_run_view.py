@@ -11,9 +11,10 @@ from tests.cli.screens import assert_screen
 from tests.cli.study.studies import START as TRIAL_START
 from tests.cli.study.studies import many, study, trial
 from tests.cli.watch import sightings
+from tests.client.test_lanes import line
 from trainmaster.cli.watch.live import LiveView
 from trainmaster.cli.watch.run import doing, news, picture
-from trainmaster.client.logs.line import SERVICE, LogLine
+from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.client.study.study import Study
 from trainmaster.client.watch.sighting import Sighting, epochs, sighting_after
@@ -100,13 +101,10 @@ def test_an_interrupted_view_leaves_the_picture_without_the_spinner() -> None:
     assert "under way" not in last
 
 
-def test_a_closed_record_is_not_being_closed() -> None:
-    assert doing(sightings.ended()) == "the run is over: succeeded"
-
-
 def test_a_pipe_gets_each_change_once_whole_and_in_order() -> None:
     seen = [sightings.installing(), sightings.training(), sightings.training(), sightings.ended()]
     assert_screen("watch.pipe", printed(*seen))
+    assert doing(sightings.ended()) == "the run is over: succeeded"
 
 
 def test_a_pipe_gets_each_new_last_line_of_the_first_replica_of_a_script() -> None:
@@ -147,22 +145,11 @@ def test_a_failed_trial_shows_the_last_line_of_its_replica_and_no_link() -> None
 
 
 def test_a_line_of_the_service_about_a_trial_names_it() -> None:
-    line = LogLine(
-        insert_id="1",
-        at=sightings.START,
-        severity="INFO",
-        job_id="12",
-        replica=SERVICE,
-        trial_id="3",
-        payload="Tearing down training program.",
-    )
-    own = replace(line, trial_id=None)
-    seen = sighting_after(sighting_after(tuning(RUNNING), line), replace(own, severity="WARNING"))
-    assert seen.service_lines[-2:] == (
-        "trial 3: Tearing down training program.",
-        "Tearing down training program.",
-    )
-    assert seen.warnings == ("Tearing down training program.",)
+    text = "Tearing down training program."
+    of_trial, own = line(1, text, SERVICE, "3"), replace(line(2, text, SERVICE), severity="WARNING")
+    seen = sighting_after(sighting_after(tuning(RUNNING), of_trial), own)
+    assert seen.service_lines[-2:] == (f"trial 3: {text}", text)
+    assert seen.warnings == (text,)
 
 
 def test_control_characters_of_a_log_do_not_reach_the_terminal() -> None:

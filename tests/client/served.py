@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
 from tests.command import Done, trainmaster
 from tests.ready_stack import announce
 from trainmaster.client.clients import REQUESTS_TOPIC, Clients
 from trainmaster.client.context import context_of_stack
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
+from trainstack.http import in_thread, serving
+from trainstack.json_bodies import google_error
 from trainstack.storage import serve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +71,18 @@ def served_context(folder: Path, *, publishes: bool = False, **more: str) -> Ite
             if publishes:
                 served.write("ledger", DEPLOYMENT_OBJECT, deployment())
             yield served
+
+
+@contextmanager
+def no_jobs() -> Iterator[str]:
+    """The URL of a JobService in which no job exists, so that a record's own times are shown."""
+
+    async def answer(_: Request) -> Response:
+        return google_error(404, "no such job", status="NOT_FOUND")
+
+    app = Starlette(routes=[Route("/{path:path}", answer)])
+    with in_thread(lambda: serving(app)) as url:
+        yield url
 
 
 def deployment() -> dict[str, Any]:  # Any: a JSON document

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.client.logged import Logged, now_s, progress
-from tests.client.served import run_record, served_context
+from tests.client.served import no_jobs, run_record, served_context
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import read_run
 from trainmaster.client.watch import monitor as module
@@ -23,10 +23,12 @@ JOB = {"name": "projects/1/locations/us-central1/customJobs/1", "state": "JOB_ST
 
 @pytest.fixture
 def logged(tmp_path: Path) -> Iterator[Logged]:
-    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
-        context = served.clients.context
-        # No job exists there: the record's own times count.
-        local = replace(context, logging_host=url, vertex_host=context.storage_host)
+    with (
+        served_context(tmp_path) as served,
+        logging.serve(tmp_path / "logging") as url,
+        no_jobs() as vertex_url,
+    ):
+        local = replace(served.clients.context, logging_host=url, vertex_host=vertex_url)
         with Clients(local) as clients:
             yield Logged(replace(served, clients=clients), url)
 

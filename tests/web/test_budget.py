@@ -9,7 +9,7 @@ import pytest
 
 from tests.client.logged import Logged
 from tests.client.runs.rows import row, write_row
-from tests.client.served import ROOT, served_context
+from tests.client.served import ROOT, no_jobs, served_context
 from tests.web.routes import filled, page_paths
 from trainmaster.client.context import Context
 from trainmaster.web.app import make_app
@@ -68,15 +68,18 @@ class Open:
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
     """A context that is not a local stack's, on local services."""
     folder = tmp_path_factory.mktemp("cloud")
-    with served_context(folder) as served, logging.serve(folder / "logging") as url:
+    with (
+        served_context(folder) as served,
+        logging.serve(folder / "logging") as url,
+        no_jobs() as vertex_url,
+    ):
         log = Logged(served, url)
         for run_id in RUN_IDS:
             log.record(run_id, job_id="1")
         log.write("1", 1, "workerpool0-0", textPayload="a line")
         for number in range(30):
             write_row(served, row(number))
-        context = served.clients.context
-        yield replace(context, state=None, logging_host=url, vertex_host=context.storage_host)
+        yield replace(served.clients.context, state=None, logging_host=url, vertex_host=vertex_url)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from tests.cli.runs.records import run_of
 from tests.client.logged import Logged
 from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
-from tests.client.served import run_record, served_context
+from tests.client.served import no_jobs, run_record, served_context
 from tests.core.fuzz.mutation import TEXTS as ALL_TEXTS
 from tests.core.fuzz.mutation import places
 from tests.web.consoles import console_of
@@ -129,7 +129,11 @@ def hostile_champion() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("hostile")
-    with served_context(folder) as served, logging.serve(folder / "logging") as url:
+    with (
+        served_context(folder) as served,
+        logging.serve(folder / "logging") as url,
+        no_jobs() as vertex_url,
+    ):
         log = Logged(served, url)
         log.record("trains", job_id="1")
         for number, each in enumerate([MARKUP, *TEXTS, "x" * 200_000]):
@@ -145,11 +149,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
             )
         bucket = served.clients.storage.bucket(served.clients.context.inbox_bucket)
         bucket.blob(f"rules/{quote(MARKUP, safe='')}.yaml").upload_from_string(MARKUP)
-        context = served.clients.context
-        with (
-            Clients(replace(context, logging_host=url, vertex_host=context.storage_host)) as clients,
-            console_of(clients, writable=True) as browser,
-        ):
+        context = replace(served.clients.context, logging_host=url, vertex_host=vertex_url)
+        with Clients(context) as clients, console_of(clients, writable=True) as browser:
             yield browser
 
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import rejected, run_of, waiting
 from tests.client.logged import Logged, progress
-from tests.client.served import ROOT, run_record, served_context
+from tests.client.served import ROOT, no_jobs, run_record, served_context
 from tests.web.consoles import console_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
@@ -54,11 +54,10 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
 
 @pytest.fixture(scope="module")
 def browser(logged: Logged) -> Iterator[Browser]:
-    context = logged.served.clients.context
-    # No job exists there: the record's own times are shown.
-    local = replace(context, logging_host=logged.url, vertex_host=context.storage_host)
-    with Clients(local) as clients, console_of(clients) as browser:
-        yield browser
+    with no_jobs() as vertex_url:
+        local = replace(logged.served.clients.context, logging_host=logged.url, vertex_host=vertex_url)
+        with Clients(local) as clients, console_of(clients) as browser:
+            yield browser
 
 
 def write_runs(log: Logged) -> None:

@@ -167,10 +167,8 @@ def test_a_rollback_says_which_champion_returns(browser: Browser) -> None:
 def test_a_console_that_only_reads_shows_the_command_instead(served: Served) -> None:
     with console_of(served.clients) as browser:
         page = browser.get("/models/cassava-resnet50").text
-        refused = browser.post("/models/cassava-resnet50/-/rollback", data=form(to_run=A))
     assert "/-/rollback" not in page
     assert "<code>trainmaster champions rollback cassava-resnet50</code>" in page
-    assert refused.status_code == 403
 
 
 def test_a_rollback_gives_the_order_and_shows_the_restored_champion(tmp_path: Path) -> None:

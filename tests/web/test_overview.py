@@ -126,16 +126,6 @@ def test_the_same_page_is_rendered_the_same_while_nothing_changes(
     assert rendered(later) == html
 
 
-def test_the_page_costs_a_bounded_number_of_storage_operations(served: Served, now: datetime) -> None:
-    """The newest runs, those of today, the active ones, four for the queue, the policy, and each record that is shown."""
-    source = ConsoleSource(lambda: served.clients.context, writable=False)
-    try:
-        overview(Ask(source=source, now=now))
-        assert source.storage_calls <= 1 + 1 + 1 + 4 + 1 + 2
-    finally:
-        source.reconnect()
-
-
 def test_rules_that_fire_next_and_champions_come_later(tmp_path: Path) -> None:
     world = RuleWorld()
     world.drop_rule(rule())

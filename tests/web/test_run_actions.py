@@ -1,9 +1,7 @@
 """Cancelling a run and running it again from its page, on real storage and Pub/Sub servers."""
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +10,8 @@ import pytest
 import yaml
 
 from tests.client.answering import Functions, answering, served_functions
-from tests.client.served import PROJECT, run_record
+from tests.client.recording import service
+from tests.client.served import PROJECT, no_jobs, run_record
 from tests.web.consoles import console_of, form
 from trainmaster.client.clients import Clients
 from trainstack import logging
@@ -33,10 +32,12 @@ AGAIN = "requests/again/cassava.yaml"
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Functions]:
     folder = tmp_path_factory.mktemp("actions")
-    with served_functions(folder) as functions, logging.serve(folder / "logging") as url:
-        context = functions.served.clients.context
-        # No job exists there: the record's own times are shown.
-        local = replace(context, logging_host=url, vertex_host=context.storage_host)
+    with (
+        served_functions(folder) as functions,
+        logging.serve(folder / "logging") as url,
+        no_jobs() as vertex_url,
+    ):
+        local = replace(functions.served.clients.context, logging_host=url, vertex_host=vertex_url)
         with Clients(local) as clients:
             yield Functions(replace(functions.served, clients=clients), functions.host)
 
@@ -58,30 +59,6 @@ def write_run(functions: Functions, run_id: str, text: str = TEXT, **changes: ob
 def write_running(functions: Functions, run_id: str) -> None:
     history = run_record("succeeded")["history"][:3]
     write_run(functions, run_id, state="running", history=history)
-
-
-@contextmanager
-def recording(functions: Functions, state: str, name: str = AGAIN, **more: object) -> Iterator[None]:
-    """The service, which records the next upload of this name."""
-    ended = threading.Event()
-
-    def record() -> None:
-        bucket = functions.served.clients.storage.bucket(f"{PROJECT}-inbox")
-        before = bucket.get_blob(name)
-        while not ended.wait(0.02):
-            now = bucket.get_blob(name)
-            if now is not None and (before is None or now.generation != before.generation):
-                status = {"state": state, "run_id": "started", "generation": now.generation, **more}
-                functions.served.write("ledger", f"status/{name}.json", status)
-                return
-
-    thread = threading.Thread(target=record)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def test_cancel_shows_its_effects_and_gives_the_order_when_it_is_confirmed(
@@ -117,7 +94,7 @@ def test_run_again_uploads_the_same_text_beside_the_users_files(
     assert f"The same text is uploaded as gs://{PROJECT}-inbox/{AGAIN}" in page
     assert "<code>trainmaster again repeat</code>" in page
     for _ in range(2):
-        with recording(functions, "submitted"):
+        with service(functions.served, [], AGAIN):
             done = browser.post("/runs/repeat/again", data=form())
         assert done.status_code == 303, done.text
         assert done.headers["location"].startswith("/runs/cassava-")
@@ -127,7 +104,7 @@ def test_run_again_uploads_the_same_text_beside_the_users_files(
 
 def test_the_command_that_the_page_shows_does_the_same(functions: Functions) -> None:
     write_run(functions, "repeat")
-    with recording(functions, "submitted"):
+    with service(functions.served, [], AGAIN):
         done = functions.served.trainmaster("again", "repeat")
     assert (done.status, done.out.startswith("cassava-")) == (0, True), done.err
     assert f"Sent to gs://{PROJECT}-inbox/{AGAIN}" in done.err
@@ -143,7 +120,7 @@ def of_rule() -> dict[str, Any]:  # Any: a JSON document
 def test_a_run_of_a_rule_is_repeated_with_the_request_that_the_rule_filled_in(functions: Functions) -> None:
     write_run(functions, "fired", text=FILLED_IN, source=of_rule())
     name = "requests/again/cassava-resnet50.json"
-    with recording(functions, "submitted", name):
+    with service(functions.served, [], name):
         done = functions.served.trainmaster("again", "fired")
     assert done.status == 0, done.err
     uploaded = functions.served.clients.storage.bucket(f"{PROJECT}-inbox").blob(name)
@@ -153,7 +130,7 @@ def test_a_run_of_a_rule_is_repeated_with_the_request_that_the_rule_filled_in(fu
 
 def test_the_services_refusal_of_another_run_is_shown(functions: Functions, browser: Browser) -> None:
     write_run(functions, "capped")
-    with recording(functions, "rejected", problems=["the cap is <b>reached</b>"]):
+    with service(functions.served, [], AGAIN, state="rejected", problems=["the cap is <b>reached</b>"]):
         refused = browser.post("/runs/capped/again", data=form())
     assert refused.status_code == 422
     assert "the cap is &lt;b&gt;reached&lt;/b&gt;" in refused.text

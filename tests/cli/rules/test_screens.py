@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.cli.screens import assert_screen
 from tests.client.rule_documents import example, write_rules
 from tests.client.served import ROOT, Served, served_context
+from tests.command import Done
 from trainmaster.cli.rules.screens import SPARE, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.rules.found_rule import FoundRule
@@ -104,79 +105,71 @@ def test_the_repair_of_an_empty_file_speaks_of_a_rule(served: Served) -> None:
     assert "request" not in done.err
 
 
-@pytest.mark.parametrize(("state", "shown"), [("accepted", "accepted"), ("disabled", "paused")])
-def test_apply_says_that_a_paused_rule_is_active_again(tmp_path: Path, state: str, shown: str) -> None:
-    is_active = state == "accepted"
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Served]:
+    """A context whose rules a test changes."""
     with served_context(tmp_path, publishes=True) as served:
         write_rules(served)
-        ledger = served.clients.storage.bucket(served.clients.context.ledger_bucket)
-        book = json.loads(bytes(ledger.blob("rules/book.json").download_as_bytes()))
-        book["rules"][1]["document"]["enabled"] = False
-        served.write("ledger", "rules/book.json", book)
-        answer = {
-            "dropped_name": "rules/weekly.yaml",
-            "rule_id": "weekly",
-            "state": state,
-            "generation": 2**62,
-        }
-        served.write("ledger", "status/rules/weekly.yaml.json", example("rule_status.v1.accepted") | answer)
-        text = (ROOT / "examples/rules/schedule.yaml").read_text()
-        (served.folder / "weekly.yaml").write_text(f"{text}enabled: {json.dumps(is_active)}\n")
-        done = served.trainmaster("rules", "apply", "weekly.yaml")
+        yield served
+
+
+def applied(served: Served, text: str, file: str = "weekly.yaml", **answer: Any) -> Done:
+    """What `rules apply` does with a file of this text, which the service has answered."""
+    path = served.folder / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    answer |= {"dropped_name": f"rules/{path.name}", "rule_id": path.stem, "generation": 2**62}
+    status = example("rule_status.v1.accepted") | answer
+    served.write("ledger", f"status/rules/{path.name}.json", status)
+    return served.trainmaster("rules", "apply", file)
+
+
+def shipped(name: str) -> str:
+    """The text of an example's rule."""
+    return (ROOT / f"examples/rules/{name}.yaml").read_text()
+
+
+@pytest.mark.parametrize(("state", "shown"), [("accepted", "accepted"), ("disabled", "paused")])
+def test_apply_says_that_a_paused_rule_is_active_again(own: Served, state: str, shown: str) -> None:
+    is_active = state == "accepted"
+    ledger = own.clients.storage.bucket(own.clients.context.ledger_bucket)
+    book = json.loads(bytes(ledger.blob("rules/book.json").download_as_bytes()))
+    book["rules"][1]["document"]["enabled"] = False
+    own.write("ledger", "rules/book.json", book)
+    done = applied(own, f"{shipped('schedule')}enabled: {json.dumps(is_active)}\n", state=state)
     assert (done.status, done.out) == (0, f"weekly {shown}\n"), done.err
     assert ("weekly was paused, and is active again" in done.err) is is_active
 
 
-def test_apply_warns_of_a_watched_bucket_that_does_not_exist(tmp_path: Path) -> None:
-    with served_context(tmp_path, publishes=True) as served:
-        book = example("rule_book.v1.one_rule")
-        watched = ("my-project-data", "trainmaster-local-data")  # the second exists
-        when = [{"new_data": {"objects": f"gs://{bucket}/**"}} for bucket in watched]
-        changes = {"rule_id": "watch", "dropped_name": "rules/watch.yaml"}
-        document = {**book["rules"][0]["document"], "when": when}
-        book["rules"] = [{**book["rules"][0], **changes, "document": document}]
-        served.write("ledger", "rules/book.json", book)
-        answer = {**example("rule_status.v1.accepted"), **changes, "generation": 2**62}
-        served.write("ledger", "status/rules/watch.yaml.json", answer)
-        text = (ROOT / "examples/rules/new-data.yaml").read_text().replace("=cassava", "=gs://$BUCKET")
-        (served.folder / "watch.yaml").write_text(text)
-        done = served.trainmaster("rules", "apply", "watch.yaml")
+def test_apply_warns_of_a_watched_bucket_that_does_not_exist(own: Served) -> None:
+    book = example("rule_book.v1.one_rule")
+    watched = ("my-project-data", "trainmaster-local-data")  # the second exists
+    when = [{"new_data": {"objects": f"gs://{bucket}/**"}} for bucket in watched]
+    changes = {"rule_id": "watch", "dropped_name": "rules/watch.yaml"}
+    document = {**book["rules"][0]["document"], "when": when}
+    book["rules"] = [{**book["rules"][0], **changes, "document": document}]
+    own.write("ledger", "rules/book.json", book)
+    done = applied(own, shipped("new-data").replace("=cassava", "=gs://$BUCKET"), "watch.yaml")
     assert (done.status, done.out) == (0, "watch accepted\n"), done.err
     assert "warning: $.request.args[0]: $BUCKET looks like a template that was not filled in" in done.err
     assert "Warning: watch watches gs://my-project-data, which does not exist." in done.err
     assert "trainmaster-local-data, which" not in done.err
 
 
-def test_check_and_apply_warn_of_a_request_that_names_one_folder_of_several(tmp_path: Path) -> None:
-    with served_context(tmp_path, publishes=True) as served:
-        write_rules(served)
-        answer = {"dropped_name": "rules/weekly.yaml", "rule_id": "weekly", "generation": 2**62}
-        served.write("ledger", "status/rules/weekly.yaml.json", example("rule_status.v1.accepted") | answer)
-        text = (ROOT / "examples/rules/new-data.yaml").read_text()
-        (served.folder / "weekly.yaml").write_text(text.replace("data.manifest_uri", "data.newest_dir_uri"))
-        checked = served.trainmaster("check", "weekly.yaml")
-        applied = served.trainmaster("rules", "apply", "weekly.yaml")
-    assert (checked.status, applied.status) == (0, 0)
-    for text in (checked.out, applied.err):
-        assert (
-            "weekly.yaml:5:5: warning: $.when[0].new_data: a firing may take objects of several folders"
-            in text
-        )
+def test_check_and_apply_warn_of_a_request_that_names_one_folder_of_several(own: Served) -> None:
+    done = applied(own, shipped("new-data").replace("data.manifest_uri", "data.newest_dir_uri"))
+    checked = own.trainmaster("check", "weekly.yaml")
+    assert (checked.status, done.status) == (0, 0)
+    said = "weekly.yaml:5:5: warning: $.when[0].new_data: a firing may take objects of several folders"
+    for text in (checked.out, done.err):
+        assert said in text
         assert "use ${data.manifest_uri} or ${data.dirs}, or write each: folder" in text
 
 
 @pytest.mark.parametrize("model", ["cassava-resnet50", "flowers-b0"])
-def test_apply_names_the_model_of_a_rule_that_the_file_replaces(tmp_path: Path, model: str) -> None:
-    with served_context(tmp_path, publishes=True) as served:
-        write_rules(served)
-        answer = {"dropped_name": "rules/weekly.yaml", "rule_id": "weekly", "generation": 2**62}
-        served.write("ledger", "status/rules/weekly.yaml.json", example("rule_status.v1.accepted") | answer)
-        text = (ROOT / "examples/rules/schedule.yaml").read_text()
-        (served.folder / "other").mkdir()
-        (served.folder / "other" / "weekly.yaml").write_text(
-            re.sub("model_name: .*", f"model_name: {model}", text)
-        )
-        done = served.trainmaster("rules", "apply", "other/weekly.yaml")
+def test_apply_names_the_model_of_a_rule_that_the_file_replaces(own: Served, model: str) -> None:
+    text = re.sub("model_name: .*", f"model_name: {model}", shipped("schedule"))
+    done = applied(own, text, "other/weekly.yaml")
     assert (done.status, done.out) == (0, "weekly accepted\n"), done.err
     said = (
         "other/weekly.yaml replaces the rule for cassava-resnet50, whose file had the same name. "
@@ -185,18 +178,14 @@ def test_apply_names_the_model_of_a_rule_that_the_file_replaces(tmp_path: Path, 
     assert (said in done.err) is (model != "cassava-resnet50")
 
 
-def test_several_rules_are_removed_at_once_and_none_if_one_is_unknown(tmp_path: Path) -> None:
-    with served_context(tmp_path, publishes=True) as served:
-        write_rules(served)
-        inbox = served.clients.storage.bucket(served.clients.context.inbox_bucket)
-        names = ["rules/weekly.yaml", "rules/bad.yaml"]
-        for name in names:
-            inbox.blob(name).upload_from_string("when: []")
-        assert served.trainmaster("rules", "rm", "weekly", "bda", "--yes").status == 3
-        assert inbox.blob(names[0]).exists()
-        done = served.trainmaster("rules", "rm", "weekly", "rules/bad.yaml", "weekly", "--yes")
-        assert (done.status, len(done.out.splitlines())) == (0, 2), done.err
-        assert not any(inbox.blob(name).exists() for name in names)
+def test_several_rules_are_removed_at_once_and_none_if_one_is_unknown(own: Served) -> None:
+    inbox = own.clients.storage.bucket(own.clients.context.inbox_bucket)
+    names = ["rules/weekly.yaml", "rules/bad.yaml"]
+    assert own.trainmaster("rules", "rm", "weekly", "bda", "--yes").status == 3
+    assert all(inbox.blob(name).exists() for name in names)
+    done = own.trainmaster("rules", "rm", "weekly", "rules/bad.yaml", "weekly", "--yes")
+    assert (done.status, len(done.out.splitlines())) == (0, 2), done.err
+    assert not any(inbox.blob(name).exists() for name in names)
 
 
 def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:
@@ -212,39 +201,29 @@ def test_a_rule_whose_file_is_deleted_is_retiring(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("run_id", "reason"),
     [
-        (
-            ["--to-run", "unknown-20260301t120001-c15a2ca08d"],
-            "unknown-20260301t120001-c15a2ca08d was never champion",
-        ),
-        (["--to-run", "CURRENT"], "is already the champion"),
+        ("unknown-20260301t120001-c15a2ca08d", "unknown-20260301t120001-c15a2ca08d was never champion"),
+        ("b-20260301t121100-6024327c9f", "b-20260301t121100-6024327c9f is already the champion"),
     ],
 )
 def test_a_rollback_that_the_service_would_refuse_is_not_sent(
-    served: Served, words: list[str], reason: str
+    served: Served, run_id: str, reason: str
 ) -> None:
-    current = served.trainmaster("champions", "show", "cassava-resnet50", "-o", "name").out.strip()
-    done = served.trainmaster(
-        "champions",
-        "rollback",
-        "cassava-resnet50",
-        *(current if word == "CURRENT" else word for word in words),
-    )
+    done = served.trainmaster("champions", "rollback", "cassava-resnet50", "--to-run", run_id)
     assert (done.status, done.out) == (2, "")
     assert "The champion of 'cassava-resnet50' stays: " in done.err
     assert f"{reason}. See: trainmaster champions show cassava-resnet50" in done.err
 
 
-def test_a_second_rollback_names_the_champion_that_the_first_one_replaced(tmp_path: Path) -> None:
+def test_a_second_rollback_names_the_champion_that_the_first_one_replaced(own: Served) -> None:
     before = decoded(Champion, example("champion.v1.promoted"))
     back = after_rollback(before, None, order_id="order-1", now=NOW)
     assert isinstance(back, Champion)
     assert before.current is not None
     document: Any = encoded(back)
-    with served_context(tmp_path, publishes=True) as served:
-        served.write("ledger", "champions/cassava-resnet50.json", document)
-        done = served.trainmaster("champions", "rollback", "cassava-resnet50")
+    own.write("ledger", "champions/cassava-resnet50.json", document)
+    done = own.trainmaster("champions", "rollback", "cassava-resnet50")
     assert (done.status, done.out) == (2, "")
     assert done.err.endswith(
         "stays: there was no champion before it. See: trainmaster champions show cassava-resnet50\n"

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.project import ENDED, ROOT, Project, eventually, request, running_project
+from tests.e2e.project import ROOT, Project, eventually, request, running_project
 from tests.environments import compile_packages, run_uv
 from trainmaster.deploy.stage import stage
 from trainstack.events.cloudevent import CloudEvent, Message, from_message, from_notification
@@ -243,13 +243,3 @@ def test_new_data_is_counted_and_a_tick_fires_its_rule(deployed: Deployed) -> No
         return deployed.run_of("data")
 
     deployed.project.eventually(fired, "the tick fires the rule")
-
-
-def test_nothing_that_was_started_is_left_waiting(deployed: Deployed) -> None:
-    """Every run that the events made has a job, and the jobs end."""
-
-    def all_ended() -> bool:
-        jobs = [job for run_id in deployed.project.records() for job in deployed.project.jobs(run_id)]
-        return bool(jobs) and all(job.state.name.rpartition("_")[2].lower() in ENDED for job in jobs)
-
-    deployed.project.eventually(all_ended, "every job ends")

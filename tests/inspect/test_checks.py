@@ -41,8 +41,15 @@ def examined(folder: Path, source: str, request: str = "", dockerfile: str = "")
     )
 
 
+def about(
+    findings: list[ProgramFinding], subject: FindingSubject, level: Level | None = None
+) -> list[ProgramFinding]:
+    """The findings of this subject, of one level or of any."""
+    return [each for each in findings if each.subject is subject and level in (None, each.level)]
+
+
 def levels_of(findings: list[ProgramFinding], subject: FindingSubject) -> list[Level]:
-    return [finding.level for finding in findings if finding.subject is subject]
+    return [finding.level for finding in about(findings, subject)]
 
 
 def test_only_that_the_files_parse_is_ok_without_running_them(tmp_path: Path) -> None:
@@ -106,11 +113,8 @@ def test_the_model_directory_is_missed_only_where_nothing_else_can_name_it(
 def test_a_request_can_pass_the_model_directory(
     program: str, level: Level, words: str, tmp_path: Path
 ) -> None:
-    (finding,) = [
-        finding
-        for finding in examined(tmp_path, "print(1)", JOB.format(program=program))
-        if finding.subject is FindingSubject.MODEL_DIR
-    ]
+    findings = examined(tmp_path, "print(1)", JOB.format(program=program))
+    (finding,) = about(findings, FindingSubject.MODEL_DIR)
     assert finding.level is level
     assert words in finding.found
 
@@ -132,11 +136,8 @@ def test_a_request_can_pass_the_model_directory(
     ],
 )  # fmt: skip
 def test_a_report_is_compared_with_the_study(report: str, level: Level, words: str, tmp_path: Path) -> None:
-    (finding,) = [
-        finding
-        for finding in examined(tmp_path, f"import os\n{report}\n", STUDY.format(program=SCRIPT))
-        if finding.subject is FindingSubject.METRIC
-    ]
+    findings = examined(tmp_path, f"import os\n{report}\n", STUDY.format(program=SCRIPT))
+    (finding,) = about(findings, FindingSubject.METRIC)
     assert finding.level is level
     assert words in finding.found
 
@@ -168,11 +169,7 @@ def test_a_parameter_must_be_a_flag_where_the_source_names_all_flags(
     source: str, level: Level, words: str, tmp_path: Path
 ) -> None:
     findings = examined(tmp_path, source, STUDY.format(program=SCRIPT))
-    found = [
-        finding.found
-        for finding in findings
-        if finding.subject is FindingSubject.PARAMETERS and finding.level is level
-    ]
+    found = [finding.found for finding in about(findings, FindingSubject.PARAMETERS, level)]
     assert any(words in text for text in found), findings
     assert level is not Level.NOT_FOLLOWED or len(found) == 1
 
@@ -181,11 +178,8 @@ def test_a_discrete_parameter_that_is_read_as_an_int_is_warned_of(tmp_path: Path
     source = (
         f'{PARSER}parser.add_argument("--lr")\nparser.add_argument("--units", type=int)\nparser.parse_args()'
     )
-    (finding,) = [
-        finding
-        for finding in examined(tmp_path, source, STUDY.format(program=SCRIPT))
-        if finding.subject is FindingSubject.PARAMETERS and finding.level is Level.WARNING
-    ]
+    findings = examined(tmp_path, source, STUDY.format(program=SCRIPT))
+    (finding,) = about(findings, FindingSubject.PARAMETERS, Level.WARNING)
     assert "--units is parsed with type=int, but a discrete parameter may arrive as '64.0'" in finding.found
     assert finding.repair.startswith("Read it with type=lambda text: int(float(text))")
     assert str(finding.place).endswith("train.py:4")
@@ -205,11 +199,7 @@ def test_arguments_of_the_request_must_be_flags(args: str, errors: list[str], tm
         'parser.add_argument("--augment", action=argparse.BooleanOptionalAction)\nparser.parse_args()'
     )
     findings = examined(tmp_path, source, JOB.format(program=f"{SCRIPT}\nargs: {args}"))
-    faults = [
-        finding
-        for finding in findings
-        if finding.subject is FindingSubject.ARGUMENTS and finding.level is Level.ERROR
-    ]
+    faults = about(findings, FindingSubject.ARGUMENTS, Level.ERROR)
     assert [finding.found.split()[3].rstrip(",") for finding in faults] == errors
 
 
@@ -244,11 +234,7 @@ def test_a_shell_that_ignores_arguments_is_an_error_of_a_study(
 ) -> None:
     source, request = f"{FLAGS}parser.parse_args()", STUDY.format(program=f"{IMAGE}\n{command}")
     findings = examined(tmp_path, source, request, f"FROM a\n{dockerfile}\n")
-    errors = [
-        finding
-        for finding in findings
-        if finding.subject is FindingSubject.ARGUMENTS and finding.level is Level.ERROR
-    ]
+    errors = about(findings, FindingSubject.ARGUMENTS, Level.ERROR)
     assert ["--lr does not reach the program" in finding.found for finding in errors] == [True] * is_dropped
     assert Level.OK not in levels_of(findings, FindingSubject.PARAMETERS)
 
@@ -257,7 +243,7 @@ def test_a_shell_that_ignores_arguments_is_an_error_of_a_study(
 def test_arguments_that_replace_the_program_in_cmd_are_an_error(cmd: str, tmp_path: Path) -> None:
     request = JOB.format(program=f"{IMAGE}\nargs: [--epochs=1]")
     findings = examined(tmp_path, "print(1)", request, f"FROM a\nCMD {cmd}\n")
-    (finding,) = [finding for finding in findings if finding.subject is FindingSubject.ARGUMENTS]
+    (finding,) = about(findings, FindingSubject.ARGUMENTS)
     assert finding.repair == 'Write ENTRYPOINT ["python", "train.py"] in the Dockerfile in place of CMD.'
     for fixed in (f"ENTRYPOINT {cmd}", f'ENTRYPOINT ["python"]\nCMD {cmd}'):
         findings = examined(tmp_path, "print(1)", request, f"FROM a\n{fixed}\n")
@@ -310,8 +296,6 @@ def test_a_scripts_neighbours_are_found_as_python_finds_them(line: str, tmp_path
     ],
 )
 def test_a_call_that_takes_errors_out_of_the_jobs_log_is_warned_of(line: str, tmp_path: Path) -> None:
-    (finding,) = [
-        finding for finding in examined(tmp_path, line) if finding.subject is FindingSubject.LOGGING
-    ]
+    (finding,) = about(examined(tmp_path, line), FindingSubject.LOGGING)
     assert (finding.level, finding.place and finding.place.line) == (Level.WARNING, line.count("\n") + 1)
     assert levels_of(examined(tmp_path, "ours.setup_logging()"), FindingSubject.LOGGING) == []

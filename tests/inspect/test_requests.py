@@ -1,11 +1,10 @@
 """Demands on a program are read from every dialect, and from the Dockerfile beside the source."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command import trainmaster
 from trainmaster.inspect.finding import UnusableProgram
 from trainmaster.inspect.request import ProgramParameter, read_request
 from trainmaster.inspect.start import surroundings_of
@@ -164,8 +163,5 @@ def test_a_module_that_is_not_in_the_tree_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tree" / "other.py").write_text("print(1)\n")
     request = "trainingInput: {pythonModule: trainer9.task, packageUris: [gs://bucket/p-1.tar.gz], runtimeVersion: '2.11'}"
     (tmp_path / "request.yaml").write_text(request)
-    command = [sys.executable, "-m", "trainmaster", "inspect", "--request", "request.yaml", "tree"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, "There is no module 'trainer9.task' in " in done.stderr) == (2, True)
+    done = trainmaster("inspect", "--request", "request.yaml", "tree", cwd=tmp_path, environment={})
+    assert (done.status, "There is no module 'trainer9.task' in " in done.err) == (2, True)

@@ -1,14 +1,16 @@
 """The digests of base images come from their registries, by the protocol that Docker's own registry speaks."""
 
 import hashlib
-import http.server
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from tools.images import (
     IMAGES,
@@ -19,6 +21,7 @@ from tools.images import (
     pin_images,
     with_digest,
 )
+from trainstack.http import in_thread, serving
 from trainstack.ports import free_port
 
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -134,23 +137,11 @@ Answer = tuple[int, Mapping[str, str], bytes]
 def answering(answer: Callable[[str, Mapping[str, str]], Answer]) -> Iterator[str]:
     """The address of a server with these answers."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, headers, body = answer(self.path, dict(self.headers))
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
+    async def respond(request: Request) -> Response:
+        path = f"{request.url.path}?{request.url.query}".removesuffix("?")
+        status, headers, body = answer(path, request.headers)
+        return Response(body, status, headers)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the library's name
-            """Keep the output of tests quiet."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    app = Starlette(routes=[Route("/{path:path}", respond)])
+    with in_thread(lambda: serving(app)) as url:
+        yield url.removeprefix("http://")

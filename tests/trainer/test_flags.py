@@ -1,5 +1,6 @@
 """The command line of the trainer, and the values that its flags take."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,32 +85,15 @@ def test_settings_given_in_python_are_checked_like_flags() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "line",
     [
-        ["--epochs=3", "--learning_rate=1e-3", "--reported_metrics=a,b", "--cache", "--image_size=48x64"],
-        [
-            "--epochs",
-            "3",
-            "--learning-rate",
-            "0.001",
-            "--reported-metrics",
-            "a, b",
-            "--cache",
-            "true",
-            "--image_size=48X64",
-        ],
-        [
-            "--epochs=9",
-            "--epochs=3.0",
-            "--learning_rate=0.001",
-            "--reported-metrics=a,b",
-            "--cache=yes",
-            "--image-size=48x64",
-        ],
+        "--epochs=3 --learning_rate=1e-3 --reported_metrics=a,b --cache --image_size=48x64",
+        "--epochs 3 --learning-rate 0.001 --reported-metrics 'a, b' --cache true --image_size=48X64",
+        "--epochs=9 --epochs=3.0 --learning_rate=0.001 --reported-metrics=a,b --cache=yes --image-size=48x64",
     ],
 )
-def test_dashes_and_underscores_and_both_forms_of_a_value_are_accepted(arguments: list[str]) -> None:
-    command = command_from(arguments)
+def test_dashes_and_underscores_and_both_forms_of_a_value_are_accepted(line: str) -> None:
+    command = command_from(shlex.split(line))
     settings = command.settings
     assert (settings.epochs, settings.reported_metrics, settings.cache) == (3, ("a", "b"), True)
     assert (command.flags["learning_rate"], command.flags["image_size"]) == (0.001, (48, 64))

@@ -3,39 +3,19 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
+from starlette.staticfiles import StaticFiles
 
 from trainer.faults import Unusable
 from trainer.images.weights import Pretrained, starting_weights
 from trainer.survive import warn_of_fallback
+from trainstack.http import in_thread, serving
 from trainstack.ports import free_ports
 
 CONTENT = b"weights"
-
-
-class Silent(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=folder))
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/w.h5"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture
@@ -51,8 +31,8 @@ def public(tmp_path: Path, home: Path) -> Iterator[Pretrained]:
     folder = tmp_path / "public"
     folder.mkdir()
     (folder / "w.h5").write_bytes(CONTENT)
-    with serving(folder) as url:
-        yield Pretrained(name="imagenet", url=url, md5=hashlib.md5(CONTENT).hexdigest())
+    with in_thread(lambda: serving(StaticFiles(directory=folder))) as url:
+        yield Pretrained(name="imagenet", url=f"{url}/w.h5", md5=hashlib.md5(CONTENT).hexdigest())
 
 
 @pytest.mark.parametrize("choice", ["auto", "imagenet"])

@@ -49,7 +49,7 @@ DOCUMENTS = [
     if route.schema and not route.takes_form and route.path not in OF_PUBSUB
 ]
 PARAMS = {"/runs/compare": {"run": [RUN_ID, "trains"]}}
-QUERY = (
+QUERY = [
     "text",
     "model",
     "label",
@@ -65,7 +65,7 @@ QUERY = (
     "yaml",
     "rule",
     "from",
-)
+]
 
 
 class Checked(HTMLParser):

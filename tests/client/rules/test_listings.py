@@ -1,20 +1,14 @@
 """Listings of rules and champions end at a limit, and say so."""
 
 import json
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.client.rule_documents import example, write_rules
 from tests.client.served import Served
 from trainmaster.client.rules import champions, listing
-from trainmaster.client.rules.found_rule import FoundRule
-from trainmaster.client.shown.rule_lines import next_text
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded_time
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, batch_object, encoded_batch
-from trainmaster.orchestrator.core.retraining.book import parse_book
-from trainmaster.orchestrator.core.retraining.state import RuleState, WaitingFolder
 
 
 def test_champions_beyond_the_limit_are_reported_not_listed(
@@ -79,57 +73,3 @@ def test_objects_that_no_tick_has_counted_yet_are_in_the_counts(served: Served) 
     assert found.state.waiting[0].dir_uri == "gs://my-project-data/cassava/"
     kept = json.loads(bucket.blob("rule-state/cassava.new-data.json").download_as_bytes())
     assert kept["waiting"][0]["count"] == 12  # only a tick writes
-
-
-@pytest.mark.parametrize(
-    ("while_running", "next_at"),
-    [("skip", "2099-03-06T03:00:00.000000Z"), ("queue_one", "2099-03-05T12:10:00.000000Z")],
-)
-def test_the_next_time_of_a_rule_is_within_max_per_day(
-    served: Served, while_running: str, next_at: str
-) -> None:
-    """The rule fired at 12:10, and may fire once in 24 hours: at 03:00 it may not."""
-    book = example("rule_book.v1.one_rule")
-    document = {
-        **book["rules"][0]["document"],
-        "when": [{"schedule": {"cron": "0 3 * * *"}}],
-        "max_per_day": 1,
-        "while_running": while_running,
-    }
-    weekly = {"rule_id": "weekly", "dropped_name": "rules/weekly.yaml", "document": document}
-    book["rules"] = [{**book["rules"][0], **weekly}]
-    served.write("ledger", "rules/book.json", book)
-    at = "2099-03-04T12:10:00.000000Z"
-    status = {**example("rule_status.v1.accepted"), "rule_id": "weekly", "dropped_name": "rules/weekly.yaml"}
-    status["last_firing"] = {**status["last_firing"], "at": at}
-    served.write("ledger", "status/rules/weekly.yaml.json", status)
-    state = {**example("rule_state.v1.firing"), "rule_id": "weekly", "fired_at": [at], "fired_last_at": at}
-    served.write("ledger", "rule-state/weekly.json", state)
-    served.write("inbox", "rules/weekly.yaml", {})
-    now = datetime(2099, 3, 4, 12, 30, tzinfo=UTC)
-    (listed,) = [each for each in listing.list_rules(served.clients) if each.rule_id == "weekly"]
-    for rule in (listed, listing.find_rule(served.clients, "weekly")):
-        assert rule.document(now)["next_at"] == next_at
-        assert [encoded_time(each.due_at) for each in rule.awaited(now) if each.due_at] == [next_at]
-
-
-def test_data_that_is_due_fires_at_the_next_full_minute_and_is_enough() -> None:
-    """Ticks fire rules: a moment that has passed would never come."""
-    document = {**example("rule_book.v1.one_rule")["rules"][0]}
-    document["document"] = {
-        **document["document"],
-        "when": [{"new_data": {"objects": "gs://d/**", "min_objects": 3, "quiet_s": 5}}],
-    }
-    (rule,) = parse_book({**example("rule_book.v1.one_rule"), "rules": [document]}).rules
-    now = datetime(2026, 3, 4, 3, 52, 51, tzinfo=UTC)
-    first, newest = now - timedelta(seconds=50), now - timedelta(seconds=40)
-    count = WaitingFolder(dir_uri="gs://d/", takers=(0,), count=4, first_at=first, newest_at=newest)
-    state = decoded(RuleState, {**example("rule_state.v1.firing"), "fired_at": [], "fired_last_at": None})
-    found = FoundRule(
-        dropped_name=rule.dropped_name,
-        rule_id=rule.rule_id,
-        rule=rule,
-        state=replace(state, watched=("gs://d/**",), waiting=(count,)),
-    )
-    assert found.next_at(now) == datetime(2026, 3, 4, 3, 53, tzinfo=UTC)
-    assert next_text(found, now) == "2026-03-04 03:53 UTC, 4 objects, enough"

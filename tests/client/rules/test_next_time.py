@@ -10,6 +10,7 @@ from tests.core.retraining_cases import batch, fresh, pictures, rule
 from tests.narrowing import present
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.shown.rule_lines import limits_text, next_text, rule_facts, when_text
+from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.state import DueFiring, with_met
 from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
@@ -102,6 +103,26 @@ def test_the_next_time_of_all_is_when_the_last_condition_holds(
     rule = counting(found({"all": members}), count, came=came)
     assert rule.next_at(NOW) == next_at
     assert next_text(rule, NOW) == text
+
+
+def test_data_that_is_due_fires_at_the_next_full_minute_and_is_enough() -> None:
+    """Ticks fire rules: a moment that has passed would never come."""
+    rule = counting(found({"new_data": FILES["new_data"] | {"quiet_s": 5}}), 4)
+    now = NOW + timedelta(seconds=51)
+    assert rule.next_at(now) == NOW + timedelta(minutes=1)
+    assert next_text(rule, now) == "2026-11-27 12:01 UTC, 4 objects, enough"
+
+
+@pytest.mark.parametrize(("while_running", "hours"), [("skip", 39), ("queue_one", 24)])
+def test_the_next_time_is_within_max_per_day(while_running: str, hours: int) -> None:
+    """The rule fired at noon, and may fire once in 24 hours: at the next 03:00 it may not."""
+    one = found({"schedule": {"cron": "0 3 * * *"}}, max_per_day=1, while_running=while_running)
+    state = fresh(present(one.rule), NOW - timedelta(days=1))
+    one = replace(one, state=replace(state, fired_at=(NOW,), fired_last_at=NOW))
+    now, then = NOW + timedelta(minutes=20), NOW + timedelta(hours=hours)
+    assert one.next_at(now) == then
+    assert one.document(now)["next_at"] == encoded_time(then)
+    assert [each.due_at for each in one.awaited(now)] == [then]
 
 
 def test_any_and_all_are_shown_as_such() -> None:

@@ -256,29 +256,24 @@ def test_too_many_files_are_refused_with_their_number_in_each_folder(
     assert "too large" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("script", "root", "said"),
+    [
+        (".", None, "Name the script in it, for example 'train.py'."),
+        ("jobs/own", None, "Name the script in it, for example 'jobs/own/fit.py'."),
+        ("jobs/own", "jobs", "Name the script in it, for example 'own/fit.py'."),
+        ("none", None, "Name the script to run: --script train.py"),
+    ],
+)
 def test_a_folder_in_place_of_a_script_gets_the_script_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, root: str | None, said: str
 ) -> None:
     write(tmp_path, **{"bad.py": "", "jobs/own/fit.py": ""})
     (tmp_path / "none").mkdir()
     monkeypatch.chdir(tmp_path)
-    for script, root, said in (
-        (Path(), None, "'.' is a folder. Name the script in it, for example 'train.py'."),
-        (
-            Path("jobs/own"),
-            None,
-            "'jobs/own' is a folder. Name the script in it, for example 'jobs/own/fit.py'.",
-        ),
-        (
-            Path("jobs/own"),
-            Path("jobs"),
-            "'jobs/own' is a folder. Name the script in it, for example 'own/fit.py'.",
-        ),
-        (Path("none"), None, "'none' is a folder. Name the script to run: --script train.py"),
-    ):
-        with pytest.raises(ClientRefused) as refused:
-            pack_script(script, root)
-        assert str(refused.value) == said
+    with pytest.raises(ClientRefused) as refused:
+        pack_script(Path(script), root and Path(root))
+    assert str(refused.value) == f"'{script}' is a folder. {said}"
 
 
 def test_a_script_outside_the_folder_of_the_file_that_names_it_is_refused(tmp_path: Path) -> None:

@@ -7,14 +7,17 @@ import socket
 import subprocess
 import sys
 import sysconfig
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from tests.tools.set_up.checkout import ROOT, Checkout, make_checkout
+from trainstack.http import in_thread, serving
 
 pytestmark = pytest.mark.slow(seconds=30)
 
@@ -75,26 +78,16 @@ def test_an_index_that_does_not_answer_is_named_and_a_second_run_continues(check
     assert checkout.make_setup().returncode == 0
 
 
-class Answering(BaseHTTPRequestHandler):
-    """Refuses everything with the status that the path begins with."""
-
-    def do_GET(self) -> None:
-        self.send_response(int(self.path.split("/")[1]))
-        self.send_header("WWW-Authenticate", 'Basic realm="packages"')
-        self.end_headers()
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
 def refusing() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Answering) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    """A server that refuses everything with the status that the path begins with."""
+
+    async def refuse(request: Request) -> Response:
+        return Response("", request.path_params["status"], {"WWW-Authenticate": 'Basic realm="packages"'})
+
+    app = Starlette(routes=[Route("/{status:int}/{path:path}", refuse)])
+    with in_thread(lambda: serving(app)) as url:
+        yield url
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,13 @@ def saver_of(root: Path, uploads: Uploads, cluster: ClusterSpec | None = None) -
         io_device=None,
         wait_for_steps=lambda: None,
     )
+
+
+def write_empty(path: str) -> None:
+    """A checkpoint of a model without weights."""
+    import tensorflow as tf  # as above
+
+    tf.train.Checkpoint(model=tf.Module()).write(path)
 
 
 def save(saver: Any, epoch: int) -> None:
@@ -109,12 +117,20 @@ def test_a_worker_keeps_no_copy(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_files_that_tensorflow_cannot_read_are_refused_with_the_repair(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_run_or_of_files_that_cannot_be_read_is_refused_with_the_repair(
+    tmp_path: Path,
+) -> None:
     with Uploads() as uploads:
         saver = saver_of(tmp_path, uploads)
+        found = Checkpoint(path=str(tmp_path / "ckpt-1"), epoch=1, step=0)
+        with pytest.raises(Unusable, match="was trained with --image_size=16x16, and this run has"):
+            saver.restore(replace(found, trained_on={"--image_size": "16x16"}))
+        write_empty(found.path)
+        with pytest.raises(Unusable, match=r"ckpt-1 belongs to a different model"):
+            saver.restore(found)
         for name in ("ckpt-1.index", "ckpt-1.data-00000-of-00001"):
             (tmp_path / name).write_bytes(b"not of TensorFlow" * 99)
         with pytest.raises(
             Unusable, match=r"TensorFlow cannot read the checkpoint .*ckpt-1 \(.*Remove it, so that"
         ):
-            saver.restore(Checkpoint(path=str(tmp_path / "ckpt-1"), epoch=1, step=0))
+            saver.restore(found)

@@ -62,15 +62,17 @@ def trace_of(keras: Any) -> Any:
     return made
 
 
-def kill_in(keras: Any, hook: str, number: int) -> Any:
-    """Ends the process in this call of the hook, counted from 1."""
+def end_in(keras: Any, hook: str, number: int, *, kills: bool) -> Any:
+    """Ends the training, or its process, in this call of the hook, counted from 1."""
 
     def method(self: Any, *_: Any, **__: Any) -> None:
         self.count += 1
         if self.count == number:
-            os._exit(9)
+            if kills:
+                os._exit(9)
+            self.model.stop_training = True
 
-    return callback(keras, "Kill", count=0, **{hook: method})
+    return callback(keras, "End", count=0, **{hook: method})
 
 
 def scaled_weights(keras: Any, hook: str) -> Any:
@@ -220,7 +222,13 @@ CASES = {
     ),
     "stopped": Case(
         keras=keras_3, optimizer=sgd_3, callbacks=lambda keras: [stopping(keras)],
-        compiled=lambda: {"steps_per_execution": 4}, killed=("on_train_end", 1),
+        compiled=lambda: {"steps_per_execution": 4}, settings={"checkpoint_steps": 3}, killed=("on_train_end", 1),
+    ),
+    "stopped in an epoch": Case(
+        callbacks=lambda keras: [end_in(keras, "on_train_batch_end", 11, kills=False)], killed=("on_train_end", 1),
+    ),
+    "stopped as an epoch begins": Case(
+        callbacks=lambda keras: [end_in(keras, "on_epoch_begin", 2, kills=False)], killed=("on_train_end", 1),
     ),
     "best by flag": Case(
         normalizes=True, settings={"export": "best:val_loss"}, killed=("on_epoch_begin", 4), is_traced=False,
@@ -357,7 +365,7 @@ if __name__ == "__main__":
             results[part] = program.fit()
         else:
             results[part if mode == "whole" else mode] = program.train(
-                *([kill_in(case.keras, *case.killed)] if mode == "killed" else [])
+                *([end_in(case.keras, *case.killed, kills=True)] if mode == "killed" else [])
             )
             IS_EAGER.clear()
             weighting.cache_clear()

@@ -1,10 +1,7 @@
 """What the trainer's steps leave in small models on two devices, as JSON by case: `python -m` this module."""
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +11,13 @@ import keras as keras_3  # isort: skip
 import numpy as np  # isort: skip
 import tensorflow as tf  # isort: skip
 
-from trainer.checkpoints.files import TrainingPosition, latest
-from trainer.checkpoints.saver import Saver
-from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import Examples
 from trainer.faults import Unusable
 from trainer.parameter_server.steps import CoordinatedSteps, require_one_output
 from trainer.replicas.cluster import ClusterSpec
-from trainer.replicas.peers import Peers
-from trainer.replicas.preemption import Preemption
 from trainer.settings.settings import TrainingSettings
 from trainer.storage import outputs_from
-from trainer.training.callbacks import KeptState
 from trainer.training.keras_models import build_variables, moving_averages_of_all_replicas
-from trainer.training.loop import Batches, Loop
 from trainer.training.model import built_model
 from trainer.training.steps import Steps
 from trainer.workload import Data, TrainingRun, Workload
@@ -200,82 +190,6 @@ def refused(make: Callable[[], object]) -> str:
     return ""
 
 
-class StopAfter(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
-    """Stops the training after this number of steps or of epochs, or at an epoch's beginning, and counts them."""
-
-    def __init__(self, **limits: int) -> None:
-        super().__init__()
-        self.limits, self.done = limits, {"begun": 0, "steps": 0, "epochs": 0}
-
-    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
-        self._count("begun")
-
-    def on_train_batch_end(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
-        self._count("steps")
-
-    def on_epoch_end(self, epoch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
-        self._count("epochs")
-
-    def _count(self, what: str) -> None:
-        self.done[what] += 1
-        self.model.stop_training = self.model.stop_training or self.done[what] == self.limits.get(what)
-
-
-@dataclass(kw_only=True)
-class RecordingSaver(Saver):
-    places: list[tuple[int, int]] = field(default_factory=list)
-
-    def save(self, preemption: Preemption, *, epoch: int, step: int, **others: Any) -> None:
-        self.places.append((epoch, step))
-        super().save(preemption, epoch=epoch, step=step, **others)
-
-
-@cache
-def steps_of_five_epochs(per_execution: int, every_steps: int | None) -> Steps:
-    """Traced once for all runs that use it."""
-    settings = TrainingSettings(epochs=5, steps_per_execution=per_execution, checkpoint_steps=every_steps)
-    with STRATEGY.scope():
-        model = small_model(keras_2)
-        build_variables(model, SPEC)
-        return Steps(model, settings)
-
-
-def stopped(*, per_execution: int = 1, every_steps: int | None = None, **limits: int) -> dict[str, Any]:
-    """What was done when a callback stopped a run of five epochs, and its checkpoints."""
-    callback, steps = StopAfter(**limits), steps_of_five_epochs(per_execution, every_steps)
-    model = steps.model
-    with tempfile.TemporaryDirectory() as name, Uploads() as uploads, STRATEGY.scope():
-        checkpoints = Path(name) / "checkpoints"
-        saver = RecordingSaver(
-            model=model,
-            metrics=model.metrics,
-            checkpoints=checkpoints,
-            cluster=ClusterSpec(),
-            scratch=Path(name),
-            uploads=uploads,
-            global_batch_size=BATCH,
-            trained_on={},
-            io_device=None,
-            wait_for_steps=lambda: None,
-        )
-        loop = Loop(
-            steps=steps,
-            batches=Batches(
-                training=data(), evaluation=data(endless=False), evaluation_steps=STEPS + 1, spec=SPEC
-            ),
-            steps_per_epoch=STEPS,
-            callbacks=keras_2.callbacks.CallbackList([callback], model=model),
-            kept=KeptState([callback]),
-            saver=saver,
-            preemption=Preemption(ClusterSpec(), Peers(ClusterSpec()), done=0, finish_upload=uploads.finish),
-        )
-        metrics = loop.run(TrainingPosition(), None)
-        found = latest(checkpoints)
-        assert found is not None
-        saved = [found.epoch, found.step, found.metrics]
-        return {**callback.done, "metrics": metrics, "saved": saved, "places": saver.places}
-
-
 def nested_momentum() -> list[float]:
     """Of batch normalization in the backbone of a run with 50 steps: of Keras' default, and of the model's own choice."""
     return [*momenta(built_with(0.99)), *momenta(built_with(0.5))]
@@ -318,10 +232,6 @@ CASES: Mapping[str, Callable[[], Any]] = {
     "two outputs with parameter servers": lambda: refused(
         lambda: require_one_output((SPEC[0], {"a": SPEC[1], "b": SPEC[1]}))
     ),
-    "stopped in an epoch": lambda: stopped(steps=6),
-    "stopped as an epoch begins": lambda: stopped(begun=2),
-    "stopped after an epoch": lambda: stopped(epochs=2),
-    "stopped, three at once": lambda: stopped(epochs=2, per_execution=3, every_steps=2),
     "nested momentum": nested_momentum,
 } | {
     f"{name} of Keras {number}": case
@@ -338,5 +248,4 @@ CASES: Mapping[str, Callable[[], Any]] = {
 }
 
 if __name__ == "__main__":
-    # Standard output has the events of the runs.
     Path("cases.json").write_text(json.dumps({name: case() for name, case in CASES.items()}))

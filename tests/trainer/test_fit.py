@@ -106,6 +106,21 @@ def diverged(case: str) -> Callable[[], None]:
     return check
 
 
+def stopped() -> None:
+    for case in ("stopped", "stopped in an epoch", "stopped as an epoch begins"):
+        same(case, "weights", "rates", "history")()
+
+
+def several_steps_at_once() -> None:
+    """Checkpoints, due every 3 steps, wait for the end of the 4 that run in one call."""
+    same("stopped", "weights", "history")()
+    events = map(json.loads, (FOLDERS[-1] / "stopped" / "whole.out").read_text().splitlines())
+    saved = [(event["epoch"], event["step"]) for event in events if event["event"] == "checkpoint_saved"]
+    assert saved == [(0, 4), (1, 0), (1, 4), (2, 0), (2, 4), (3, 0), (4, 0)], (
+        "the last when a callback stopped it"
+    )
+
+
 def backup_is_refused() -> None:
     backup = type("BackupAndRestore", (), {"on_epoch_end": print})
     with pytest.raises(Unusable, match="Remove it: a restarted run continues by itself"):
@@ -116,7 +131,7 @@ LINES: dict[str, Callable[[], None]] = {
     "order and logs of calls": same("plateau of Keras 3"),
     "`params`": same("plateau", "params"),
     "`history`": same("plateau", "history"),
-    "`stop_training`": same("stopped", "weights", "rates", "history"),
+    "`stop_training`": stopped,
     "learning rate": same("plateau", "rates"),
     "weights in `on_epoch_end`": same("plateau", "weights"),
     "weights in `on_train_end`": same("averages"),
@@ -126,7 +141,7 @@ LINES: dict[str, Callable[[], None]] = {
     "`use_ema`": same("averages alone"),
     "`run_eagerly`": same("eager"),
     "`jit_compile=True`": same("by XLA", "history", of=("fit", "calm")),
-    "`steps_per_execution`": same("stopped", "weights", "history"),
+    "`steps_per_execution`": several_steps_at_once,
     "`sample_weight`": same("files", "weights", "metrics"),
     "`validation_freq`": evaluated_twice,
     "`initial_epoch`": same("files", "calls"),

@@ -104,26 +104,6 @@ def test_an_evaluation_of_two_outputs_is_refused_with_parameter_servers(cases: d
     assert "labels for 2 outputs" in cases["two outputs with parameter servers"]
 
 
-@pytest.mark.parametrize(
-    ("stopped", "steps"), [("in an epoch", 6), ("as an epoch begins", 5), ("after an epoch", 8)]
-)
-def test_a_callback_ends_a_run_as_in_fit_and_a_restart_has_nothing_left_to_train(
-    cases: dict[str, Any], stopped: str, steps: int
-) -> None:
-    """One that stops as an epoch begins lets one step of it run."""
-    found = cases[f"stopped {stopped}"]
-    assert (found["steps"], found["epochs"]) == (steps, 2)
-    assert found["saved"] == [5, 0, found["metrics"]]
-    assert "val_loss" in found["metrics"]
-
-
-def test_checkpoints_wait_for_the_end_of_the_steps_that_run_in_one_call(cases: dict[str, Any]) -> None:
-    """Every 2 steps, 3 at once, in epochs of 4: due after 2, 4, 6 and 8; a callback stopped the run then."""
-    found = cases["stopped, three at once"]
-    assert (found["steps"], found["epochs"]) == (4, 2), "of 3, 1, 3 and 1"
-    assert found["places"] == [[0, 3], [1, 0], [1, 3], [2, 0], [5, 0]]
-
-
 def test_batch_normalization_of_a_nested_backbone_follows_the_length_of_the_run(
     cases: dict[str, Any],
 ) -> None:

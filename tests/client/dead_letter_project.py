@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 from google.api_core.exceptions import DeadlineExceeded
-from google.auth.credentials import AnonymousCredentials
-from google.cloud.logging import Client as LoggingClient
 from google.cloud.logging import Resource
 
 from tests.client.letters import PROJECT, SOURCE
 from tests.ready_stack import announce
+from trainmaster.client.clients import log_reader
 from trainstack import logging, pubsub
 from trainstack.events.clients import PubsubClients, clients_of
 
@@ -90,11 +89,6 @@ def dead_letter_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
             name = f"projects/{PROJECT}/subscriptions/{subscription}"
             clients.subscriber.create_subscription(request={"name": name, "topic": topic_name, **policy})
         use_stack(monkeypatch, folder / "state", PUBSUB_EMULATOR_HOST=host, LOGGING_EMULATOR_HOST=url)
-        logs = LoggingClient(
-            project=PROJECT,
-            credentials=AnonymousCredentials(),
-            _use_grpc=False,
-            client_options={"api_endpoint": url},
-        )
+        logs = log_reader(project=PROJECT, logging_host=url)
         yield DeadLetterProject(clients=clients, logs=logs, env_file=folder / "state" / "stack.env")
         logs.close()

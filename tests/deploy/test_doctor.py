@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from google.auth.credentials import AnonymousCredentials
 from google.cloud.logging import Client as LoggingClient
 from google.cloud.logging import Resource
 from google.pubsub_v1 import SubscriberClient
@@ -19,6 +18,7 @@ from tests.core.parsed import parse_request
 from tests.core.shipped import NAMES, REQUEST_RULES
 from tests.judges.judged import Judged
 from trainmaster.cli.stack.product import read_topology
+from trainmaster.client.clients import log_reader
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment, GrantTarget, deployment_of
 from trainmaster.deploy.doctor.finding import FindingVerdict, failed_finding
@@ -260,12 +260,7 @@ def test_a_permission_that_cannot_be_tested_is_not_a_failure(
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoggingClient]:
     with logging.serve(tmp_path_factory.mktemp("logging")) as url:
-        client = LoggingClient(
-            project=PROJECT,
-            credentials=AnonymousCredentials(),
-            _use_grpc=False,
-            client_options={"api_endpoint": url},
-        )
+        client = log_reader(project=PROJECT, logging_host=url)
         yield client
         client.close()
 

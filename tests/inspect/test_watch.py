@@ -104,44 +104,34 @@ ValueError: Attempt to convert a value (PerReplica:{
 """
 
 
+OWN = "ValueError: Attempt to convert a value (PerReplica:{"
+DIED = "Fatal Python error: Segmentation fault"
+COLLECTIVE = """E0000 00:00:1795305487.389648   21879 base_collective_executor.cc:252] StartAbort UNAVAILABLE
+:UNKNOWN:Error received from peer  {grpc_message:last error: UNKNOWN: Connection refused}
+"""
+IGNORED = """Exception ignored in: <function AtomicFunction.__del__ at 0x7f>
+Traceback (most recent call last):
+  File "atomic_function.py", line 291, in __del__
+TypeError: 'NoneType' object is not subscriptable
+"""
+
+
 @pytest.mark.parametrize(
-    ("behind", "error"),
+    ("text", "error"),
     [
-        (
-            (
-                "E0000 00:00:1795305487.389648   21879 base_collective_executor.cc:252] StartAbort UNAVAILABLE\n"
-                ":UNKNOWN:Error received from peer  {grpc_message:last error: UNKNOWN: Connection refused}\n"
-            ),
-            "ValueError: Attempt to convert a value (PerReplica:{",
-        ),
-        (
-            (
-                "Exception ignored in: <function AtomicFunction.__del__ at 0x7f>\n"
-                "Traceback (most recent call last):\n"
-                '  File "atomic_function.py", line 291, in __del__\n'
-                "TypeError: 'NoneType' object is not subscriptable\n"
-            ),
-            "ValueError: Attempt to convert a value (PerReplica:{",
-        ),
-        ("usage: train.py [-h]\ntrain.py: error: no --data_dir\n", "train.py: error: no --data_dir"),
-        ("Fatal Python error: Segmentation fault\n", "Fatal Python error: Segmentation fault"),
+        (RAISED + COLLECTIVE, OWN),
+        (RAISED + IGNORED, OWN),
+        (RAISED.replace("ValueError", "done\nERROR:tensorflow:last error: lost\nValueError"), OWN),
+        (f"{RAISED}usage: train.py [-h]\ntrain.py: error: no --data_dir\n", "train.py: error: no --data_dir"),
+        (f"{RAISED}{DIED}\n", DIED),
+        (f"{RAISED.partition('ValueError')[0]}{DIED}\n", DIED),
     ],
+    ids=["a runtime", "a destructor", "a thread in between", "a last word", "a crash", "a crash in between"],
 )
-def test_what_a_runtime_writes_behind_a_traceback_is_not_the_error_and_a_last_word_is(
-    tmp_path: Path, behind: str, error: str
+def test_what_others_write_beside_a_traceback_is_not_the_error_and_a_last_word_is(
+    tmp_path: Path, text: str, error: str
 ) -> None:
-    assert parse_last_error(RAISED + behind, tmp_path).text == error
-
-
-def test_a_line_that_a_thread_logs_into_a_traceback_is_not_the_error(tmp_path: Path) -> None:
-    logged = RAISED.replace("ValueError", "done\nERROR:tensorflow:last error: lost\nValueError")
-    assert parse_last_error(logged, tmp_path).text == "ValueError: Attempt to convert a value (PerReplica:{"
-
-
-def test_an_interpreter_that_crashes_while_writing_a_traceback_is_reported(tmp_path: Path) -> None:
-    begun, _, _ = RAISED.partition("ValueError")
-    died = "Fatal Python error: Segmentation fault"
-    assert parse_last_error(f"{begun}{died}\n", tmp_path).text == died
+    assert parse_last_error(text, tmp_path).text == error
 
 
 def test_a_signal_during_the_start_of_replicas_is_handled_once_all_are_known() -> None:

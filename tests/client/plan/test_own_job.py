@@ -11,6 +11,7 @@ from tests.core.ai_platform_jobs import IMAGE, Case, custom
 from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES, ROOT
 from tests.judges.jobs import job_faults
+from tests.narrowing import present
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.plan.own_job import Form, in_form, notes_on, own_job, region_of
 from trainmaster.client.submission.examination import Examination, examination_of
@@ -52,14 +53,11 @@ def examined(document: dict[str, Any], file: str = "job.yaml") -> Examination:
 
 
 def job_of(document: dict[str, Any]) -> Submission:
-    request = examined(document).request
-    assert request is not None
-    return own_job(request, CONTEXT)
+    return own_job(present(examined(document).request), CONTEXT)
 
 
 def said_of(document: dict[str, Any], form: Form) -> list[str]:
-    request = examined(document).request
-    assert request is not None
+    request = present(examined(document).request)
     return list(notes_on(own_job(request, CONTEXT), form, request))
 
 

@@ -16,6 +16,7 @@ from tests.contract.retraining import SMALL
 from tests.contract.rooms import GPU, Room
 from tests.contract.world import World, request_rules_with
 from tests.core.admission_cases import PRICES
+from tests.narrowing import present
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.plan.facts import plan_facts
 from trainmaster.client.plan.making import plan_with_ledger
@@ -51,15 +52,14 @@ def planned(
         source="the policy of a test",
     )
     now = world.clock.now() + timedelta(seconds=1)
-    plan = plan_with_ledger(served.clients, examination_of(source, terms), key=key, now=now)
-    assert plan is not None
+    plan = present(plan_with_ledger(served.clients, examination_of(source, terms), key=key, now=now))
     Draft202012Validator(schema("plan.v1")).validate(plan.document)
     return plan
 
 
 def verdict(plan: Plan) -> tuple[str, int]:
-    assert plan.outlook is not None
-    return plan.outlook.verdict, plan.outlook.candidate
+    outlook = present(plan.outlook)
+    return outlook.verdict, outlook.candidate
 
 
 def test_a_run_with_nothing_in_its_way_starts(served: Served) -> None:
@@ -73,13 +73,9 @@ def test_a_full_limit_makes_it_wait_behind_those_that_hold_its_slots(served: Ser
     first = launch(world, "first")
     plan = planned(world, served)
     assert verdict(plan) == ("waits", 0)
-    assert plan.outlook is not None
-    assert plan.outlook.behind == (first,)
-    assert plan.limits is not None
-    assert [(limit.jobs, limit.holders) for limit in plan.limits] == [(1, (first,))]
-    waiting = world.record(launch(world, "next")).admission.waiting
-    assert waiting is not None
-    assert waiting.limit is not None
+    assert present(plan.outlook).behind == (first,)
+    assert [(limit.jobs, limit.holders) for limit in present(plan.limits)] == [(1, (first,))]
+    assert present(world.record(launch(world, "next")).admission.waiting).limit is not None
     assert verdict(planned(world, served, changes={"model_name": "another"})) == ("starts", 0)
 
 
@@ -88,8 +84,7 @@ def test_it_waits_behind_runs_for_the_same_machines_and_starts_on_a_fallback(ser
     room = Room(world, places=0)
     first = launch(world, "first", **GPU)
     plan = planned(world, served, changes=GPU)
-    assert plan.outlook is not None
-    assert (verdict(plan), plan.outlook.behind) == (("waits", 0), (first,))
+    assert (verdict(plan), present(plan.outlook).behind) == (("waits", 0), (first,))
     chief = {"machine": "n1-standard-4", "accelerator": None}
     fallback: dict[str, Any] = {"fallbacks": [{"cluster": {"chief": chief}}]}
     assert verdict(planned(world, served, changes=GPU | fallback)) == ("starts", 1)

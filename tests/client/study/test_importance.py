@@ -6,6 +6,7 @@ import random
 import pytest
 
 from tests.cli.study.studies import RATE, study, trial
+from tests.narrowing import present
 from trainmaster.client.study.importance import MIN_TRIALS, Importance, eta_squared, importances
 from trainmaster.client.study.study import Choices, Interval, Parameter, Value
 from trainmaster.orchestrator.core.runs.job import TrialState
@@ -37,23 +38,15 @@ def test_a_dependence_that_rises_and_falls_is_seen_and_chance_is_near_zero() -> 
     draw = random.Random(1)
     values = [10 ** draw.uniform(-4, -1) for _ in range(200)]
     bowl = [-abs(math.log10(value) + 2.5) + draw.gauss(0, 0.05) for value in values]
-    seen, chance = (
-        importance(RATE, [*values], bowl),
-        importance(RATE, [*values], [draw.random() for _ in values]),
-    )
-    assert seen.value is not None
-    assert chance.value is not None
-    assert seen.value > 0.6
-    assert chance.value < 0.1
+    assert present(importance(RATE, [*values], bowl).value) > 0.6
+    assert present(importance(RATE, [*values], [draw.random() for _ in values]).value) < 0.1
 
 
 def test_words_are_compared_as_groups_and_one_terrible_trial_changes_little() -> None:
     values: list[Value] = ["abc"[place % 3] for place in range(30)]
     results = [("abc".index(str(value))) + place / 1000 for place, value in enumerate(values)]
-    before = importance(WORD, values, results).value
-    after = importance(WORD, values, [*results[:-1], 1e300]).value
-    assert before is not None
-    assert after is not None
+    before = present(importance(WORD, values, results).value)
+    after = present(importance(WORD, values, [*results[:-1], 1e300]).value)
     assert before > 0.85
     assert after == pytest.approx(before, abs=0.05)
 
@@ -103,5 +96,4 @@ def test_only_trials_with_the_parameter_and_a_result_count_and_the_most_importan
     other = trial(42, final=0.1, parameters={"word": "a"})
     first, second = importances(study(*trials, bad, other, parameters=(WORD, RATE)))
     assert (first.name, first.trials, second.name, second.trials) == ("learning_rate", 40, "word", 41)
-    assert first.value is not None
-    assert first.value > 0.9
+    assert present(first.value) > 0.9

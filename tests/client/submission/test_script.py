@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.client.submission.test_examination import IMAGE, SCRIPTED, TERMS, examined
+from tests.narrowing import present
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.rules.changing import data_note
 from trainmaster.client.submission.examination import Examination, examination_of
@@ -38,10 +39,11 @@ def script(tmp_path: Path) -> Path:
 
 def test_a_script_alone_is_a_request_for_one_small_machine(script: Path) -> None:
     found = examined("", NO_FILE, script=script, args=("--x",))
-    assert found.packed is not None
     assert found.object_name == "requests/train.yaml"
     assert found.faults == ()
-    archive = f"gs://my-project-data/scripts/{hashlib.sha256(found.packed.content).hexdigest()}.tar.gz"
+    archive = (
+        f"gs://my-project-data/scripts/{hashlib.sha256(present(found.packed).content).hexdigest()}.tar.gz"
+    )
     assert yaml.safe_load(found.content) == {
         "model_name": "train",
         "cluster": {"chief": {"machine": "n1-standard-4"}},
@@ -52,14 +54,13 @@ def test_a_script_alone_is_a_request_for_one_small_machine(script: Path) -> None
 
 def test_a_script_in_the_file_is_packed_with_the_files_folder(script: Path) -> None:
     found = examined(SCRIPTED, str(script.with_name("request.yaml")))
-    assert found.packed is not None
-    assert found.packed.files == ("train.py",)
+    assert present(found.packed).files == ("train.py",)
     inner = script.parent / "src" / "inner.py"
     inner.parent.mkdir()
     inner.touch()
     found = examined(SCRIPTED.replace("train.py", "src/inner.py"), str(script.with_name("request.yaml")))
-    assert found.packed is not None
-    assert (found.packed.file, found.packed.files) == ("src/inner.py", ("src/inner.py", "train.py"))
+    packed = present(found.packed)
+    assert (packed.file, packed.files) == ("src/inner.py", ("src/inner.py", "train.py"))
     assert found.faults == ()
 
 
@@ -191,11 +192,11 @@ def examined_rule(file: Path, text: str) -> Examination:
 def test_the_archive_is_filled_in_and_all_else_stays(name: str, file: Path) -> None:
     text = RULE if name.endswith("yaml") else json.dumps(yaml.safe_load(RULE))
     ready = examined_rule(file.with_name(name), text)
-    assert ready.packed is not None
-    with tarfile.open(fileobj=BytesIO(ready.packed.content)) as tar:
+    packed = present(ready.packed)
+    with tarfile.open(fileobj=BytesIO(packed.content)) as tar:
         assert "fit.py" in tar.getnames()
     wanted = yaml.safe_load(RULE)
-    archive = f"gs://my-project-data/scripts/{ready.packed.sha256}.tar.gz"
+    archive = f"gs://my-project-data/scripts/{packed.sha256}.tar.gz"
     wanted["request"]["script"] = {"file": "fit.py", "archive": archive}
     assert yaml.safe_load(ready.content) == wanted
     assert ready.refusal == ""
@@ -212,8 +213,8 @@ def test_a_rule_without_a_script_of_this_machine_stays_as_it_is(text: str, file:
 
 def test_the_faults_of_a_changed_rule_are_at_their_places_in_the_file(file: Path) -> None:
     (fault,) = examined_rule(file, RULE.replace("n1-standard-4", "huge-9000")).faults
-    assert fault.place is not None
-    assert (fault.place.line, fault.place.text) == (8, "  cluster: {chief: {machine: huge-9000}}")
+    place = present(fault.place)
+    assert (place.line, place.text) == (8, "  cluster: {chief: {machine: huge-9000}}")
 
 
 def test_a_rule_on_new_data_whose_runs_do_not_learn_what_is_new_gets_a_note(file: Path) -> None:
@@ -223,5 +224,4 @@ def test_a_rule_on_new_data_whose_runs_do_not_learn_what_is_new_gets_a_note(file
     assert data_note(examined_rule(file, watching)) is None
     assert data_note(examined_rule(file, RULE)) is None
     note = data_note(examined_rule(file, watching.replace("data.newest_uri", "firing.time")))
-    assert note is not None
-    assert "its runs do not learn what is new" in note
+    assert "its runs do not learn what is new" in present(note)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.narrowing import present
 from tests.trainer.survival import hold_upload
 from trainer.checkpoints.files import CHIEFS_FOLDER, Checkpoint, latest
 from trainer.checkpoints.upload import Uploads
@@ -75,7 +76,7 @@ def test_training_continues_during_an_upload_and_the_next_save_waits_for_it(tmp_
     pipe.unlink()
     pipe.write_bytes(content)
     assert sorted(path.name for path in pipe.parent.glob("*.json")) == ["ckpt-1.json", "ckpt-2.json"]
-    assert (latest(tmp_path / "checkpoints") or pytest.fail("none")).epoch == 2
+    assert present(latest(tmp_path / "checkpoints")).epoch == 2
     assert list(scratch.iterdir()) == []
 
 
@@ -89,9 +90,7 @@ def test_the_metrics_of_an_epoch_are_recorded_once_its_checkpoint_is_in_the_buck
         noting.result()
     pipe.unlink()
     pipe.write_bytes(content)
-    found = latest(tmp_path / "checkpoints")
-    assert found is not None
-    assert found.metrics == {"loss": 0.5}
+    assert present(latest(tmp_path / "checkpoints")).metrics == {"loss": 0.5}
 
 
 def test_an_epoch_whose_checkpoint_is_refused_leaves_the_one_before_as_it_was(
@@ -105,8 +104,7 @@ def test_an_epoch_whose_checkpoint_is_refused_leaves_the_one_before_as_it_was(
         save(saver, 2)
         saver.note_evaluated({"loss": 0.5})
     assert '"event": "checkpoint_failed"' in capsys.readouterr().out
-    found = latest(tmp_path / "checkpoints")
-    assert found is not None
+    found = present(latest(tmp_path / "checkpoints"))
     assert (found.epoch, found.metrics) == (1, {"loss": 1.0})
 
 

@@ -192,69 +192,45 @@ def finding_of_tick(
     return finding.verdict, str(finding)
 
 
-def test_permissions_are_tested_as_the_account(deployment: ExaminedDeployment, run: Asking) -> None:
-    cloud = Cloud()
-    cloud.held = ["pubsub.topics.publish"]
-    with run(cloud) as questions:
-        assert finding_of_tick(deployment, questions, "topic")[0] is FindingVerdict.OK
-    assert cloud.tokens_seen == {"Bearer t"}
-
-
-def test_a_missing_bucket_is_reported_without_a_binding(deployment: ExaminedDeployment, run: Asking) -> None:
-    cloud = Cloud()
-    cloud.held = 404
-    with run(cloud) as questions:
-        verdict, text = finding_of_tick(deployment, questions, "bucket")
-    assert verdict is FindingVerdict.FAILED
-    assert f"there is no bucket {PROJECT}-ledger" in text
-    assert "add-iam-policy-binding" not in text
-
-
-def test_permissions_that_cannot_be_tested_are_judged_by_the_binding(
-    deployment: ExaminedDeployment, run: Asking
-) -> None:
-    cloud = Cloud()
-    cloud.held = 400
-    cloud.policy = {"bindings": [{"role": "roles/pubsub.publisher", "members": [MEMBER]}]}
-    with run(cloud) as questions:
-        assert finding_of_tick(deployment, questions, "topic")[0] is FindingVerdict.OK
-    cloud.has_token = False
-    with run(cloud) as questions:
-        verdict, text = finding_of_tick(deployment, questions, "topic")
-    assert (verdict, "judged by its bindings only" in text) == (FindingVerdict.OK, True)
+PUBLISHER, ADD = "roles/pubsub.publisher", "gcloud pubsub topics add-iam-policy-binding trainmaster-notices"
+BOUND = {"role": PUBLISHER, "members": [MEMBER]}
+OTHER_BINDINGS: tuple[dict[str, object], ...] = (
+    {**BOUND, "condition": {"expression": "false"}},
+    {**BOUND, "role": "roles/pubsub.viewer"},
+    {"role": PUBLISHER, "members": ["user:a@b"]},
+    {"role": PUBLISHER},
+)
+OK, FAILED, UNKNOWN = FindingVerdict.OK, FindingVerdict.FAILED, FindingVerdict.UNKNOWN
 
 
 @pytest.mark.parametrize(
-    "binding",
+    ("held", "has_token", "policy", "kind", "verdict", "said"),
     [
-        {"role": "roles/pubsub.publisher", "members": [MEMBER], "condition": {"expression": "false"}},
-        {"role": "roles/pubsub.viewer", "members": [MEMBER]},
-        {"role": "roles/pubsub.publisher", "members": ["user:a@b"]},
-        {"role": "roles/pubsub.publisher"},
+        (["pubsub.topics.publish"], True, {}, "topic", OK, ""),
+        (404, True, {}, "bucket", FAILED, f"there is no bucket {PROJECT}-ledger"),
+        (400, True, {"bindings": [BOUND]}, "topic", OK, ""),
+        (400, False, {"bindings": [BOUND]}, "topic", OK, "judged by its bindings only"),
+        *(([], False, {"bindings": [other]}, "topic", FAILED, ADD) for other in OTHER_BINDINGS),
+        ([], False, 403, "topic", UNKNOWN, "refused by the test"),
     ],
 )
-def test_a_binding_of_something_else_or_under_a_condition_does_not_count(
-    deployment: ExaminedDeployment, run: Asking, binding: dict[str, object]
+def test_permissions_are_tested_as_the_account_or_else_judged_by_bindings_without_conditions(
+    deployment: ExaminedDeployment,
+    run: Asking,
+    held: list[str] | int,
+    has_token: bool,
+    policy: dict[str, object] | int,
+    kind: str,
+    verdict: FindingVerdict,
+    said: str,
 ) -> None:
     cloud = Cloud()
-    cloud.has_token = False
-    cloud.policy = {"bindings": [binding]}
+    cloud.held, cloud.has_token, cloud.policy = held, has_token, policy
     with run(cloud) as questions:
-        verdict, text = finding_of_tick(deployment, questions, "topic")
-    assert verdict is FindingVerdict.FAILED
-    assert "gcloud pubsub topics add-iam-policy-binding trainmaster-notices" in text
-
-
-def test_a_permission_that_cannot_be_tested_is_not_a_failure(
-    deployment: ExaminedDeployment, run: Asking
-) -> None:
-    cloud = Cloud()
-    cloud.has_token = False
-    cloud.policy = 403
-    with run(cloud) as questions:
-        verdict, text = finding_of_tick(deployment, questions, "topic")
-    assert verdict is FindingVerdict.UNKNOWN
-    assert "refused by the test" in text
+        found, text = finding_of_tick(deployment, questions, kind)
+    assert (found, said in text) == (verdict, True), text
+    assert cloud.tokens_seen == ({"Bearer t"} if has_token else set())
+    assert ("add-iam-policy-binding" in text) == (said == ADD)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The Overview and what it loads after its first paint, with what the flows wrote."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.mirrored import mirror, queueing_world
+from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
-from tests.client.served import ROOT, Served, run_record, served_context
+from tests.client.served import Served, run_record, served_context
 from tests.contract.retraining import RuleWorld, rule
 from tests.contract.world import World
 from tests.web.consoles import console_of
@@ -24,7 +24,7 @@ from trainmaster.web.rendering import Frame, whole_page
 from trainmaster.web.source import ConsoleSource
 from trainmaster.web.subject import Ask, ConsolePage
 
-CHAMPION = json.loads((ROOT / "schemas/examples/valid/champion.v1.promoted.json").read_text())
+CHAMPION = example("champion.v1.promoted")
 HOSTILE = "</td><script>alert('x')</script>"
 FRAME = Frame(where="here", writable=False, token="", poll_s=0.0, path="/")
 

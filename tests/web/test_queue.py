@@ -10,15 +10,14 @@ from httpx import Client as Browser
 from jsonschema import Draft202012Validator
 
 from tests.client.mirrored import mirror, queueing_world
-from tests.client.served import ROOT, Served, served_context
+from tests.client.rule_documents import example
+from tests.client.served import Served, served_context
 from tests.contract.world import World
 from tests.web.consoles import console_of
 from trainmaster.client.submission.terms import schema
 
 SCHEMA = schema("queue.v1")
-DEPLOYMENT: dict[str, Any] = json.loads(
-    (ROOT / "schemas/examples/valid/deployment.v1.us_central1.json").read_text()
-)
+DEPLOYMENT: dict[str, Any] = example("deployment.v1.us_central1")
 
 
 @pytest.fixture(scope="module")

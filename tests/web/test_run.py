@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 
 import httpx
@@ -13,10 +12,11 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import rejected, run_of, waiting
 from tests.client.logged import Logged, progress
-from tests.client.served import ROOT, no_jobs, run_record, served_context
+from tests.client.served import no_jobs, run_record, served_context
 from tests.web.consoles import console_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
+from trainmaster.client.submission.terms import schema
 from trainmaster.client.watch.timeline import RunStage
 from trainmaster.web.pages.run.drawings import stage_rows
 from trainstack import logging
@@ -36,11 +36,6 @@ FAILED, REJECTED, WAITING = (
     called("is-rejected", rejected()),
     called("waits", waiting()),
 )
-
-
-@cache
-def schema(name: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads((ROOT / f"schemas/{name}.schema.json").read_text()))
 
 
 @pytest.fixture(scope="module")
@@ -171,10 +166,10 @@ def test_an_unknown_run_is_not_found_with_the_names_that_are_like_it(browser: Br
 
 def test_documents_are_those_of_their_schemas_and_of_the_command(browser: Browser, logged: Logged) -> None:
     record = browser.get("/api/v1/runs/trains").json()
-    schema("run_record.v2").validate(record)
+    Draft202012Validator(schema("run_record.v2")).validate(record)
     assert record == json.loads(logged.served.trainmaster("status", "trains", "-o", "json").out)
     explanation = browser.get("/api/v1/runs/trains/explanation").json()
-    schema("explanation.v1").validate(explanation)
+    Draft202012Validator(schema("explanation.v1")).validate(explanation)
     assert explanation["run"]["run_id"] == "trains"
 
 
@@ -187,8 +182,9 @@ def test_the_log_document_continues_from_page_to_page(browser: Browser) -> None:
         if page["earlier"] is None:
             break
         query["before"] = page["earlier"]
+    line_schema = Draft202012Validator(schema("log_line.v1"))
     for each in lines:
-        schema("log_line.v1").validate(each)
+        line_schema.validate(each)
     assert [each["text"] for each in lines][:LINES] == [f"line {number}" for number in range(LINES)]
     assert len(lines) == LINES + 6
 

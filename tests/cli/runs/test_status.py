@@ -11,8 +11,9 @@ import yaml
 
 from tests.cli.runs.records import NOW, RUNS, run_of
 from tests.cli.screens import assert_screen
+from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
-from tests.client.served import PROJECT, ROOT, Served, run_record, served_context
+from tests.client.served import PROJECT, Served, run_record, served_context
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.shown.run_screen import drop_facts, next_commands, run_facts
 from trainmaster.client.terminal import Fact
@@ -20,7 +21,6 @@ from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.runs.states import RunState
 
 RUN = "cassava-20260301t120000-eb46bb303f"
-EXAMPLES = ROOT / "schemas/examples/valid"
 
 
 def text_of(facts: Iterator[Fact], width: int | None) -> str:
@@ -45,8 +45,8 @@ def test_the_screen_of_a_teams_run_names_the_team() -> None:
 
 @pytest.mark.parametrize("status", ["held_order", "ignored", "put_away", "retrying"])
 def test_the_screen_of_a_file_without_a_run(status: str) -> None:
-    document = json.loads((EXAMPLES / f"drop_status.v1.{status}.json").read_text())
-    assert_screen(f"status.{status}", text_of(drop_facts(document, "unused"), 80))
+    shown = text_of(drop_facts(example(f"drop_status.v1.{status}"), "unused"), 80)
+    assert_screen(f"status.{status}", shown)
 
 
 def test_a_refused_rule_shows_its_faults_with_their_lines() -> None:
@@ -78,8 +78,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         served.write("ledger", "status/requests/cassava.yaml.json", drop)
         served.write("ledger", "status/messages/4711.json", {**drop, "message_id": "4711"})
         served.write("ledger", "status/keys/nightly-7.json", {**drop, "idempotency_key": "nightly-7"})
-        retrying = json.loads((EXAMPLES / "drop_status.v1.retrying.json").read_text())
-        served.write("ledger", "status/requests/late.yaml.json", retrying)
+        served.write("ledger", "status/requests/late.yaml.json", example("drop_status.v1.retrying"))
         served.write("ledger", "runs/damaged.json", {"schema": "run_record.v2", "run_id": "damaged"})
         served.write("ledger", "runs/old.json", {"schema": "run_record.v1"})
         write_row(served, row(1, model_name="cassava"))
@@ -114,8 +113,7 @@ def test_a_run_costs_one_read_its_object_two_and_the_name_of_its_file_three(serv
 
 def test_a_file_beside_the_folders_that_are_read_is_found_and_says_where_to_put_it(served: Served) -> None:
     reason = "this file is ignored: 'stray.yaml' is not in requests/ or rules/; copy a request to requests/"
-    ignored = json.loads((EXAMPLES / "drop_status.v1.ignored.json").read_text())
-    status = {**ignored, "dropped_name": "stray.yaml", "reason": reason}
+    status = {**example("drop_status.v1.ignored"), "dropped_name": "stray.yaml", "reason": reason}
     served.write("ledger", status_object("stray.yaml"), status)
     done = served.trainmaster("status", "stray.yaml")
     assert "copy a request to" in done.out
@@ -156,7 +154,7 @@ def test_a_file_whose_event_is_delivered_again_shows_that(served: Served) -> Non
 
 
 def test_a_file_that_was_put_away_and_one_that_was_saved_again_say_so(served: Served) -> None:
-    put_away = json.loads((EXAMPLES / "drop_status.v1.put_away.json").read_text()) | {"run_id": RUN}
+    put_away = example("drop_status.v1.put_away") | {"run_id": RUN}
     served.write("ledger", "status/requests/done/cassava.yaml.json", put_away)
     done = served.trainmaster("status", "requests/done/cassava.yaml")
     assert "is put away" in " ".join(done.out.split())

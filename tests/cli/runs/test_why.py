@@ -14,7 +14,8 @@ from jsonschema import Draft202012Validator
 from tests.cli.runs.records import NOW, RUNS
 from tests.cli.screens import assert_screen
 from tests.client.logged import Logged, point_to
-from tests.client.served import ROOT, Served, run_record, served_context
+from tests.client.rule_documents import example
+from tests.client.served import Served, run_record, served_context
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explained_run
@@ -29,7 +30,6 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainstack import logging
 
 SCHEMA = Draft202012Validator(schema("explanation.v1"))
-EXAMPLES = ROOT / "schemas/examples/valid"
 RUN = "cassava-20260301t120000-eb46bb303f"
 CHAMPION = "b-20260301t121100-6024327c9f"
 FIRING = {
@@ -102,7 +102,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         served.write(
             "ledger", f"runs/{CHAMPION}.json", run_record("succeeded", run_id=CHAMPION, source=FIRING)
         )
-        champion = json.loads((EXAMPLES / "champion.v1.promoted.json").read_text())
+        champion = example("champion.v1.promoted")
         served.write("ledger", "champions/cassava-resnet50.json", champion)
         served.write("ledger", "champions/orphan.json", {**champion, "current": champion["history"][0]})
         yield served

@@ -4,20 +4,13 @@ import base64
 import json
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.client.rule_documents import example
 from trainmaster.cli.stack.news import REMEMBERED, News
 from trainstack.events.cloudevent import Message, from_message
-
-EXAMPLES = Path(__file__).resolve().parents[3] / "schemas" / "examples" / "valid"
-
-
-def example(name: str) -> dict[str, Any]:
-    notice: dict[str, Any] = json.loads((EXAMPLES / f"notice.v1.{name}.json").read_text())
-    return notice
 
 
 def delivered(data: bytes) -> bytes:
@@ -49,33 +42,39 @@ def lines_of(*notices: dict[str, Any]) -> list[str]:
     ],
 )
 def test_a_line_has_the_time_the_subject_the_change_and_the_model_or_reason(name: str, expected: str) -> None:
-    (line,) = lines_of(example(name))
-    at = datetime.fromisoformat(example(name)["time"]).astimezone()
-    assert line.startswith(f"{at:%H:%M:%S}  {example(name)['subject']}  ")
+    notice = example(f"notice.v1.{name}")
+    (line,) = lines_of(notice)
+    at = datetime.fromisoformat(notice["time"]).astimezone()
+    assert line.startswith(f"{at:%H:%M:%S}  {notice['subject']}  ")
     assert re.search(expected, line), line
 
 
 def test_a_notice_that_is_delivered_twice_is_printed_once() -> None:
-    assert len(lines_of(example("failed"), example("succeeded"), example("failed"))) == 2
+    assert (
+        len(
+            lines_of(example("notice.v1.failed"), example("notice.v1.succeeded"), example("notice.v1.failed"))
+        )
+        == 2
+    )
 
 
 def test_lines_that_come_before_the_stack_is_ready_are_printed_afterwards() -> None:
     lines: list[str] = []
     news = News(lines.append)
-    news.show(delivered(json.dumps(example("failed")).encode()))
+    news.show(delivered(json.dumps(example("notice.v1.failed")).encode()))
     assert lines == []
     news.start()
     assert len(lines) == 1
 
 
 def test_no_more_ids_are_kept_than_the_limit() -> None:
-    failed = example("failed")
+    failed = example("notice.v1.failed")
     others = [{**failed, "id": str(number)} for number in range(REMEMBERED)]
     assert len(lines_of(failed, *others, failed)) == REMEMBERED + 2
 
 
 def test_control_characters_of_a_reason_do_not_reach_the_terminal() -> None:
-    failed = example("failed")
+    failed = example("notice.v1.failed")
     failed["data"]["error"]["message"] = "bad\x1b[2J\nworse"
     (line,) = lines_of(failed)
     assert line.endswith("bad [2J worse")
@@ -97,4 +96,4 @@ def test_a_pipe_without_a_reader_does_not_disturb_the_stack() -> None:
 
     news = News(write)
     news.start()
-    news.show(delivered(json.dumps(example("failed")).encode()))
+    news.show(delivered(json.dumps(example("notice.v1.failed")).encode()))

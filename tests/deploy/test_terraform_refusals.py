@@ -1,7 +1,6 @@
 """Everything that prevents a deployment is reported at once, and nothing is created."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,78 +25,64 @@ def refused(ran: Ran) -> str:
     return ran.err
 
 
-def is_being_deleted(cloud: Cloud) -> None:
-    cloud.content["projects"][PROJECT]["lifecycleState"] = "DELETE_REQUESTED"
-
-
-def has_no_billing(cloud: Cloud) -> None:
-    cloud.content["projects"][PROJECT]["billing"] = False
-
-
-def has_an_inbox_elsewhere(cloud: Cloud) -> None:
-    cloud.has_bucket(f"{PROJECT}-inbox", location="us-central1")
-
-
-def has_an_inbox_in_many_regions(cloud: Cloud) -> None:
-    cloud.has_bucket(f"{PROJECT}-inbox", location="eu")
-
-
-def has_buckets_of_others(cloud: Cloud) -> None:
-    cloud.has_bucket(f"{PROJECT}-data", number="8")
-    cloud.content["forbidden"] = [f"{PROJECT}-models"]
-
-
-def has_a_deleted_role(cloud: Cloud) -> None:
-    name = f"projects/{PROJECT}/roles/trainmaster_jobs"
-    cloud.content["lists"] = {"iam roles": [{"name": name, "title": "Trainmaster jobs", "deleted": True}]}
-
-
-def lists_no_topics(cloud: Cloud) -> None:
-    cloud.content["lists"] = {"pubsub topics": {"error": "no list"}}
-
-
-def has_no_schedules_in_the_region(cloud: Cloud) -> None:
-    cloud.content["lacking"] = {"scheduler jobs": REGION}
+DELETED_ROLE = {
+    "name": f"projects/{PROJECT}/roles/trainmaster_jobs",
+    "title": "Trainmaster jobs",
+    "deleted": True,
+}
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("project", "content", "said"),
     [
-        (is_being_deleted, [f"gcloud projects undelete {PROJECT}"]),
-        (has_no_billing, ["has no billing account"]),
+        ({"lifecycleState": "DELETE_REQUESTED"}, {}, [f"gcloud projects undelete {PROJECT}"]),
+        ({"billing": False}, {}, ["has no billing account"]),
         (
-            has_an_inbox_elsewhere,
-            [
-                f"bucket '{PROJECT}-inbox' is in 'us-central1', and triggers need it in 'europe-west4'",
-                "deploy with --region us-central1, or move its objects",
-            ],
+            {},
+            {"lists": {"iam roles": [DELETED_ROLE]}},
+            [f"`gcloud iam roles undelete trainmaster_jobs --project={PROJECT}`"],
         ),
         (
-            has_an_inbox_in_many_regions,
-            ["is in 'eu', and triggers need it in 'europe-west4': move its objects"],
+            {},
+            {"lists": {"pubsub topics": {"error": "no list"}}},
+            ["the existing resources could not be determined"],
         ),
         (
-            has_buckets_of_others,
-            [
-                f"bucket '{PROJECT}-data' belongs to project number 8",
-                f"bucket '{PROJECT}-models' exists, and you may not see it",
-            ],
-        ),
-        (has_a_deleted_role, [f"`gcloud iam roles undelete trainmaster_jobs --project={PROJECT}`"]),
-        (lists_no_topics, ["the existing resources could not be determined"]),
-        (
-            has_no_schedules_in_the_region,
+            {},
+            {"lacking": {"scheduler jobs": REGION}},
             [f"Location '{REGION}' is not a valid location", 'scheduler_region = "…" in trainmaster.tfvars'],
         ),
     ],
-    ids=lambda value: getattr(value, "__name__", ""),
+    ids=["being deleted", "no billing", "a deleted role", "no list of topics", "no schedules in the region"],
 )
 def test_a_project_that_cannot_be_deployed_to_is_refused(
-    cloud: Cloud, change: Callable[[Cloud], None], said: list[str]
+    cloud: Cloud, project: dict[str, object], content: dict[str, object], said: list[str]
 ) -> None:
-    change(cloud)
+    cloud.content["projects"][PROJECT] |= project
+    cloud.content |= content
     message = refused(cloud.up())
     assert [text for text in said if text not in message] == []
+
+
+@pytest.mark.parametrize(
+    ("location", "repair"),
+    [
+        ("us-central1", ": deploy with --region us-central1, or move its objects"),
+        ("eu", ": move its objects"),
+    ],
+)
+def test_a_bucket_in_another_region_is_refused(cloud: Cloud, location: str, repair: str) -> None:
+    cloud.has_bucket(f"{PROJECT}-inbox", location=location)
+    said = f"bucket '{PROJECT}-inbox' is in '{location}', and triggers need it in 'europe-west4'"
+    assert f"{said}{repair}" in refused(cloud.up())
+
+
+def test_buckets_of_other_projects_are_refused(cloud: Cloud) -> None:
+    cloud.has_bucket(f"{PROJECT}-data", number="8")
+    cloud.content["forbidden"] = [f"{PROJECT}-models"]
+    message = refused(cloud.up())
+    assert f"bucket '{PROJECT}-data' belongs to project number 8" in message
+    assert f"bucket '{PROJECT}-models' exists, and you may not see it" in message
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import click
 import pytest
@@ -91,12 +92,10 @@ def test_the_command_prints_the_same_for_people_and_programs(served: Served, fou
     assert "The limits and caps are unknown: " in done.err  # this ledger has no deployment.json
 
 
-def test_a_teams_queue_has_its_runs_with_their_positions_among_all(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_a_teams_queue_has_its_runs_with_their_positions_among_all(tmp_path: Path) -> None:
     world = world_of_teams(admission=Admission(limits=(Limit(jobs=1),)))
     runs = [drop(world, team, stem=f"r{n}").run_id for n, team in enumerate((VISION, VISION, SPEECH, VISION))]
-    with served_context(tmp_path_factory.mktemp("teams")) as served:
+    with served_context(tmp_path) as served:
         mirror(world, served)
         for team, expected in ((SPEECH, [(2, runs[2])]), (VISION, [(1, runs[1]), (3, runs[3])])):
             document = json.loads(served.trainmaster("queue", "--team", team, "-o", "json").out)
@@ -104,15 +103,13 @@ def test_a_teams_queue_has_its_runs_with_their_positions_among_all(
             assert document["complete"]
 
 
-def test_runs_that_wait_at_the_training_service_are_named_below_an_empty_queue(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_runs_that_wait_at_the_training_service_are_named_below_an_empty_queue(tmp_path: Path) -> None:
     world = World()
     runs = []
     for number in range(7):
         runs.append(world.launch(world.drop(name=f"requests/r{number}.yaml")).run_id)
         world.clock.advance(timedelta(seconds=1))
-    with served_context(tmp_path_factory.mktemp("submitted")) as served:
+    with served_context(tmp_path) as served:
         mirror(world, served)
         done = served.trainmaster("queue")
         document = json.loads(served.trainmaster("queue", "-o", "json").out)
@@ -123,8 +120,8 @@ def test_runs_that_wait_at_the_training_service_are_named_below_an_empty_queue(
     Draft202012Validator(SCHEMA).validate(document)
 
 
-def test_an_empty_queue_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with served_context(tmp_path_factory.mktemp("empty")) as served:
+def test_an_empty_queue_says_so(tmp_path: Path) -> None:
+    with served_context(tmp_path) as served:
         done = served.trainmaster("queue")
     assert done.status == 0
     assert done.err.endswith("No run waits.\n")

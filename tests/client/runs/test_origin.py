@@ -10,8 +10,6 @@ from tests.client.runs.rows import row, write_row
 from tests.client.served import Served, run_record
 from trainmaster.client.runs.origin import LocalFile, header_of
 
-VERBS = ("status", "why", "logs")
-
 
 def text_of(model: str, more: str = "") -> str:
     return f"model_name: {model}\ncluster: {{chief: {{machine: n1-standard-4}}}}\n{more}"
@@ -75,19 +73,6 @@ def test_status_shows_the_run_of_the_file_and_not_the_latest_of_its_name(
     assert (latest.out, latest.err) == (f"{two[1]}\n", "")
 
 
-@pytest.mark.parametrize("verb", ["cancel", "again"])
-def test_a_verb_that_changes_something_refuses_a_file_that_was_edited_since(
-    served: Served, two: tuple[str, str], verb: str
-) -> None:
-    write_file(served, "b", text_of("model-b", "args: [--epochs=3]\n"))
-    done = served.trainmaster(verb, "b/request.yaml")
-    assert (done.status, done.out) == (2, "")
-    assert done.err == (
-        "Error: b/request.yaml differs from each request that a file of this name has started: it was edited since, or "
-        f"it is another file. Name the run by its id:\n  {two[1]} (model-b)\n  {two[0]} (model-a)\n"
-    )
-
-
 def test_a_file_that_was_edited_since_means_the_latest_run_of_its_model_with_a_note(
     served: Served, two: tuple[str, str]
 ) -> None:
@@ -100,18 +85,32 @@ def test_a_file_that_was_edited_since_means_the_latest_run_of_its_model_with_a_n
     )
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "download", "wait"])
-def test_a_file_that_started_none_of_the_runs_of_its_name_is_not_found(
-    served: Served, two: tuple[str, str], verb: str
+DIFFERS = (
+    "b/request.yaml differs from each request that a file of this name has started: it was edited since, or "
+    "it is another file. Name the run by its id"
+)
+OTHER_MODEL = (
+    "c/request.yaml has started no known run. It has the model 'model-c', and the runs of files named "
+    "'request.yaml' have others"
+)
+BY_ID = "Name one of them by its id, or submit the file: trainmaster submit c/request.yaml\n"
+
+
+@pytest.mark.parametrize(
+    ("verb", "folder", "status", "said", "repair"),
+    [
+        *((verb, "b", 2, DIFFERS, "") for verb in ("cancel", "again")),
+        *((verb, "c", 3, OTHER_MODEL, BY_ID) for verb in ("status", "why", "logs", "download", "wait")),
+    ],
+)
+def test_a_file_that_started_no_run_is_refused_with_those_of_its_name(
+    served: Served, two: tuple[str, str], verb: str, folder: str, status: int, said: str, repair: str
 ) -> None:
-    write_file(served, "c", text_of("model-c"))
-    done = served.trainmaster(verb, "c/request.yaml")
-    assert (done.status, done.out) == (3, "")
-    assert done.err == (
-        "Error: c/request.yaml has started no known run. It has the model 'model-c', and the runs of files named "
-        f"'request.yaml' have others:\n  {two[1]} (model-b)\n  {two[0]} (model-a)\n"
-        "Name one of them by its id, or submit the file: trainmaster submit c/request.yaml\n"
-    )
+    """One that was edited since by verbs that change something, one of another model by all."""
+    write_file(served, folder, text_of(f"model-{folder}", "args: [--epochs=3]\n"))
+    done = served.trainmaster(verb, f"{folder}/request.yaml")
+    assert (done.status, done.out) == (status, "")
+    assert done.err == f"Error: {said}:\n  {two[1]} (model-b)\n  {two[0]} (model-a)\n{repair}"
 
 
 def test_a_file_that_cannot_be_read_as_yaml_means_the_latest_run_of_its_name(

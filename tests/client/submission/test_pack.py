@@ -272,7 +272,7 @@ def test_a_folder_in_place_of_a_script_gets_the_script_in_it(
     (tmp_path / "none").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ClientRefused) as refused:
-        pack_script(Path(script), root and Path(root))
+        pack_script(Path(script), None if root is None else Path(root))
     assert str(refused.value) == f"'{script}' is a folder. {said}"
 
 

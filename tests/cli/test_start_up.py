@@ -16,7 +16,7 @@ RUN = "cassava-20260301t120000-eb46bb303f"
 
 
 def printed_without(slow: tuple[str, ...], *words: str, **variables: str) -> str:
-    """What the command prints in a process of its own, which may load none of the libraries."""
+    """What the command prints in a separate process, which may load none of the libraries."""
     code = (
         "import sys\nfrom trainmaster.cli.command import main\n"
         "try: assert main() == 0\nexcept SystemExit: pass\n"

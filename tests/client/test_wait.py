@@ -64,7 +64,7 @@ def test_programs_get_the_record_of_the_ended_run(served: Served) -> None:
 
 
 def once_started(served: Served, run_id: str, ended: dict[str, Any], settled: dict[str, Any]) -> str:
-    """What `wait` says of a run whose end is on record before the steps that follow it."""
+    """What `wait` says about a run whose end is on record before the steps that follow it."""
     record(served, run_id, "running")
 
     def change(run: Run) -> None:

@@ -128,7 +128,7 @@ def test_a_teams_topic_is_created_and_calls_the_function_of_requests() -> None:
 
 
 def test_the_local_stack_grants_teams_the_same() -> None:
-    """All but members, who are no principals of the local stack."""
+    """All but members, who are not principals of the local stack."""
     topology = read_topology(TERRAFORM.parent / "topology.yaml", project=PROJECT, region=REGION)
     path = TERRAFORM.parent / "permissions.yaml"
     local = set(grants_of(topology, path, TEAMS).granted) - set(grants_of(topology, path).granted)

@@ -1,4 +1,4 @@
-"""What `fit` promises, and docs/reference/trainer-fit.md says of it: the same programs with both, undisturbed and killed."""
+"""What `fit` promises, and docs/reference/trainer-fit.md says about it: the same programs with both, undisturbed and killed."""
 
 import json
 from collections.abc import Callable, Mapping

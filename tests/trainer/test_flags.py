@@ -172,7 +172,7 @@ def test_help_shows_the_flags_of_the_chosen_workload(capsys: pytest.CaptureFixtu
         command_from([TUNED, "--help"])
     shown = capsys.readouterr().out
     assert "--num_units" in shown
-    assert "train[:80%]" in shown, "a percent sign is no format"
+    assert "train[:80%]" in shown, "a percent sign is not a format"
     with pytest.raises(SystemExit):
         command_from(["--help"])
     assert "--num_units" not in capsys.readouterr().out

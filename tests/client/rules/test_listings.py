@@ -38,7 +38,7 @@ def test_the_context_may_be_named_before_the_verb_or_behind_it(served: Served, g
 def test_rules_behind_the_listed_objects_keep_their_files(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is known about them: `zebra` may not be shown as deleted because other objects fill the listing."""
+    """Nothing is known about them: `zebra` must not be shown as deleted because other objects fill the listing."""
     book = example("rule_book.v1.one_rule")
     names = ("rules/b.yaml", "rules/zebra.yaml")
     book["rules"] = [{**book["rules"][0], "rule_id": name[6:-5], "dropped_name": name} for name in names]

@@ -58,11 +58,10 @@ def test_a_program_that_does_right_passes(tmp_path: Path) -> None:
     assert {finding["level"] for finding in findings} == {"ok"}
 
 
-def test_nothing_is_started_without_a_request_for_it(tmp_path: Path) -> None:
+def test_arguments_of_the_program_ask_for_a_smoke_run(tmp_path: Path) -> None:
+    """Without them, or --smoke, nothing is started: tests/inspect/test_command.py."""
     mark = tmp_path / "started"
     program = written(tmp_path, f"open({str(mark)!r}, 'w')\n{GOOD}")
-    inspected(program, status=0)
-    assert not mark.exists()
     inspected(program, "--", "--epochs=1", status=0)
     assert mark.exists()
 

@@ -59,10 +59,6 @@ def test_a_blank_line_of_a_traceback_prints_nothing() -> None:
     assert '{"code": 7}' in shown(line("workerpool0-0", known, "ERROR"), width=80)
 
 
-def test_no_control_character_of_the_log_reaches_the_terminal() -> None:
-    assert "\x1b" not in shown(*LOG, width=80)
-
-
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_of_a_progress_bar_only_its_last_version_is_printed(is_terminal: bool) -> None:
     first = "\x1b[1m 1/50\x1b[0m \x1b[37m━━━━\x1b[0m \x1b[1m13s\x1b[0m 271ms/step - loss: 0.7221"

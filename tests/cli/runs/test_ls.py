@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 import click
@@ -118,7 +118,3 @@ def test_wrong_usage_names_what_is_right(served: Served, words: list[str], said:
     done = served.trainmaster("ls", *words)
     assert (done.status, done.out) == (2, "")
     assert said in done.err
-
-
-def test_the_age_is_counted_from_now() -> None:
-    assert columns(ROWS[0], datetime(2026, 3, 1, 15, 23, 9, tzinfo=UTC))["AGE"] == "3h 20m"

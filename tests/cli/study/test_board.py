@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from trainmaster.cli.study.board import TrialBoard, choose, seconds
-from trainmaster.client.study.study import Choices, Study, counts, number, shown
+from trainmaster.client.study.study import Choices, Study, number, shown
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -114,11 +114,6 @@ def test_numbers_are_short(value: float, text: str) -> None:
 def test_words_stay_on_one_line() -> None:
     assert shown(None) == ""
     assert one_line("a\nb\x1b[2Jc") == "a b [2Jc"
-
-
-def test_states_are_counted_in_words() -> None:
-    assert counts(many(10).trials) == "9 succeeded, 1 infeasible"
-    assert counts(()) == "none"
 
 
 def test_long_runs_are_shown_in_minutes_and_hours() -> None:

@@ -67,10 +67,6 @@ def test_every_screen_fits_the_terminal_with_the_spinner_below(
     assert max(map(len, lines)) <= width
 
 
-def test_the_run_id_is_whole_on_the_smallest_screen() -> None:
-    assert f"Run {sightings.RUN_ID}" in drawn(sightings.ended(), width=80)
-
-
 def printed(*seen: Sighting) -> str:
     out = io.StringIO()
     view = LiveView(

@@ -204,20 +204,12 @@ def test_a_duration_is_in_seconds_or_has_a_unit() -> None:
     assert seconds == [90, 1.5, 900, 7200, 86400]
 
 
-def test_the_file_that_started_the_run_stands_for_it(served: Served) -> None:
-    record(served, "of-a-file", "succeeded")
-    status = {"schema": "drop_status.v1", "state": "succeeded", "run_id": "of-a-file"}
-    served.write("ledger", "status/requests/vision.yaml.json", status)
-    path = served.folder / "some/folder/vision.yaml"
-    path.parent.mkdir(parents=True)
-    path.touch()
-    assert served.trainmaster("wait", "some/folder/vision.yaml").status == 0
+def test_a_path_to_no_file_is_answered_with_the_name_of_the_request_in_the_inbox(served: Served) -> None:
     for name in ("nowhere/vision.yaml", "/nowhere/vision.yaml", "./vision.yaml"):
         missing = served.trainmaster("wait", name)
         assert (missing.status, missing.out) == (3, "")
         assert f"There is no file {name!r}. To name a request in the inbox: requests/" in missing.err
         assert ": requests/vision.yaml\n" in missing.err
-    assert served.trainmaster("wait", "requests/vision.yaml").status == 0
     assert served.trainmaster("wait", "gs://elsewhere/requests/vision.yaml").status == 3
 
 

@@ -11,7 +11,7 @@ from trainstack.iam.authorization import may_act_as
 from trainstack.iam.service import Grants
 from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.listing.catalogue import AnyJob, Catalogue
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob, new_job_id
 from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.runners.log import JobLog, WriteLog
@@ -152,7 +152,7 @@ class Collection(ABC, Generic[AnyJob]):
         if is_unknown or not may_act_as(grants, email):
             # The service's code and words, also for an account that does not exist: https://github.com/googleapis/python-aiplatform/issues/1073
             message = f"You do not have permission to act as service_account: {email}. (or it may not exist)."
-            raise ApiError(Status.INVALID_ARGUMENT, message)
+            raise InvalidArgumentError(message)
 
     def _accept(self, job: AnyJob) -> AnyJob:
         job = self._as_kept_first(job)

@@ -3,7 +3,7 @@
 from trainstack.jobs.capacity.line import Capacity
 from trainstack.jobs.collection import Collection, ServiceContext
 from trainstack.jobs.replicas.isolation import ReplicaHost
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.jobs.runners.custom_job import CustomJobRunner
@@ -87,8 +87,7 @@ class JobService(Collection[VertexJob]):
         job = self.get(parent, job_id)
         replicas = {replica.name: replica for replica in job.replicas}
         if replica_name not in replicas:
-            raise ApiError(
-                Status.INVALID_ARGUMENT,
+            raise InvalidArgumentError(
                 f"replica: the job {job.name} has no replica {replica_name!r}; it has {', '.join(replicas)}.",
             )
         runner = self._runners.get(job_id)

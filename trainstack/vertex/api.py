@@ -24,7 +24,7 @@ from trainstack.injections.http import WithInjections, resource_method
 from trainstack.jobs.capacity.quota import Supply, quota_from
 from trainstack.jobs.collection import Collection
 from trainstack.jobs.listing.catalogue import AnyJob
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.resource.replica import CHIEF
@@ -68,7 +68,7 @@ class Calls(Generic[AnyJob]):
     async def list(self, request: Request) -> Response:
         query = request.query_params
         if faults := query_faults(f"List{self._jobs.kind.kind}s", request):
-            raise ApiError(Status.INVALID_ARGUMENT, "\n".join(faults))
+            raise InvalidArgumentError(*faults)
         jobs, token = self._jobs.page(
             _parent(request),
             filter_=query.get("filter", ""),
@@ -105,8 +105,7 @@ def application(
         body = await _body(request, may_be_empty=True)
         replica = body.get("replica", CHIEF.name)
         if not isinstance(replica, str) or body.keys() - {"replica"}:
-            raise ApiError(
-                Status.INVALID_ARGUMENT,
+            raise InvalidArgumentError(
                 f'Expected {{"replica": "{CHIEF.name}"}} or an empty body, found {body!r:.80}.',
             )
         await jobs.preempt(_parent(request), request.path_params["job"], replica)
@@ -164,14 +163,14 @@ async def _body(request: Request, *, may_be_empty: bool = False) -> dict[str, An
     try:
         return await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=may_be_empty)
     except ValueError as error:
-        raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received: {error}.") from error
+        raise InvalidArgumentError(f"Invalid JSON payload received: {error}.") from error
 
 
 def _integer(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise ApiError(Status.INVALID_ARGUMENT, f"{name}: expected a number, found {text!r}.") from error
+        raise InvalidArgumentError(f"{name}: expected a number, found {text!r}.") from error
 
 
 async def _answer_refusal(_request: Request, error: Exception) -> Response:

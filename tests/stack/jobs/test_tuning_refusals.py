@@ -33,7 +33,7 @@ def faults(counts: dict[str, int] | None = None, **study: Any) -> list[str]:
     try:
         parsed(body)
     except InvalidJobError as error:
-        return list(error.faults)
+        return str(error).splitlines()
     return []
 
 

@@ -9,7 +9,7 @@ A resource is an accelerator type, a glob of machine types, or `replicas`. Any o
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.validation import Message
 from trainstack.reading import Reading
@@ -29,11 +29,8 @@ NAME_MAX_CHARS = 200
 _METRIC = "aiplatform.googleapis.com/custom_model_training_"
 
 
-class BadQuotaError(ApiError):
-    """The document is not a valid set of quotas; the message has a line for each fault."""
-
-    def __init__(self, wrong: Sequence[str]) -> None:
-        super().__init__(Status.INVALID_ARGUMENT, "\n".join(wrong))
+class BadQuotaError(InvalidArgumentError):
+    """The document is not a valid set of quotas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +127,7 @@ def quota_from(document: object) -> Quota:
         for index, stockout in enumerate(listed if isinstance(listed, list) else [])
     ]
     if reading.wrong:
-        raise BadQuotaError(reading.wrong)
+        raise BadQuotaError(*reading.wrong)
     return Quota(limits=tuple(limits), stockouts=tuple(stockouts))
 
 

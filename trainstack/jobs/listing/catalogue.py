@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Reversible
 from typing import Generic, TypeVar
 
 from trainstack.jobs.listing.filters import parse_filter
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import InvalidArgumentError
 from trainstack.jobs.resource.job import VertexJob
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
@@ -60,7 +60,7 @@ class Catalogue(Generic[AnyJob]):
         """
         wanted = parse_filter(filter_)
         if size < 0:
-            raise ApiError(Status.INVALID_ARGUMENT, f"page_size: must not be negative, found {size}.")
+            raise InvalidArgumentError(f"page_size: must not be negative, found {size}.")
         size = min(size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         digest = hashlib.sha256(filter_.encode()).hexdigest()[:12]
         after = token.removesuffix(f"-{digest}")
@@ -73,7 +73,5 @@ class Catalogue(Generic[AnyJob]):
                     return page_jobs, f"{page_jobs[-1].job_id}-{digest}"
                 page_jobs.append(job)
         if after:
-            raise ApiError(
-                Status.INVALID_ARGUMENT, f"page_token {token!r} does not belong to this list and filter."
-            )
+            raise InvalidArgumentError(f"page_token {token!r} does not belong to this list and filter.")
         return page_jobs, ""

@@ -16,7 +16,7 @@ from typing import Any
 from google.cloud.aiplatform_v1.types.custom_job import CustomJob
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import InvalidArgumentError
 
 # protobuf's generated messages are untyped, as in trainstack.jobs.resource.validation.
 Message = Any
@@ -35,11 +35,8 @@ _JOB: Descriptor = CustomJob.pb().DESCRIPTOR
 _JOB_FIELDS = ("display_name", "state", "create_time", "labels")
 
 
-class ListFilterError(ApiError):
+class ListFilterError(InvalidArgumentError):
     """A filter that the service would refuse, or that is not supported here."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(Status.INVALID_ARGUMENT, message)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,3 +27,10 @@ class ApiError(Exception):
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class InvalidArgumentError(ApiError):
+    """A refused call whose arguments are wrong, in any state; the message has one sentence for each fault."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__(Status.INVALID_ARGUMENT, "\n".join(faults))

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Self
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from google.cloud.aiplatform_v1.types.custom_job import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import InvalidArgumentError
 from trainstack.jobs.resource.lifecycle import ResourceState, may_follow
 from trainstack.jobs.resource.replica import JobReplica, replicas_of
 from trainstack.jobs.resource.validation import Message, Surroundings, faults_of
@@ -28,12 +28,8 @@ _OUTPUT_ONLY = frozenset({
 })  # fmt: skip
 
 
-class InvalidJobError(ApiError):
-    """A body that is not an acceptable job; `faults` has one sentence for each fault."""
-
-    def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__(Status.INVALID_ARGUMENT, "\n".join(faults))
-        self.faults = tuple(faults)
+class InvalidJobError(InvalidArgumentError):
+    """A body that is not an acceptable job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +93,7 @@ class VertexJob:
         """
         message = _read_message(body, cls.resource.pb(cls.resource()))
         if faults := cls.faults_of(message, here or Surroundings()):
-            raise InvalidJobError(faults)
+            raise InvalidJobError(*faults)
         job = cls(project=project, location=location, job_id=job_id, message=message)
         message.name = job.name
         return job.begun(at, state)
@@ -193,13 +189,11 @@ def new_job_id() -> str:
 
 def _read_message(body: object, message: Message) -> Message:
     if not isinstance(body, Mapping):
-        raise InvalidJobError([f"The request body must be a JSON object, found {body!r:.80}."])
+        raise InvalidJobError(f"The request body must be a JSON object, found {body!r:.80}.")
     try:
         ParseDict(body, message)
     except ParseError as error:
-        raise InvalidJobError(
-            [f"Invalid JSON payload received. {_as_the_service_says(str(error))}"]
-        ) from error
+        raise InvalidJobError(f"Invalid JSON payload received. {_as_the_service_says(str(error))}") from error
     for field in message.DESCRIPTOR.fields:
         if field.name in _OUTPUT_ONLY:
             message.ClearField(field.name)

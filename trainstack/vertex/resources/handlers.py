@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from trainstack.jobs.listing.filters import parse_filter
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import copy_of, new_job_id
 from trainstack.vertex.resources.methods import KINDS, list_method, snake_case
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
@@ -51,9 +51,7 @@ class StandardHandlers:
             new_job_id() if kind == "Tensorboard" else str(uuid.uuid4())
         )
         if not _ID.fullmatch(resource_id):
-            raise ApiError(
-                Status.INVALID_ARGUMENT, f"{field}_id: expected {_ID.pattern}, found {resource_id!r:.200}."
-            )
+            raise InvalidArgumentError(f"{field}_id: expected {_ID.pattern}, found {resource_id!r:.200}.")
         self._refuse_without(parent)
         resource = copy_of(getattr(request, field))
         resource.name = f"{parent}/{KINDS[kind][1].rpartition('/')[2]}/{resource_id}"
@@ -80,7 +78,7 @@ class StandardHandlers:
         matching = [resource for resource in resources if wanted.matches(resource)]
         token, size = request.page_token or "0", request.page_size or _DEFAULT_PAGE
         if not re.fullmatch("[0-9]{1,9}", token) or size < 0:
-            raise ApiError(Status.INVALID_ARGUMENT, f"Invalid page_token {token!r:.200} or page_size {size}.")
+            raise InvalidArgumentError(f"Invalid page_token {token!r:.200} or page_size {size}.")
         start, end = int(token), int(token) + min(size, _MAX_PAGE)
         more = str(end) if end < len(matching) else ""
         return answer(**{field.name: matching[start:end]}, next_page_token=more)
@@ -153,7 +151,7 @@ def merged(resource: Message, changes: Message, mask: Message) -> Message:
         ApiError: INVALID_ARGUMENT for a mask that names no field.
     """
     if not mask.IsValidForDescriptor(resource.DESCRIPTOR):
-        raise ApiError(Status.INVALID_ARGUMENT, f"update_mask: no fields {', '.join(mask.paths)}.")
+        raise InvalidArgumentError(f"update_mask: no fields {', '.join(mask.paths)}.")
     paths = list(mask.paths) or [field.name for field, _ in changes.ListFields()]
     kept = FieldMask(paths=[path for path in paths if path not in _OF_SERVICE])
     kept.MergeMessage(changes, resource, replace_message_field=True, replace_repeated_field=True)

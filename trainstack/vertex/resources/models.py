@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from google.protobuf import empty_pb2
 
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import copy_of, new_job_id
 from trainstack.vertex.resources.handlers import Handler, StandardHandlers, merged, message_of, touched
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
@@ -51,7 +51,7 @@ class Models:
             request.parent_model.rpartition("/")[2].partition("@")[0] or request.model_id or new_job_id()
         )
         if faults := list(_faults(model, model_id)):
-            raise ApiError(Status.INVALID_ARGUMENT, "\n".join(faults))
+            raise InvalidArgumentError(*faults)
         model.name = f"{parent}/models/{model_id}"
         versions = self._versions(model.name)
         if request.parent_model and not versions:
@@ -88,7 +88,7 @@ class Models:
         if not request.update_mask.paths or not allowed.issuperset(request.update_mask.paths):
             found = ", ".join(request.update_mask.paths)
             message = f"update_mask: expected some of {', '.join(sorted(allowed))}, found {found!r}."
-            raise ApiError(Status.INVALID_ARGUMENT, message)
+            raise InvalidArgumentError(message)
         asked = self._version(name if version == "-" else request.model.name)
         if request.model.etag not in ("", asked.etag):
             raise ApiError(Status.ABORTED, f"{asked.name} has changed: its etag is {asked.etag!r}.")
@@ -102,9 +102,7 @@ class Models:
         removed = {alias[1:] for alias in request.version_aliases if alias.startswith("-")}
         added = [alias for alias in request.version_aliases if not alias.startswith("-")]
         if DEFAULT in removed:
-            raise ApiError(
-                Status.INVALID_ARGUMENT, "The alias 'default' can only be moved to another version."
-            )
+            raise InvalidArgumentError("The alias 'default' can only be moved to another version.")
         kept = [alias for alias in model.version_aliases if alias not in removed]
         return self._put_aliases(model, dict.fromkeys([*kept, *added]), self._versions(model.name))
 
@@ -142,9 +140,7 @@ class Models:
         """Save the version with these aliases, and without them every other one."""
         names = list(aliases)
         if faults := [alias for alias in names if not _ALIAS.fullmatch(alias)]:
-            raise ApiError(
-                Status.INVALID_ARGUMENT, f"version_aliases: expected {_ALIAS.pattern}, found {faults!r:.200}."
-            )
+            raise InvalidArgumentError(f"version_aliases: expected {_ALIAS.pattern}, found {faults!r:.200}.")
         for other in versions:
             if other.version_id != model.version_id and not set(names).isdisjoint(other.version_aliases):
                 other.version_aliases[:] = [alias for alias in other.version_aliases if alias not in names]

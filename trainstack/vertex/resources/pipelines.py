@@ -10,7 +10,7 @@ from pathlib import Path
 from google.protobuf import empty_pb2
 from google.protobuf.json_format import MessageToDict
 
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob, copy_of, new_job_id
 from trainstack.jobs.service import JobService
 from trainstack.vertex.resources.handlers import Handler, StandardHandlers, message_of
@@ -52,8 +52,7 @@ class Pipelines:
         """
         pipeline, parent = copy_of(request.training_pipeline), by_number(request.parent)
         if pipeline.training_task_definition != CUSTOM_TASK:
-            raise ApiError(
-                Status.INVALID_ARGUMENT,
+            raise InvalidArgumentError(
                 f"The training task {pipeline.training_task_definition!r:.200} is not imitated by the local stack; "
                 f"use a custom job or {CUSTOM_TASK}.",
             )

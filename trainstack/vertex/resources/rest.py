@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.jobs.resource.errors import InvalidArgumentError
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.service import JobService
 from trainstack.json_bodies import read_object
@@ -69,7 +69,7 @@ class Resources:
                 names = dict(zip(method.path_fields, match.groups(), strict=True))
                 message = await _message(method, request, names)
                 if faults := [*query_faults(method.name, request), *_body_faults(method, message)]:
-                    raise ApiError(Status.INVALID_ARGUMENT, "\n".join(faults))
+                    raise InvalidArgumentError(*faults)
                 return JSONResponse(MessageToDict(handler(message)))
         raise HTTPException(404)
 
@@ -105,7 +105,7 @@ async def _message(method: Method, request: Request, names: Mapping[str, str]) -
         ParseDict({**texts, **rest}, message)
         method.request.FromString(message.SerializeToString())  # refuses what is too deep to be read again
     except (ValueError, ParseError, DecodeError) as fault:
-        raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received: {fault}.") from fault
+        raise InvalidArgumentError(f"Invalid JSON payload received: {fault}.") from fault
     for name, text in names.items():
         *outer, field = name.split(".")
         setattr(getattr(message, outer[0]) if outer else message, field, text)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Generic
@@ -13,7 +14,7 @@ from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.listing.catalogue import AnyJob, Catalogue
 from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob, new_job_id
-from trainstack.jobs.resource.validation import Surroundings
+from trainstack.jobs.resource.validation import Message, Surroundings
 from trainstack.jobs.runners.log import JobLog, WriteLog
 from trainstack.jobs.runners.runner import JobRunner
 from trainstack.jobs.store import JobStore
@@ -86,8 +87,8 @@ class Collection(ABC, Generic[AnyJob]):
                 self._save_progress(job)
         self._store.close()
 
-    def create(self, project: str, location: str, body: object) -> AnyJob:
-        """Accept a job and start it as soon as there is capacity. `project` is the number.
+    def create(self, project: str, location: str, body: Message | Mapping[str, object]) -> AnyJob:
+        """Accept a job, given as a message or as JSON, and start it as soon as there is capacity. `project` is the number.
 
         Raises:
             ApiError: INVALID_ARGUMENT with every fault, or if the caller may not act as the job's account, or it does not
@@ -132,8 +133,8 @@ class Collection(ABC, Generic[AnyJob]):
             raise _wrong_state(job, " and cannot be cancelled")
         self._runners[job_id].cancel()
 
-    async def delete(self, parent: str, job_id: str) -> dict[str, object]:
-        """Delete a job that has ended; return the completed operation, which is not kept.
+    async def delete(self, parent: str, job_id: str) -> None:
+        """Delete a job that has ended.
 
         Raises:
             ApiError: NOT_FOUND; FAILED_PRECONDITION if it has not ended.
@@ -144,7 +145,6 @@ class Collection(ABC, Generic[AnyJob]):
         if runner := self._runners.get(job_id):  # its terminal log line is still being written
             await runner.wait()
         await self._forget(job)
-        return _deletion_of(job)
 
     def _refuse_without_act_as(self, email: str) -> None:
         grants = self._shared.grants
@@ -185,19 +185,6 @@ class Collection(ABC, Generic[AnyJob]):
         )
         runner = self._runners[job.job_id] = self._runner_of(job, log)
         runner.start(on_end=lambda: self._runners.pop(job.job_id, None))
-
-
-def _deletion_of(job: VertexJob) -> dict[str, object]:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return {
-        "name": f"{job.parent}/operations/{new_job_id()}",
-        "metadata": {
-            "@type": "type.googleapis.com/google.cloud.aiplatform.v1.DeleteOperationMetadata",
-            "genericMetadata": {"createTime": now, "updateTime": now},
-        },
-        "done": True,
-        "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
-    }
 
 
 def _wrong_state(job: VertexJob, what: str) -> ApiError:

@@ -73,10 +73,10 @@ class TuningJob(VertexJob):
         results = {metric.metric_id: metric.value for metric in trial.message.final_measurement.metrics}
         return [results[metric.metric_id] for metric in self.objectives]
 
-    def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:
-        """The job as the API answers it, `listed` without its trials."""
+    def to_json(self, *, enums_as_integers: bool) -> dict[str, object]:
+        """The job as the API answers it, with its trials."""
         fields = super().to_json(enums_as_integers=enums_as_integers)
-        if self.trials and not listed:
+        if self.trials:
             fields["trials"] = [
                 trial.as_integers if enums_as_integers else trial.as_names for trial in self.trials.values()
             ]

@@ -127,7 +127,7 @@ class Jobs:
         tuning = TuningService(
             TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics"
         )
-        resources = Resources(state / "resources.sqlite", service, self.buckets_dir)
+        resources = Resources(state / "resources.sqlite", service, tuning, self.buckets_dir)
         self._running = _Running(
             service=service,
             tuning=tuning,
@@ -135,7 +135,6 @@ class Jobs:
             machine=machine,
             app=application(
                 service,
-                tuning,
                 shared.supply,
                 resources,
                 injections=self.injections,

@@ -21,7 +21,7 @@ CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
 DEFAULT_TIMEOUT = timedelta(days=7)
 DEFAULT_MAX_WAIT = timedelta(days=1)
 """For FLEX_START. Source: the comments of google.cloud.aiplatform.v1.Scheduling."""
-_UNKNOWN_NAME = re.compile(r'has no field named "(?P<name>.*)" at "(?P<path>[^"]*)"')
+_UNKNOWN_NAME = re.compile(r'has no field named "(?P<name>.*)" at "(\w+Request\.)?(?P<path>[^"]*)"')
 _OUTPUT_ONLY = frozenset({
     "name", "trials", "state", "create_time", "start_time", "end_time", "update_time", "error",
     "web_access_uris", "satisfies_pzs", "satisfies_pzi",
@@ -75,7 +75,7 @@ class VertexJob:
     @classmethod
     def parse(
         cls,
-        body: object,
+        body: Message | Mapping[str, object],
         *,
         project: str,
         location: str,
@@ -84,14 +84,21 @@ class VertexJob:
         state: ResourceState = ResourceState.PENDING,
         here: Surroundings | None = None,
     ) -> Self:
-        """The new job that `body`, the resource as JSON, describes.
+        """The new job that `body` describes: the resource as a message, or as JSON.
 
         Output-only fields are dropped, as by the service.
 
         Raises:
             InvalidJobError: with every fault found.
         """
-        message = _read_message(body, cls.resource.pb(cls.resource()))
+        message = cls.resource.pb(cls.resource())
+        if isinstance(body, Mapping):
+            parse_fields(body, message)
+        else:
+            message.CopyFrom(body)
+        for field in message.DESCRIPTOR.fields:
+            if field.name in _OUTPUT_ONLY:
+                message.ClearField(field.name)
         if faults := cls.faults_of(message, here or Surroundings()):
             raise InvalidJobError(*faults)
         job = cls(project=project, location=location, job_id=job_id, message=message)
@@ -176,8 +183,8 @@ class VertexJob:
         message.update_time.FromDatetime(at)
         return replace(self, message=message)
 
-    def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:  # noqa: ARG002  a tuning job's
-        """The job as the API answers it, `listed` without its trials."""
+    def to_json(self, *, enums_as_integers: bool) -> dict[str, object]:
+        """The job as the API answers it."""
         fields: dict[str, object] = MessageToDict(self.message, use_integers_for_enums=enums_as_integers)
         return fields
 
@@ -187,17 +194,12 @@ def new_job_id() -> str:
     return str(10**18 + secrets.randbelow(8 * 10**18))
 
 
-def _read_message(body: object, message: Message) -> Message:
-    if not isinstance(body, Mapping):
-        raise InvalidJobError(f"The request body must be a JSON object, found {body!r:.80}.")
+def parse_fields(fields: Mapping[str, object], message: Message) -> None:
+    """Read JSON into a message. Raises `InvalidJobError`, in the service's words."""
     try:
-        ParseDict(body, message)
+        ParseDict(fields, message)
     except ParseError as error:
         raise InvalidJobError(f"Invalid JSON payload received. {_as_the_service_says(str(error))}") from error
-    for field in message.DESCRIPTOR.fields:
-        if field.name in _OUTPUT_ONLY:
-            message.ClearField(field.name)
-    return message
 
 
 def copy_of(message: Message) -> Message:

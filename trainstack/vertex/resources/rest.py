@@ -1,25 +1,31 @@
 """REST in front of the resources' handlers: a request becomes the method's message, by its HTTP rule."""
 
+import asyncio
+import inspect
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from trainstack.jobs.resource.errors import InvalidArgumentError
+from trainstack.jobs.resource.job import VertexJob, parse_fields
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.service import JobService
 from trainstack.json_bodies import read_object
 from trainstack.surface import load_surface
 from trainstack.transcoding import Method
 from trainstack.transcoding.method import method_from
+from trainstack.tuning.service import TuningService
 from trainstack.vertex.resources.handlers import StandardHandlers, message_of
+from trainstack.vertex.resources.jobs import JobHandlers
 from trainstack.vertex.resources.metadata import Metadata
 from trainstack.vertex.resources.methods import LOCATION, methods
 from trainstack.vertex.resources.models import Models
@@ -35,7 +41,7 @@ _VERSION = re.compile(r"/(v1(beta1)?|ui)/")
 class Resources:
     """The resources of one stack, in a separate file, and their methods."""
 
-    def __init__(self, path: Path, jobs: JobService, buckets: Path) -> None:
+    def __init__(self, path: Path, jobs: JobService, tuning: TuningService, buckets: Path) -> None:
         self._store = ResourceStore(path)
         standard = StandardHandlers(self._store)
         models = Models(self._store, standard)
@@ -45,38 +51,56 @@ class Resources:
             **models.handlers(),
             **Metadata(self._store).handlers(),
             **self._pipelines.handlers(),
+            **JobHandlers(jobs, standard).handlers(),
+            **JobHandlers(tuning, standard).handlers(),
             "GetOperation": standard.operation,
         }
         operations = f"GET /v1/{{name={LOCATION}/operations/*}}"
         read = method_from(
             operations, "GetOperation", operations_pb2.GetOperationRequest, operations_pb2.Operation
         )
-        served = [read, *(method for service, method in methods() if service != "JobService")]
-        self._methods = [(method, method.pattern, handlers[method.name]) for method in served]
+        self._methods = [
+            (service, method, method.pattern, handlers[method.name])
+            for service, method in (*methods(), ("Operations", read))
+        ]
 
     def close(self) -> None:
         self._store.close()
 
     async def answer(self, request: Request) -> Response:
-        """Raises `HTTPException`: 404 for a path that no method has."""
+        """The answer of the method that has the path, in each of the API's versions: gcloud's beta commands use v1beta1.
+
+        Raises:
+            HTTPException: 404 for a path that no method has.
+            ApiError: the method refuses.
+        """
         path = _VERSION.sub("/v1/", request.url.path, count=1)
-        for method, pattern, handler in self._methods:
+        for service, method, pattern, handler in self._methods:
             match = pattern.fullmatch(path) if method.verb == request.method else None
             if match:
                 project, location = path.split("/")[3:6:2]
                 require_region(location)
-                self._pipelines.settle(by_number(f"projects/{project}/locations/{location}"))
                 names = dict(zip(method.path_fields, match.groups(), strict=True))
                 message = await _message(method, request, names)
-                if faults := [*query_faults(method.name, request), *_body_faults(method, message)]:
+                faults = SURFACE.query_faults(method.name, request.query_params)
+                if service != "JobService":  # a job's validation finds those of its fields
+                    self._pipelines.settle(by_number(f"projects/{project}/locations/{location}"))
+                    faults += _body_faults(method, message)
+                if faults:
                     raise InvalidArgumentError(*faults)
-                return JSONResponse(MessageToDict(handler(message)))
+                answer = handler(message)
+                answer = await answer if inspect.isawaitable(answer) else answer
+                # In a thread: serializing a study of a thousand trials takes a while, and other requests wait.
+                return await asyncio.to_thread(_shown, answer, request.query_params.get("$alt", ""))
         raise HTTPException(404)
 
 
-def query_faults(method: str, request: Request) -> list[str]:
-    """A sentence for each query parameter that the method does not honour."""
-    return SURFACE.query_faults(method, request.query_params)
+def _shown(answer: Message | VertexJob, alt: str) -> Response:
+    """The Python client requests integers for enums with `$alt=json;enum-encoding=int`."""
+    integers = "enum-encoding=int" in alt
+    if isinstance(answer, VertexJob):
+        return JSONResponse(answer.to_json(enums_as_integers=integers))
+    return JSONResponse(MessageToDict(answer, use_integers_for_enums=integers))
 
 
 def _body_faults(method: Method, message: Message) -> Iterator[str]:
@@ -86,6 +110,14 @@ def _body_faults(method: Method, message: Message) -> Iterator[str]:
     body = message if method.body == "*" else getattr(message, method.body)
     for part in (body, *(value for field, value in body.ListFields() if field.message_type is _MODEL)):
         yield from SURFACE.body_faults(part.DESCRIPTOR.name, MessageToDict(part))
+
+
+async def read_fields(request: Request, *, may_be_empty: bool = False) -> dict[str, Any]:
+    """The JSON object that is the body. Raises `ApiError`: INVALID_ARGUMENT."""
+    try:
+        return await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=may_be_empty)
+    except ValueError as fault:
+        raise InvalidArgumentError(f"Invalid JSON payload received: {fault}.") from fault
 
 
 async def _message(method: Method, request: Request, names: Mapping[str, str]) -> Message:
@@ -98,13 +130,13 @@ async def _message(method: Method, request: Request, names: Mapping[str, str]) -
     """
     message, known = method.request(), method.request.DESCRIPTOR.fields_by_camelcase_name
     query = {name: text for name, text in request.query_params.items() if name in known}
+    body = await read_fields(request, may_be_empty=True)
+    rest = {method.body: body} if method.body not in ("", "*") else body
+    texts = {name: text for name, text in query.items() if known[name].type != FieldDescriptor.TYPE_BOOL}
+    parse_fields({**texts, **rest}, message)
     try:
-        body = await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=True)
-        rest = {method.body: body} if method.body not in ("", "*") else body
-        texts = {name: text for name, text in query.items() if known[name].type != FieldDescriptor.TYPE_BOOL}
-        ParseDict({**texts, **rest}, message)
         method.request.FromString(message.SerializeToString())  # refuses what is too deep to be read again
-    except (ValueError, ParseError, DecodeError) as fault:
+    except DecodeError as fault:
         raise InvalidArgumentError(f"Invalid JSON payload received: {fault}.") from fault
     for name, text in names.items():
         *outer, field = name.split(".")

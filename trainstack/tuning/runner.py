@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from trainstack.jobs.resource.job import CANCELLED_CODE, USER_CODE, VertexJob, new_job_id
 from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.runners.runner import JobRunner
+from trainstack.jobs.service import JobService
 from trainstack.tuning.measurements import read_metric_file
 from trainstack.tuning.stopping import Point, is_below_median
 from trainstack.tuning.trial import TuningTrial, TuningTrialState
@@ -31,19 +32,6 @@ PERIOD_S = 0.1
 """The interval of checks of trials and their metric files."""
 
 
-class TrialJobs(Protocol):
-    """Runs the trials' jobs: the part of the JobService that a tuning job needs."""
-
-    def begin_trial(self, job: VertexJob) -> None:
-        """Start the job of a trial, unless it is known already."""
-
-    def find(self, job_id: str) -> VertexJob | None:
-        """The job with that id, in its current state."""
-
-    def stop_trial(self, job_id: str) -> None:
-        """Start ending the job of a trial; does nothing if it has ended."""
-
-
 class TuningJobRunner(JobRunner[TuningJob]):
     """Runs a tuning job. If it is abandoned, its trials' jobs are left to the JobService."""
 
@@ -51,7 +39,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         self,
         job: TuningJob,
         *,
-        jobs: TrialJobs,
+        jobs: JobService,
         save: Callable[[TuningJob], None],
         save_trial: Callable[[TuningJob, TuningTrial], None],
         log: JobLog,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainstack.registry.service import BadEnvelopeError, messages_of
+from trainstack.registry.server import BadEnvelopeError, messages_of
 
 HOST = "us-central1-docker.pkg.dev"
 DIGEST = "sha256:" + "0a" * 32

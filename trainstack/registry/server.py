@@ -1,6 +1,8 @@
-"""Runs Docker's registry, from a Debian package, and receives its notifications.
+"""Runs Docker's registry, from a Debian package, and turns its notifications into those of Artifact Registry.
 
 With Docker's own registry, clients push with the real protocol and get the real digest.
+Sources: https://distribution.github.io/distribution/about/notifications/ (the posted envelope) and
+https://cloud.google.com/artifact-registry/docs/configure-notifications (the message), read 2026-11.
 """
 
 import asyncio
@@ -8,7 +10,7 @@ import json
 import secrets
 import shutil
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
@@ -19,18 +21,32 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from trainstack.http import LoopbackOnly, Server
-from trainstack.json_bodies import google_error
+from trainstack.json_bodies import google_error, json_value
 from trainstack.ports import free_port, give_back
 from trainstack.process.child import Child
 from trainstack.process.output import OutputStream
 from trainstack.process.processes import SYSTEM_PATH, ProcessGuard
-from trainstack.registry.service import BadEnvelopeError, messages_of
 
 PROGRAM = "docker-registry"
 _START_S = 20.0
 _GRACE_S = 2.0
 
+# A push of an image also posts an event for each layer; the image itself is a manifest or an index of
+# manifests.
+_IMAGES = frozenset(
+    {
+        "application/vnd.docker.distribution.manifest.v2+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.oci.image.index.v1+json",
+    }
+)
+
 Publish = Callable[[bytes], None]
+
+
+class BadEnvelopeError(Exception):
+    """The body is not an envelope of events; the message says why."""
 
 
 class RegistryFailedError(Exception):
@@ -47,10 +63,10 @@ class Registry:
         """Configure the registry, without starting it.
 
         Args:
-                    dir: folder of the images; a later registry on it still has them.
-                    host: the registry's name in the cloud, `us-central1-docker.pkg.dev`.
-                    publish: publishes the data of one message; called in a thread, returns once it is published.
-                    guard: supervises the process.
+            dir: folder of the images; a later registry on it still has them.
+            host: the registry's name in the cloud, `us-central1-docker.pkg.dev`.
+            publish: publishes the data of one message; called in a thread, returns once it is published.
+            guard: supervises the process.
         """
         self._dir = dir
         self._host = host
@@ -157,3 +173,36 @@ def _answers(port: int) -> bool:
         return False
     finally:
         connection.close()
+
+
+def messages_of(body: bytes, *, host: str) -> list[bytes]:
+    """The messages that Artifact Registry at `host` publishes for these events, in their order.
+
+    An event is posted again until it is answered with 2xx, so a message may be duplicated.
+
+    Raises:
+        BadEnvelopeError: the body is not an envelope of events.
+    """
+    try:
+        envelope = json_value(body)
+    except ValueError as fault:
+        raise BadEnvelopeError(f"the body is not valid JSON: {fault}") from fault
+    events = envelope.get("events") if isinstance(envelope, dict) else None
+    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+        raise BadEnvelopeError("the body has no list `events` of objects")
+    return [json.dumps(message).encode() for event in events for message in _messages(event, host)]
+
+
+def _messages(event: dict[str, object], host: str) -> Iterator[dict[str, str]]:
+    target = event.get("target")
+    if not isinstance(target, dict):
+        return
+    repository, digest, tag = (str(target.get(key) or "") for key in ("repository", "digest", "tag"))
+    image = f"{host}/{repository}"
+    named = {"digest": f"{image}@{digest}"} if digest else {}
+    tagged = {"tag": f"{image}:{tag}"} if tag else {}
+    match event.get("action"):
+        case "push" if target.get("mediaType") in _IMAGES and digest:
+            yield {"action": "INSERT", **named, **tagged}
+        case "delete" if named or tagged:
+            yield {"action": "DELETE", **named, **tagged}

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,7 +25,7 @@ from trainstack.jobs.images.programs import Provided
 from trainstack.jobs.images.scripts import Scripts
 from trainstack.jobs.replicas.containers import containers_here
 from trainstack.jobs.replicas.isolation import ReplicaHost
-from trainstack.jobs.replicas.processes import Confinement, Processes
+from trainstack.jobs.replicas.processes import Processes
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.machines import MachineTypes
 from trainstack.jobs.resource.validation import Surroundings
@@ -45,15 +45,6 @@ RuntimeChoice = Literal["process", "container"]
 IsolationChoice = Literal["enforced", "none"]
 
 _DATABASE = "jobs.sqlite"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Running:
-    service: JobService
-    tuning: TuningService
-    resources: Resources
-    machine: ReplicaHost
-    app: ASGIApp
 
 
 @dataclass(kw_only=True, eq=False)
@@ -99,7 +90,8 @@ class Jobs:
     tokens: Tokens | None = None
     grants: Grants | None = None
     identities: WorkloadIdentities | None = None
-    _running: _Running | None = field(default=None, init=False)
+    _app: ASGIApp | None = field(default=None, init=False)
+    _running: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
 
     async def start(self, _url: str = "") -> None:
         """Open the store, detect what the machine allows, and resume unfinished jobs.
@@ -128,42 +120,33 @@ class Jobs:
             TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics"
         )
         resources = Resources(state / "resources.sqlite", service, tuning, self.buckets_dir)
-        self._running = _Running(
-            service=service,
-            tuning=tuning,
-            resources=resources,
-            machine=machine,
-            app=application(
-                service,
-                shared.supply,
-                resources,
-                injections=self.injections,
-                tokens=self.tokens,
-                grants=self.grants,
-            ),
+        # They stop in the reverse order: the trials of a study are jobs of the service.
+        self._running.callback(shutil.rmtree, machine.scratch, ignore_errors=True)
+        if self.guard is None:
+            self._running.push_async_callback(machine.guard.stop, grace_s=self.grace_s)
+        self._running.callback(resources.close)
+        self._running.push_async_callback(service.stop)
+        self._running.push_async_callback(tuning.stop)
+        self._app = application(
+            service,
+            shared.supply,
+            resources,
+            injections=self.injections,
+            tokens=self.tokens,
+            grants=self.grants,
         )
         service.resume()
         tuning.resume()
 
     async def stop(self) -> None:
         """Stop all replicas and keep unfinished jobs for the next start. Safe to call twice."""
-        running, self._running = self._running, None
-        if running is None:
-            return
-        await running.tuning.stop()
-        await running.service.stop()
-        running.resources.close()
-        if self.guard is None:
-            await running.machine.guard.stop(grace_s=self.grace_s)
-        shutil.rmtree(running.machine.scratch, ignore_errors=True)
+        self._app = None
+        await self._running.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._require_running().app(scope, receive, send)
-
-    def _require_running(self) -> "_Running":
-        if self._running is None:
+        if self._app is None:
             raise RuntimeError("the JobService is not running; call start() first")
-        return self._running
+        await self._app(scope, receive, send)
 
     def _machine(self) -> ReplicaHost:
         """The machine that replicas run on; creates the buckets' directory."""
@@ -203,10 +186,17 @@ class Jobs:
                 "isolation=enforced needs buckets under /gcs: leave out mounts=environment, or use isolation=none"
             )
         if reason := obstacle():
-            raise _isolation_error(reason)
-        common = Path(os.path.commonpath([state, buckets]))
-        confinement = Confinement(state=common, grants=self.grants)
-        return Processes(buckets=buckets, private=True, grace_s=self.grace_s, confinement=confinement)
+            raise RuntimeError(
+                f"isolation=enforced, but replicas cannot be isolated from this machine: {reason}. "
+                "Or start the stack with --isolation none, or set TRAINMASTER_ISOLATION=none, if you trust every program that it runs."
+            )
+        return Processes(
+            buckets=buckets,
+            private=True,
+            grace_s=self.grace_s,
+            hidden=Path(os.path.commonpath([state, buckets])),
+            grants=self.grants,
+        )
 
     def _trees(self) -> dict[str, Path]:
         return {repository_of(uri): tree.resolve() for uri, tree in self.images.items()}
@@ -227,10 +217,3 @@ def _has_private_mounts(choice: MountChoice) -> bool:
             "Or use mounts=environment (buckets are then under $TRAINMASTER_GCS_ROOT)."
         )
     return not reason
-
-
-def _isolation_error(reason: str) -> RuntimeError:
-    return RuntimeError(
-        f"isolation=enforced, but replicas cannot be isolated from this machine: {reason}. "
-        "Or start the stack with --isolation none, or set TRAINMASTER_ISOLATION=none, if you trust every program that it runs."
-    )

@@ -33,36 +33,26 @@ _GROUPS_END_S, _PAUSE_S = 5.0, 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Confinement:
-    """How replicas are kept from each other and from this machine.
-
-    Attributes:
-        state: the stack's folder, which they do not see.
-        grants: decide which buckets a job's account may use; None shows every job all buckets.
-    """
-
-    state: Path
-    grants: Grants | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Processes:
     """Processes of this machine; the folders of `buckets` are the buckets.
 
     Attributes:
         private: whether each runs in a PID namespace with a private root.
         grace_s: seconds that each has to end by itself once the stack has been killed.
-        confinement: what else it must not see; None to show it all files and every bucket. Needs `private`.
+        hidden: the stack's folder, for replicas that see neither it nor most of this machine's other files; None to show
+            all files and every bucket. Needs `private`.
+        grants: decide which buckets a job's account may then use; None for every bucket.
     """
 
     buckets: Path
     private: bool
     grace_s: float = 2.0
-    confinement: Confinement | None = None
+    hidden: Path | None = None
+    grants: Grants | None = None
 
     def start_of(self, placement: Placement) -> ReplicaStart:
         """The launcher with a plan: it confines the program, runs it and ends as it does."""
-        for name in ("home", "tmp", "root", *([_SHARED_TMP] if self.confinement else [])):
+        for name in ("home", "tmp", "root", *([_SHARED_TMP] if self.hidden else [])):
             (placement.scratch / name).mkdir(parents=True)
         layer_environment(placement.scratch / _PYTHON, placement.program.python.parent.parent)
         if placement.program.is_package:
@@ -98,16 +88,16 @@ class Processes:
 
     def _steps(self, placement: Placement) -> Sequence[rootfs.Step]:
         image = placement.program.image
-        if self.confinement is not None:
-            return rootfs.confined_steps(image, self._view(placement, self.confinement))
+        if self.hidden is not None:
+            return rootfs.confined_steps(image, self._view(placement, self.hidden))
         return rootfs.private_steps(image, self.buckets) if self.private else rootfs.linked_steps(image)
 
-    def _view(self, placement: Placement, confinement: Confinement) -> rootfs.ReplicaView:
+    def _view(self, placement: Placement, hidden: Path) -> rootfs.ReplicaView:
         metrics = placement.service.get("CLOUD_ML_HP_METRIC_FILE")
         scratch = placement.scratch
         return rootfs.ReplicaView(
             buckets=self.buckets,
-            shares=shares_of(placement.account, confinement.grants, self.buckets),
+            shares=shares_of(placement.account, self.grants, self.buckets),
             read_only=tuple(_programs_files(placement)),
             writable=(
                 scratch / "home",
@@ -116,7 +106,7 @@ class Processes:
                 *([Path(metrics).parent] if metrics else []),
             ),
             tmp=scratch / _SHARED_TMP,
-            hidden=confinement.state,
+            hidden=hidden,
         )
 
     def _environment(self, placement: Placement) -> dict[str, str]:

@@ -95,7 +95,7 @@ def test_a_source_distribution_is_installed_and_its_module_gets_the_arguments(st
     assert found["version"] == "0.2"
     assert found["environ"]["AIP_MODEL_DIR"] == "gs://b/out/model/"
     assert found["environ"]["MINE"] == "1"
-    assert found["file"].startswith(found["environ"]["TMPDIR"])
+    assert Path(found["file"]).is_relative_to(Path(found["environ"]["TMPDIR"]).parent / "python")
     assert any(" + demo-trainer==0.2" in text for text in stack.texts(job.name, "workerpool0-0"))
     assert "ERROR" not in {entry["severity"] for entry in stack.logged(job.name, "workerpool0-0")}
     assert not Path(found["file"]).exists()

@@ -1,14 +1,14 @@
 """Installs a job's Python packages for one replica, then becomes `python -m MODULE ARGS`.
 
 Run inside the replica as `python -I package_runner.py PYTHON ORDER ARGS…`, where ORDER is JSON:
-`{"package_uris": ["gs://…"], "python_module": "trainer.task"}`, and PYTHON the interpreter that the module gets.
-Packages go into a folder of the replica's own, which stands before the packages of that interpreter's environment.
-What they need and it has is not installed again; the rest is asked of the package index: the one that pip's variables
-name, else the one that this machine's user has chosen, as uv's variables in the JSON file INDEXES beside TMPDIR.
-Exit status 1, with the reason on standard error, where they cannot be installed.
+`{"package_uris": ["gs://…"], "python_module": "trainer.task"}`, and PYTHON the interpreter of its image's environment.
+Packages go into the replica's own environment over that one, in the folder ENVIRONMENT beside TMPDIR, and the module
+gets its interpreter. What they need and the image's has is not installed again; the rest is asked of the package index:
+the one that pip's variables name, else the one that this machine's user has chosen, as uv's variables in the JSON file
+INDEXES beside TMPDIR. Exit status 1, with the reason on standard error, where they cannot be installed.
 
-uv installs them, because it is there even where the environment has no pip. A dry run on that environment tells what
-it lacks: `--target` with dependencies would fetch TensorFlow again.
+uv installs them, because it is there even where the environment has no pip. A dry run on the image's environment tells
+what that lacks: uv does not look below the replica's own, and would fetch TensorFlow again.
 """
 
 import functools
@@ -31,7 +31,7 @@ _INDEX_OPTIONS = {
     "PIP_FIND_LINKS": "--find-links",
 }
 
-
+ENVIRONMENT = "python"
 INDEXES = "indexes.json"
 
 
@@ -39,26 +39,21 @@ class InstallError(Exception):
     """The packages cannot be installed; the message says which and why."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Never returns when all goes well: the process is the module's then."""
+def main(arguments: Sequence[str]) -> NoReturn:
+    """The process is the module's when all goes well."""
     python, order = arguments[0], json.loads(arguments[1])
-    scratch = Path(os.environ["TMPDIR"])
-    target, indexes = scratch / "packages", json.loads((scratch.parent / INDEXES).read_text())
+    scratch = Path(os.environ["TMPDIR"]).parent
+    own, indexes = str(scratch / ENVIRONMENT / "bin" / "python"), json.loads((scratch / INDEXES).read_text())
     try:
-        install([_file_of(uri) for uri in order["package_uris"]], target, python, indexes)
+        install([_file_of(uri) for uri in order["package_uris"]], own, python, indexes)
     except InstallError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+        sys.exit(str(error))
     sys.stdout.flush()
-    return _become([python, "-m", order["python_module"], *arguments[2:]], _search_paths(target))
+    os.execv(own, [own, "-m", order["python_module"], *arguments[2:]])  # noqa: S606  becoming the module is the purpose
 
 
-def _become(program: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
-    os.execve(program[0], list(program), {**os.environ, **variables})  # noqa: S606  becoming the module is the purpose
-
-
-def install(files: Sequence[Path], target: Path, python: str, indexes: Mapping[str, str]) -> None:
-    """Install wheels and source distributions into `target`, and what they need that is nowhere yet.
+def install(files: Sequence[Path], own: str, python: str, indexes: Mapping[str, str]) -> None:
+    """Install wheels and source distributions for the interpreter `own`, and what they need that `python` does not have.
 
     `indexes` are variables for uv.
 
@@ -67,10 +62,10 @@ def install(files: Sequence[Path], target: Path, python: str, indexes: Mapping[s
     """
     names = list(map(str, files))
     sys.stdout.write(f"Installing {', '.join(file.name for file in files)}\n")
-    run_uv = functools.partial(_uv, {**os.environ, **indexes}, python, names)
-    added = _ADDED.findall(run_uv("--dry-run"))
+    run_uv = functools.partial(_uv, {**os.environ, **indexes}, names)
+    added = _ADDED.findall(run_uv("--dry-run", "--python", python))
     needed = [requirement for requirement in added if " @ file:" not in requirement]
-    sys.stdout.write(run_uv("--no-deps", "--target", str(target), *needed))
+    sys.stdout.write(run_uv("--no-deps", "--python", own, *needed))
 
 
 def _file_of(uri: str) -> Path:
@@ -86,16 +81,7 @@ def _file_of(uri: str) -> Path:
     return path
 
 
-def _search_paths(target: Path) -> dict[str, str]:
-    """The package folder before whatever the image and the job put there."""
-    before = {"PYTHONPATH": target, "PATH": target / "bin"}
-    return {
-        name: os.pathsep.join(filter(None, [str(folder), os.environ.get(name, "")]))
-        for name, folder in before.items()
-    }
-
-
-def _uv(environment: Mapping[str, str], python: str, names: Sequence[str], *words: str) -> str:
+def _uv(environment: Mapping[str, str], names: Sequence[str], *words: str) -> str:
     """What `uv pip install` prints with these words.
 
     What this machine has is used without network, and what must be built is built with the environment's packages; where
@@ -106,7 +92,7 @@ def _uv(environment: Mapping[str, str], python: str, names: Sequence[str], *word
     """
     from uv import find_uv_bin
 
-    command = [find_uv_bin(), "pip", "install", "--python", python, *_QUIETLY, *_index_flags()]
+    command = [find_uv_bin(), "pip", "install", *_QUIETLY, *_index_flags()]
     failures: dict[str, None] = {}
     for how in (["--offline", "--no-build-isolation"], ["--no-build-isolation"], []):
         done = subprocess.run(
@@ -141,4 +127,4 @@ def _index_flags() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -13,7 +13,7 @@ from trainstack.iam.service import Grants
 from trainstack.jobs.images.dockerfile import DockerfileImage
 from trainstack.jobs.images.indexes import local_indexes, settings_of_uv
 from trainstack.jobs.images.layout import find
-from trainstack.jobs.images.package_runner import INDEXES
+from trainstack.jobs.images.package_runner import ENVIRONMENT, INDEXES
 from trainstack.jobs.images.programs import PACKAGE_RUNNER
 from trainstack.jobs.images.views import layer_environment
 from trainstack.jobs.replicas import rootfs
@@ -25,8 +25,6 @@ from trainstack.sandbox.probe import LAUNCHER
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"
 PYTHON_PATH = "PYTHONPATH"
-_PYTHON = "python"
-"""The replica's own environment over that of its image: what it installs stays here."""
 _SHARED_TMP = "shared-tmp"
 """The folder that is a confined replica's /tmp; TMPDIR is another one."""
 _GROUPS_END_S, _PAUSE_S = 5.0, 0.02
@@ -54,7 +52,7 @@ class Processes:
         """The launcher with a plan: it confines the program, runs it and ends as it does."""
         for name in ("home", "tmp", "root", *([_SHARED_TMP] if self.hidden else [])):
             (placement.scratch / name).mkdir(parents=True)
-        layer_environment(placement.scratch / _PYTHON, placement.program.python.parent.parent)
+        layer_environment(placement.scratch / ENVIRONMENT, placement.program.python.parent.parent)
         if placement.program.is_package:
             _write_indexes(placement.scratch / INDEXES)
         plan = placement.scratch / "plan"
@@ -102,7 +100,7 @@ class Processes:
             writable=(
                 scratch / "home",
                 scratch / "tmp",
-                scratch / _PYTHON,
+                scratch / ENVIRONMENT,
                 *([Path(metrics).parent] if metrics else []),
             ),
             tmp=scratch / _SHARED_TMP,
@@ -117,7 +115,7 @@ class Processes:
             "HOME": str(placement.scratch / "home"),
             "LANG": "C.UTF-8",
             **placement.program.variables,
-            "PATH": f"{placement.scratch / _PYTHON / 'bin'}:{placement.program.python.parent}:{image.env.get('PATH', SYSTEM_PATH)}",
+            "PATH": f"{placement.scratch / ENVIRONMENT / 'bin'}:{placement.program.python.parent}:{image.env.get('PATH', SYSTEM_PATH)}",
             **placement.variables(**ours),
             "TMPDIR": str(placement.scratch / "tmp"),
         }

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.judges.discovery import Api
-from trainstack.vertex.resources.methods import methods
+from trainstack.vertex.resources.methods import OPERATIONS, methods
 from trainstack.vertex.resources.rest import SURFACE
 
 DOCUMENT = Api(name="aiplatform.v1").document
-SERVED = [method for _, method in methods()]
+SERVED = [method for service, method in methods() if service != OPERATIONS]
 IN_THE_PATH = {"name", "parent", "context", "execution"}
 
 

@@ -44,6 +44,7 @@ _MORE = (
     ("MetadataService", "QueryExecutionInputsAndOutputs",
      "GET /v1/{execution=EXECUTION}:queryExecutionInputsAndOutputs", "LineageSubgraph"),
 )  # fmt: skip
+OPERATIONS = "google.longrunning.Operations"
 LOCATION = "projects/*/locations/*"
 _STORE = f"{LOCATION}/metadataStores/*"
 _VERBS = {"Get": "GET", "List": "GET", "Update": "PATCH", "Delete": "DELETE"}
@@ -51,10 +52,14 @@ _LONG_RUNNING = ("CreateMetadataStore", "CreateTensorboard")
 
 
 def methods() -> Iterator[tuple[str, Method]]:
-    """Each method with its service's name, without those of operations."""
+    """Each method with its service's name."""
     for kind, (service, names, verbs) in KINDS.items():
         for verb in verbs.split():
             yield service, _standard(verb, kind, f"{LOCATION}/{names}")
+    for name, rule in (("GetOperation", "GET"), ("WaitOperation", "POST")):
+        path = f"{rule} /v1/{{name={LOCATION}/operations/*}}{':wait' if rule == 'POST' else ''}"
+        request = getattr(operations_pb2, f"{name}Request")
+        yield OPERATIONS, method_from(path, name, request, operations_pb2.Operation)
     for service, name, rule, answer in _MORE:
         places = {
             "LOCATION": LOCATION,

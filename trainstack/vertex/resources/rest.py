@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
@@ -22,12 +21,11 @@ from trainstack.jobs.service import JobService
 from trainstack.json_bodies import read_object
 from trainstack.surface import load_surface
 from trainstack.transcoding import Method
-from trainstack.transcoding.method import method_from
 from trainstack.tuning.service import TuningService
 from trainstack.vertex.resources.handlers import StandardHandlers, message_of
 from trainstack.vertex.resources.jobs import JobHandlers
 from trainstack.vertex.resources.metadata import Metadata
-from trainstack.vertex.resources.methods import LOCATION, methods
+from trainstack.vertex.resources.methods import methods
 from trainstack.vertex.resources.models import Models
 from trainstack.vertex.resources.pipelines import Pipelines
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
@@ -54,14 +52,10 @@ class Resources:
             **JobHandlers(jobs, standard).handlers(),
             **JobHandlers(tuning, standard).handlers(),
             "GetOperation": standard.operation,
+            "WaitOperation": standard.operation,
         }
-        operations = f"GET /v1/{{name={LOCATION}/operations/*}}"
-        read = method_from(
-            operations, "GetOperation", operations_pb2.GetOperationRequest, operations_pb2.Operation
-        )
         self._methods = [
-            (service, method, method.pattern, handlers[method.name])
-            for service, method in (*methods(), ("Operations", read))
+            (service, method, method.pattern, handlers[method.name]) for service, method in methods()
         ]
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
-from trainstack.jobs.capacity.line import Capacity, SlotTurn
+from trainstack.jobs.capacity.line import Capacity
 from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.images.programs import PoolProgram, ProgramError, programs_of
 from trainstack.jobs.replicas.isolation import ReplicaHost
@@ -43,6 +43,8 @@ class _FailedError(Exception):
 
 
 class CustomJobRunner(JobRunner[VertexJob]):
+    """Runs a custom job, which queues for its slots from here on: `start` it at once."""
+
     def __init__(
         self,
         job: VertexJob,
@@ -56,19 +58,14 @@ class CustomJobRunner(JobRunner[VertexJob]):
         super().__init__(job, save=save, log=log)
         self._machine, self._capacity, self._supply = machine, capacity, supply
         self._cancelled = asyncio.Event()
-        self._turn: SlotTurn | None = None
+        self._turn = capacity.line_up(len(job.replicas))
         self._running: ReplicaTeam | None = None
-
-    def start(self, *, on_end: Callable[[], object]) -> None:
-        self._turn = self._capacity.line_up(len(self.job.replicas))
-        super().start(on_end=on_end)
 
     def _end_early(self) -> None:
         self._cancelled.set()
 
     def _release(self) -> None:
-        if self._turn is not None:
-            self._capacity.release(self._turn)
+        self._capacity.release(self._turn)
 
     async def preempt(self, replica: JobReplica) -> bool:
         """Preempt a replica's machine, as a spot machine is preempted; False if it is not running."""
@@ -96,7 +93,7 @@ class CustomJobRunner(JobRunner[VertexJob]):
             await self._recover()
         await self._log.service(lines.WAITING)
         try:
-            await self._unless_cancelled(self._has_room(), within=self._wait_left())
+            await self._unless_cancelled(self._turn.came.wait(), within=self._wait_left())
         except TimeoutError:
             await self._fail(EXHAUSTED_CODE, messages.waited_too_long(self.job))
         if self.job.state is ResourceState.QUEUED:
@@ -104,10 +101,6 @@ class CustomJobRunner(JobRunner[VertexJob]):
         if self.job.state is ResourceState.PENDING and self._supply.is_out_of_stock(self.job):
             await self._fail(EXHAUSTED_CODE, messages.out_of_stock(self.job))
         await self._train()
-
-    async def _has_room(self) -> None:
-        if self._turn is not None:
-            await self._turn.came.wait()
 
     async def _recover(self) -> None:
         """Handle the stop of a stack during a run as the service handles an internal error."""

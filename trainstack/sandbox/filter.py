@@ -28,13 +28,8 @@ _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _REFUSED = (
     # name, number on x86-64, number on AArch64 (None: it does not exist), conditions, error.
     # A condition is an argument's index, "any" for one of these bits or "is", and the bits or the value.
-    (
-        "clone3",
-        435,
-        435,
-        _ALWAYS,
-        _NO_SUCH_CALL,
-    ),  # its flags are in memory, out of a filter's sight; glibc falls back
+    # Its flags are in memory, out of a filter's sight; glibc falls back.
+    ("clone3", 435, 435, _ALWAYS, _NO_SUCH_CALL),
     ("clone", 56, 220, ((0, "any", _NAMESPACES),), _PERM),
     ("unshare", 272, 97, ((0, "any", _NAMESPACES | _NEWTIME),), _PERM),
     ("setns", 308, 268, _ALWAYS, _PERM),

@@ -147,7 +147,7 @@ def run(rounds: int, limit_s: float) -> bool:
         (folder / "buckets" / "models").mkdir(parents=True)
         entries: list[dict[str, Any]] = []
         jobs = Jobs(
-            dir=folder / "jobs", buckets_dir=folder / "buckets", images={IMAGE: ROOT}, write_log=entries.extend,
+            dir=folder / "jobs", buckets_dir=folder / "buckets", images=lambda: {IMAGE: ROOT}, write_log=entries.extend,
             project="p1", grace_s=GRACE_S,
         )  # fmt: skip
         with serve(jobs) as url:

@@ -47,7 +47,7 @@ def jobs_url(tmp_path_factory: pytest.TempPathFactory, jobs_buckets: Path) -> It
     service = Jobs(
         dir=tmp_path_factory.mktemp("jobs"),
         buckets_dir=jobs_buckets,
-        images={PROGRAM: ROOT / "tests" / "stack" / "jobs" / "images" / "program"},
+        images=lambda: {PROGRAM: ROOT / "tests" / "stack" / "jobs" / "images" / "program"},
         write_log=lambda _: None,
         project=PROJECT,
         grace_s=1.0,

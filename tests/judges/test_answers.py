@@ -87,7 +87,7 @@ async def running(folder: Path) -> AsyncIterator[Stack]:
         services.push_async_callback(rest.stop)
         jobs = Jobs(
             dir=folder / "jobs", buckets_dir=folder / "storage" / "buckets", project=PROJECT, tokens=tokens, grants=grants,
-            images={PROGRAM: ROOT / "tests/stack/jobs/images/program"}, write_log=found.entries.extend, grace_s=1.0,
+            images=lambda: {PROGRAM: ROOT / "tests/stack/jobs/images/program"}, write_log=found.entries.extend, grace_s=1.0,
             isolation="none", mounts="environment",
         )  # fmt: skip
         found.judged = {

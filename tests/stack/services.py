@@ -52,7 +52,7 @@ async def every_service(folder: Path, grants: Grants) -> AsyncIterator[Services]
     jobs = Jobs(
         dir=folder / "jobs",
         buckets_dir=folder / "storage" / "buckets",
-        images={},
+        images=dict,
         write_log=lambda entries: asyncio.to_thread(logging.write, entries),
         project=grants.project,
         tokens=tokens,

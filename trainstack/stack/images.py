@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from trainstack.stack.errors import StateError
@@ -14,23 +14,9 @@ MAX_IMAGES = 1000
 _FILE = "images.json"
 
 
-class ProvidedImages(Mapping[str, Path]):
-    """The current source trees by image URI; they override the project's own."""
-
-    def __init__(self, state: Path, given: Mapping[str, Path]) -> None:
-        self._state, self._own = state, given
-
-    def __getitem__(self, uri: str) -> Path:
-        return self._all()[uri]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def _all(self) -> dict[str, Path]:
-        return {**self._own, **provided_trees(self._state)}
+def current_images(state: Path, given: Mapping[str, Path]) -> dict[str, Path]:
+    """The source trees by image URI: those that are provided now, and of the `given` ones all others."""
+    return {**given, **provided_trees(state)}
 
 
 def provided_trees(state: Path) -> dict[str, Path]:

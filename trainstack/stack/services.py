@@ -4,7 +4,7 @@ import asyncio
 import functools
 import importlib
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +59,7 @@ async def running_services(
     options: StackOptions,
     *,
     state: StateFolder,
-    images: Mapping[str, Path],
+    images: Callable[[], Mapping[str, Path]],
     guard: ProcessGuard,
     images_topic: str,
     grants: Grants,

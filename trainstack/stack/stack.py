@@ -25,7 +25,7 @@ from trainstack.sqlite import DiskFullError, StateDamagedError, StateInUseError
 from trainstack.stack.console import SERVICE as CONSOLE
 from trainstack.stack.console import StackConsole, run_console
 from trainstack.stack.errors import StackRefusedError, StateError
-from trainstack.stack.images import ProvidedImages, provide, provided_trees
+from trainstack.stack.images import current_images, provide
 from trainstack.stack.options import StackOptions
 from trainstack.stack.state import USER_FOLDER, StateFolder
 from trainstack.stack.table import endpoints
@@ -241,11 +241,11 @@ def _images_topic(options: StackOptions, topology: Topology) -> str:
     return ""
 
 
-def _images(options: StackOptions, product: Product, state: StateFolder) -> ProvidedImages:
-    """The images by URI, the product's own too unless the user provides them."""
+def _images(options: StackOptions, product: Product, state: StateFolder) -> Callable[[], dict[str, Path]]:
+    """Gives the current images by URI, the product's own too unless the user provides them."""
     provide(state.path, options.images)
-    provided_trees(state.path)  # refuses a damaged file now, not at the first job
-    return ProvidedImages(state.path, product.images)
+    current_images(state.path, product.images)  # refuses a damaged file now, not at the first job
+    return lambda: current_images(state.path, product.images)
 
 
 async def _fork_server(

@@ -17,7 +17,7 @@ from trainstack.vertex import Jobs
 def serve_jobs(state: Path, *, port: int, image: list[str], **more: Any) -> AbstractAsyncContextManager[str]:
     """Serve jobs whose `image` flags are `URI=DIR`; `more` are fields of `Jobs`."""
     images = {uri: Path(tree) for uri, _, tree in (flag.partition("=") for flag in image)}
-    return serving(Jobs(dir=state, images=images, write_log=lambda _entries: None, **more), port=port)
+    return serving(Jobs(dir=state, images=lambda: images, write_log=lambda _entries: None, **more), port=port)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

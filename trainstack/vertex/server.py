@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +54,7 @@ class Jobs:
     Attributes:
         dir: where jobs are stored; a new `Jobs` on the same directory resumes unfinished ones.
         buckets_dir: the directory whose folders are the buckets; `/gcs` in a replica.
-        images: source trees by image URI, looked up for each job. Tags and digests are not compared.
+        images: gives source trees by image URI, for each job. Tags and digests are not compared.
         write_log: writes batches of log entries, in order.
         project: the project's id; its number is derived from it.
         mounts: whether replicas get a private root; `auto` if this machine allows it.
@@ -74,7 +74,7 @@ class Jobs:
 
     dir: Path
     buckets_dir: Path
-    images: Mapping[str, Path]
+    images: Callable[[], Mapping[str, Path]]
     write_log: WriteLog
     project: str = "local-project"
     mounts: MountChoice = "auto"
@@ -199,7 +199,7 @@ class Jobs:
         )
 
     def _trees(self) -> dict[str, Path]:
-        return {repository_of(uri): tree.resolve() for uri, tree in self.images.items()}
+        return {repository_of(uri): tree.resolve() for uri, tree in self.images().items()}
 
 
 def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:

@@ -160,7 +160,7 @@ def run_stack(
     jobs = Jobs(
         dir=directory / "state",
         buckets_dir=directory / "buckets",
-        images={PROGRAM: IMAGES / "program", **(images or {})},
+        images=lambda: {PROGRAM: IMAGES / "program", **(images or {})},
         write_log=entries.extend,
         project="p1",
         mounts=mounts,

@@ -116,7 +116,7 @@ def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(
                 states.append((text, found.state.value))
 
     jobs = Jobs(
-        dir=tmp_path / "s", buckets_dir=tmp_path / "b", images={PROGRAM: IMAGES / "program"}, write_log=write,
+        dir=tmp_path / "s", buckets_dir=tmp_path / "b", images=lambda: {PROGRAM: IMAGES / "program"}, write_log=write,
         project="p1", grace_s=1,
     )  # fmt: skip
     with serve(jobs) as url:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cli.command import main
-from trainstack.stack.images import ProvidedImages, provide
+from trainstack.stack.images import current_images, provide, provided_trees
 
 URI = "example.com/p/own"
 
@@ -23,17 +23,16 @@ def test_an_image_that_is_provided_while_a_stack_runs_is_there_at_once_and_for_t
     tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    state, ours = tmp_path / "state", {"example.com/p/trainer": tmp_path}
-    running = ProvidedImages(state, ours)
-    assert dict(running) == ours
+    state = tmp_path / "state"
+    assert provided_trees(state) == {}
     assert main(["stack", "provide", f"{URI}=tree", "--state", str(state)]) == 0
     assert capsys.readouterr().out == f"{tree} provides the image {URI}, starting with the next job.\n"
-    assert dict(running) == dict(ProvidedImages(state, ours)) == {**ours, URI: tree}
+    assert provided_trees(state) == {URI: tree}
 
 
 def test_a_user_may_provide_the_projects_own_image(tmp_path: Path, tree: Path) -> None:
     provide(tmp_path, {URI: tree})
-    assert ProvidedImages(tmp_path, {URI: tmp_path})[URI] == tree
+    assert current_images(tmp_path, {URI: tmp_path})[URI] == tree
 
 
 def test_folders_that_cannot_provide_images_are_refused_at_once_and_none_is_kept(
@@ -54,7 +53,7 @@ def test_images_that_are_provided_at_the_same_moment_are_all_kept(tmp_path: Path
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert len(ProvidedImages(tmp_path, {})) == 20
+    assert len(provided_trees(tmp_path)) == 20
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}'])

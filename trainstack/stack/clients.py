@@ -15,16 +15,6 @@ from trainstack.stack.topology import Topology
 TOKEN = "access-token"  # noqa: S105  # a file's name
 
 
-def function_addresses(services: RunningServices) -> dict[str, str]:
-    """The variables that point a function's clients at the services, besides those of its identity.
-
-    All clients go through the gateway, as a replica's do, except that of Cloud Storage, of which the functions make most
-    of their calls: this variable of google-cloud-storage is an endpoint that gets credentials, which
-    STORAGE_EMULATOR_HOST is not.
-    """
-    return {"API_ENDPOINT_OVERRIDE": services.storage_url}
-
-
 async def function_variables(
     services: RunningServices, topology: Topology, running: AsyncExitStack
 ) -> dict[str, Mapping[str, str]]:

@@ -148,7 +148,7 @@ async def running_stack(
         from trainstack.functions.instance import StartFailedError
         from trainstack.jobs.resource.machines import machine_types_from
         from trainstack.stack.access import grants_of
-        from trainstack.stack.clients import function_addresses, function_variables, user_variables
+        from trainstack.stack.clients import function_variables, user_variables
         from trainstack.stack.deliveries import deliver_events
         from trainstack.stack.services import running_services
 
@@ -170,7 +170,9 @@ async def running_stack(
             # The topology takes precedence: it may point a function at another server, for example a proxy.
             environment={
                 "GOOGLE_CLOUD_PROJECT": topology.project,
-                **function_addresses(services),
+                # Clients go through the gateway, as a replica's do, except that of Cloud Storage, of which the functions make
+                # most of their calls: this endpoint gets credentials, as one in STORAGE_EMULATOR_HOST does not.
+                "API_ENDPOINT_OVERRIDE": services.storage_url,
                 **topology.environment,
             },
             state=state.path,

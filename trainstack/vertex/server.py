@@ -23,7 +23,7 @@ from trainstack.jobs.images.dockerfile import repository_of
 from trainstack.jobs.images.environments import Environments
 from trainstack.jobs.images.programs import Provided
 from trainstack.jobs.images.scripts import Scripts
-from trainstack.jobs.replicas.containers import containers_here
+from trainstack.jobs.replicas.containers import Containers, podman_here
 from trainstack.jobs.replicas.isolation import ReplicaHost
 from trainstack.jobs.replicas.processes import Processes
 from trainstack.jobs.resource.job import VertexJob
@@ -153,7 +153,8 @@ class Jobs:
         state, buckets = self.dir.resolve(), self.buckets_dir.resolve()
         containers = None
         if self.runtime == "container":
-            containers = containers_here(
+            containers = Containers(
+                podman=podman_here(),
                 buckets=buckets,
                 stack=str(state),
                 registry=self.registry,

@@ -17,7 +17,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainstack.iam.service import Grants
@@ -43,7 +43,8 @@ class Containers:
 
     Attributes:
         podman: its path.
-        oci_runtime: path of podman's OCI runtime; empty for podman's default.
+        oci_runtime: path of podman's OCI runtime; empty for podman's default. That is crun, which refuses machines where
+            both versions of control groups are mounted.
         buckets: the directory whose folders are the buckets; mounted at `/gcs` in a replica.
         stack: the label of the stack's containers, by which the next stack finds leftovers.
         registry: `host:port` on loopback that replaces every registry in image names; empty if none does.
@@ -51,11 +52,11 @@ class Containers:
     """
 
     podman: str
-    oci_runtime: str
     buckets: Path
     stack: str
     registry: str = ""
     grants: Grants | None = None
+    oci_runtime: str = field(default_factory=lambda: shutil.which("runc", path=SYSTEM_PATH) or "")
 
     def find(self, uri: str) -> PoolContainer | None:
         """The image by its name in podman's store; None if it is neither there nor in the registry.
@@ -159,10 +160,8 @@ def _write_private(path: Path, lines: Sequence[str]) -> None:
         file.writelines(lines)
 
 
-def containers_here(
-    *, buckets: Path, stack: str, registry: str = "", grants: Grants | None = None
-) -> Containers:
-    """The podman of this machine. The arguments are the attributes.
+def podman_here() -> str:
+    """The path of this machine's podman.
 
     Raises:
         RuntimeError: podman is missing, or this user is not root: the user of a container could not write to
@@ -178,15 +177,7 @@ def containers_here(
             "runtime=container, but only root can run replicas as containers: under another user's podman, the files they write "
             "would belong to that podman's subordinate users. Run as root, or use --runtime process."
         )
-    # runc first: crun, podman's default, refuses machines where both versions of control groups are mounted.
-    return Containers(
-        podman=podman,
-        oci_runtime=shutil.which("runc", path=SYSTEM_PATH) or "",
-        buckets=buckets,
-        stack=stack,
-        registry=registry,
-        grants=grants,
-    )
+    return podman
 
 
 def mirrored_name(uri: str, registry: str) -> str:

@@ -43,7 +43,7 @@ def grants_of(
     return Grants(
         project=topology.project,
         project_number=project_number(topology.project),
-        grants=[*_grants(topology, table), *_team_grants(topology, table, teams)],
+        grants=_grants(topology, table, teams),
         roles=roles,
         buckets=topology.buckets.values(),
         enforced=enforced,
@@ -59,40 +59,34 @@ def markers_of(grants: Grants, buckets_dir: Path) -> set[Path]:
     }
 
 
-def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
-    functions = [function.name for function in topology.functions]
-    for row in table["grants"]:
-        role = _role(row["role"], table["roles"][row["role"]], topology)
-        named = [
-            account for name in row["accounts"] for account in (functions if name == "functions" else [name])
-        ]
+def _grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[str]) -> Iterator[Grant]:
+    rows = [(row, "") for row in table["grants"]]
+    rows += [(row, team) for team in teams for row in table["team_grants"]]
+    for row, team in rows:
+        named = {
+            "functions": [function.name for function in topology.functions],
+            "team": [f"trainer-{team}"],
+            "members": [],
+        }
         ((kind, thing),) = row["thing"].items()
         if kind == "topic" and thing not in topology.topics:
             continue
-        things = functions if thing == "functions" else [thing]
-        for name, on, folder in itertools.product(named, things, row.get("folders", [""])):
+        role = _role(row["role"], table["roles"][row["role"]], topology)
+        accounts = [account for name in row["accounts"] for account in named.get(name, [name])]
+        parts = [*row.get("folders", ()), *row.get("objects", ())] or [""]
+        for name, on, part in itertools.product(accounts, named.get(thing, [thing]), parts):
+            place = part.replace("${team}", team)
             for member in _members(name, table, topology):
-                yield Grant(member=member, role=role, resource=_resource(kind, on, topology), folder=folder)
+                yield Grant(
+                    member=member,
+                    role=role,
+                    resource=_resource(kind, on, topology),
+                    folder=place if "folders" in row else "",
+                    object=place if "objects" in row else "",
+                )
     for sink in topology.sinks:  # trainmaster/deploy/terraform/sink.tf
         writer = writer_identity(f"projects/{topology.project}", unique=True)
         yield Grant(member=writer, role="roles/pubsub.publisher", resource=sink.topic_name)
-
-
-def _team_grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[str]) -> Iterator[Grant]:
-    for team, row in itertools.product(teams, table["team_grants"]):
-        ((kind, thing),) = row["thing"].items()
-        accounts = {"team": f"trainer-{team}"}
-        parts = [*row.get("folders", ()), *row.get("objects", ())] or [""]
-        for name, part in itertools.product(row["accounts"], parts):
-            if name != "members":
-                (member,) = _members(accounts.get(name, name), table, topology)
-                yield Grant(
-                    member=member,
-                    role=_role(row["role"], table["roles"][row["role"]], topology),
-                    resource=_resource(kind, accounts.get(thing, thing), topology),
-                    folder=part.replace("${team}", team) if "folders" in row else "",
-                    object=part.replace("${team}", team) if "objects" in row else "",
-                )
 
 
 def _role(name: str, role: Mapping[str, Any], topology: Topology) -> str:

@@ -37,6 +37,8 @@ class Database:
     def __init__(self, path: Path, schema: str) -> None:
         """Open or create. `schema` has idempotent statements.
 
+        A kill loses no committed write; a power failure may lose the last ones.
+
         Raises:
             StateInUseError: another emulator uses this file.
             StateDamagedError: the file is damaged.
@@ -45,7 +47,8 @@ class Database:
         self.lock = threading.RLock()
         self._path = path
         try:
-            self._connection = open_database(path, schema, exclusive=True)
+            with _named_faults(path):
+                self._connection = _connect(path, schema)
         except sqlite3.OperationalError as error:
             raise StateInUseError(
                 f"{path} is in use by another process ({error}); stop that process, or choose another folder"
@@ -59,7 +62,7 @@ class Database:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit the block's changes together or not at all; an inner block joins the outer one."""
-        with self.lock, named_faults(self._path):
+        with self.lock, _named_faults(self._path):
             if self._connection.in_transaction:
                 yield
                 return
@@ -78,41 +81,27 @@ class Database:
 
     def execute(self, sql: str, values: Values = ()) -> sqlite3.Cursor:
         """Run a statement that changes data."""
-        with self.lock, named_faults(self._path):
+        with self.lock, _named_faults(self._path):
             return self._connection.execute(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Values]) -> None:
-        with self.lock, named_faults(self._path):
+        with self.lock, _named_faults(self._path):
             self._connection.executemany(sql, rows)
 
     # A row's types depend on the statement's columns.
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         """Every row of a query, as a tuple."""
-        with self.lock, named_faults(self._path):
+        with self.lock, _named_faults(self._path):
             return self._connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> Any:
         """The first row of a query, or None."""
-        with self.lock, named_faults(self._path):
+        with self.lock, _named_faults(self._path):
             return self._connection.execute(sql, values).fetchone()
 
 
-def open_database(path: Path, schema: str, *, exclusive: bool = False) -> sqlite3.Connection:
-    """Open or create the database at `path` with `schema` (idempotent statements), for use by one thread at a time.
-
-    A kill loses no committed write; a power failure may lose the last ones.
-
-    Raises:
-        sqlite3.OperationalError: `exclusive` is set and another process has it open.
-        StateDamagedError: the file is damaged.
-        DiskFullError: no room is left.
-    """
-    with named_faults(path):
-        return _connect(path, schema, exclusive=exclusive)
-
-
 @contextlib.contextmanager
-def named_faults(path: Path) -> Iterator[None]:
+def _named_faults(path: Path) -> Iterator[None]:
     """Raises `StateDamagedError` or `DiskFullError`, with the file's name, for SQLite's errors that mean this."""
     try:
         yield
@@ -129,17 +118,16 @@ def named_faults(path: Path) -> Iterator[None]:
         raise
 
 
-def _connect(path: Path, schema: str, *, exclusive: bool) -> sqlite3.Connection:
+def _connect(path: Path, schema: str) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(
         path, isolation_level=None, timeout=1.0, check_same_thread=False, cached_statements=256
     )
     try:
-        if exclusive:
-            database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        database.execute("PRAGMA locking_mode=EXCLUSIVE")
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=NORMAL")
-        database.executescript(f"BEGIN {'EXCLUSIVE' if exclusive else 'IMMEDIATE'};{schema};COMMIT;")
+        database.executescript(f"BEGIN EXCLUSIVE;{schema};COMMIT;")
     except sqlite3.DatabaseError:
         database.close()
         raise

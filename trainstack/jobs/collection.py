@@ -85,7 +85,6 @@ class Collection(ABC, Generic[AnyJob]):
         for job in self._jobs:
             if job.job_id in self._unsaved:
                 self._save_progress(job)
-        self._store.close()
 
     def create(self, project: str, location: str, body: Message | Mapping[str, object]) -> AnyJob:
         """Accept a job, given as a message or as JSON, and start it as soon as there is capacity. `project` is the number.

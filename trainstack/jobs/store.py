@@ -2,14 +2,13 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Generic
 
 from trainstack.jobs.listing.catalogue import AnyJob
 from trainstack.jobs.resource.job import TrialAssignment
-from trainstack.sqlite import named_faults, open_database
+from trainstack.sqlite import Database
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, collection TEXT NOT NULL, job_id TEXT NOT NULL UNIQUE,
     project TEXT NOT NULL, location TEXT NOT NULL, message BLOB NOT NULL,
@@ -25,15 +24,9 @@ class JobStore(Generic[AnyJob]):
     ones.
     """
 
-    def __init__(self, path: Path, kind: type[AnyJob], *, schema: str = "") -> None:
-        """Open the file; `schema` creates other tables kept in it.
-
-        Raises:
-            StateDamagedError: the file is damaged.
-        """
-        self._kind = kind
-        self._path = path
-        self._database = open_database(path, _SCHEMA + schema)
+    def __init__(self, database: Database, kind: type[AnyJob]) -> None:
+        """`database` has the table of SCHEMA; it is not closed here."""
+        self._database, self._kind = database, kind
 
     def put(self, job: AnyJob) -> None:
         """Save `job`; a new one becomes the latest.
@@ -42,19 +35,18 @@ class JobStore(Generic[AnyJob]):
             DiskFullError: no room is left; nothing changed.
         """
         trial = json.dumps(asdict(job.trial)) if job.trial else None
-        with named_faults(self._path):
-            self._database.execute(
-                "INSERT INTO jobs (collection, job_id, project, location, message, attempts, announced, trial) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET "
-                "message = excluded.message, attempts = excluded.attempts, announced = excluded.announced",
-                (job.collection, job.job_id, job.project, job.location, job.message.SerializeToString(),
-                 job.attempts, job.announced, trial),
-            )  # fmt: skip
+        self._database.execute(
+            "INSERT INTO jobs (collection, job_id, project, location, message, attempts, announced, trial) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job_id) DO UPDATE SET "
+            "message = excluded.message, attempts = excluded.attempts, announced = excluded.announced",
+            (job.collection, job.job_id, job.project, job.location, job.message.SerializeToString(),
+             job.attempts, job.announced, trial),
+        )  # fmt: skip
 
     def jobs(self) -> list[AnyJob]:
         """Every job, oldest first."""
         resource = self._kind.resource
-        rows = self._database.execute(
+        rows = self._database.rows(
             "SELECT job_id, project, location, message, attempts, announced, trial "
             "FROM jobs WHERE collection = ? ORDER BY sequence",
             (self._kind.collection,),
@@ -74,6 +66,3 @@ class JobStore(Generic[AnyJob]):
 
     def delete(self, job: AnyJob) -> None:
         self._database.execute("DELETE FROM jobs WHERE job_id = ?", (job.job_id,))
-
-    def close(self) -> None:
-        self._database.close()

@@ -31,12 +31,13 @@ from trainstack.jobs.resource.machines import MachineTypes
 from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.runners.log import WriteLog
 from trainstack.jobs.service import JobService
-from trainstack.jobs.store import JobStore
+from trainstack.jobs.store import SCHEMA, JobStore
 from trainstack.process.processes import ProcessGuard
 from trainstack.process.scratch import empty_folder
 from trainstack.sandbox.probe import obstacle
+from trainstack.sqlite import Database
 from trainstack.tuning.service import TuningService
-from trainstack.tuning.store import TuningStore
+from trainstack.tuning.store import TRIALS, TuningStore
 from trainstack.vertex.api import application
 from trainstack.vertex.resources.rest import SURFACE, Resources
 
@@ -112,19 +113,17 @@ class Jobs:
             ),
         )
         state = self.dir.resolve()
+        database = Database(state / _DATABASE, SCHEMA + TRIALS)
         capacity = Capacity(self.capacity or 4 * (os.cpu_count() or 1))
-        service = JobService(
-            JobStore(state / _DATABASE, VertexJob), shared, machine=machine, capacity=capacity
-        )
-        tuning = TuningService(
-            TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics"
-        )
+        service = JobService(JobStore(database, VertexJob), shared, machine=machine, capacity=capacity)
+        tuning = TuningService(TuningStore(database), shared, jobs=service, metrics=state / "metrics")
         resources = Resources(state / "resources.sqlite", service, tuning, self.buckets_dir)
         # They stop in the reverse order: the trials of a study are jobs of the service.
         self._running.callback(shutil.rmtree, machine.scratch, ignore_errors=True)
         if self.guard is None:
             self._running.push_async_callback(machine.guard.stop, grace_s=self.grace_s)
         self._running.callback(resources.close)
+        self._running.callback(database.close)
         self._running.push_async_callback(service.stop)
         self._running.push_async_callback(tuning.stop)
         self._app = application(

@@ -22,9 +22,9 @@ from trainstack.jobs.runners import log as lines
 from trainstack.jobs.runners.custom_job import CustomJobRunner
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
-from trainstack.jobs.store import JobStore
+from trainstack.jobs.store import SCHEMA, JobStore
 from trainstack.process.processes import ProcessGuard
-from trainstack.sqlite import DiskFullError
+from trainstack.sqlite import Database, DiskFullError
 
 Entry = dict[str, Any]
 
@@ -90,9 +90,9 @@ def line(tmp_path: Path) -> Iterator[Line]:
             grace_s=0.1,
             processes=Processes(buckets=tmp_path, private=False),
         )
-        store = JobStore(tmp_path / "jobs.sqlite", VertexJob)
-        yield Line(store=store, machine=machine)
-        store.close()
+        database = Database(tmp_path / "jobs.sqlite", SCHEMA)
+        yield Line(store=JobStore(database, VertexJob), machine=machine)
+        database.close()
 
 
 def body(**scheduling: Any) -> dict[str, Any]:
@@ -314,8 +314,10 @@ class CrowdedStore(JobStore[VertexJob]):
 def test_the_end_of_a_job_on_a_full_disk_is_shown_at_once_and_saved_when_the_service_stops(
     line: Line, tmp_path: Path
 ) -> None:
+    database = Database(tmp_path / "crowded.sqlite", SCHEMA)
+
     async def work() -> None:
-        store = line.store = CrowdedStore(tmp_path / "crowded.sqlite", VertexJob)
+        store = line.store = CrowdedStore(database, VertexJob)
         service = line.service()
         (job,) = create(service, body())
         store.full = True
@@ -326,9 +328,9 @@ def test_the_end_of_a_job_on_a_full_disk_is_shown_at_once_and_saved_when_the_ser
         await service.stop()
 
     in_time(work)
-    saved = JobStore(tmp_path / "crowded.sqlite", VertexJob)
+    saved = JobStore(database, VertexJob)
     assert [(job.state, job.announced) for job in saved.jobs()] == [(ResourceState.FAILED, True)]
-    saved.close()
+    database.close()
 
 
 def test_a_large_job_at_the_head_is_not_overtaken_until_it_leaves() -> None:

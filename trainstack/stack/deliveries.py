@@ -14,7 +14,7 @@ from trainstack.events.delivery import Delivery, Invoke
 from trainstack.events.injections import with_injections
 from trainstack.events.rest import CallRefusedError
 from trainstack.events.schedule import Scheduler
-from trainstack.functions.function import Function, TopicTrigger
+from trainstack.functions.function import TopicTrigger
 from trainstack.functions.host import FunctionsHost
 from trainstack.functions.instance import Instance
 from trainstack.iam import Grants
@@ -65,9 +65,7 @@ async def deliver_events(
             function=source.trigger,
             transport=transports[source.trigger.name],
             subscriber=clients.subscriber,
-            invoke=_showing(
-                show, source.trigger, _posting_to(host.instances[source.function], services.injections)
-            ),
+            invoke=_invoking(source, host.instances[source.function], services.injections, show),
         )
         for source in sources
     ]
@@ -87,21 +85,17 @@ async def _stop_all(deliveries: Sequence[Delivery]) -> None:
     await asyncio.gather(*(delivery.stop() for delivery in deliveries))
 
 
-def _showing(show: Show, function: Function, invoke: Invoke) -> Invoke:
-    """`invoke`, before which an event of a topic is shown."""
-    match function.trigger:
-        case TopicTrigger(topic=topic):
+def _invoking(source: EventSource, instance: Instance, injections: Injections, show: Show) -> Invoke:
+    """Posts events to the function's instance, with the injections there; one of a topic is shown before."""
 
-            def show_and_invoke(event: CloudEvent) -> int:
-                show(topic, event.body)
-                return invoke(event)
-
-            return show_and_invoke
-    return invoke
-
-
-def _posting_to(instance: Instance, injections: Injections) -> Invoke:
-    def invoke(event: CloudEvent) -> int:
+    def post(event: CloudEvent) -> int:
         return instance.post(event.headers, event.body)
 
-    return with_injections(instance.function.name, invoke, kill=instance.kill, injections=injections)
+    injected = with_injections(source.function, post, kill=instance.kill, injections=injections)
+
+    def show_and_post(event: CloudEvent) -> int:
+        if isinstance(source.trigger.trigger, TopicTrigger):
+            show(source.trigger.trigger.topic, event.body)
+        return injected(event)
+
+    return show_and_post

@@ -65,6 +65,8 @@ class Collection(ABC, Generic[AnyJob]):
 
     async def _forget(self, job: AnyJob) -> None:
         """Remove everything kept for an ended job."""
+        if runner := self._runners.get(job.job_id):  # its terminal log line is still being written
+            await runner.wait()
         self._jobs.pop(job.job_id)
         self._unsaved.discard(job.job_id)
         self._store.delete(job)
@@ -141,8 +143,6 @@ class Collection(ABC, Generic[AnyJob]):
         job = self.get(parent, job_id)
         if not job.state.is_terminal:
             raise _wrong_state(job, "; only a job that has ended can be deleted")
-        if runner := self._runners.get(job_id):  # its terminal log line is still being written
-            await runner.wait()
         await self._forget(job)
 
     def _refuse_without_act_as(self, email: str) -> None:

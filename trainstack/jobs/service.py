@@ -49,8 +49,6 @@ class JobService(Collection[VertexJob]):
 
     async def forget_trial(self, job_id: str) -> None:
         """Delete the job of a trial that has ended."""
-        if runner := self._runners.get(job_id):  # its terminal line is still being written
-            await runner.wait()
         if job := self._jobs.get(job_id):
             await self._forget(job)
 

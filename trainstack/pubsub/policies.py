@@ -40,42 +40,39 @@ ROLES: Mapping[str, frozenset[str]] = {
 """The permissions of Pub/Sub's own roles, as far as a method here requires them."""
 
 
-class Policies:
-    """Every public method handles the request of the gRPC method with its name."""
+def get_policy(service: PubsubService, request: wire.Message) -> wire.Message:
+    _check(service, request.resource, "getIamPolicy")
+    return policy_of(service, request.resource)
 
-    def __init__(self, service: PubsubService) -> None:
-        self._service = service
 
-    def get(self, request: wire.Message) -> wire.Message:
-        self._check(request.resource, "getIamPolicy")
-        return policy_of(self._service, request.resource)
+def set_policy(service: PubsubService, request: wire.Message) -> wire.Message:
+    _check(service, request.resource, "setIamPolicy")
+    if request.policy.etag not in (b"", policy_of(service, request.resource).etag):
+        raise Aborted("There were concurrent policy changes. Please retry the whole read-modify-write.")
+    _check_bindings(request.policy, service.grants)
+    kept = policy_pb2.Policy(version=1, bindings=request.policy.bindings)
+    service.store.put("policies", request.resource, kept.SerializeToString())
+    apply_policy(service, request.resource, kept)
+    return policy_of(service, request.resource)
 
-    def set(self, request: wire.Message) -> wire.Message:
-        self._check(request.resource, "setIamPolicy")
-        if request.policy.etag not in (b"", policy_of(self._service, request.resource).etag):
-            raise Aborted("There were concurrent policy changes. Please retry the whole read-modify-write.")
-        _check_bindings(request.policy, self._service.grants)
-        kept = policy_pb2.Policy(version=1, bindings=request.policy.bindings)
-        self._service.store.put("policies", request.resource, kept.SerializeToString())
-        apply_policy(self._service, request.resource, kept)
-        return policy_of(self._service, request.resource)
 
-    def test(self, request: wire.Message) -> wire.Message:
-        """All of them, unless a stack has grants; none of a resource that does not exist."""
-        if wild := [one for one in request.permissions if "*" in one]:
-            raise InvalidArgument(f"Permissions with wildcards are not allowed: {', '.join(wild)}.")
-        granted = list(request.permissions) if self._service.has(request.resource) else []
-        if self._service.grants:
-            granted = self._service.grants.permitted(caller().member, granted, request.resource)
-        return iam_policy_pb2.TestIamPermissionsResponse(permissions=granted)
+def test_permissions(service: PubsubService, request: wire.Message) -> wire.Message:
+    """All of them, unless a stack has grants; none of a resource that does not exist."""
+    if wild := [one for one in request.permissions if "*" in one]:
+        raise InvalidArgument(f"Permissions with wildcards are not allowed: {', '.join(wild)}.")
+    granted = list(request.permissions) if service.has(request.resource) else []
+    if service.grants:
+        granted = service.grants.permitted(caller().member, granted, request.resource)
+    return iam_policy_pb2.TestIamPermissionsResponse(permissions=granted)
 
-    def _check(self, resource: str, method: str) -> None:
-        """Raises `PermissionDenied`, or `ResourceNotFound`."""
-        kind = f"/{resource}".split("/")[-2]
-        if not has(self._service.grants, f"pubsub.{kind}.{method}", Resource(name=resource)):
-            raise PermissionDenied
-        if not self._service.has(resource):
-            raise ResourceNotFound(names.id_of(resource))
+
+def _check(service: PubsubService, resource: str, method: str) -> None:
+    """Raises `PermissionDenied`, or `ResourceNotFound`."""
+    kind = f"/{resource}".split("/")[-2]
+    if not has(service.grants, f"pubsub.{kind}.{method}", Resource(name=resource)):
+        raise PermissionDenied
+    if not service.has(resource):
+        raise ResourceNotFound(names.id_of(resource))
 
 
 def policy_of(service: PubsubService, resource: str) -> wire.Message:

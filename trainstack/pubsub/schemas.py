@@ -1,6 +1,7 @@
 """Creates, revises, lists and deletes schemas, and holds the messages of topics to them.
 
-Every public method of `Schemas` handles the request of the gRPC method with its name.
+Functions such as `create_schema` handle the request of the gRPC method with their name. The service has each schema's
+revisions, the oldest first.
 Source: https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.schemas
 """
 
@@ -20,87 +21,92 @@ _JSON = 1  # Encoding.JSON
 _FULL = 2  # SchemaView
 
 
-class Schemas:
-    """The service has each schema's revisions, the oldest first."""
+def create_schema(service: PubsubService, request: wire.Message) -> wire.Message:
+    name = f"{request.parent}/schemas/{request.schema_id}"
+    check_new(name, "schemas", service.schemas)
+    return _revise(service, name, request.schema)
 
-    def __init__(self, service: PubsubService) -> None:
-        self._service = service
 
-    def create(self, request: wire.Message) -> wire.Message:
-        name = f"{request.parent}/schemas/{request.schema_id}"
-        check_new(name, "schemas", self._service.schemas)
-        return self._revise(name, request.schema)
+def _revise(service: PubsubService, name: str, given: wire.Message) -> wire.Message:
+    """Add a revision with the given type and definition."""
+    refuse_not_imitated(given)
+    decoder(given.type_, given.definition)
+    schema = wire.plain("Schema")(name=name, type_=given.type_, definition=given.definition)
+    schema.revision_id = secrets.token_hex(4)
+    schema.revision_create_time.FromNanoseconds(time.time_ns())
+    service.store.put("schemas", f"{name}@{schema.revision_id}", schema.SerializeToString())
+    service.schemas.setdefault(name, []).append(schema)
+    return schema
 
-    def _revise(self, name: str, given: wire.Message) -> wire.Message:
-        """Add a revision with the given type and definition."""
-        refuse_not_imitated(given)
-        decoder(given.type_, given.definition)
-        schema = wire.plain("Schema")(name=name, type_=given.type_, definition=given.definition)
-        schema.revision_id = secrets.token_hex(4)
-        schema.revision_create_time.FromNanoseconds(time.time_ns())
-        self._service.store.put("schemas", f"{name}@{schema.revision_id}", schema.SerializeToString())
-        self._service.schemas.setdefault(name, []).append(schema)
-        return schema
 
-    def commit(self, request: wire.Message) -> wire.Message:
-        latest = self._service.schema(request.name)
-        if request.schema.type_ != latest.type_:
-            raise InvalidArgument("A schema's revisions must have its type.")
-        return self._revise(latest.name, request.schema)
+def commit_schema(service: PubsubService, request: wire.Message) -> wire.Message:
+    latest = service.schema(request.name)
+    if request.schema.type_ != latest.type_:
+        raise InvalidArgument("A schema's revisions must have its type.")
+    return _revise(service, latest.name, request.schema)
 
-    def rollback(self, request: wire.Message) -> wire.Message:
-        earlier = self._service.schema(f"{request.name}@{request.revision_id}")
-        return self._revise(request.name, earlier)
 
-    def get(self, request: wire.Message) -> wire.Message:
-        return _shown(self._service.schema(request.name), request.view or _FULL)
+def rollback_schema(service: PubsubService, request: wire.Message) -> wire.Message:
+    earlier = service.schema(f"{request.name}@{request.revision_id}")
+    return _revise(service, request.name, earlier)
 
-    def list(self, request: wire.Message) -> wire.Message:
-        page, token = page_of(self._service.schemas, request, project=request.parent)
-        shown = [_shown(self._service.schema(name), request.view) for name in page]
-        return wire.plain("ListSchemasResponse")(schemas=shown, next_page_token=token)
 
-    def list_revisions(self, request: wire.Message) -> wire.Message:
-        """All of them on one page, the newest first."""
-        name = self._service.schema(request.name).name
-        shown = [_shown(one, request.view) for one in reversed(self._service.schemas[name])]
-        return wire.plain("ListSchemaRevisionsResponse")(schemas=shown)
+def get_schema(service: PubsubService, request: wire.Message) -> wire.Message:
+    return _shown(service.schema(request.name), request.view or _FULL)
 
-    def delete_revision(self, request: wire.Message) -> wire.Message:
-        schema = self._service.schema(request.name)
-        if "@" not in request.name or len(self._service.schemas[schema.name]) == 1:
-            raise InvalidArgument("The name must have a revision, NAME@REVISION, and not be of the only one.")
-        self._delete([schema])
-        return self._service.schema(schema.name)
 
-    def delete(self, request: wire.Message) -> wire.Message:
-        """Publishing to its topics then fails."""
-        schema, service = self._service.schema(request.name), self._service
-        self._delete(list(service.schemas[schema.name]))
-        service.drop_policy(schema.name)
-        for topic in service.topics.values():
-            if topic.schema_settings.schema == schema.name:
-                topic.schema_settings.schema = names.DELETED_SCHEMA
-                service.put("topics", topic)
-        return EMPTY
+def list_schemas(service: PubsubService, request: wire.Message) -> wire.Message:
+    page, token = page_of(service.schemas, request, project=request.parent)
+    shown = [_shown(service.schema(name), request.view) for name in page]
+    return wire.plain("ListSchemasResponse")(schemas=shown, next_page_token=token)
 
-    def _delete(self, revisions: Sequence[wire.Message]) -> None:
-        for schema in revisions:
-            self._service.store.delete("schemas", f"{schema.name}@{schema.revision_id}")
-            self._service.schemas[schema.name].remove(schema)
-        if not self._service.schemas[revisions[0].name]:
-            del self._service.schemas[revisions[0].name]
 
-    def validate(self, request: wire.Message) -> wire.Message:
-        refuse_not_imitated(request.schema)
-        decoder(request.schema.type_, request.schema.definition)
-        return wire.plain("ValidateSchemaResponse")()
+def list_schema_revisions(service: PubsubService, request: wire.Message) -> wire.Message:
+    """All of them on one page, the newest first."""
+    name = service.schema(request.name).name
+    shown = [_shown(one, request.view) for one in reversed(service.schemas[name])]
+    return wire.plain("ListSchemaRevisionsResponse")(schemas=shown)
 
-    def validate_message(self, request: wire.Message) -> wire.Message:
-        schema = self._service.schema(request.name) if request.name else request.schema
-        if not _is_of(schema, request.message, request.encoding):
-            raise InvalidArgument("Invalid data in message: Message failed schema validation.")
-        return wire.plain("ValidateMessageResponse")()
+
+def delete_schema_revision(service: PubsubService, request: wire.Message) -> wire.Message:
+    schema = service.schema(request.name)
+    if "@" not in request.name or len(service.schemas[schema.name]) == 1:
+        raise InvalidArgument("The name must have a revision, NAME@REVISION, and not be of the only one.")
+    _delete(service, [schema])
+    return service.schema(schema.name)
+
+
+def delete_schema(service: PubsubService, request: wire.Message) -> wire.Message:
+    """Publishing to its topics then fails."""
+    schema = service.schema(request.name)
+    _delete(service, list(service.schemas[schema.name]))
+    service.drop_policy(schema.name)
+    for topic in service.topics.values():
+        if topic.schema_settings.schema == schema.name:
+            topic.schema_settings.schema = names.DELETED_SCHEMA
+            service.put("topics", topic)
+    return EMPTY
+
+
+def _delete(service: PubsubService, revisions: Sequence[wire.Message]) -> None:
+    for schema in revisions:
+        service.store.delete("schemas", f"{schema.name}@{schema.revision_id}")
+        service.schemas[schema.name].remove(schema)
+    if not service.schemas[revisions[0].name]:
+        del service.schemas[revisions[0].name]
+
+
+def validate_schema(_service: PubsubService, request: wire.Message) -> wire.Message:
+    refuse_not_imitated(request.schema)
+    decoder(request.schema.type_, request.schema.definition)
+    return wire.plain("ValidateSchemaResponse")()
+
+
+def validate_message(service: PubsubService, request: wire.Message) -> wire.Message:
+    schema = service.schema(request.name) if request.name else request.schema
+    if not _is_of(schema, request.message, request.encoding):
+        raise InvalidArgument("Invalid data in message: Message failed schema validation.")
+    return wire.plain("ValidateMessageResponse")()
 
 
 def _shown(schema: wire.Message, view: int) -> wire.Message:

@@ -5,8 +5,12 @@ that handles thousands of messages a second uses the plain classes. Their fields
 stubs are published, so each class, and every message made by one, is Any.
 """
 
+import re
 from typing import Any, TypeAlias
 
+from google.iam.v1 import iam_policy_pb2 as iam
+from google.iam.v1 import policy_pb2
+from google.protobuf.empty_pb2 import Empty
 from google.pubsub_v1 import types
 
 Message: TypeAlias = Any
@@ -30,6 +34,17 @@ ListSubscriptionsResponse = plain("ListSubscriptionsResponse")
 StreamingPullResponse = plain("StreamingPullResponse")
 
 
-def request_class(method: str) -> MessageClass:
-    """The class of `{method}Request`."""
-    return plain(f"{method}Request")
+_RESOURCE = re.compile(
+    "(?:Create|Get|Update|Commit|Rollback)(Topic|Subscription|Snapshot|Schema)|Delete(Schema)Revision"
+)
+"""The methods whose response is a resource, which may be the request to create it."""
+
+
+def types_of(method: str) -> tuple[MessageClass, MessageClass]:
+    """The classes of a method's request and response."""
+    if "Iam" in method:
+        return getattr(iam, f"{method}Request"), getattr(iam, f"{method}Response", policy_pb2.Policy)
+    named = _RESOURCE.fullmatch(method)
+    resource = named and plain(named[1] or named[2])
+    request, response = (getattr(types, f"{method}{suffix}", None) for suffix in ("Request", "Response"))
+    return request.pb() if request else resource, response.pb() if response else resource or Empty

@@ -15,7 +15,7 @@ from tests.stack.services import Services, deployed_grants, every_service
 from trainstack.http import in_thread
 from trainstack.iam import Grants
 from trainstack.iam.principals import Principal
-from trainstack.pubsub.api.methods import methods_of
+from trainstack.pubsub.api.methods import METHODS
 
 PROJECT, REGION = "enforced-project", "us-central1"
 LEDGER, MODELS, MINE = f"{PROJECT}-ledger", f"{PROJECT}-models", "my-other-bucket"
@@ -81,8 +81,7 @@ async def running(folder: Path, grants: Grants) -> AsyncIterator[Served]:
 
 
 def call_pubsub(served: Served, method: str, request: Any, account: str) -> bytes:  # Any: any request
-    by_service = methods_of(type("_", (), {})())  # only the methods' names are read
-    service = next(name for name, methods in by_service.items() if method in methods)
+    service = next(name for name, methods in METHODS.items() if method in methods)
     raw = request if isinstance(request, bytes) else type(request).serialize(request)
     metadata = [("authorization", served.token(account))] if account else []
     with grpc.insecure_channel(f"127.0.0.1:{served.pubsub}") as channel:

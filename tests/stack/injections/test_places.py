@@ -1,18 +1,13 @@
 """The places that a plan may name are those that the emulators ask at, and each knows its kinds."""
 
-from contextlib import closing
-from pathlib import Path
-
 import pytest
 
 from tests.stack.services import filled_rule
 from trainstack.injections import BadInjectionsError, plan_from
 from trainstack.injections.http import resource_method, resource_subjects
 from trainstack.injections.plan import PLACES
-from trainstack.pubsub.api.methods import methods_of
+from trainstack.pubsub.api.methods import METHODS
 from trainstack.pubsub.injections import place_of
-from trainstack.pubsub.service import PubsubService
-from trainstack.pubsub.store import PubsubStore
 from trainstack.storage.api.routes import ROUTES
 from trainstack.vertex.resources.methods import methods
 
@@ -65,10 +60,8 @@ def test_the_places_of_storage_are_its_routes_and_its_notifications() -> None:
     assert places("storage") == routes | {"storage.notify"}
 
 
-def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out(tmp_path: Path) -> None:
-    with closing(PubsubService(PubsubStore(tmp_path))) as service:
-        services = methods_of(service).values()
-    methods = {place_of(name) for each in services for name in each}
+def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out() -> None:
+    methods = {place_of(name) for each in METHODS.values() for name in each}
     assert places("pubsub") == methods | {"pubsub.streamingPull", "pubsub.deliver"}
 
 

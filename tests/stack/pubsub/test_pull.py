@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from trainstack.pubsub import wire
-from trainstack.pubsub.api.methods import Messages
-from trainstack.pubsub.resources import Subscriptions, Topics
+from trainstack.pubsub.api.methods import publish, pull
+from trainstack.pubsub.resources import create_subscription, create_topic
 from trainstack.pubsub.service import PubsubService
 from trainstack.pubsub.store import PubsubStore
 
@@ -15,15 +15,14 @@ TOPIC, SUBSCRIPTION = "projects/p1/topics/topic", "projects/p1/subscriptions/sub
 def test_a_caller_who_is_gone_gets_nothing_and_the_next_one_everything(tmp_path: Path) -> None:
     async def pulled() -> tuple[int, int]:
         service = PubsubService(store)
-        messages = Messages(service)
-        Topics(service).create(wire.Topic(name=TOPIC))
+        create_topic(service, wire.Topic(name=TOPIC))
         subscription = wire.Subscription(name=SUBSCRIPTION, topic=TOPIC)
-        Subscriptions(service).create(subscription)
+        create_subscription(service, subscription)
         message = wire.PubsubMessage(data=b"a letter")
-        messages.publish(wire.request_class("Publish")(topic=TOPIC, messages=[message]))
-        request = wire.request_class("Pull")(subscription=SUBSCRIPTION, max_messages=9)
-        gone = await messages.pull(request, 0.0)
-        there = await messages.pull(request, 10.0)
+        publish(service, wire.plain("PublishRequest")(topic=TOPIC, messages=[message]))
+        request = wire.plain("PullRequest")(subscription=SUBSCRIPTION, max_messages=9)
+        gone = await pull(service, request, 0.0)
+        there = await pull(service, request, 10.0)
         return len(gone.received_messages), len(there.received_messages)
 
     store = PubsubStore(tmp_path)

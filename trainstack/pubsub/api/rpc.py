@@ -13,7 +13,7 @@ from trainstack.iam.principals import Principal, Tokens, acting_as
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
 from trainstack.pubsub import wire
-from trainstack.pubsub.api.methods import REQUESTS, Method, methods_of
+from trainstack.pubsub.api.methods import METHODS
 from trainstack.pubsub.api.streaming import serve_stream
 from trainstack.pubsub.errors import PermissionDenied, PubSubError, Unauthenticated
 from trainstack.pubsub.injections import place_of, struck_call
@@ -37,20 +37,18 @@ def handlers_of(
     """
     stream = grpc.stream_stream_rpc_method_handler(
         _stream(service, tokens, grants),
-        request_deserializer=wire.request_class("StreamingPull").FromString,
+        request_deserializer=wire.plain("StreamingPullRequest").FromString,
         response_serializer=wire.StreamingPullResponse.SerializeToString,
     )
     handlers: list[Handler] = []
-    for name, methods in methods_of(service).items():
+    for name, methods in METHODS.items():
         unary = {
             method_name: grpc.unary_unary_rpc_method_handler(
-                _unary(method, method_name, service.injections, tokens, grants),
-                request_deserializer=(
-                    REQUESTS.get(method_name) or wire.request_class(method_name)
-                ).FromString,
+                _unary(functools.partial(method, service), method_name, service.injections, tokens, grants),
+                request_deserializer=wire.types_of(method_name)[0].FromString,
                 response_serializer=lambda message: message.SerializeToString(),
             )
-            for method_name, method in methods.items()
+            for method_name, (_, method) in methods.items()
         }
         streams = {"StreamingPull": stream} if name.endswith("Subscriber") else {}
         handlers.append(grpc.method_handlers_generic_handler(name, {**unary, **streams}))
@@ -58,7 +56,11 @@ def handlers_of(
 
 
 def _unary(
-    method: Method, method_name: str, injections: Injections, tokens: Tokens | None, grants: Grants | None
+    method: Callable[..., Any],
+    method_name: str,
+    injections: Injections,
+    tokens: Tokens | None,
+    grants: Grants | None,
 ) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
     async def do(request: wire.Message, context: Context) -> wire.Message:
         _check_call(grants, method_name, request)

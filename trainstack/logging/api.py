@@ -21,17 +21,12 @@ from trainstack.iam.authorization import DeniedError, authorize, permission_info
 from trainstack.iam.service import Grants
 from trainstack.json_bodies import google_error, json_object, read_body, refuse_call, refuse_disk_full
 from trainstack.logging.entry import SURFACE
-from trainstack.logging.filters import FilterTooCostlyError, LogFilterError
-from trainstack.logging.metrics import MetricError
-from trainstack.logging.service import (
-    AlreadyExistsError,
-    InvalidRequestError,
-    LogService,
-    NotFoundError,
-)
-from trainstack.logging.sinks import DEFAULT_UPDATE_MASK, ExportSink, SinkError
+from trainstack.logging.errors import RefusedError
+from trainstack.logging.service import LogService
+from trainstack.logging.sinks import DEFAULT_UPDATE_MASK
 
-Handler: TypeAlias = Callable[["Context", Request], Awaitable[Response]]
+Handler: TypeAlias = Callable[["Call"], Awaitable[object]]
+"""Answers a call, with JSON or a response."""
 Body: TypeAlias = Mapping[str, object]
 
 DEFAULT_PAGE = 50
@@ -58,19 +53,19 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
         ("PUT", f"{sinks}/{{sink}}", "sinks.update", _update_sink),
         ("PATCH", f"{sinks}/{{sink}}", "sinks.update", _update_sink),
         ("DELETE", f"{sinks}/{{sink}}", "sinks.delete", _delete_sink),
-        ("POST", metrics, "metrics.create", _put_metric),
+        ("POST", metrics, "metrics.create", _create_metric),
         ("GET", metrics, "metrics.list", _list_metrics),
         ("GET", f"{metrics}/{{metric:path}}", "metrics.get", _get_metric),
-        ("PUT", f"{metrics}/{{metric:path}}", "metrics.update", _put_metric),
+        ("PUT", f"{metrics}/{{metric:path}}", "metrics.update", _update_metric),
         ("DELETE", f"{metrics}/{{metric:path}}", "metrics.delete", _delete_metric),
     )
     return Starlette(
         routes=[
-            Route(path, _with_permission(Context(service, grants), method, handler), methods=[verb])
+            Route(path, _with_permission(service, grants, method, handler), methods=[verb])
             for verb, path, method, handler in answered
         ],
         exception_handlers={
-            **dict.fromkeys(_REFUSALS, _answer_refusal),
+            RefusedError: _answer_refusal,
             DeniedError: _answer_denial,
             OSError: refuse_disk_full,
             HTTPException: _answer_not_imitated,
@@ -78,11 +73,35 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
     )
 
 
-class Context(NamedTuple):
-    """What every call uses."""
+class Call(NamedTuple):
+    """A request, and what every method uses."""
 
+    request: Request
     service: LogService
     grants: Grants | None
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query_params
+
+    @property
+    def parent(self) -> str:
+        return f"projects/{self.request.path_params['project']}"
+
+    @property
+    def sink(self) -> str:
+        """The full name of the sink in the path."""
+        return f"{self.parent}/sinks/{self.request.path_params['sink']}"
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric in the path."""
+        return unquote(self.request.path_params["metric"])
+
+    @property
+    def wants_unique_writer(self) -> bool:
+        """The Python client sends `True`."""
+        return self.query.get("uniqueWriterIdentity", "").lower() == "true"
 
     def authorize(self, method: str, project: str) -> None:
         """Raises `DeniedError`. `project` is an id or number, with or without `projects/`."""
@@ -91,7 +110,7 @@ class Context(NamedTuple):
 
 
 def _with_permission(
-    context: Context, method: str, handler: Handler
+    service: LogService, grants: Grants | None, method: str, handler: Handler
 ) -> Callable[[Request], Awaitable[Response]]:
     """The handler of a method, for callers with the permission on the project in its path and no unknown parameters.
 
@@ -99,31 +118,22 @@ def _with_permission(
     """
 
     async def handle(request: Request) -> Response:
-        if project := request.path_params.get("project", ""):
-            context.authorize(method, project)
-        elif method == "_stats":
-            context.authorize(method, "")
-        if faults := SURFACE.query_faults(method, request.query_params) if method in SURFACE.methods else ():
-            raise InvalidRequestError("; ".join(faults) + "; leave it out")
-        return await handler(context, request)
+        call = Call(request, service, grants)
+        project = request.path_params.get("project", "")
+        if project or method == "_stats":
+            call.authorize(method, project)
+        if faults := SURFACE.query_faults(method, call.query) if method in SURFACE.methods else ():
+            raise RefusedError("; ".join(faults) + "; leave it out")
+        answer = await handler(call)
+        return answer if isinstance(answer, Response) else JSONResponse(answer)
 
     return handle
 
 
-_REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
-    InvalidRequestError: (400, "INVALID_ARGUMENT"),
-    LogFilterError: (400, "INVALID_ARGUMENT"),
-    FilterTooCostlyError: (400, "INVALID_ARGUMENT"),
-    SinkError: (400, "INVALID_ARGUMENT"),
-    MetricError: (400, "INVALID_ARGUMENT"),
-    NotFoundError: (404, "NOT_FOUND"),
-    AlreadyExistsError: (409, "ALREADY_EXISTS"),
-}
-
-
 async def _answer_refusal(_request: Request, fault: Exception) -> Response:
-    code, status = _REFUSALS[type(fault)]
-    return google_error(code, str(fault), status=status)
+    if not isinstance(fault, RefusedError):
+        raise fault
+    return google_error(fault.code, str(fault), status=fault.status)
 
 
 async def _answer_denial(_request: Request, denied: Exception) -> Response:
@@ -138,24 +148,24 @@ async def _answer_not_imitated(request: Request, _fault: Exception) -> Response:
     return refuse_call(request)
 
 
-async def _write(context: Context, request: Request) -> Response:
-    body = await _body(request, "WriteLogEntriesRequest")
+async def _write(call: Call) -> object:
+    body = await _body(call, "WriteLogEntriesRequest")
     entries = body.get("entries", [])
     if not isinstance(entries, list):
-        raise InvalidRequestError("entries must be a list of log entries")
+        raise RefusedError("entries must be a list of log entries")
     for name in ("resource", "labels"):
         if not isinstance(body.get(name) or {}, dict):
-            raise InvalidRequestError(f"{name} must be an object, found {body[name]!r}")
+            raise RefusedError(f"{name} must be an object, found {body[name]!r}")
     faults = await run_in_threadpool(
-        context.service.write,
+        call.service.write,
         entries,
         body,
         partial_success=bool(body.get("partialSuccess")),
         dry_run=bool(body.get("dryRun")),
-        permit=functools.partial(context.authorize, "entries.write"),
+        permit=functools.partial(call.authorize, "entries.write"),
     )
     if not faults:
-        return JSONResponse({})
+        return {}
     first = next(iter(faults))
     errors = {str(index): {"code": 3, "message": fault} for index, fault in faults.items()}
     kind = "type.googleapis.com/google.logging.v2.WriteLogEntriesPartialErrors"
@@ -168,16 +178,16 @@ async def _write(context: Context, request: Request) -> Response:
     )
 
 
-async def _list(context: Context, request: Request) -> Response:
-    body = await _body(request, "ListLogEntriesRequest")
+async def _list(call: Call) -> object:
+    body = await _body(call, "ListLogEntriesRequest")
     parents = _parents(body)
     for parent in parents:
-        context.authorize("entries.list", parent)
+        call.authorize("entries.list", parent)
     order = str(body.get("orderBy") or "timestamp asc").split()
     if order not in (["timestamp"], ["timestamp", "asc"], ["timestamp", "desc"]):
-        raise InvalidRequestError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
+        raise RefusedError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
     entries, next_page_token = await run_in_threadpool(
-        context.service.list,
+        call.service.list,
         parents,
         str(body.get("filter") or ""),
         descending=order[-1] == "desc",
@@ -185,98 +195,89 @@ async def _list(context: Context, request: Request) -> Response:
         page_token=str(body.get("pageToken") or ""),
     )
     answer = {"entries": entries, "nextPageToken": next_page_token}
-    return JSONResponse({key: value for key, value in answer.items() if value})
+    return {key: value for key, value in answer.items() if value}
 
 
-async def _stats(context: Context, _request: Request) -> Response:
-    return JSONResponse(await run_in_threadpool(context.service.stats))
+async def _stats(call: Call) -> object:
+    return await run_in_threadpool(call.service.stats)
 
 
-async def _create_sink(context: Context, request: Request) -> Response:
-    given = await _body(request)
-    return _sink_response(
-        context.service.create_sink(_parent(request), given, unique_writer=_wants_unique_writer(request))
-    )
+async def _create_sink(call: Call) -> object:
+    given = await _body(call)
+    return call.service.create_sink(call.parent, given, unique_writer=call.wants_unique_writer).resource
 
 
-async def _list_sinks(context: Context, request: Request) -> Response:
-    sinks = {sink.full_name: sink.resource for sink in context.service.sinks_of(_parent(request))}
-    return _page_response("sinks", sinks, request)
+async def _list_sinks(call: Call) -> object:
+    sinks = {sink.full_name: sink.resource for sink in call.service.sinks_of(call.parent)}
+    return _page("sinks", sinks, call)
 
 
-async def _get_sink(context: Context, request: Request) -> Response:
-    return _sink_response(context.service.sink(_sink_name(request)))
+async def _get_sink(call: Call) -> object:
+    return call.service.sink(call.sink).resource
 
 
-async def _update_sink(context: Context, request: Request) -> Response:
-    mask = tuple(filter(None, request.query_params.get("updateMask", "").split(",")))
-    given = await _body(request)
-    return _sink_response(
-        context.service.update_sink(
-            _sink_name(request),
-            given,
-            mask=mask or DEFAULT_UPDATE_MASK,
-            unique_writer=_wants_unique_writer(request),
-        )
-    )
+async def _update_sink(call: Call) -> object:
+    mask = tuple(filter(None, call.query.get("updateMask", "").split(","))) or DEFAULT_UPDATE_MASK
+    given, unique = await _body(call), call.wants_unique_writer
+    return call.service.update_sink(call.sink, given, mask=mask, unique_writer=unique).resource
 
 
-async def _delete_sink(context: Context, request: Request) -> Response:
-    context.service.delete_sink(_sink_name(request))
-    return JSONResponse({})
+async def _delete_sink(call: Call) -> object:
+    call.service.delete_sink(call.sink)
+    return {}
 
 
-async def _list_logs(context: Context, request: Request) -> Response:
-    names = await run_in_threadpool(context.service.logs_of, _parent(request))
-    return _page_response("logNames", {name: name for name in names}, request)
+async def _list_logs(call: Call) -> object:
+    names = await run_in_threadpool(call.service.logs_of, call.parent)
+    return _page("logNames", {name: name for name in names}, call)
 
 
-async def _delete_log(context: Context, request: Request) -> Response:
+async def _delete_log(call: Call) -> object:
     # The path is decoded once; a name over gRPC has been encoded twice.
-    log_id = quote(unquote(request.path_params["log"]), safe="")
-    parent = _parent(request)
-    await run_in_threadpool(context.service.delete_log, parent, f"{parent}/logs/{log_id}")
-    return JSONResponse({})
+    log_id = quote(unquote(call.request.path_params["log"]), safe="")
+    await run_in_threadpool(call.service.delete_log, call.parent, f"{call.parent}/logs/{log_id}")
+    return {}
 
 
-async def _list_metrics(context: Context, request: Request) -> Response:
-    return _page_response("metrics", context.service.metrics_of(_parent(request)), request)
+async def _list_metrics(call: Call) -> object:
+    return _page("metrics", call.service.metrics_of(call.parent), call)
 
 
-async def _put_metric(context: Context, request: Request) -> Response:
-    name = unquote(request.path_params["metric"]) if "metric" in request.path_params else None
-    return JSONResponse(context.service.put_metric(_parent(request), await _body(request), name=name))
+async def _create_metric(call: Call) -> object:
+    return call.service.put_metric(call.parent, await _body(call))
 
 
-async def _get_metric(context: Context, request: Request) -> Response:
-    return JSONResponse(context.service.metric(_parent(request), unquote(request.path_params["metric"])))
+async def _update_metric(call: Call) -> object:
+    return call.service.put_metric(call.parent, await _body(call), name=call.metric)
 
 
-async def _delete_metric(context: Context, request: Request) -> Response:
-    context.service.delete_metric(_parent(request), unquote(request.path_params["metric"]))
-    return JSONResponse({})
+async def _get_metric(call: Call) -> object:
+    return call.service.metric(call.parent, call.metric)
 
 
-def _page_response(name: str, by_name: Mapping[str, object], request: Request) -> Response:
+async def _delete_metric(call: Call) -> object:
+    call.service.delete_metric(call.parent, call.metric)
+    return {}
+
+
+def _page(name: str, by_name: Mapping[str, object], call: Call) -> Body:
     """A page of what is sorted by name. Its token is the last name, so that it stays valid when others change."""
-    given = request.query_params
-    size = _page_size(
-        int(given["pageSize"]) if given.get("pageSize", "").isdecimal() else given.get("pageSize")
-    )
-    rest = [key for key in by_name if key > given.get("pageToken", "")]
+    asked = call.query.get("pageSize")
+    size = _page_size(int(asked) if asked and asked.isdecimal() else asked)
+    rest = [key for key in by_name if key > call.query.get("pageToken", "")]
     answer = {name: [by_name[key] for key in rest[:size]]} if rest else {}
-    return JSONResponse(answer | ({"nextPageToken": rest[size - 1]} if len(rest) > size else {}))
+    return answer | ({"nextPageToken": rest[size - 1]} if len(rest) > size else {})
 
 
-async def _body(request: Request, resource: str = "") -> Body:
-    """The body, with its keys in camel case; snake case is accepted too. Raises `InvalidRequestError`."""
+async def _body(call: Call, resource: str = "") -> Body:
+    """The body, with its keys in camel case; snake case is accepted too. Raises `RefusedError`."""
     try:
-        body = json_object(_whole_characters(await read_body(request, most_bytes=MAX_BODY_BYTES)))
+        body = json_object(_whole_characters(await read_body(call.request, most_bytes=MAX_BODY_BYTES)))
     except (ValueError, RecursionError) as fault:
-        raise InvalidRequestError(str(fault)) from fault
+        raise RefusedError(str(fault)) from fault
     named = {re.sub(r"_([a-z])", lambda match: match[1].upper(), key): value for key, value in body.items()}
     if resource and (faults := SURFACE.body_faults(resource, named)):
-        raise InvalidRequestError("; ".join(faults) + "; leave it out")
+        raise RefusedError("; ".join(faults) + "; leave it out")
     return named
 
 
@@ -291,11 +292,11 @@ def _parents(body: Body) -> list[str]:
     """The projects to list. A view of a log bucket means the whole project here."""
     given, ids = body.get("resourceNames") or [], body.get("projectIds") or []
     if not isinstance(given, list) or not isinstance(ids, list):
-        raise InvalidRequestError("resourceNames must be a list of names such as projects/PROJECT")
+        raise RefusedError("resourceNames must be a list of names such as projects/PROJECT")
     given = [*given, *(f"projects/{project}" for project in ids)]
     projects = [match[0] for name in given if (match := _PROJECT.match(str(name)))]
     if not given or len(projects) != len(given):
-        raise InvalidRequestError(f"each of resourceNames must name a projects/PROJECT, found {given!r}")
+        raise RefusedError(f"each of resourceNames must name a projects/PROJECT, found {given!r}")
     return list(dict.fromkeys(projects))
 
 
@@ -303,22 +304,5 @@ def _page_size(given: object) -> int:
     if given in (None, 0):
         return DEFAULT_PAGE
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise InvalidRequestError(f"pageSize {given!r} must be a number from 1 to {MAX_PAGE}")
+        raise RefusedError(f"pageSize {given!r} must be a number from 1 to {MAX_PAGE}")
     return min(given, MAX_PAGE)
-
-
-def _parent(request: Request) -> str:
-    return f"projects/{request.path_params['project']}"
-
-
-def _sink_name(request: Request) -> str:
-    return f"{_parent(request)}/sinks/{request.path_params['sink']}"
-
-
-def _wants_unique_writer(request: Request) -> bool:
-    """The Python client sends `True`."""
-    return request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
-
-
-def _sink_response(sink: ExportSink) -> Response:
-    return JSONResponse(dict(sink.resource))

@@ -14,7 +14,6 @@ from pathlib import Path
 from trainstack.instants import format_instant, parse_instant
 from trainstack.logging.filters.fields import FIELDS, FieldKind, Kind
 from trainstack.logging.filters.severity import RANKS, severity_name
-from trainstack.logging.monitored import complete_resource
 from trainstack.surface import load_surface
 
 MAX_ENTRY_BYTES = 256 * 1024
@@ -27,6 +26,11 @@ _WRITTEN_BY_THE_SERVICE = [
     name for name, kind in SURFACE.bodies["LogEntry"].kinds.items() if kind == "without_effect"
 ]
 _LOG_NAME = re.compile(r"(?P<parent>projects/[^/\s]+)/logs/[^/\s]+")
+_RESOURCE_TYPES = frozenset(
+    Path(__file__).with_name("resource_types.txt").read_text(encoding="utf-8").split()
+)
+"""Those without the name of a service: https://cloud.google.com/logging/docs/api/v2/resource-list"""
+_OF_A_SERVICE = re.compile(r"[a-z0-9.-]+\.(googleapis|google)\.com/[A-Za-z0-9_]+")
 _PAYLOADS = ("textPayload", "jsonPayload", "protoPayload")
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _SECONDS = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,9})?s")
@@ -98,7 +102,7 @@ def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns
             f"at most {MAX_LOG_NAME} characters"
         )
     else:
-        fields["resource"] = complete_resource(fields.get("resource"), match["parent"], faults)
+        fields["resource"] = _complete_resource(fields.get("resource"), match["parent"], faults)
     timestamp_ns = received_ns
     try:
         if "timestamp" in fields:
@@ -167,6 +171,23 @@ def checked(kind: Kind, value: object, place: str, faults: list[str]) -> object:
 def _object(fields: Mapping[str, object], name: str) -> dict[str, object]:
     value = fields.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _complete_resource(given: object, parent: str, faults: list[str]) -> dict[str, object]:
+    """The resource with the label `project_id`, which the service fills in. Adds what the service would refuse to `faults`.
+
+    Sources: python-logging's test_log_text_with_resource, and
+    https://github.com/googleapis/google-cloud-python/pull/3386 for an entry without a resource.
+    """
+    if not isinstance(given, dict) or not given.get("type"):
+        faults.append("A monitored resource must be specified for each log entry")
+        return {}
+    kind = str(given["type"])
+    if kind not in _RESOURCE_TYPES and not _OF_A_SERVICE.fullmatch(kind):
+        faults.append(
+            f"resource.type {kind!r} is none that the local stack knows; use global or generic_task"
+        )
+    return {**given, "labels": {"project_id": parent.rpartition("/")[2], **_object(given, "labels")}}
 
 
 def _check_payload_and_labels(fields: Mapping[str, object], faults: list[str]) -> None:

@@ -8,13 +8,10 @@ from collections.abc import Mapping
 
 from trainstack.instants import format_instant, now_ns
 from trainstack.logging.entry import SURFACE
+from trainstack.logging.errors import RefusedError
 from trainstack.logging.filters import LogFilterError, parse_filter
 
 _NAME = re.compile(r"[A-Za-z0-9_\-.,+!*',()%][A-Za-z0-9_\-.,+!*',()%/]{0,99}")
-
-
-class MetricError(ValueError):
-    """A metric that the service would refuse, or that uses what the stack has not; every fault in one message."""
 
 
 def metric_resource(
@@ -23,7 +20,7 @@ def metric_resource(
     """The service's response to the creation of a metric, or to its replacement if there is a `current` one.
 
     Raises:
-        MetricError: with every fault.
+        RefusedError: every fault, also what the stack has not.
     """
     faults = SURFACE.body_faults("LogMetric", given)
     name = str(given.get("name") or "")
@@ -41,7 +38,7 @@ def metric_resource(
     if not isinstance(descriptor, dict):
         faults.append(f"metricDescriptor must be an object, found {descriptor!r:.200}")
     if faults or not isinstance(descriptor, dict):
-        raise MetricError("; ".join(faults))
+        raise RefusedError("; ".join(faults))
     now = format_instant(now_ns())
     type_name = f"logging.googleapis.com/user/{name}"
     return {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from trainstack.instants import now_ns
 from trainstack.logging.entry import EntryError, StoredEntry, complete_entry
+from trainstack.logging.errors import AlreadyExistsError, NotFoundError, RefusedError
 from trainstack.logging.filters import PAGE_STEPS, FilterWork, parse_filter
 from trainstack.logging.metrics import metric_resource
 from trainstack.logging.sinks import ExportSink, load_sink, message_of, new_resource, updated_resource
@@ -15,18 +16,6 @@ from trainstack.outbox import Outbox
 
 RETENTION_NS = 30 * 24 * 3600 * 1_000_000_000
 """The retention of the service's default bucket."""
-
-
-class InvalidRequestError(ValueError):
-    """A request that can never succeed unchanged."""
-
-
-class NotFoundError(LookupError):
-    """The sink, metric or log does not exist."""
-
-
-class AlreadyExistsError(ValueError):
-    """The sink or metric exists."""
 
 
 class LogService:
@@ -100,7 +89,7 @@ class LogService:
         Raises:
             FilterError: the filter is invalid.
             FilterTooCostlyError: it takes too long on an entry.
-            InvalidRequestError: the token is invalid.
+            RefusedError: the token is invalid.
         """
         wanted = parse_filter(filter_text)
         after = _position(page_token) if page_token else None
@@ -143,7 +132,7 @@ class LogService:
 
         Raises:
             AlreadyExistsError: the name is taken.
-            SinkError: every fault of the sink.
+            RefusedError: every fault of the sink.
         """
         full_name = f"{parent}/sinks/{given.get('name', '')}"
         with self._lock:
@@ -158,7 +147,7 @@ class LogService:
 
         Raises:
             NotFoundError: no sink has this name.
-            SinkError: every fault of the sink.
+            RefusedError: every fault of the sink.
         """
         with self._lock:
             sink = self.sink(full_name)
@@ -217,7 +206,7 @@ class LogService:
 
         Raises:
             AlreadyExistsError: there is one, and no `name`.
-            MetricError: every fault of the metric.
+            RefusedError: every fault of the metric.
         """
         full_name = f"{parent}/metrics/{name or given.get('name', '')}"
         with self._lock:
@@ -258,4 +247,4 @@ def _position(token: str) -> EntryPosition:
         timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(token))
         return EntryPosition(int(timestamp_ns), int(row_id))
     except (ValueError, TypeError) as fault:
-        raise InvalidRequestError(f"pageToken {token!r} was not issued by this service") from fault
+        raise RefusedError(f"pageToken {token!r} was not issued by this service") from fault

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from trainstack.instants import format_instant, now_ns
 from trainstack.logging.entry import SURFACE, StoredEntry
+from trainstack.logging.errors import RefusedError
 from trainstack.logging.filters import (
     FilterTooCostlyError,
     FilterWork,
@@ -25,10 +26,6 @@ DEFAULT_UPDATE_MASK = ("destination", "filter", "includeChildren")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _TOPIC = re.compile(r"pubsub\.googleapis\.com/(projects/[^/\s]+/topics/[^/\s]+)")
 _UPDATABLE = ("description", "destination", "disabled", "filter", "includeChildren")
-
-
-class SinkError(ValueError):
-    """A sink that the service would refuse, or whose destination is not supported here; every fault in one message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +55,7 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
     """The sink of a resource.
 
     Raises:
-        SinkError: with every fault.
+        RefusedError: every fault, also a destination that is not supported here.
     """
     faults = _faults(resource)
     destination = str(resource.get("destination", ""))
@@ -71,9 +68,9 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
     try:
         wanted = parse_filter(str(resource.get("filter") or ""))
     except LogFilterError as fault:
-        raise SinkError("; ".join([*faults, str(fault)])) from fault
+        raise RefusedError("; ".join([*faults, str(fault)])) from fault
     if faults or match is None:
-        raise SinkError("; ".join(faults))
+        raise RefusedError("; ".join(faults))
     return ExportSink(full_name=full_name, topic=match[1], filter=wanted, resource=resource)
 
 
@@ -108,14 +105,14 @@ def updated_resource(
     """The sink after an update of the masked fields; its writer identity stays, unless a unique one is asked for.
 
     Raises:
-        SinkError: a masked field cannot be set.
+        RefusedError: a masked field cannot be set.
     """
     if wrong := [field for field in mask if field not in _UPDATABLE]:
-        raise SinkError(
+        raise RefusedError(
             f"updateMask: {', '.join(wrong)} cannot be updated; allowed are {', '.join(_UPDATABLE)}"
         )
     if faults := SURFACE.body_faults("LogSink", given):
-        raise SinkError("; ".join(faults))
+        raise RefusedError("; ".join(faults))
     resource = dict(current)
     for field in mask:
         resource.pop(field, None)

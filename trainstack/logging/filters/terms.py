@@ -7,6 +7,8 @@ term costs depends on how many bytes the entry has, and on what shapes they may 
 from dataclasses import dataclass, field
 from enum import Enum
 
+from trainstack.logging.errors import RefusedError
+
 ENTRY_STEPS = 100_000_000
 """Of one entry, half a second. Honest filters take a few thousand."""
 PAGE_STEPS = 20_000_000
@@ -23,7 +25,7 @@ _READ = 4000  # steps to read an entry
 _READ_BYTE = 3
 
 
-class LogFilterError(ValueError):
+class LogFilterError(RefusedError):
     """The filter is invalid, or compares a field in a way it does not support."""
 
     def __init__(self, reason: str, *, line: int = 0, column: int = 0) -> None:
@@ -32,7 +34,7 @@ class LogFilterError(ValueError):
         super().__init__(f"Unparseable filter: {reason}{where}")
 
 
-class FilterTooCostlyError(ValueError):
+class FilterTooCostlyError(RefusedError):
     """The filter is valid, and takes too long on an entry."""
 
 

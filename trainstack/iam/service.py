@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import filter as matching
 from fnmatch import fnmatchcase, translate
 
 _FIELDS = {"grants": ("member", "role", "resource"), "permissions": ("permission", "resource")}
@@ -65,6 +66,18 @@ class _Reach:
         return self.pattern.match(resource) is not None if self.pattern else grant.resource == resource
 
 
+def roles_from(
+    service: str, permissions: Collection[str], patterns: Mapping[str, Iterable[str]]
+) -> Mapping[str, frozenset[str]]:
+    """A service's roles: `roles/SERVICE.NAME` has the permissions that match one of its patterns, `SERVICE.PATTERN`."""
+    return {
+        f"roles/{service}.{role}": frozenset(
+            name for pattern in wanted for name in matching(permissions, f"{service}.{pattern}")
+        )
+        for role, wanted in patterns.items()
+    }
+
+
 class Grants:
     """Decides permissions. A caller without a token owns the project and may do everything.
 
@@ -114,17 +127,25 @@ class Grants:
         return self._roles.keys()
 
     def set_policy(
-        self, resource: str, grants: Iterable[Grant] | None, roles: Mapping[str, frozenset[str]]
+        self,
+        resource: str,
+        bindings: Iterable[tuple[str, Iterable[str]]] | None,
+        roles: Mapping[str, frozenset[str]],
     ) -> None:
-        """Replace what is granted on the whole of this resource, whose `roles` are known; None restores it.
+        """Replace what is granted on the whole of this resource by roles with their members; None restores it.
 
-        Every account of the project counts as one of its editors.
+        `roles` has the permissions of those that the service knows. Every account of the project counts as one of its
+        editors.
         """
         self._roles = {**roles, **self._roles}
-        if grants is None:
+        if bindings is None:
             self._policies.pop(resource, None)
         else:
-            self._policies[resource] = tuple(grants)
+            self._policies[resource] = tuple(
+                Grant(member=member, role=role, resource=resource)
+                for role, members in bindings
+                for member in members
+            )
         self._reaches = self._by_permission()
 
     @property

@@ -5,15 +5,13 @@ https://cloud.google.com/iam/docs/reference/rest/v1/Policy
 """
 
 import hashlib
-from collections.abc import Mapping
-from fnmatch import filter as matching
 
 from google.iam.v1 import iam_policy_pb2, policy_pb2
 from google.protobuf.json_format import ParseDict
 
 from trainstack.iam.authorization import REQUIRED, Resource, has
 from trainstack.iam.principals import caller
-from trainstack.iam.service import Grant, Grants
+from trainstack.iam.service import Grants, roles_from
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
 from trainstack.pubsub.errors import (
@@ -26,17 +24,13 @@ from trainstack.pubsub.errors import (
 from trainstack.pubsub.service import PubsubService
 
 _PERMISSIONS = {permission for required in REQUIRED.values() for permission, _ in required}
-ROLES: Mapping[str, frozenset[str]] = {
-    f"roles/pubsub.{role}": frozenset(
-        one for like in likes for one in matching(_PERMISSIONS, f"pubsub.{like}")
-    )
-    for role, likes in {
-        "publisher": ["topics.publish"],
-        "subscriber": ["subscriptions.consume", "topics.attachSubscription"],
-        "viewer": ["*.get", "*.list", "schemas.listRevisions", "schemas.validate"],
-        "editor": ["*"],
-    }.items()
+_PATTERNS = {
+    "publisher": ["topics.publish"],
+    "subscriber": ["subscriptions.consume", "topics.attachSubscription"],
+    "viewer": ["*.get", "*.list", "schemas.listRevisions", "schemas.validate"],
+    "editor": ["*"],
 }
+ROLES = roles_from("pubsub", _PERMISSIONS, _PATTERNS)
 """The permissions of Pub/Sub's own roles, as far as a method here requires them."""
 
 
@@ -88,9 +82,7 @@ def policy_of(service: PubsubService, resource: str) -> wire.Message:
 def apply_policy(service: PubsubService, resource: str, policy: wire.Message) -> None:
     """Let the policy decide, if a stack has grants."""
     if service.grants:
-        bound = [(one.role, member) for one in policy.bindings for member in one.members]
-        granted = [Grant(member=member, role=role, resource=resource) for role, member in bound]
-        service.grants.set_policy(resource, granted, ROLES)
+        service.grants.set_policy(resource, [(one.role, one.members) for one in policy.bindings], ROLES)
 
 
 def apply_policies(service: PubsubService) -> None:

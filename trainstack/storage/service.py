@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from trainstack.iam.service import BUCKETS, Grants
-from trainstack.storage.buckets.roles import ROLES, grants_of
+from trainstack.storage.buckets.resource import ROLES
 from trainstack.storage.drops.threads import BucketThreads
 from trainstack.storage.objects.errors import RefusedError, UnsettledError
 from trainstack.storage.objects.preconditions import Insertion
@@ -92,8 +92,8 @@ class StorageService:
     def apply_policy(self, bucket: BucketRecord, *, removed: bool = False) -> None:
         """Let the bucket's IAM policy decide permissions, if a stack has grants."""
         if self.grants and bucket.bindings is not None:
-            granted = None if removed else grants_of(bucket.name, bucket.bindings)
-            self.grants.set_policy(BUCKETS + bucket.name, granted, ROLES)
+            granted = [(binding["role"], binding["members"]) for binding in bucket.bindings]
+            self.grants.set_policy(BUCKETS + bucket.name, None if removed else granted, ROLES)
 
     async def run_when_settled(self, operation: Callable[[bool], _Result]) -> _Result:
         """The operation's result, after recording other processes' changes to the files it uses.

@@ -15,9 +15,13 @@ from trainstack.storage.api.call import (
     no_content,
     text_field,
 )
-from trainstack.storage.buckets.locations import DEFAULT, location_type
 from trainstack.storage.buckets.resource import bucket_json
-from trainstack.storage.buckets.settings import changed_settings, new_settings
+from trainstack.storage.buckets.settings import (
+    DEFAULT_LOCATION,
+    changed_settings,
+    location_type,
+    new_settings,
+)
 from trainstack.storage.objects.errors import RefusedError, condition_not_met, conflict, invalid
 from trainstack.storage.objects.listing import page_token, resume_of
 from trainstack.storage.objects.names import bucket_fault
@@ -175,7 +179,7 @@ async def storage_layout(call: Call) -> Response:
         {
             "kind": "storage#storageLayout",
             "bucket": bucket.name,
-            "location": bucket.fields.get("location", DEFAULT),
+            "location": bucket.fields.get("location", DEFAULT_LOCATION),
             "locationType": location_type(bucket.fields),
             "hierarchicalNamespace": {"enabled": False},
             **({"customPlacementConfig": placement} if placement else {}),

@@ -12,8 +12,7 @@ from trainstack.iam.principals import caller
 from trainstack.iam.service import BUCKETS
 from trainstack.storage.api.buckets import change_bucket
 from trainstack.storage.api.call import Call, Json, json_answer
-from trainstack.storage.buckets.resource import bucket_etag
-from trainstack.storage.buckets.roles import MEMBER, PERMISSIONS, ROLES, Bindings
+from trainstack.storage.buckets.resource import MEMBER, PERMISSIONS, ROLES, Bindings, bucket_etag
 from trainstack.storage.buckets.settings import check_values
 from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid, not_imitated
 from trainstack.storage.objects.records import BucketRecord

@@ -1,16 +1,30 @@
-"""The bucket resource.
+"""The bucket resource, and the roles and permissions of its IAM policy.
 
-Source: https://cloud.google.com/storage/docs/json_api/v1/buckets
+Sources: https://cloud.google.com/storage/docs/json_api/v1/buckets, …/docs/access-control/iam-roles and …/iam-permissions
 """
 
 import base64
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from trainstack.iam.service import roles_from
 from trainstack.project import project_number
-from trainstack.storage.buckets.locations import DEFAULT, location_type
+from trainstack.storage.buckets.settings import DEFAULT_LOCATION, location_type
 from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.objects.resource import rfc3339
 
+Bindings = Sequence[Mapping[str, Any]]
+
+MEMBER = re.compile(r"(?:user|serviceAccount):[^\s:]+@[^\s:]+|project(?:Owner|Editor|Viewer):[^\s:]+")
+"""What can be granted a role here: there are no groups, and no calls without a principal."""
+_ROLES: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("roles.toml").read_text())
+PERMISSIONS = frozenset(f"storage.{name}" for name in _ROLES["permissions"])
+"""Those that a bucket's policy can give."""
+ROLES = roles_from("storage", PERMISSIONS, _ROLES["roles"])
+"""The permissions of each role that can be granted on a bucket."""
 _DEFAULT_ACCESS: Mapping[str, object] = {
     "publicAccessPrevention": "inherited",
     "uniformBucketLevelAccess": {"enabled": True},
@@ -28,7 +42,7 @@ def bucket_json(bucket: BucketRecord, base_url: str) -> dict[str, object]:
         "projectNumber": project_number(bucket.project),
         "generation": str(bucket.created_us),
         "metageneration": str(bucket.metageneration),
-        "location": DEFAULT,
+        "location": DEFAULT_LOCATION,
         "locationType": (kind := location_type(bucket.fields)),
         "storageClass": "STANDARD",
         "etag": bucket_etag(bucket),

@@ -4,18 +4,21 @@ Sources: https://cloud.google.com/storage/docs/json_api/v1/buckets, and for each
 """
 
 import json
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from trainstack.instants import format_instant
-from trainstack.storage.buckets.locations import DEFAULT, location_type
 from trainstack.storage.objects.errors import RefusedError, invalid
 
 Fields = dict[str, Any]
 
 _SCHEMA: Mapping[str, Any] = json.loads(Path(__file__).with_name("bodies.schema.json").read_text())
+_LOCATIONS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("locations.toml").read_text())
+"""Source: https://cloud.google.com/storage/docs/locations"""
+DEFAULT_LOCATION = "US"
 _FIXED = ("location", "customPlacementConfig", "hierarchicalNamespace")
 _PERIODS = {"retentionPolicy": "retentionPeriod", "softDeletePolicy": "retentionDurationSeconds"}
 _NO_MORE_THAN_DEFAULT = {"", "private", "projectPrivate", "bucketOwnerFullControl", "bucketOwnerRead"}
@@ -30,7 +33,7 @@ def new_settings(body: Mapping[str, Any], query: Mapping[str, str], now_us: int)
     Raises:
         RefusedError: 400 for a value that the service or the stack does not take.
     """
-    fields = _settled({"location": DEFAULT, **_given(body)}, {}, now_us)
+    fields = _settled({"location": DEFAULT_LOCATION, **_given(body)}, {}, now_us)
     acls = {query.get("predefinedAcl", ""), query.get("predefinedDefaultObjectAcl", "")}
     if beyond := acls - _NO_MORE_THAN_DEFAULT:
         raise invalid(
@@ -49,7 +52,7 @@ def changed_settings(before: Fields, body: Mapping[str, Any], now_us: int) -> Fi
     Raises:
         RefusedError: 400 for a value that the service does not take, 403 for less of a locked retention policy.
     """
-    before = {**before, "location": str(before.get("location", DEFAULT)).upper()}
+    before = {**before, "location": str(before.get("location", DEFAULT_LOCATION)).upper()}
     after = {**{key: before[key] for key in _FIXED if key in before}, **_given(body)}
     if changed := [key for key in _FIXED if after.get(key) != before.get(key)]:
         raise invalid(f"Bucket.{changed[0]} cannot be changed: it is {before.get(changed[0])!r}.")
@@ -103,3 +106,22 @@ def _settled(fields: Fields, before: Mapping[str, Any], now_us: int) -> Fields:
             kept = was if was.get(period) == str(seconds) else {**was, "effectiveTime": since}
             settled[key] = {**kept, period: str(seconds)}
     return settled
+
+
+def location_type(fields: Mapping[str, Any]) -> str:
+    """`region`, `dual-region` or `multi-region`, of a bucket's fields.
+
+    Raises:
+        RefusedError: 400, there is no such location.
+    """
+    location = str(fields.get("location", DEFAULT_LOCATION)).upper()
+    if placement := fields.get("customPlacementConfig"):
+        regions, area = placement["dataLocations"], _LOCATIONS["areas"].get(location)
+        known = all(region in _LOCATIONS["region"] for region in regions) and len(set(regions)) > 1
+        if area is None or not known or not all(region.startswith(area) for region in regions):
+            raise invalid(f"The specified location constraint is not valid: {location} with {regions}.")
+        return "dual-region"
+    for kind in ("region", "multi-region", "dual-region"):
+        if location in _LOCATIONS[kind]:
+            return kind
+    raise invalid(f"The specified location constraint is not valid: {location!r}.")

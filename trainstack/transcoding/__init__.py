@@ -5,7 +5,7 @@ Pub/Sub over gRPC; the HTTP rule of each method maps one to the other. Source of
 google/api/http.proto, https://google.aip.dev/127.
 """
 
-from trainstack.transcoding.lazy_grpc_server import LazyGrpcServer
+from trainstack.transcoding.grpc_server import LazyGrpcServer
 from trainstack.transcoding.method import Method
 from trainstack.transcoding.rest_application import RestApplication
 

@@ -1,7 +1,6 @@
 """Objects created from other objects: copyTo, rewriteTo, moveTo, restore, compose."""
 
 import dataclasses
-import os
 
 from starlette.responses import Response
 
@@ -29,7 +28,6 @@ from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.resource import object_json
 from trainstack.storage.objects.staging import Staged
 
-_CHUNK_BYTES = 1 << 20
 _MAX_SOURCES = 32
 _DESCRIPTIVE = (
     *("contentType", "metadata", "cacheControl"),
@@ -184,12 +182,7 @@ async def _find(call: Call, source: ObjectTarget, hashed: str) -> ObjectRecord:
 
 def _append(call: Call, source: ObjectRecord, staged: Staged) -> None:
     before = staged.size
-    descriptor = call.store.open(source)
-    try:
-        while chunk := os.read(descriptor, _CHUNK_BYTES):
-            staged.write(chunk)
-    finally:
-        os.close(descriptor)
+    staged.append(call.store.open(source))
     if staged.size - before != source.size:
         raise being_written(source.bucket, source.name)
 

@@ -33,7 +33,6 @@ MAX_PARTS = 10_000
 MIN_PART_BYTES = 5 << 20
 """Of each part but the last: https://cloud.google.com/storage/quotas#requests"""
 _MAX_COMPLETION_BYTES = 4 << 20
-_CHUNK_BYTES = 1 << 20
 _CODES = {
     401: "AuthenticationRequired", 403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed", 409: "Conflict",
     412: "PreconditionFailed", 416: "InvalidRange", 501: "NotImplemented", 503: "ServiceUnavailable",
@@ -282,12 +281,7 @@ def _join(upload: Upload, parts: Iterable[Staged]) -> None:
     """Write the parts into the upload's file, which is begun anew if an earlier completion failed."""
     upload.staged.clear()
     for part in parts:
-        descriptor = os.open(part.path, os.O_RDONLY)
-        try:
-            while chunk := os.read(descriptor, _CHUNK_BYTES):
-                upload.staged.write(chunk)
-        finally:
-            os.close(descriptor)
+        upload.staged.append(os.open(part.path, os.O_RDONLY))
 
 
 def _etag(part: Staged) -> str:

@@ -148,6 +148,12 @@ class Staged:
             view = view[os.write(self._descriptor, view) :]
         self.digest.update(chunk)
 
+    def append(self, descriptor: int) -> None:
+        """Write the rest of an open file, and close that."""
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                self.write(chunk)
+
     def clear(self) -> None:
         os.ftruncate(self._descriptor, 0)
         self.digest = Digest()

@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from trainstack.instants import format_instant, parse_instant
-from trainstack.logging.filters.fields import FIELDS, FieldKind, Kind
-from trainstack.logging.filters.severity import RANKS, severity_name
+from trainstack.logging.filters.fields import FIELDS, RANKS, FieldKind, Kind, severity_name
 from trainstack.surface import load_surface
 
 MAX_ENTRY_BYTES = 256 * 1024

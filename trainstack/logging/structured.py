@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias
 from trainstack.instants import format_instant, parse_instant
 from trainstack.json_bodies import is_too_deep, no_number
 from trainstack.logging.entry import SURFACE, checked
-from trainstack.logging.filters.fields import FIELDS
-from trainstack.logging.filters.severity import severity_name
+from trainstack.logging.filters.fields import FIELDS, severity_name
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from trainstack.instants import parse_duration, parse_instant
-from trainstack.logging.filters.fields import DEFAULTS, FieldKind, getter, resolve
-from trainstack.logging.filters.severity import RANKS, severity_name
+from trainstack.logging.filters.fields import DEFAULTS, RANKS, FieldKind, getter, resolve, severity_name
 from trainstack.logging.filters.terms import (
     ANY_SHAPE,
     ONE_VALUE,

@@ -1,4 +1,4 @@
-"""The fields of a log entry, and how to read one from an entry's JSON form.
+"""The fields of a log entry with its severities, and how to read one from an entry's JSON form.
 
 Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry and, for absent fields,
 https://cloud.google.com/logging/docs/view/logging-query-language ("Missing fields", "Defaulted fields").
@@ -36,6 +36,20 @@ _HTTP = {
     "cacheValidatedWithOriginServer": FieldKind.FLAG, "cacheFillBytes": FieldKind.LONG, "protocol": FieldKind.TEXT,
 }  # fmt: skip
 
+RANKS = {
+    "DEFAULT": 0,
+    "DEBUG": 100,
+    "INFO": 200,
+    "NOTICE": 300,
+    "WARNING": 400,
+    "ERROR": 500,
+    "CRITICAL": 600,
+    "ALERT": 700,
+    "EMERGENCY": 800,
+}
+NAMES = {rank: name for name, rank in RANKS.items()}
+"""Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry#LogSeverity"""
+
 Kind: TypeAlias = "FieldKind | Mapping[str, Kind]"
 
 FIELDS: Mapping[str, Kind] = {
@@ -70,6 +84,20 @@ DEFAULTS: Mapping[FieldKind, object] = {
     FieldKind.FLAG: False,
     FieldKind.SEVERITY: "DEFAULT",
 }
+
+
+def severity_name(value: object) -> str:
+    """The severity's name, from a name in any case or a number (as a number or as text).
+
+    Raises:
+        ValueError: unknown severity.
+    """
+    if isinstance(value, str) and value.upper() in RANKS:
+        return value.upper()
+    number = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if isinstance(number, int) and not isinstance(number, bool) and number in NAMES:
+        return NAMES[number]
+    raise ValueError(f"{value!r} is not a severity; expected one of {', '.join(RANKS)} or its number")
 
 
 def resolve(path: tuple[str, ...]) -> tuple[tuple[str, ...], FieldKind]:

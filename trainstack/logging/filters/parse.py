@@ -11,8 +11,7 @@ from lark.exceptions import VisitError
 
 from trainstack.instants import parse_instant
 from trainstack.logging.filters.compare import Predicate, comparison, fold, texts
-from trainstack.logging.filters.fields import resolve
-from trainstack.logging.filters.severity import RANKS, severity_name
+from trainstack.logging.filters.fields import RANKS, resolve, severity_name
 from trainstack.logging.filters.terms import ANY_SHAPE, FilterWork, LogFilterError, Operator, Value
 
 MAX_FILTER_CHARACTERS = 20_000

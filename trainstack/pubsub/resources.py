@@ -107,7 +107,7 @@ def detach_subscription(service: PubsubService, request: wire.Message) -> wire.M
     service.store.forget(subscription.name)
     subscription.backlog.replace([])
     subscription.notify()
-    return wire.plain("DetachSubscriptionResponse")()
+    return wire.DetachSubscriptionResponse()
 
 
 def seek(service: PubsubService, request: wire.Message) -> wire.Message:
@@ -124,7 +124,7 @@ def seek(service: PubsubService, request: wire.Message) -> wire.Message:
     else:
         raise InvalidArgument("A seek needs a time or a snapshot.")
     service.seek(subscription, holders, since_us=since_us, pending=target == "time")
-    return wire.plain("SeekResponse")()
+    return wire.SeekResponse()
 
 
 def delete_subscription(service: PubsubService, request: wire.Message) -> wire.Message:
@@ -151,7 +151,7 @@ def create_snapshot(service: PubsubService, request: wire.Message) -> wire.Messa
     refuse_not_imitated(request)
     subscription, store = service.subscription(request.subscription), service.store
     now_us = time.time_ns() // 1000
-    snapshot = wire.plain("Snapshot")(name=request.name, topic=subscription.topic, labels=request.labels)
+    snapshot = wire.Snapshot(name=request.name, topic=subscription.topic, labels=request.labels)
     with store.transaction():
         oldest_us = store.keep_backlog(subscription.id, request.name)
         snapshot.expire_time.FromMicroseconds((oldest_us or now_us) + _WEEK_US)
@@ -175,13 +175,13 @@ def delete_snapshot(service: PubsubService, request: wire.Message) -> wire.Messa
 def list_snapshots(service: PubsubService, request: wire.Message) -> wire.Message:
     page, token = page_of(service.snapshots, request, project=request.project)
     shown = [service.snapshots[name] for name in page]
-    return wire.plain("ListSnapshotsResponse")(snapshots=shown, next_page_token=token)
+    return wire.ListSnapshotsResponse(snapshots=shown, next_page_token=token)
 
 
 def list_topic_snapshots(service: PubsubService, request: wire.Message) -> wire.Message:
     topic = service.topic(request.topic).name
     page, token = page_of([one.name for one in service.snapshots.values() if one.topic == topic], request)
-    return wire.plain("ListTopicSnapshotsResponse")(snapshots=page, next_page_token=token)
+    return wire.ListTopicSnapshotsResponse(snapshots=page, next_page_token=token)
 
 
 def _config_with(current: wire.Message, update: wire.Message, mask: FieldMask) -> wire.Message:

@@ -31,7 +31,7 @@ def _revise(service: PubsubService, name: str, given: wire.Message) -> wire.Mess
     """Add a revision with the given type and definition."""
     refuse_not_imitated(given)
     decoder(given.type_, given.definition)
-    schema = wire.plain("Schema")(name=name, type_=given.type_, definition=given.definition)
+    schema = wire.Schema(name=name, type_=given.type_, definition=given.definition)
     schema.revision_id = secrets.token_hex(4)
     schema.revision_create_time.FromNanoseconds(time.time_ns())
     service.store.put("schemas", f"{name}@{schema.revision_id}", schema.SerializeToString())
@@ -58,14 +58,14 @@ def get_schema(service: PubsubService, request: wire.Message) -> wire.Message:
 def list_schemas(service: PubsubService, request: wire.Message) -> wire.Message:
     page, token = page_of(service.schemas, request, project=request.parent)
     shown = [_shown(service.schema(name), request.view) for name in page]
-    return wire.plain("ListSchemasResponse")(schemas=shown, next_page_token=token)
+    return wire.ListSchemasResponse(schemas=shown, next_page_token=token)
 
 
 def list_schema_revisions(service: PubsubService, request: wire.Message) -> wire.Message:
     """All of them on one page, the newest first."""
     name = service.schema(request.name).name
     shown = [_shown(one, request.view) for one in reversed(service.schemas[name])]
-    return wire.plain("ListSchemaRevisionsResponse")(schemas=shown)
+    return wire.ListSchemaRevisionsResponse(schemas=shown)
 
 
 def delete_schema_revision(service: PubsubService, request: wire.Message) -> wire.Message:
@@ -99,14 +99,14 @@ def _delete(service: PubsubService, revisions: Sequence[wire.Message]) -> None:
 def validate_schema(_service: PubsubService, request: wire.Message) -> wire.Message:
     refuse_not_imitated(request.schema)
     decoder(request.schema.type_, request.schema.definition)
-    return wire.plain("ValidateSchemaResponse")()
+    return wire.ValidateSchemaResponse()
 
 
 def validate_message(service: PubsubService, request: wire.Message) -> wire.Message:
     schema = service.schema(request.name) if request.name else request.schema
     if not _is_of(schema, request.message, request.encoding):
         raise InvalidArgument("Invalid data in message: Message failed schema validation.")
-    return wire.plain("ValidateMessageResponse")()
+    return wire.ValidateMessageResponse()
 
 
 def _shown(schema: wire.Message, view: int) -> wire.Message:

@@ -8,9 +8,9 @@ import logging
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
@@ -25,6 +25,7 @@ from trainstack.pubsub.store import PubsubStore
 _LOG = logging.getLogger(__name__)
 OWED_MAX = 1_000_000
 """Maximum backlog of one subscription: about 160 MB of memory. The real service has no such limit."""
+_Resource = TypeVar("_Resource")
 _ACK_ID = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})")
 
 
@@ -42,11 +43,10 @@ class PubsubService:
             name: wire.Topic.FromString(body) for name, body in store.resources("topics").items()
         }
         self.snapshots: dict[str, wire.Message] = {
-            name: wire.plain("Snapshot").FromString(body)
-            for name, body in store.resources("snapshots").items()
+            name: wire.Snapshot.FromString(body) for name, body in store.resources("snapshots").items()
         }
         self.schemas: dict[str, list[wire.Message]] = {}
-        schemas = [wire.plain("Schema").FromString(body) for body in store.resources("schemas").values()]
+        schemas = [wire.Schema.FromString(body) for body in store.resources("schemas").values()]
         for schema in sorted(schemas, key=lambda one: one.revision_create_time.ToNanoseconds()):
             self.schemas.setdefault(schema.name, []).append(schema)
         self.subscriptions: dict[str, Subscription] = {}
@@ -88,9 +88,7 @@ class PubsubService:
         Raises:
             ResourceNotFound: no topic has it.
         """
-        if (topic := self.topics.get(name)) is None:
-            raise ResourceNotFound(names.id_of(name))
-        return topic
+        return _existing(self.topics, name)
 
     def subscription(self, name: str) -> Subscription:
         """The subscription with this name.
@@ -99,16 +97,13 @@ class PubsubService:
             InvalidArgument: no subscription can have it.
             ResourceNotFound: no subscription has it.
         """
-        if (subscription := self.subscriptions.get(name)) is None:
+        if name not in self.subscriptions:
             names.check_name(name, kind="subscriptions")
-            raise ResourceNotFound(names.id_of(name))
-        return subscription
+        return _existing(self.subscriptions, name)
 
     def snapshot(self, name: str) -> wire.Message:
         """Raises `ResourceNotFound`."""
-        if (snapshot := self.snapshots.get(name)) is None:
-            raise ResourceNotFound(names.id_of(name))
-        return snapshot
+        return _existing(self.snapshots, name)
 
     def schema(self, name: str) -> wire.Message:
         """The newest revision of the schema, or the one after an `@` in its name. Raises `ResourceNotFound`."""
@@ -326,6 +321,12 @@ class PubsubService:
         self.store.replace_deliveries(subscription.id, wanted, holder=subscription.retainer)
         subscription.backlog.replace(wanted)
         subscription.notify()
+
+
+def _existing(resources: Mapping[str, _Resource], name: str) -> _Resource:
+    if name not in resources:
+        raise ResourceNotFound(names.id_of(name))
+    return resources[name]
 
 
 def check_attached(subscription: Subscription) -> None:

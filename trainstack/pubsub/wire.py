@@ -17,21 +17,10 @@ Message: TypeAlias = Any
 MessageClass: TypeAlias = Any
 
 
-def plain(name: str) -> MessageClass:
+def __getattr__(name: str) -> MessageClass:
     """The class of a message by its name."""
-    return getattr(types, name).pb()
-
-
-Topic = plain("Topic")
-Subscription = plain("Subscription")
-PubsubMessage = plain("PubsubMessage")
-ReceivedMessage = plain("ReceivedMessage")
-PublishResponse = plain("PublishResponse")
-PullResponse = plain("PullResponse")
-ListTopicsResponse = plain("ListTopicsResponse")
-ListTopicSubscriptionsResponse = plain("ListTopicSubscriptionsResponse")
-ListSubscriptionsResponse = plain("ListSubscriptionsResponse")
-StreamingPullResponse = plain("StreamingPullResponse")
+    message = globals()[name] = getattr(types, name).pb()
+    return message
 
 
 _RESOURCE = re.compile(
@@ -45,6 +34,6 @@ def types_of(method: str) -> tuple[MessageClass, MessageClass]:
     if "Iam" in method:
         return getattr(iam, f"{method}Request"), getattr(iam, f"{method}Response", policy_pb2.Policy)
     named = _RESOURCE.fullmatch(method)
-    resource = named and plain(named[1] or named[2])
+    resource = named and getattr(types, named[1] or named[2]).pb()
     request, response = (getattr(types, f"{method}{suffix}", None) for suffix in ("Request", "Response"))
     return request.pb() if request else resource, response.pb() if response else resource or Empty

@@ -1,11 +1,10 @@
 """The methods of the four services: name, HTTP rule and handler."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from trainstack.pubsub import policies, resources, schemas, wire
-from trainstack.pubsub.checks.publishing import check_publish
 from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
 from trainstack.pubsub.errors import InvalidArgument
@@ -15,6 +14,14 @@ from trainstack.pubsub.service import PubsubService, check_attached
 MAX_PULL_WAIT_S = 60.0
 PULL_MARGIN_S = 0.5
 MAX_PULL_BYTES = 10_000_000
+
+# https://cloud.google.com/pubsub/quotas#resource_limits and …/docs/reference/rest/v1/PubsubMessage
+MAX_REQUEST_BYTES = 10_000_000
+MAX_MESSAGES = 1000
+MAX_ATTRIBUTES = 100
+MAX_ATTRIBUTE_KEY_BYTES = 256
+MAX_ATTRIBUTE_VALUE_BYTES = 1024
+MAX_ORDERING_KEY_BYTES = 1024
 
 Handler: TypeAlias = Callable[..., Any]
 """Handles a request to the service; a coroutine function also receives the seconds left until the caller's deadline."""
@@ -31,9 +38,51 @@ _OF_ANY_KIND = "/v1/{resource=projects/*/KIND/*}"
 
 def publish(service: PubsubService, request: wire.Message) -> wire.Message:
     topic = service.topic(request.topic)
-    check_publish(request.messages, request_bytes=request.ByteSize())
+    _check_publish(request.messages, request_bytes=request.ByteSize())
     schemas.hold_to_schema(service, topic, request.messages)
     return wire.PublishResponse(message_ids=service.publish(request.topic, request.messages))
+
+
+def _check_publish(messages: Sequence[wire.Message], *, request_bytes: int) -> None:
+    """Refuse what the service would refuse, naming every faulty message.
+
+    Raises:
+        InvalidArgument: too many, too large or empty messages, or attributes outside their limits.
+    """
+    faults = [f"messages[{index}]: {fault}" for index, one in enumerate(messages) for fault in _faults(one)]
+    if not messages:
+        faults.append(
+            "The value for message_count is too small. You passed 0 in the request, but the minimum value is 1."
+        )
+    for what, amount, most in (
+        ("message_count", len(messages), MAX_MESSAGES),
+        ("request_size", request_bytes, MAX_REQUEST_BYTES),
+    ):
+        if amount > most:
+            faults.append(
+                f"The value for {what} is too large. You passed {amount} in the request, "
+                f"but the maximum value is {most}."
+            )
+    if faults:
+        raise InvalidArgument(" ".join(faults))
+
+
+def _faults(message: wire.Message) -> list[str]:
+    faults: list[str] = []
+    if not message.data and not message.attributes:
+        faults.append("it is empty; a message must contain either non-empty data, or at least one attribute.")
+    if len(message.attributes) > MAX_ATTRIBUTES:
+        faults.append(f"it has {len(message.attributes)} attributes; at most {MAX_ATTRIBUTES} are allowed.")
+    for key, value in message.attributes.items():
+        if not key or len(key.encode()) > MAX_ATTRIBUTE_KEY_BYTES:
+            faults.append(f"attribute key {key[:40]!r} must have 1 to {MAX_ATTRIBUTE_KEY_BYTES} bytes.")
+        if key.startswith("goog"):
+            faults.append(f"attribute key {key[:40]!r} must not begin with 'goog'.")
+        if len(value.encode()) > MAX_ATTRIBUTE_VALUE_BYTES:
+            faults.append(f"attribute {key[:40]!r} has a value over {MAX_ATTRIBUTE_VALUE_BYTES} bytes.")
+    if len(message.ordering_key.encode()) > MAX_ORDERING_KEY_BYTES:
+        faults.append(f"the ordering key has more than {MAX_ORDERING_KEY_BYTES} bytes.")
+    return faults
 
 
 async def pull(service: PubsubService, request: wire.Message, remaining_s: float) -> wire.Message:

@@ -37,7 +37,7 @@ def handlers_of(
     """
     stream = grpc.stream_stream_rpc_method_handler(
         _stream(service, tokens, grants),
-        request_deserializer=wire.plain("StreamingPullRequest").FromString,
+        request_deserializer=wire.StreamingPullRequest.FromString,
         response_serializer=wire.StreamingPullResponse.SerializeToString,
     )
     handlers: list[Handler] = []

@@ -18,12 +18,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.http import LoopbackOnly
 from trainstack.iam.authentication import Authenticated
@@ -36,8 +37,7 @@ from trainstack.iam.authorization import (
 )
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainstack.iam.service import Grants, RevokeError
-from trainstack.iam.token_endpoint import TokenEndpoint
-from trainstack.json_bodies import google_error, read_object, refuse_call
+from trainstack.json_bodies import google_error, read_body, read_object, refuse_call
 from trainstack.project import project_number
 
 TAKEN = "/emulator/v1/taken-grants"
@@ -69,6 +69,14 @@ _STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"
 _SIGN_PERMISSION = "iam.serviceAccounts.signBlob"
 _TOKEN_PERMISSION = "iam.serviceAccounts.getAccessToken"  # noqa: S105  # no secret
 
+_OAUTH_PATH = "/token"
+_MAX_TOKEN_BODY_BYTES = 64 << 10
+_EXPIRES_IN_S = 3600
+_NO_KEYS = (
+    "The local stack knows no keys and no accounts of Google's. Unset GOOGLE_APPLICATION_CREDENTIALS and use the variables "
+    "that `trainmaster stack env` prints."
+)
+
 Answer: TypeAlias = Callable[["_State", Request], Awaitable[dict[str, object]]]
 
 
@@ -98,7 +106,7 @@ def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
         ),
     ]
     authenticated = Authenticated(Starlette(routes=routes), state.tokens)
-    return LoopbackOnly(TokenEndpoint(authenticated, state.tokens))
+    return LoopbackOnly(_TokenEndpoint(authenticated, state.tokens))
 
 
 def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[Response]]:
@@ -268,3 +276,31 @@ async def _body(request: Request) -> dict[str, object]:
         return await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=True)
     except ValueError as fault:
         raise _RefusedError(str(fault)) from fault
+
+
+class _TokenEndpoint:
+    """OAuth 2.0's token endpoint, oauth2.googleapis.com, in front of `app`, for clients with only a refresh token, such as gsutil.
+
+    A valid token of the stack is its own refresh token.
+    Source of the form: https://www.rfc-editor.org/rfc/rfc6749#section-6
+    """
+
+    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+        self._app, self._tokens = app, tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (scope["method"], scope["path"]) == ("POST", _OAUTH_PATH):
+            answer = await self._answer(Request(scope, receive))
+            await answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _answer(self, request: Request) -> JSONResponse:
+        try:
+            fields = parse_qs((await read_body(request, most_bytes=_MAX_TOKEN_BODY_BYTES)).decode())
+        except ValueError:
+            fields = {}
+        (token,) = fields.get("refresh_token", [""])[:1]
+        if self._tokens.principal_of(token) is None:
+            return JSONResponse({"error": "invalid_grant", "error_description": _NO_KEYS}, status_code=400)
+        return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": _EXPIRES_IN_S})

@@ -22,8 +22,8 @@ from trainstack.iam.service import Grants
 from trainstack.json_bodies import google_error, json_object, read_body, refuse_call, refuse_disk_full
 from trainstack.logging.entry import SURFACE
 from trainstack.logging.errors import RefusedError
+from trainstack.logging.resources import DEFAULT_UPDATE_MASK
 from trainstack.logging.service import LogService
-from trainstack.logging.sinks import DEFAULT_UPDATE_MASK
 
 Handler: TypeAlias = Callable[["Call"], Awaitable[object]]
 """Answers a call, with JSON or a response."""

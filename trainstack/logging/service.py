@@ -9,8 +9,14 @@ from trainstack.instants import now_ns
 from trainstack.logging.entry import EntryError, StoredEntry, complete_entry
 from trainstack.logging.errors import AlreadyExistsError, NotFoundError, RefusedError
 from trainstack.logging.filters import PAGE_STEPS, FilterWork, parse_filter
-from trainstack.logging.metrics import metric_resource
-from trainstack.logging.sinks import ExportSink, load_sink, message_of, new_resource, updated_resource
+from trainstack.logging.resources import (
+    ExportSink,
+    load_sink,
+    message_of,
+    metric_resource,
+    new_resource,
+    updated_resource,
+)
 from trainstack.logging.store import EntryPosition, LogStore
 from trainstack.outbox import Outbox
 

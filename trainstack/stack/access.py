@@ -10,7 +10,7 @@ import yaml
 from trainstack.gateway.identity import default_account
 from trainstack.iam import Grant, Grants
 from trainstack.iam.service import BUCKETS
-from trainstack.logging.sinks import writer_identity
+from trainstack.logging.resources import writer_identity
 from trainstack.project import project_number
 from trainstack.stack.topology import Topology
 

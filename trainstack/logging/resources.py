@@ -1,6 +1,6 @@
-"""Sinks: which entries they export, and where to.
+"""Sinks, which entries they export and where to; and log-based metrics, of which nothing is counted: there is no Monitoring.
 
-Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/projects.sinks
+Sources: https://cloud.google.com/logging/docs/reference/v2/rest/v2/projects.sinks and …/projects.metrics
 """
 
 import re
@@ -24,6 +24,7 @@ DEFAULT_UPDATE_MASK = ("destination", "filter", "includeChildren")
 """The fields that an update without a mask changes, according to the reference."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_METRIC_NAME = re.compile(r"[A-Za-z0-9_\-.,+!*',()%][A-Za-z0-9_\-.,+!*',()%/]{0,99}")
 _TOPIC = re.compile(r"pubsub\.googleapis\.com/(projects/[^/\s]+/topics/[^/\s]+)")
 _UPDATABLE = ("description", "destination", "disabled", "filter", "includeChildren")
 
@@ -138,3 +139,47 @@ def writer_identity(parent: str, *, unique: bool) -> str:
         return "serviceAccount:cloud-logs@system.gserviceaccount.com"
     number = project_number(parent.rpartition("/")[2])
     return f"serviceAccount:service-{number}@gcp-sa-logging.iam.gserviceaccount.com"
+
+
+def metric_resource(
+    parent: str, given: Mapping[str, object], current: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """The service's response to the creation of a metric, or to its replacement if there is a `current` one.
+
+    Raises:
+        RefusedError: every fault, also what the stack has not.
+    """
+    faults = SURFACE.body_faults("LogMetric", given)
+    name = str(given.get("name") or "")
+    if not _METRIC_NAME.fullmatch(name):
+        faults.append(
+            f"name {name!r} must have 1 to 100 letters, digits and _-.,+!*',()%/, and not begin with '/'"
+        )
+    try:
+        if not given.get("filter"):
+            faults.append("filter is required")
+        parse_filter(str(given.get("filter") or ""))
+    except LogFilterError as fault:
+        faults.append(str(fault))
+    descriptor = given.get("metricDescriptor", {})
+    if not isinstance(descriptor, dict):
+        faults.append(f"metricDescriptor must be an object, found {descriptor!r:.200}")
+    if faults or not isinstance(descriptor, dict):
+        raise RefusedError("; ".join(faults))
+    now = format_instant(now_ns())
+    type_name = f"logging.googleapis.com/user/{name}"
+    return {
+        **given,
+        "metricDescriptor": {
+            "metricKind": "DELTA",
+            "valueType": "INT64",
+            "unit": "1",
+            **descriptor,
+            "name": f"{parent}/metricDescriptors/{type_name}",
+            "type": type_name,
+            **({"description": given["description"]} if given.get("description") else {}),
+        },
+        "version": "V2",
+        "createTime": (current or {}).get("createTime", now),
+        "updateTime": now,
+    }

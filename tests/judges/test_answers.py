@@ -23,7 +23,7 @@ from trainstack.iam.authorization import REQUIRED
 from trainstack.iam.principals import Tokens
 from trainstack.logging import Logging
 from trainstack.pubsub import PubSub
-from trainstack.pubsub.rest_calls import services as pubsub_calls
+from trainstack.pubsub.api.methods import services as pubsub_calls
 from trainstack.stack.access import grants_of
 from trainstack.storage.server import Storage
 from trainstack.transcoding import RestApplication

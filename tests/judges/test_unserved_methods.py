@@ -11,7 +11,7 @@ from tests.judges.discovery import api
 from tests.stack.services import Services, deployed_grants, every_service
 from trainstack.http import in_thread
 from trainstack.iam.authorization import REQUIRED
-from trainstack.pubsub.rest_calls import services as pubsub_calls
+from trainstack.pubsub.api.methods import services as pubsub_calls
 from trainstack.storage.api.routes import ACCESS, ROUTES
 
 SERVICES = {

@@ -18,7 +18,7 @@ from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
 from trainstack.logging import Logging
 from trainstack.pubsub import PubSub
-from trainstack.pubsub.rest_calls import services as pubsub_calls
+from trainstack.pubsub.api.methods import services as pubsub_calls
 from trainstack.stack.access import grants_of
 from trainstack.storage.api.routes import Route
 from trainstack.storage.server import Storage

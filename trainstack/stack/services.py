@@ -25,7 +25,7 @@ from trainstack.process.processes import ProcessGuard
 from trainstack.project import project_number
 from trainstack.publisher import Publisher
 from trainstack.pubsub import PubSub
-from trainstack.pubsub.rest_calls import services as pubsub_calls
+from trainstack.pubsub.api.methods import services as pubsub_calls
 from trainstack.registry import Registry, RegistryFailedError
 from trainstack.stack.errors import StackRefusedError
 from trainstack.stack.options import StackOptions

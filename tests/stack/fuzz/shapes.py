@@ -9,7 +9,7 @@ from typing import Any
 from tests.core.fuzz import seeds
 from tests.stack.fuzz.http_requests import Drawing, Shape
 from tests.stack.services import filled_rule, path_of
-from trainstack.pubsub.rest_calls import services as pubsub_calls
+from trainstack.pubsub.api.methods import services as pubsub_calls
 from trainstack.storage.api.routes import ROUTES
 from trainstack.vertex.resources.methods import methods
 from trainstack.vertex.resources.pipelines import CUSTOM_TASK

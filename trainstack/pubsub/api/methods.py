@@ -9,6 +9,7 @@ from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
 from trainstack.pubsub.errors import InvalidArgument
 from trainstack.pubsub.service import PubsubService, check_attached
+from trainstack.transcoding.method import Services, method_from
 
 # An empty pull responds shortly before the caller's deadline would turn it into an error.
 MAX_PULL_WAIT_S = 60.0
@@ -189,3 +190,21 @@ METHODS: Mapping[str, Mapping[str, tuple[str, Handler]]] = {
 
 In a rule, `KIND` stands for each of KINDS.
 """
+_BODIES = {"CreateSchema": "schema"}
+
+
+def services() -> Services:
+    """The calls over REST. Fields that are not in the path are in the body, if there is one and it is not one field."""
+    return {
+        service: [
+            method_from(
+                of_kind,
+                name,
+                *wire.types_of(name),
+                body=_BODIES.get(name, "*" if rule.startswith("P") else ""),
+            )
+            for name, (rule, _) in methods.items()
+            for of_kind in dict.fromkeys(rule.replace("KIND", kind) for kind in KINDS)
+        ]
+        for service, methods in METHODS.items()
+    }

@@ -95,15 +95,17 @@ class StorageService:
             granted = [(binding["role"], binding["members"]) for binding in bucket.bindings]
             self.grants.set_policy(BUCKETS + bucket.name, None if removed else granted, ROLES)
 
-    async def run_when_settled(self, operation: Callable[[bool], _Result]) -> _Result:
-        """The operation's result, after recording other processes' changes to the files it uses.
+    async def run_when_settled(
+        self, operation: Callable[..., _Result], *args: object, **more: object
+    ) -> _Result:
+        """The result of a method of `ObjectStore`, after recording other processes' changes to the files it uses.
 
-        Its argument is `strict` of `ObjectStore`'s methods.
+        The method gets `strict` besides these arguments.
         """
         for _ in range(_ATTEMPTS):
             try:
-                return operation(True)  # as documented
+                return operation(*args, **more, strict=True)
             except UnsettledError as changed:
                 if not await self.threads.wait_for_look(changed.bucket, changed.name):
                     break
-        return operation(False)  # as documented
+        return operation(*args, **more, strict=False)

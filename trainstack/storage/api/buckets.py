@@ -12,7 +12,6 @@ from trainstack.storage.api.call import (
     Json,
     json_answer,
     merged_fields,
-    no_content,
     text_field,
 )
 from trainstack.storage.buckets.resource import bucket_json
@@ -169,7 +168,7 @@ async def delete(call: Call) -> Response:
         store.forget_folder(name)
         shutil.rmtree(folder, ignore_errors=True)
     call.service.apply_policy(bucket, removed=True)
-    return no_content()
+    return Response(status_code=204)
 
 
 async def storage_layout(call: Call) -> Response:

@@ -1,6 +1,6 @@
 """One request to a method of the API, with helpers that all methods share."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class Call:
 
     async def stored_object(self, target: ObjectTarget) -> ObjectRecord:
         """The target's object, once its file has settled. Raises `RefusedError` (404) if it does not exist."""
-        return await self.service.run_when_settled(lambda strict: self.store.get(target, strict=strict))
+        return await self.service.run_when_settled(self.store.get, target)
 
     def flag(self, key: str) -> bool:
         return self.query.get(key, "").lower() == "true"
@@ -89,10 +89,6 @@ class Call:
             raise invalid(f"Parse Error: {fault}.") from None
         check_fields(resource, body)
         return body
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives."""
-        return self.request.stream()
 
 
 def check_fields(resource: str, body: Mapping[str, object]) -> None:
@@ -156,7 +152,3 @@ def merged_fields(before: object, change: object) -> Json:
 
 def json_answer(resource: Mapping[str, object]) -> Response:
     return JSONResponse(dict(resource), media_type="application/json; charset=UTF-8")
-
-
-def no_content() -> Response:
-    return Response(status_code=204)

@@ -67,9 +67,7 @@ async def move(call: Call) -> Response:
         raise invalid(fault)
     if source.name == insertion.name:
         raise invalid("The source and destination objects must have different names.")
-    moved = await call.service.run_when_settled(
-        lambda strict: call.store.move(source, insertion, strict=strict)
-    )
+    moved = await call.service.run_when_settled(call.store.move, source, insertion)
     return json_answer(object_json(moved, call.base_url))
 
 

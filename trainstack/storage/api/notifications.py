@@ -7,7 +7,6 @@ from trainstack.storage.api.call import (
     Json,
     custom_metadata,
     json_answer,
-    no_content,
     text_field,
 )
 from trainstack.storage.objects.errors import RefusedError, invalid
@@ -53,7 +52,7 @@ async def list_all(call: Call) -> Response:
 async def delete(call: Call) -> Response:
     with call.store.changing():
         call.store.notifications.remove(_find(call))
-    return no_content()
+    return Response(status_code=204)
 
 
 def _configs(call: Call) -> list[NotificationConfig]:

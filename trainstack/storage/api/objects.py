@@ -10,7 +10,6 @@ from trainstack.storage.api.call import (
     custom_metadata,
     json_answer,
     merged_fields,
-    no_content,
     object_fields,
     text_field,
 )
@@ -90,16 +89,14 @@ async def patch(call: Call) -> Response:
         return dataclasses.replace(before, fields=fields, content_type=content_type)
 
     target, hashed = call.target(), key_hash(call.request.headers)
-    changed = await call.service.run_when_settled(
-        lambda strict: call.store.patch(target, merge, strict=strict)
-    )
+    changed = await call.service.run_when_settled(call.store.patch, target, merge)
     return json_answer(object_json(changed, call.base_url, with_hashes=bool(hashed)))
 
 
 async def delete(call: Call) -> Response:
     target = call.target()
-    await call.service.run_when_settled(lambda strict: call.store.delete(target, strict=strict))
-    return no_content()
+    await call.service.run_when_settled(call.store.delete, target)
+    return Response(status_code=204)
 
 
 async def _read(call: Call) -> ObjectRecord:

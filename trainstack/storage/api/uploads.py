@@ -53,7 +53,7 @@ async def insert(call: Call) -> Response:
 
 async def _media(call: Call) -> Response:
     with Staged(call.store.uploads_path) as staged:
-        async for chunk in call.chunks():
+        async for chunk in call.request.stream():
             staged.write(chunk)
         stored = await put(call, staged, insertion_of(call, {}, call.request.headers.get("content-type", "")))
     return json_answer(object_json(stored, call.base_url))
@@ -74,7 +74,7 @@ async def _multipart(call: Call) -> Response:
 
 
 async def _media_of(call: Call, parser: RelatedParser) -> AsyncIterator[bytes]:
-    async for chunk in call.chunks():
+    async for chunk in call.request.stream():
         for media in parser.feed(chunk):
             yield media
     parser.finish()
@@ -83,9 +83,7 @@ async def _media_of(call: Call, parser: RelatedParser) -> AsyncIterator[bytes]:
 async def begin(call: Call, metadata: Json) -> Response:
     """Create a session; its URL is in `Location`. Preconditions are checked now, and again at the end."""
     insertion = insertion_of(call, metadata, call.request.headers.get("x-upload-content-type", ""))
-    live = await call.service.run_when_settled(
-        lambda strict: call.store.find(insertion.bucket, insertion.name, strict=strict)
-    )
+    live = await call.service.run_when_settled(call.store.find, insertion.bucket, insertion.name)
     insertion.conditions.check_write(live)
     upload_id = call.service.uploads.begin(insertion)
     location = (
@@ -103,7 +101,7 @@ async def send(call: Call) -> Response:
     upload_id, upload = _upload(call)
     async with upload.lock:
         if upload.result:
-            async for _ in call.chunks():
+            async for _ in call.request.stream():
                 pass
             return json_answer(object_json(upload.result, call.base_url))
         asked = _content_range(call.request.headers.get("content-range", ""))
@@ -134,7 +132,7 @@ def _upload(call: Call) -> tuple[str, Upload]:
 
 async def _append(call: Call, staged: Staged, asked: ContentRange) -> None:
     skip = 0 if asked.first is None else staged.size - asked.first
-    async for chunk in call.chunks():
+    async for chunk in call.request.stream():
         if skip < 0 or asked.first is None:
             continue  # a gap, or a progress query that has bytes it should not
         staged.write(chunk[skip:])

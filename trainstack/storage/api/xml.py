@@ -216,7 +216,7 @@ def _json_call(call: Call, method: str, *parameters: str, **translated: str | No
 
 async def _receive(call: Call, staged: Staged) -> None:
     """Write the body, and compare it with the hashes of the headers."""
-    async for chunk in call.chunks():
+    async for chunk in call.request.stream():
         staged.write(chunk)
     check_hashes(call, staged, md5Hash=call.request.headers.get("content-md5", ""))
 

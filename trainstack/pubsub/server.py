@@ -77,7 +77,7 @@ class PubSub:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        self._server.add_generic_rpc_handlers(handlers_of(service, self._tokens, self._grants))
+        self._server.add_generic_rpc_handlers(handlers_of(service, self._tokens))
         try:
             bound = int(self._server.add_insecure_port(f"127.0.0.1:{port}"))
         except RuntimeError as fault:

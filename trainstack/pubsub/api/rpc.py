@@ -11,7 +11,6 @@ from trainstack.iam.authentication import UnauthenticatedError, authenticate
 from trainstack.iam.authorization import DeniedError, Resource, authorize
 from trainstack.iam.principals import Principal, Tokens, acting_as
 from trainstack.iam.service import Grants
-from trainstack.injections import Injections
 from trainstack.pubsub import wire
 from trainstack.pubsub.api.methods import METHODS
 from trainstack.pubsub.api.streaming import serve_stream
@@ -27,16 +26,14 @@ Handler: TypeAlias = Any
 _DEFAULT_REMAINING_S = 60.0
 
 
-def handlers_of(
-    service: PubsubService, tokens: Tokens | None = None, grants: Grants | None = None
-) -> list[Handler]:
+def handlers_of(service: PubsubService, tokens: Tokens | None = None) -> list[Handler]:
     """The generic handlers of every service; the last one refuses unsupported methods.
 
-    `tokens` identify the principals of calls; without them, every call is the local user's. `grants` decide what
-    accounts may call; without them, every method.
+    `tokens` identify the principals of calls; without them, every call is the local user's. The service's grants decide
+    what accounts may call; without them, every method.
     """
     stream = grpc.stream_stream_rpc_method_handler(
-        _stream(service, tokens, grants),
+        _stream(service, tokens),
         request_deserializer=wire.StreamingPullRequest.FromString,
         response_serializer=wire.StreamingPullResponse.SerializeToString,
     )
@@ -44,7 +41,7 @@ def handlers_of(
     for name, methods in METHODS.items():
         unary = {
             method_name: grpc.unary_unary_rpc_method_handler(
-                _unary(functools.partial(method, service), method_name, service.injections, tokens, grants),
+                _unary(service, method_name, method, tokens),
                 request_deserializer=wire.types_of(method_name)[0].FromString,
                 response_serializer=lambda message: message.SerializeToString(),
             )
@@ -56,24 +53,20 @@ def handlers_of(
 
 
 def _unary(
-    method: Callable[..., Any],
-    method_name: str,
-    injections: Injections,
-    tokens: Tokens | None,
-    grants: Grants | None,
+    service: PubsubService, method_name: str, method: Callable[..., Any], tokens: Tokens | None
 ) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
     async def do(request: wire.Message, context: Context) -> wire.Message:
-        _check_call(grants, method_name, request)
+        _check_call(service.grants, method_name, request)
         if not inspect.iscoroutinefunction(method):
-            return method(request)
+            return method(service, request)
         given_s = context.time_remaining()
-        return await method(request, _DEFAULT_REMAINING_S if given_s is None else given_s)
+        return await method(service, request, _DEFAULT_REMAINING_S if given_s is None else given_s)
 
     async def handle(request: wire.Message, context: Context) -> wire.Message:
         try:
             with acting_as(_principal(tokens, context)):
                 again = functools.partial(do, request, context)
-                return await struck_call(injections, method_name, request, again)
+                return await struck_call(service.injections, method_name, request, again)
         except PubSubError as refusal:
             await _refuse(context, refusal)
 
@@ -81,7 +74,7 @@ def _unary(
 
 
 def _stream(
-    service: PubsubService, tokens: Tokens | None, grants: Grants | None
+    service: PubsubService, tokens: Tokens | None
 ) -> Callable[[AsyncIterator[wire.Message], Context], AsyncIterator[wire.Message]]:
     async def handle(requests: AsyncIterator[wire.Message], context: Context) -> AsyncIterator[wire.Message]:
         try:
@@ -89,7 +82,7 @@ def _stream(
 
             def permit(first: wire.Message) -> None:
                 with acting_as(principal):
-                    _check_call(grants, "StreamingPull", first)
+                    _check_call(service.grants, "StreamingPull", first)
 
             await struck_call(service.injections, "StreamingPull", None, _open)
             async for response in serve_stream(service, requests, permit):

@@ -54,12 +54,12 @@ class Logging:
         injections = injections or Injections()
         self._send = None
         if publish:
-            topic_of = self._service.topic_of
+            sink = self._service.sink
             self._send = injected_send(
                 injections,
                 "logging.export",
-                lambda sink, messages: publish(topic_of(sink), messages),
-                lambda sink, _messages: (sink, topic_of(sink)),
+                lambda name, messages: publish(sink(name).topic, messages),
+                lambda name, _messages: (name, sink(name).topic),
             )
         self._exporting: asyncio.Task[None] | None = None
         self._app: ASGIApp = guarded_app(

@@ -126,10 +126,6 @@ class LogService:
             raise NotFoundError(f"Sink {full_name.rpartition('/')[2]} does not exist")
         return sink
 
-    def topic_of(self, full_name: str) -> str:
-        """The topic that a sink now publishes to. Raises `NotFoundError`."""
-        return self.sink(full_name).topic
-
     def sinks_of(self, parent: str) -> Sequence[ExportSink]:
         return [sink for _, sink in sorted(self._sinks.items()) if sink.parent == parent]
 

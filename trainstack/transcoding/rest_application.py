@@ -10,6 +10,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.iam.authentication import guarded_app
@@ -39,7 +40,7 @@ class RestApplication:
             for service, methods in services.items()
             for method in methods
         ]  # fmt: skip
-        self._guarded: ASGIApp = guarded_app(self._answer, tokens)
+        self._guarded: ASGIApp = guarded_app(request_response(self._respond), tokens)
 
     async def stop(self) -> None:
         """Close the channel; stop the server that uses this application first."""
@@ -48,10 +49,6 @@ class RestApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._guarded(scope, receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._respond(Request(scope, receive))
-        await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
         path = request.url.path

@@ -65,13 +65,19 @@ async def get(call: Call) -> Response:
 
 
 async def patch(call: Call) -> Response:
-    """Merge the body into the settings."""
-    return await _change(call, whole=False)
+    """Merge the body into the settings. An update, by PUT, replaces all of them."""
+    body = await call.json("Bucket")
+    whole = call.request.method == "PUT"
 
+    def change(bucket: BucketRecord, now_us: int) -> BucketRecord:
+        if body.get("name", bucket.name) != bucket.name:
+            raise invalid(f"Bucket.name cannot be changed: it is {bucket.name!r}.")
+        asked = body if whole else merged_fields(bucket.fields, body)
+        fields = changed_settings(dict(bucket.fields), asked, now_us)
+        _check_log_bucket(call.store, fields)
+        return replace(bucket, fields=fields)
 
-async def update(call: Call) -> Response:
-    """Replace all settings by those of the body."""
-    return await _change(call, whole=True)
+    return json_answer(bucket_json(change_bucket(call, change), call.base_url))
 
 
 async def lock_policy(call: Call) -> Response:
@@ -86,20 +92,6 @@ async def lock_policy(call: Call) -> Response:
         return replace(bucket, fields={**bucket.fields, "retentionPolicy": {**policy, "isLocked": True}})
 
     return json_answer(bucket_json(change_bucket(call, lock), call.base_url))
-
-
-async def _change(call: Call, *, whole: bool) -> Response:
-    body = await call.json("Bucket")
-
-    def change(bucket: BucketRecord, now_us: int) -> BucketRecord:
-        if body.get("name", bucket.name) != bucket.name:
-            raise invalid(f"Bucket.name cannot be changed: it is {bucket.name!r}.")
-        asked = body if whole else merged_fields(bucket.fields, body)
-        fields = changed_settings(dict(bucket.fields), asked, now_us)
-        _check_log_bucket(call.store, fields)
-        return replace(bucket, fields=fields)
-
-    return json_answer(bucket_json(change_bucket(call, change), call.base_url))
 
 
 def change_bucket(call: Call, change: Callable[[BucketRecord, int], BucketRecord]) -> BucketRecord:

@@ -19,7 +19,6 @@ from trainstack.storage.objects.errors import RefusedError, invalid
 from trainstack.storage.objects.listing import (
     MAX_RESULTS,
     ListQuery,
-    ObjectPage,
     list_page,
     page_token,
     resume_of,
@@ -131,18 +130,14 @@ def _page(call: Call, bucket: str, query: ListQuery) -> tuple[Response, list[str
     ]
     if (policy := store.bucket(bucket)).setting("retentionPolicy"):
         page.items = [with_retention(item, policy) for item in page.items]
-    return _page_answer(page, call.base_url), rewritten
-
-
-def _page_answer(page: ObjectPage, base_url: str) -> Response:
     answer: Json = {"kind": "storage#objects"}
     if page.prefixes:
         answer["prefixes"] = page.prefixes
     if page.items:
-        answer["items"] = [object_json(stored, base_url, with_hashes=False) for stored in page.items]
+        answer["items"] = [object_json(stored, call.base_url, with_hashes=False) for stored in page.items]
     if page.resume:
         answer["nextPageToken"] = page_token(page.resume)
-    return json_answer(answer)
+    return json_answer(answer), rewritten
 
 
 def _list_query(call: Call) -> ListQuery:

@@ -82,7 +82,7 @@ ROUTES = tuple(
         ("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
         ("GET", _BUCKET, "buckets.get", buckets.get),
         ("PATCH", _BUCKET, "buckets.patch", buckets.patch),
-        ("PUT", _BUCKET, "buckets.update", buckets.update),
+        ("PUT", _BUCKET, "buckets.update", buckets.patch),
         ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
         ("POST", f"{_BUCKET}/lockRetentionPolicy", "buckets.lockRetentionPolicy", buckets.lock_policy),
         ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),

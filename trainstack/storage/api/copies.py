@@ -1,6 +1,7 @@
 """Objects created from other objects: copyTo, rewriteTo, moveTo, restore, compose."""
 
 import dataclasses
+from collections.abc import Mapping
 
 from starlette.responses import Response
 
@@ -60,9 +61,8 @@ async def move(call: Call) -> Response:
     Source: https://cloud.google.com/storage/docs/json_api/v1/objects/move
     """
     source = dataclasses.replace(call.target(), conditions=preconditions_from(call.query, infix="Source"))
-    insertion = _copied(
-        call, await _find(call, source, key_hash(call.request.headers)), call.path["to_object"]
-    )
+    stored = await _find(call, source, key_hash(call.request.headers))
+    insertion = _insertion(call, source.bucket, call.path["to_object"], stored.content_type, stored.fields)
     if fault := object_fault(insertion.name):
         raise invalid(fault)
     if source.name == insertion.name:
@@ -80,18 +80,21 @@ async def restore(call: Call) -> Response:
     if target.generation is None:
         raise RefusedError(400, "required", "Required parameter: generation")
     source = await call.stored_object(target)
-    restored = await _put_copy(call, source, _copied(call, source, target.name))
+    insertion = _insertion(call, source.bucket, target.name, source.content_type, source.fields)
+    restored = await _put_copy(call, source, insertion)
     return json_answer(object_json(restored, call.base_url, with_hashes=False))
 
 
-def _copied(call: Call, source: ObjectRecord, name: str) -> Insertion:
-    """The insertion of the same object under another name of its bucket."""
+def _insertion(
+    call: Call, bucket: str, name: str, content_type: str, fields: Mapping[str, object]
+) -> Insertion:
+    """The insertion of an object without bytes of its own, with the query's conditions."""
     return Insertion(
-        bucket=source.bucket,
+        bucket=bucket,
         name=name,
-        if_replaced=replacing(call.service.grants, source.bucket, name),
-        content_type=source.content_type,
-        fields=source.fields,
+        if_replaced=replacing(call.service.grants, bucket, name),
+        content_type=content_type,
+        fields=fields,
         conditions=call.conditions(),
     )
 
@@ -120,18 +123,8 @@ async def compose(call: Call) -> Response:
     with Staged(call.store.uploads_path) as staged:
         for component in objects:
             await call.service.threads.run(component.bucket, _append, call, component, staged)
-        insertion = Insertion(
-            bucket=bucket,
-            name=name,
-            if_replaced=replacing(call.service.grants, bucket, name),
-            content_type=text_field(destination, "contentType"),
-            fields={
-                **object_fields(destination),
-                "componentCount": components,
-                **encryption_field(hashed),
-            },
-            conditions=call.conditions(),
-        )
+        fields = object_fields(destination) | {"componentCount": components} | encryption_field(hashed)
+        insertion = _insertion(call, bucket, name, text_field(destination, "contentType"), fields)
         stored = await put(call, staged, insertion, composite=True)
     return json_answer(object_json(stored, call.base_url))
 
@@ -154,19 +147,14 @@ async def _copy_object(call: Call) -> ObjectRecord:
     )
     kept = {key: value for key, value in source.fields.items() if key in (*_DESCRIPTIVE, "customTime")}
     replaces = any(body.get(key) is not None for key in _DESCRIPTIVE)
-    insertion = Insertion(
-        bucket=call.path["to_bucket"],
-        name=call.path["to_object"],
-        if_replaced=replacing(call.service.grants, call.path["to_bucket"], call.path["to_object"]),
-        content_type=(text_field(body, "contentType") or DEFAULT_CONTENT_TYPE)
-        if replaces
-        else source.content_type,
-        fields={
-            **({} if replaces else kept),
-            **object_fields(body),
-            **encryption_field(key_hash(call.request.headers)),
-        },
-        conditions=call.conditions(),
+    content_type = text_field(body, "contentType") or DEFAULT_CONTENT_TYPE
+    fields = ({} if replaces else kept) | object_fields(body)
+    insertion = _insertion(
+        call,
+        call.path["to_bucket"],
+        call.path["to_object"],
+        content_type if replaces else source.content_type,
+        fields | encryption_field(key_hash(call.request.headers)),
     )
     return await _put_copy(call, source, insertion)
 

@@ -71,35 +71,23 @@ class LogStore(Database):
 
         Reads in chunks, so that concurrent writes do not affect it and writers are not locked out for long.
         """
-        while chunk := self._chunk(parents, bounds, descending=descending, after=after):
+        # With one parent, equality lets an index give the order; several need a sort.
+        marks = ",".join("?" * len(parents))
+        where = ["parent = ?" if len(parents) == 1 else f"parent IN ({marks})"]
+        where += [condition for condition, _ in bounds]
+        order, beyond = ("DESC", "<") if descending else ("ASC", ">")
+        while True:
+            conditions = [*where, f"(timestamp, id) {beyond} (?, ?)"] if after else where
+            chunk = self.rows(
+                f"SELECT id, timestamp, body FROM entries WHERE {' AND '.join(conditions)}"  # noqa: S608  # values are bound
+                f" ORDER BY timestamp {order}, id {order} LIMIT {_CHUNK}",
+                [*parents, *(value for _, value in bounds), *(after or ())],
+            )
+            if not chunk:
+                return
             for row_id, timestamp, body in chunk:
                 after = EntryPosition(timestamp, row_id)
                 yield after, json.loads(body), len(body)
-
-    def _chunk(
-        self,
-        parents: Sequence[str],
-        bounds: Sequence[Bound],
-        *,
-        descending: bool,
-        after: EntryPosition | None,
-    ) -> list[tuple[int, int, str]]:
-        # With one parent, equality lets an index give the order; several need a sort.
-        marks = ",".join("?" * len(parents))
-        where: list[str] = ["parent = ?" if len(parents) == 1 else f"parent IN ({marks})"]
-        values: list[str | int] = [*parents]
-        for condition, value in bounds:
-            where.append(condition)
-            values.append(value)
-        if after is not None:
-            where.append(f"(timestamp, id) {'<' if descending else '>'} (?, ?)")
-            values += after
-        direction = "DESC" if descending else "ASC"
-        return self.rows(
-            f"SELECT id, timestamp, body FROM entries WHERE {' AND '.join(where)}"  # noqa: S608  # values are bound
-            f" ORDER BY timestamp {direction}, id {direction} LIMIT {_CHUNK}",
-            values,
-        )
 
     def drop_before(self, timestamp_ns: int) -> None:
         self.execute("DELETE FROM entries WHERE timestamp < ?", (timestamp_ns,))

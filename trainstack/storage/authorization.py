@@ -118,8 +118,7 @@ def _denial(denied: DeniedError) -> RefusedError:
     if permission in _ON_PROJECT:
         on = "project"
     else:
-        on = "bucket" if ".buckets." in permission or permission.endswith(".list") else "object"
-    message = f"{denied.principal.email} does not have {permission} access to the Google Cloud Storage {on}."
-    if on == "project":
-        message = message.replace("Storage project", "project")
+        is_on_bucket = ".buckets." in permission or permission.endswith(".list")
+        on = "Storage bucket" if is_on_bucket else "Storage object"
+    message = f"{denied.principal.email} does not have {permission} access to the Google Cloud {on}."
     return RefusedError(403, "forbidden", f"{message} {denial(permission)}")

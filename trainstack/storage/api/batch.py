@@ -5,7 +5,7 @@ https://cloud.google.com/storage/docs/batch
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
 
@@ -16,7 +16,7 @@ from starlette.types import Message, Scope
 from trainstack.injections.http import answer_of
 from trainstack.json_bodies import google_error, read_body
 from trainstack.storage.api.call import Call
-from trainstack.storage.api.multipart import boundary_of
+from trainstack.storage.api.multipart import boundary_of, fields_of
 from trainstack.storage.objects.errors import invalid
 
 _MAX_REQUESTS = 100
@@ -49,7 +49,7 @@ def _parts(body: bytes, boundary: bytes) -> list[bytes]:
 async def _answer(call: Call, part: bytes) -> bytes:
     """One part of the response: the answer to the request in this one."""
     head, _, request = _split(part)
-    content_id = _headers(head).get(b"content-id", b"").strip(b"<>")
+    content_id = fields_of(head).get(b"content-id", b"").strip(b"<>")
     try:
         scope, body = _inner(call.request.scope, request)
     except ValueError as fault:
@@ -89,7 +89,7 @@ def _inner(outer: Scope, request: bytes) -> tuple[Scope, bytes]:
     if not url.path.startswith(_ROOT) or "alt=media" in url.query:
         raise ValueError(f"A batch has requests for {_ROOT}…, without uploads and downloads: {url.path!r}.")
     headers = {name: value for name, value in outer["headers"] if name != b"content-type"}
-    headers |= {**_headers(fields), b"content-length": str(len(body)).encode()}
+    headers |= {**fields_of(fields), b"content-length": str(len(body)).encode()}
     raw = url.path.encode("ascii", errors="replace")
     scope = {
         **outer,
@@ -106,8 +106,3 @@ def _split(text: bytes) -> tuple[bytes, bytes, bytes]:
     """A head, the blank line, and what follows; the blank line may be missing."""
     match = _BLANK_LINE.search(text)
     return (text[: match.start()], match[0], text[match.end() :]) if match else (text, b"", b"")
-
-
-def _headers(head: bytes) -> Mapping[bytes, bytes]:
-    fields = (line.partition(b":") for line in head.splitlines())
-    return {name.strip().lower(): value.strip() for name, colon, value in fields if colon}

@@ -9,6 +9,8 @@ from trainstack.storage.objects.preconditions import Insertion
 from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.staging import Staged
 
+_HASHES = {"crc32c": "crc32c", "md5": "md5Hash"}
+
 
 def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
     """The insertion that the query, the metadata and the media type describe.
@@ -62,10 +64,6 @@ def check_hashes(call: Call, staged: Staged, **sent: str) -> None:
 
 def _header_hashes(call: Call) -> dict[str, str]:
     """`X-Goog-Hash: crc32c=…,md5=…` by the API's keys."""
-    hashes = {}
-    for pair in call.request.headers.get("x-goog-hash", "").split(","):
-        name, _, value = pair.strip().partition("=")
-        key = {"crc32c": "crc32c", "md5": "md5Hash"}.get(name)
-        if key:
-            hashes[key] = value
-    return hashes
+    pairs = call.request.headers.get("x-goog-hash", "").split(",")
+    hashes = (pair.strip().partition("=") for pair in pairs)
+    return {_HASHES[name]: value for name, _, value in hashes if name in _HASHES}

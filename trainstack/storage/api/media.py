@@ -17,12 +17,13 @@ from trainstack.storage.objects.records import ObjectRecord
 
 _CHUNK_BYTES = 1 << 18
 _GZIP = b"\x1f\x8b"
-_DESCRIBED = {
+DESCRIBED = {
     "cache-control": "cacheControl",
     "content-disposition": "contentDisposition",
     "content-encoding": "contentEncoding",
     "content-language": "contentLanguage",
 }
+"""Headers that describe an object's bytes, with the fields that keep them."""
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
@@ -77,6 +78,17 @@ def _is_to_be_decompressed(call: Call, stored: ObjectRecord, descriptor: int) ->
     )
 
 
+def headers_of(stored: ObjectRecord) -> dict[str, str]:
+    """The headers that identify a generation of an object."""
+    return {
+        "etag": etag_of(stored),
+        "x-goog-generation": str(stored.generation),
+        "x-goog-metageneration": str(stored.metageneration),
+        "x-goog-hash": f"crc32c={stored.crc32c}" + (f",md5={stored.md5}" if stored.md5 else ""),
+        "x-goog-stored-content-length": str(stored.size),
+    }
+
+
 def media(call: Call, stored: ObjectRecord) -> Response:
     """The requested bytes as stored; `content-encoding` describes them.
 
@@ -87,18 +99,14 @@ def media(call: Call, stored: ObjectRecord) -> Response:
         RefusedError: 416 for a range outside the object, 503 while its file is being rewritten.
     """
     headers = {
+        **headers_of(stored),
         "content-type": stored.content_type or DEFAULT_CONTENT_TYPE,
-        "etag": etag_of(stored),
         "last-modified": formatdate(stored.updated_us // 1_000_000, usegmt=True),
         "accept-ranges": "bytes",
-        "x-goog-generation": str(stored.generation),
-        "x-goog-metageneration": str(stored.metageneration),
-        "x-goog-hash": f"crc32c={stored.crc32c}" + (f",md5={stored.md5}" if stored.md5 else ""),
         "x-goog-storage-class": str(stored.fields.get("storageClass", "STANDARD")),
         "x-goog-stored-content-encoding": str(stored.fields.get("contentEncoding") or "identity"),
-        "x-goog-stored-content-length": str(stored.size),
     }
-    for header, key in _DESCRIBED.items():
+    for header, key in DESCRIBED.items():
         if value := stored.fields.get(key):
             headers[header] = _header_value(str(value))
     descriptor = call.store.open(stored)

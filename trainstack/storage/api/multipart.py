@@ -5,7 +5,7 @@ https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects (mul
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trainstack.storage.objects.errors import invalid
 
@@ -77,16 +77,15 @@ class RelatedParser:
         if metadata_at < 0 or metadata_end < 0 or media_at < 0:
             return False
         self.metadata = text[metadata_at + 2 * len(newline) : metadata_end]
-        self.media_type = _content_type(text[metadata_end + len(separator) : media_at])
+        fields = fields_of(text[metadata_end + len(separator) : media_at])
+        self.media_type = fields.get(b"content-type", b"").decode("latin-1")
         self._closing = separator
         self._waiting = text[media_at + 2 * len(newline) :]
         self._in_media = True
         return True
 
 
-def _content_type(head: bytes) -> str:
-    for line in head.splitlines():
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-type":
-            return value.strip().decode("latin-1")
-    return ""
+def fields_of(head: bytes) -> Mapping[bytes, bytes]:
+    """The header fields of a part, by their names in lower case."""
+    fields = (line.partition(b":") for line in head.splitlines())
+    return {name.strip().lower(): value.strip() for name, colon, value in fields if colon}

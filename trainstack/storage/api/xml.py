@@ -23,8 +23,9 @@ from trainstack.json_bodies import read_body
 from trainstack.storage.api import objects, uploads
 from trainstack.storage.api.call import Call, Json
 from trainstack.storage.api.insertion import check_hashes, insertion_of, put
+from trainstack.storage.api.media import DESCRIBED, headers_of
 from trainstack.storage.objects.errors import RefusedError
-from trainstack.storage.objects.preconditions import Insertion, etag_of, whole_number
+from trainstack.storage.objects.preconditions import Insertion, whole_number
 from trainstack.storage.objects.records import ObjectRecord
 from trainstack.storage.objects.staging import Staged
 from trainstack.storage.service import Upload
@@ -44,14 +45,7 @@ _CONDITIONS = {
     "x-goog-if-generation-match": "ifGenerationMatch",
     "x-goog-if-metageneration-match": "ifMetagenerationMatch",
 }
-_FIELDS = {
-    "cache-control": "cacheControl",
-    "content-disposition": "contentDisposition",
-    "content-encoding": "contentEncoding",
-    "content-language": "contentLanguage",
-    "x-goog-custom-time": "customTime",
-    "x-goog-storage-class": "storageClass",
-}
+_FIELDS = {**DESCRIBED, "x-goog-custom-time": "customTime", "x-goog-storage-class": "storageClass"}
 _META = "x-goog-meta-"
 _REFUSED_HEADER = re.compile(r"x-goog-(?:copy-source$|content-length-range|object-lock|metadata-directive)")
 _RESPONSE_HEADERS = {
@@ -238,13 +232,8 @@ def _metadata(call: Call) -> Json:
 
 
 def _headers_of(stored: ObjectRecord) -> dict[str, str]:
-    return {
-        "etag": _quoted(etag_of(stored)),
-        "x-goog-generation": str(stored.generation),
-        "x-goog-metageneration": str(stored.metageneration),
-        "x-goog-hash": f"crc32c={stored.crc32c}" + (f",md5={stored.md5}" if stored.md5 else ""),
-        "x-goog-stored-content-length": str(stored.size),
-    }
+    headers = headers_of(stored)
+    return headers | {"etag": _quoted(headers["etag"])}
 
 
 def _upload(call: Call) -> Upload:

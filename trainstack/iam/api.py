@@ -23,8 +23,8 @@ from urllib.parse import parse_qs
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
 
 from trainstack.http import LoopbackOnly
 from trainstack.iam.authentication import Authenticated
@@ -106,7 +106,8 @@ def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
         ),
     ]
     authenticated = Authenticated(Starlette(routes=routes), state.tokens)
-    return LoopbackOnly(_TokenEndpoint(authenticated, state.tokens))
+    refresh = Route(_OAUTH_PATH, _refreshing(state.tokens), methods=["POST"])
+    return LoopbackOnly(Starlette(routes=[refresh, Mount("/", authenticated)]))
 
 
 def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[Response]]:
@@ -278,29 +279,21 @@ async def _body(request: Request) -> dict[str, object]:
         raise _RefusedError(str(fault)) from fault
 
 
-class _TokenEndpoint:
-    """OAuth 2.0's token endpoint, oauth2.googleapis.com, in front of `app`, for clients with only a refresh token, such as gsutil.
+def _refreshing(tokens: Tokens) -> Callable[[Request], Awaitable[Response]]:
+    """OAuth 2.0's token endpoint, oauth2.googleapis.com, for clients with only a refresh token, such as gsutil.
 
     A valid token of the stack is its own refresh token.
     Source of the form: https://www.rfc-editor.org/rfc/rfc6749#section-6
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
-        self._app, self._tokens = app, tokens
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (scope["method"], scope["path"]) == ("POST", _OAUTH_PATH):
-            answer = await self._answer(Request(scope, receive))
-            await answer(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-    async def _answer(self, request: Request) -> JSONResponse:
+    async def refresh(request: Request) -> Response:
         try:
             fields = parse_qs((await read_body(request, most_bytes=_MAX_TOKEN_BODY_BYTES)).decode())
         except ValueError:
             fields = {}
         (token,) = fields.get("refresh_token", [""])[:1]
-        if self._tokens.principal_of(token) is None:
+        if tokens.principal_of(token) is None:
             return JSONResponse({"error": "invalid_grant", "error_description": _NO_KEYS}, status_code=400)
         return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": _EXPIRES_IN_S})
+
+    return refresh

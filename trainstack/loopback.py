@@ -2,7 +2,7 @@
 
 Binding to loopback keeps out other machines, but not a web page in a browser on this one.
 
-The processes of functions load this file alone, without the package: it imports nothing of it.
+The processes of functions load this file alone, without the package: it imports nothing from it.
 """
 
 from collections.abc import Iterable

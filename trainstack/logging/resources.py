@@ -103,7 +103,7 @@ def updated_resource(
     mask: tuple[str, ...],
     unique_writer: bool,
 ) -> dict[str, object]:
-    """The sink after an update of the masked fields; its writer identity stays, unless a unique one is asked for.
+    """The sink after an update of the masked fields; its writer identity stays, unless a unique one is requested.
 
     Raises:
         RefusedError: a masked field cannot be set.

@@ -88,7 +88,7 @@ async def restore(call: Call) -> Response:
 def _insertion(
     call: Call, bucket: str, name: str, content_type: str, fields: Mapping[str, object]
 ) -> Insertion:
-    """The insertion of an object without bytes of its own, with the query's conditions."""
+    """The insertion of an object that is made from others, with the query's conditions."""
     return Insertion(
         bucket=bucket,
         name=name,

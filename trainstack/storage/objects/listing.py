@@ -15,7 +15,7 @@ MAX_RESULTS = 1000
 GLOB_MAX_SIZE = 10_000
 """Of its program. The worst name of 1024 bytes then takes 50 ms."""
 STEPS_PER_PAGE = 20_000_000
-"""Of matching a glob, about 0.1 s. A page may have fewer items than the client wants, and still another after it."""
+"""Of matching a glob, about 0.1 s. A page may have fewer items than the client expects, and still another after it."""
 _WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _WIDEST = len("[^/]*") + 1
 _STEPS_PER_NAME = 3000  # of reading an object's record, in instructions of a pattern

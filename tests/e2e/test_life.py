@@ -1,6 +1,5 @@
 """The stack starts once, stops cleanly, leaves nothing behind, and keeps its state across restarts."""
 
-import contextlib
 import json
 import signal
 import socket
@@ -114,21 +113,6 @@ def test_a_second_ctrl_c_ends_the_stack_at_once_and_still_leaves_nothing(tmp_pat
         project.process.send_signal(signal.SIGINT)
         assert project.process.wait(STOP_WITHIN_S) in (0, 1)
         eventually(lambda: nothing_left(token), "no process of the stack is left")
-
-
-def test_a_killed_function_is_started_again(project: Project) -> None:
-    before = {process.pid for process in project.function_processes("on-request-published")}
-    for process in project.function_processes("on-request-published"):
-        with contextlib.suppress(psutil.NoSuchProcess):  # the stack ends what the master leaves
-            process.kill()
-    project.eventually(
-        lambda: {p.pid for p in project.function_processes("on-request-published")} - before,
-        "a new process of the function",
-    )
-    message_id = project.publish("trainmaster-requests", b"{}")
-    project.eventually(
-        lambda: 200 in project.requests_to_functions(message_id), "the new process answers events"
-    )
 
 
 def test_one_state_folder_has_one_stack(project: Project) -> None:

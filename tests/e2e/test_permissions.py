@@ -1,4 +1,4 @@
-"""Functions and jobs of a running stack have the permissions of their accounts and no more."""
+"""Functions of a running stack have the permissions of their accounts and no more."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,24 +38,3 @@ def test_a_function_that_lacks_a_grant_is_refused_until_it_has_it_again(project:
             "a refusal in the log",
         )
     assert project.final_status("requests/denied.json")["state"] == "succeeded"
-
-
-def answer_to_a_trainer(project: Project) -> int:
-    """The status of a request for the ledger, which the trainer's account may not read."""
-    email = f"tm-trainer@{project.id}.iam.gserviceaccount.com"
-    issued = httpx.post(
-        f"{project.env['IAM_EMULATOR_HOST']}/v1/projects/-/serviceAccounts/{email}:generateAccessToken",
-        json={"scope": ["https://www.googleapis.com/auth/cloud-platform"]},
-        timeout=60,
-    )
-    answer = httpx.get(
-        f"{project.env['STORAGE_EMULATOR_HOST']}/storage/v1/b/{project.ledger}/o/deployment.json",
-        headers={"Authorization": f"Bearer {issued.json()['accessToken']}"},
-        timeout=60,
-    )
-    return answer.status_code
-
-
-def test_accounts_are_refused_by_default(project: Project) -> None:
-    assert answer_to_a_trainer(project) == 403
-    assert "not enforced" not in project.log.read_text()

@@ -54,13 +54,19 @@ def test_the_readmes_code_for_plain_files_makes_the_folder_to_write_to(
     assert (tmp_path / "models/first/run/model").is_dir()
 
 
+def made(target: str) -> "subprocess.CompletedProcess[str]":
+    """The output of a demo that has ended well."""
+    done = subprocess.run(
+        ["make", target], cwd=ROOT, capture_output=True, text=True, timeout=DEMO_DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
 @pytest.mark.slow(seconds=180)
 @pytest.mark.timeout(DEMO_DEADLINE_S + 30)
 def test_make_demo_ends_with_a_model_that_answers() -> None:
-    done = subprocess.run(
-        ["make", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=DEMO_DEADLINE_S, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = made("demo")
     assert "Record closed  succeeded" in done.stdout
     assert "Every size and checksum matches the record." in done.stderr
     right, asked = map(int, re.findall(r"(\d+) of (\d+) test images classified correctly", done.stdout)[0])
@@ -73,15 +79,7 @@ def test_make_demo_ends_with_a_model_that_answers() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(DEMO_DEADLINE_S + 30)
 def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_page() -> None:
-    done = subprocess.run(
-        ["make", "demo-tuning"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=DEMO_DEADLINE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = made("demo-tuning")
     ended = re.findall(r"trial (\d) succeeded after", done.stdout)
     assert sorted(ended) == ["1", "2", "3", "4", "5", "6"]
     assert "Every size and checksum matches the record." in done.stderr
@@ -104,15 +102,7 @@ def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_page() -> None:
 @pytest.fixture(scope="module")
 def retrained() -> str:
     """What `make demo-retrain` printed: the commands say on standard error what they have done."""
-    done = subprocess.run(
-        ["make", "demo-retrain"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=DEMO_DEADLINE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = made("demo-retrain")
     return done.stdout + done.stderr
 
 

@@ -204,3 +204,25 @@ def test_a_body_that_is_null_is_one_without_fields(http: httpx.Client, bucket: s
     bucket.blob("a").upload_from_string(b"x")
     path = f"/storage/v1/b/{bucket.name}/o/a/rewriteTo/b/{bucket.name}/o/b"
     assert http.post(path, content=b"null\n").status_code == 200
+
+
+@pytest.mark.parametrize("key", ["contentType", "cacheControl", "contentEncoding", "contentLanguage"])
+def test_a_property_that_no_header_can_carry_is_refused_and_every_other_one_is_read(
+    bucket: storage.Bucket, http: httpx.Client, key: str
+) -> None:
+    path, upload = f"/b/{bucket.name}/o", f"/upload/storage/v1/b/{bucket.name}/o?uploadType=resumable&name=a"
+    for bad in ("a\r\nx: y", "\0", "x" * 2000):
+        answer = http.post(upload, json={key: bad})
+        assert (answer.status_code, f"Invalid value for {key}" in answer.text) == (400, True)
+    bucket.blob("a").upload_from_string("x")
+    assert http.patch(f"/storage/v1{path}/a", json={key: bad}).status_code == 400
+    for odd in (" lead ", "☃"):
+        http.patch(f"/storage/v1{path}/a", json={key: odd}).raise_for_status()
+        assert http.get(f"/download/storage/v1{path}/a", params={"alt": "media"}).read() == b"x"
+
+
+def test_custom_metadata_has_a_limit(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("a")
+    blob.metadata = {"k": "v" * 9000}
+    with pytest.raises(exceptions.BadRequest, match="more than 8192 bytes"):
+        blob.upload_from_string("x")

@@ -25,6 +25,9 @@ from trainstack.surface import load_surface
 Json = dict[str, object]
 
 SURFACE = load_surface(Path(__file__).parents[1] / "surface.toml")
+_MAX_METADATA_BYTES = 8 << 10
+"""Of an object: https://cloud.google.com/storage/quotas#objects"""
+_MAX_HEADER_CHARACTERS = 1024
 _MAX_JSON_BYTES = 4 << 20
 _REFUSED_HEADERS = (b"x-goog-encryption-kms-key-name", b"x-goog-acl")
 """The XML API's keys of Cloud KMS and predefined ACLs."""
@@ -129,8 +132,21 @@ def object_fields(body: Mapping[str, object]) -> Json:
                     raise invalid(f"Invalid value for {key}: {value!r}; expected true or false.")
                 fields[key] = value
             else:
-                fields[key] = text_field(body, key)
+                fields[key] = header_field(body, key)
     return fields
+
+
+def header_field(body: Mapping[str, object], key: str) -> str:
+    """A property that is a header of downloads; empty if it is missing.
+
+    Raises:
+        RefusedError: 400 for control characters, for another type, and for a text that is too long for clients.
+    """
+    text = text_field(body, key)
+    if len(text) > _MAX_HEADER_CHARACTERS or not text.replace("\t", " ").isprintable():
+        expected = f"at most {_MAX_HEADER_CHARACTERS} characters, none of them a control character"
+        raise invalid(f"Invalid value for {key}: {text!r:.200}; expected {expected}.")
+    return text
 
 
 def custom_metadata(value: object) -> dict[str, str]:
@@ -139,7 +155,13 @@ def custom_metadata(value: object) -> dict[str, str]:
         text is None or isinstance(text, str) for text in value.values()
     ):
         raise invalid(f"Invalid value for metadata: {value!r}; expected an object of strings.")
-    return {str(key): text for key, text in value.items() if text is not None}
+    metadata = {str(key): text for key, text in value.items() if text is not None}
+    if (
+        sum(len((key + text).encode("utf-8", "replace")) for key, text in metadata.items())
+        > _MAX_METADATA_BYTES
+    ):
+        raise invalid(f"Invalid value for metadata: it has more than {_MAX_METADATA_BYTES} bytes.")
+    return metadata
 
 
 def merged_fields(before: object, change: object) -> Json:

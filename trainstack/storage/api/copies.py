@@ -9,6 +9,7 @@ from trainstack.storage.api.call import (
     Call,
     Json,
     check_fields,
+    header_field,
     json_answer,
     object_fields,
     text_field,
@@ -124,7 +125,7 @@ async def compose(call: Call) -> Response:
         for component in objects:
             await call.service.threads.run(component.bucket, _append, call, component, staged)
         fields = object_fields(destination) | {"componentCount": components} | encryption_field(hashed)
-        insertion = _insertion(call, bucket, name, text_field(destination, "contentType"), fields)
+        insertion = _insertion(call, bucket, name, header_field(destination, "contentType"), fields)
         stored = await put(call, staged, insertion, composite=True)
     return json_answer(object_json(stored, call.base_url))
 
@@ -147,7 +148,7 @@ async def _copy_object(call: Call) -> ObjectRecord:
     )
     kept = {key: value for key, value in source.fields.items() if key in (*_DESCRIPTIVE, "customTime")}
     replaces = any(body.get(key) is not None for key in _DESCRIPTIVE)
-    content_type = text_field(body, "contentType") or DEFAULT_CONTENT_TYPE
+    content_type = header_field(body, "contentType") or DEFAULT_CONTENT_TYPE
     fields = ({} if replaces else kept) | object_fields(body)
     insertion = _insertion(
         call,

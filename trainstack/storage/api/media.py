@@ -108,7 +108,8 @@ def media(call: Call, stored: ObjectRecord) -> Response:
     }
     for header, key in DESCRIBED.items():
         if value := stored.fields.get(key):
-            headers[header] = _header_value(str(value))
+            headers[header] = str(value)
+    headers = {name: _header_value(value) for name, value in headers.items()}
     descriptor = call.store.open(stored)
     if _is_to_be_decompressed(call, stored, descriptor):
         del headers["content-encoding"], headers["accept-ranges"]
@@ -148,4 +149,4 @@ def _range(header: str, size: int) -> tuple[int, int] | None:
 
 
 def _header_value(text: str) -> str:
-    return re.sub(r"[\r\n]+", " ", text).encode("utf-8").decode("latin-1")
+    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip().encode("utf-8").decode("latin-1")

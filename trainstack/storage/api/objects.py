@@ -8,10 +8,10 @@ from trainstack.storage.api.call import (
     Call,
     Json,
     custom_metadata,
+    header_field,
     json_answer,
     merged_fields,
     object_fields,
-    text_field,
 )
 from trainstack.storage.api.encryption import check_key, key_hash
 from trainstack.storage.api.media import media
@@ -84,7 +84,7 @@ async def patch(call: Call) -> Response:
         if not fields.get("metadata"):
             fields.pop("metadata", None)
         is_kept = removed is body and "contentType" not in body
-        content_type = before.content_type if is_kept else text_field(body, "contentType")
+        content_type = before.content_type if is_kept else header_field(body, "contentType")
         return dataclasses.replace(before, fields=fields, content_type=content_type)
 
     target, hashed = call.target(), key_hash(call.request.headers)

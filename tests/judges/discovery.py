@@ -109,6 +109,11 @@ class Api:
         return Draft202012Validator({"$ref": f"#/$defs/{schema}", "$defs": schemas})
 
 
+def filled(path: str, name: str = "p1") -> str:
+    """The path of a method in us-central1, with this name for all else that it leaves open."""
+    return "/" + re.sub(r"\{[^}]*\}", name, path.replace("{locationsId}", "us-central1"))
+
+
 @cache
 def api(name: str) -> Api:
     return Api(name=name)

@@ -1,40 +1,72 @@
 """What a service's table of honoured names leaves out of the discovery document, or has beyond it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from tests.judges.discovery import api
+from tests.judges.discovery import api, filled
 from trainstack.surface import Surface
 
 
-def gaps(surface: Surface, name: str, *, prefix: str = "projects.") -> list[str]:
+def gaps(
+    surface: Surface,
+    name: str,
+    *,
+    methods: Mapping[str, str] | None = None,
+    schemas: str = "",
+    own: Collection[str] = (),
+) -> list[str]:
     """A line for each parameter and field that only one of the table and the document `name` has.
 
-    Methods in the table lack the `prefix` of the document's.
+    Args:
+        surface: the table.
+        name: the document.
+        methods: the document's name of each method of the table; without it, as `named`.
+        schemas: what the document's names of bodies begin with.
+        own: names that the table may have beyond the document.
     """
     document = api(name).document
-    faults = list(_difference("parameters", surface.parameters.kinds, document["query"]))
-    for method, names in surface.methods.items():
-        described = document["methods"].get(f"{prefix}{method}") or document["methods"][method]
-        queried = {key for key, each in described["parameters"].items() if each.get("location") != "path"}
-        faults += _difference(method, names.kinds, queried)
+    faults = list(_difference("parameters", surface.parameters.kinds.keys() - own, document["query"]))
+    for method, described in (methods or named(surface, name)).items():
+        parameters = document["methods"][described]["parameters"]
+        queried = {key for key, each in parameters.items() if each.get("location") != "path"}
+        faults += _difference(method, surface.methods[method].kinds.keys() - own, queried)
     for resource, names in surface.bodies.items():
-        described = set(_paths(document["schemas"], resource, names.split, ""))
-        faults += _difference(resource, names.kinds, described)
+        properties = document["schemas"][schemas + resource]["properties"]
+        paths = set(_paths(document["schemas"], properties, names.split))
+        known = {path.rsplit(".", cut)[0] for path in paths for cut in range(path.count(".") + 1)}
+        listed = {path for path in paths if names.kind_of(path)} | (names.kinds.keys() - known - set(own))
+        faults += _difference(resource, listed, paths)
     return faults
 
 
-def _difference(place: str, listed: Any, described: Any) -> Iterator[str]:
+def named(surface: Surface, name: str) -> dict[str, str]:
+    """The document's name of each method of a table whose names lack a beginning `projects.`."""
+    known = api(name).document["methods"]
+    return {method: method if method in known else f"projects.{method}" for method in surface.methods}
+
+
+def calls(surface: Surface, name: str, *, project: str = "p1") -> dict[str, tuple[str, str]]:
+    """The verb and path of each method of such a table, in a project."""
+    known = api(name).document["methods"]
+    return {
+        method: (known[full]["verb"], filled(known[full]["path"], project))
+        for method, full in named(surface, name).items()
+    }
+
+
+def _difference(place: str, listed: Collection[str], described: Collection[str]) -> Iterator[str]:
     for name in sorted(set(listed) ^ set(described)):
         yield f"{place}: {name} is only in the {'table' if name in listed else 'discovery document'}"
 
 
-def _paths(schemas: Mapping[str, Any], resource: str, split: frozenset[str], above: str) -> Iterator[str]:
+def _paths(
+    schemas: Mapping[str, Any], properties: Mapping[str, Any], split: frozenset[str], above: str = ""
+) -> Iterator[str]:
     """The fields of a resource; those of a field that the table splits instead of that field."""
-    for name, field in schemas[resource]["properties"].items():
-        path = f"{above}{name}"
-        inner = field.get("$ref") or field.get("items", {}).get("$ref")
-        if path in split and inner:
-            yield from _paths(schemas, inner, split, f"{path}.")
+    for name, field in properties.items():
+        path, inner = f"{above}{name}", field.get("items", field)
+        inner = schemas[inner["$ref"]] if "$ref" in inner else inner
+        if path in split and "properties" in inner:
+            yield from _paths(schemas, inner["properties"], split, f"{path}.")
         else:
             yield path

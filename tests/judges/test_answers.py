@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,25 +11,25 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import ASGIApp
 
 from tests.judges.discovery import api
 from tests.judges.judged import Judged, error_faults
-from trainmaster.cli.stack.product import read_topology
+from tests.stack.services import deployed_grants, every_service
 from trainmaster.deploy.doctor.deployment import GrantTarget
 from trainmaster.deploy.doctor.questions import Questions
-from trainstack.http import in_thread, serving
-from trainstack.iam import application
+from trainstack.http import in_thread
 from trainstack.iam.authorization import REQUIRED
-from trainstack.iam.principals import Tokens
-from trainstack.logging import Logging
-from trainstack.pubsub import PubSub
-from trainstack.pubsub.api.methods import services as pubsub_calls
-from trainstack.stack.access import grants_of
-from trainstack.storage.server import Storage
-from trainstack.transcoding import RestApplication
-from trainstack.vertex import Jobs
 
-ROOT = Path(__file__).resolve().parents[2]
+IMAGE = Path(__file__).resolve().parents[1] / "stack/jobs/images/program"
+DOCUMENTS = {
+    "storage": ("storage.v1",),
+    "logging": ("logging.v2",),
+    "pubsub": ("pubsub.v1",),
+    "vertex": ("aiplatform.v1", "aiplatform.v1beta1"),
+    "iam": ("cloudresourcemanager.v1", "iam.v1", "iamcredentials.v1", "pubsub.v1", "run.v2"),
+}
+"""The APIs of each service."""
 PROJECT, REGION = "judged-project", "us-central1"
 PROGRAM = "us-docker.pkg.dev/p1/repo/program"
 BUCKET, TOPIC = f"{PROJECT}-models", f"projects/{PROJECT}/topics/trainmaster-notices"
@@ -47,7 +47,7 @@ class Stack:
 
     http: httpx.Client
     judged: dict[str, Judged] = field(default_factory=dict)
-    urls: dict[str, str] = field(default_factory=dict)
+    urls: Mapping[str, str] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
 
     def call(self, service: str, verb: str, path: str, body: object = None, **options: Any) -> Any:
@@ -75,34 +75,19 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @contextlib.asynccontextmanager
 async def running(folder: Path) -> AsyncIterator[Stack]:
-    topology = read_topology(ROOT / "trainmaster/deploy/topology.yaml", project=PROJECT, region=REGION)
-    grants, tokens = grants_of(topology, ROOT / "trainmaster/deploy/permissions.yaml", ["vision"]), Tokens()
-    async with contextlib.AsyncExitStack() as services:
-        found = Stack(http=services.enter_context(httpx.Client(timeout=60, trust_env=False)))
-        pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
-        services.push_async_callback(pubsub.stop)
-        rest = RestApplication(
-            target=f"127.0.0.1:{await pubsub.start()}", services=pubsub_calls(), tokens=tokens
-        )
-        services.push_async_callback(rest.stop)
-        jobs = Jobs(
-            dir=folder / "jobs", buckets_dir=folder / "storage" / "buckets", project=PROJECT, tokens=tokens, grants=grants,
-            images=lambda: {PROGRAM: ROOT / "tests/stack/jobs/images/program"}, write_log=found.entries.extend, grace_s=1.0,
-            isolation="none", mounts="environment",
-        )  # fmt: skip
-        found.judged = {
-            "storage": Judged(Storage(dir=folder / "storage", grants=grants, tokens=tokens), "storage.v1"),
-            "logging": Judged(Logging(dir=folder / "logging", grants=grants, tokens=tokens), "logging.v2"),
-            "pubsub": Judged(rest, "pubsub.v1"),
-            "vertex": Judged(jobs, "aiplatform.v1", "aiplatform.v1beta1"),
-            "iam": Judged(
-                application(grants, tokens),
-                "cloudresourcemanager.v1", "iam.v1", "iamcredentials.v1", "pubsub.v1", "run.v2",
-            ),
-        }  # fmt: skip
-        for name, app in found.judged.items():
-            found.urls[name] = await services.enter_async_context(serving(app))
-        yield found
+    with httpx.Client(timeout=60, trust_env=False) as http:
+        found = Stack(http=http)
+
+        def judged(name: str, app: ASGIApp) -> Judged:
+            found.judged[name] = Judged(app, *DOCUMENTS[name])
+            return found.judged[name]
+
+        async with every_service(
+            folder, deployed_grants(PROJECT, ["vision"]), before=judged, images=lambda: {PROGRAM: IMAGE},
+            write_log=found.entries.extend, grace_s=1.0, mounts="environment",
+        ) as services:  # fmt: skip
+            found.urls = services.urls
+            yield found
 
 
 def sound(stack: Stack, service: str) -> None:

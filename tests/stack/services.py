@@ -6,9 +6,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -45,18 +46,31 @@ class Services:
 
 
 @contextlib.asynccontextmanager
-async def every_service(folder: Path, grants: Grants) -> AsyncIterator[Services]:
-    """The services over the grants, without images; jobs write their lines to Cloud Logging."""
+async def every_service(
+    folder: Path,
+    grants: Grants,
+    *,
+    before: Callable[[str, ASGIApp], ASGIApp] = lambda _, app: app,
+    **of_jobs: Any,  # of several types
+) -> AsyncIterator[Services]:
+    """The services over the grants. Without other options for them, jobs have no images and write to Cloud Logging.
+
+    `before` gives what is served of each service, by its name.
+    """
     tokens = Tokens()
     logging = Logging(dir=folder / "logging", grants=grants, tokens=tokens)
+    of_jobs = {
+        "images": dict,
+        "write_log": lambda entries: asyncio.to_thread(logging.write, entries),
+        **of_jobs,
+    }
     jobs = Jobs(
         dir=folder / "jobs",
         buckets_dir=folder / "storage" / "buckets",
-        images=dict,
-        write_log=lambda entries: asyncio.to_thread(logging.write, entries),
         project=grants.project,
         tokens=tokens,
         grants=grants,
+        **of_jobs,
     )
     pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
     apps: dict[str, ASGIApp] = {
@@ -71,7 +85,9 @@ async def every_service(folder: Path, grants: Grants) -> AsyncIterator[Services]
         front = RestApplication(target=f"127.0.0.1:{port}", services=pubsub_calls(), tokens=tokens)
         stack.push_async_callback(front.stop)
         apps["pubsub"] = front
-        urls = {name: await stack.enter_async_context(serving(app)) for name, app in apps.items()}
+        urls = {
+            name: await stack.enter_async_context(serving(before(name, app))) for name, app in apps.items()
+        }
         yield Services(grants=grants, tokens=tokens, urls=urls, pubsub=port)
 
 

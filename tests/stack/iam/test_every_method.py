@@ -6,7 +6,9 @@ from urllib.parse import urlencode
 import grpc
 import pytest
 
+from tests.judges.surfaces import calls
 from tests.stack.services import filled_rule, path_of
+from trainstack.logging.entry import SURFACE as LOGGING
 from trainstack.pubsub import wire
 from trainstack.pubsub.api.methods import METHODS
 from trainstack.storage.api.call import SURFACE
@@ -79,12 +81,11 @@ VERTEX_AND_LOGGING = [
     *(("vertex", method.verb, filled_rule(method.path, PROJECT)) for _, method in methods()),
     ("vertex", "POST", f"/emulator/v1/{JOBS}/1:preempt"),
     ("vertex", "PUT", "/emulator/v1/quota"),
-    *(("logging", verb, f"/v2/projects/{PROJECT}/sinks") for verb in ("GET", "POST")),
-    *(("logging", verb, f"/v2/projects/{PROJECT}/sinks/s") for verb in ("GET", "PUT", "PATCH", "DELETE")),
-    *(("logging", verb, f"/v2/projects/{PROJECT}/metrics") for verb in ("GET", "POST")),
-    *(("logging", verb, f"/v2/projects/{PROJECT}/metrics/m") for verb in ("GET", "PUT", "DELETE")),
-    ("logging", "GET", f"/v2/projects/{PROJECT}/logs"),
-    ("logging", "DELETE", f"/v2/projects/{PROJECT}/logs/l"),
+    *(
+        ("logging", *call)
+        for name, call in calls(LOGGING, "logging.v2", project=PROJECT).items()
+        if not name.startswith("entries")  # their projects are in their bodies: test_other_refusals.py
+    ),
     ("logging", "GET", "/_stats"),
     ("iam", "GET", f"/v1/projects/{PROJECT}"),
     ("iam", "POST", "/emulator/v1/taken-grants"),

@@ -2,46 +2,20 @@
 
 import pytest
 
+from tests.judges.surfaces import calls
 from tests.stack.services import filled_rule
+from trainstack.iam.authorization import REQUIRED
 from trainstack.injections import BadInjectionsError, plan_from
 from trainstack.injections.http import resource_method, resource_subjects
 from trainstack.injections.plan import PLACES
+from trainstack.logging.entry import SURFACE
 from trainstack.pubsub.api.methods import METHODS
 from trainstack.pubsub.injections import place_of
 from trainstack.storage.api.routes import ROUTES
 from trainstack.vertex.resources.methods import methods
 
-_JOBS = {
-    "cancel": "POST /1:cancel",
-    "create": "POST ",
-    "delete": "DELETE /1",
-    "get": "GET /1",
-    "list": "GET ",
-}
-_VERTEX = {
-    f"{jobs}.{name}": request.replace(" ", f" /v1/projects/p1/locations/us-central1/{jobs}")
-    for jobs in ("customJobs", "hyperparameterTuningJobs")
-    for name, request in _JOBS.items()
-}
-for _, method in methods():
-    path = filled_rule(method.path, "p1")
-    served = resource_method({"type": "http", "method": method.verb, "path": path})
-    _VERTEX[str(served)] = f"{method.verb} {path}"
-_LOGGING = {
-    "entries.list": "POST /v2/entries:list",
-    "entries.write": "POST /v2/entries:write",
-    "logs.delete": "DELETE /v2/projects/p1/logs/l",
-    "logs.list": "GET /v2/projects/p1/logs",
-    "metrics.create": "POST /v2/projects/p1/metrics",
-    "metrics.delete": "DELETE /v2/projects/p1/metrics/m",
-    "metrics.get": "GET /v2/projects/p1/metrics/m",
-    "metrics.list": "GET /v2/projects/p1/metrics",
-    "metrics.update": "PUT /v2/projects/p1/metrics/m",
-    "sinks.create": "POST /v2/projects/p1/sinks",
-    "sinks.delete": "DELETE /v2/projects/p1/sinks/s",
-    "sinks.get": "GET /v2/projects/p1/sinks/s",
-    "sinks.list": "GET /v2/projects/p1/sinks",
-    "sinks.update": "PATCH /v2/projects/p1/sinks/s",
+VERTEX = {
+    f"{method.verb} {method.path}": (method.verb, filled_rule(method.path, "p1")) for _, method in methods()
 }
 
 
@@ -66,15 +40,18 @@ def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out() -> 
 
 
 @pytest.mark.parametrize(
-    ("service", "requests", "more"), [("vertex", _VERTEX, set()), ("logging", _LOGGING, {"logging.export"})]
+    ("service", "requests", "more"),
+    [("vertex", VERTEX, set()), ("logging", calls(SURFACE, "logging.v2"), {"logging.export"})],
 )
-def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named(
-    service: str, requests: dict[str, str], more: set[str]
+def test_the_places_of_vertex_and_logging_are_the_methods_that_need_permissions_as_requests_are_named(
+    service: str, requests: dict[str, tuple[str, str]], more: set[str]
 ) -> None:
-    for name, request in requests.items():
-        verb, _, path = request.partition(" ")
-        assert resource_method({"type": "http", "method": verb, "path": path}) == name
-    assert places(service) == {f"{service}.{name}" for name in requests} | more
+    named = {
+        f"{service}.{resource_method({'type': 'http', 'method': verb, 'path': path})}"
+        for verb, path in requests.values()
+    }
+    assert places(service) == named | more
+    assert named == {name for name in REQUIRED if name.startswith(f"{service}.")}
 
 
 def test_a_job_is_matched_by_its_display_name_and_its_labels() -> None:

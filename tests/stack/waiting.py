@@ -1,7 +1,12 @@
 """Waiting for what other threads and processes do."""
 
+import asyncio
+import functools
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec
+
+P = ParamSpec("P")
 
 
 def wait_until(
@@ -12,3 +17,17 @@ def wait_until(
     while not condition():
         assert time.monotonic() < end, f"not within {within_s} s: {what}"
         time.sleep(0.01)
+
+
+def in_time(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """A test that is a coroutine, run to its end within a minute."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        async def work() -> None:
+            async with asyncio.timeout(60):
+                await test(*args, **kwargs)
+
+        asyncio.run(work())
+
+    return run

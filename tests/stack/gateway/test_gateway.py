@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.stack.waiting import in_time
 from trainstack.gateway import Authority
 from trainstack.transcoding import LazyGrpcServer
 
@@ -128,13 +129,10 @@ def echo() -> Iterator[int]:
         thread.join(30)
 
 
-def test_a_grpc_server_starts_with_its_first_client_and_not_after_the_stop() -> None:
-    async def lived() -> tuple[int, int, int]:
-        server = LazyGrpcServer(base_url="http://127.0.0.1:1", services=dict)
-        first, again = await asyncio.gather(server.port(), server.port())
-        await server.stop()
-        return first, again, await server.port()
-
-    first, again, stopped = asyncio.run(lived())
+@in_time
+async def test_a_grpc_server_starts_with_its_first_client_and_not_after_the_stop() -> None:
+    server = LazyGrpcServer(base_url="http://127.0.0.1:1", services=dict)
+    first, again = await asyncio.gather(server.port(), server.port())
+    await server.stop()
     assert first == again > 0
-    assert stopped == 0
+    assert await server.port() == 0

@@ -1,7 +1,7 @@
 """The line of jobs that wait for room, with a log that takes its time as the stack's own does."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.stack.waiting import in_time
 from trainstack.jobs.capacity.line import Capacity
 from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.collection import ServiceContext
@@ -115,56 +116,41 @@ def job(number: int, state: ResourceState, **scheduling: Any) -> VertexJob:
     )
 
 
-def in_time(work: Callable[[], Awaitable[None]]) -> None:
-    async def ran() -> None:
-        async with asyncio.timeout(60):
-            await work()
-
-    asyncio.run(ran())
-
-
 def create(service: JobService, *bodies: dict[str, Any]) -> list[VertexJob]:
     return [service.create("1", "us-central1", body) for body in bodies]
 
 
-def test_jobs_without_room_queue_in_the_order_in_which_they_came(line: Line) -> None:
-    async def work() -> None:
-        service = line.service()
-        jobs = create(service, *[body()] * 4)
-        assert [job.state for job in jobs] == [ResourceState.PENDING] + [ResourceState.QUEUED] * 3
-        await line.ended(service, *jobs)
-        assert line.log.order_of(lines.PROVISIONING) == [job.job_id for job in jobs]
-        assert line.capacity.has_room_for(1)
-
-    in_time(work)
+@in_time
+async def test_jobs_without_room_queue_in_the_order_in_which_they_came(line: Line) -> None:
+    service = line.service()
+    jobs = create(service, *[body()] * 4)
+    assert [job.state for job in jobs] == [ResourceState.PENDING] + [ResourceState.QUEUED] * 3
+    await line.ended(service, *jobs)
+    assert line.log.order_of(lines.PROVISIONING) == [job.job_id for job in jobs]
+    assert line.capacity.has_room_for(1)
 
 
-def test_a_flexible_start_without_room_fails_after_its_longest_wait(line: Line) -> None:
-    async def work() -> None:
-        service = line.service()
-        first, late = create(service, body(), body(strategy="FLEX_START", maxWaitDuration="0.1s"))
-        line.log.held[first.job_id] = asyncio.Event()
-        (ended,) = await line.ended(service, late)
-        assert (ended.state, ended.message.error.code) == (ResourceState.FAILED, 8)
-        line.log.held[first.job_id].set()
-        await line.ended(service, first)
-        assert line.capacity.has_room_for(1)
-
-    in_time(work)
+@in_time
+async def test_a_flexible_start_without_room_fails_after_its_longest_wait(line: Line) -> None:
+    service = line.service()
+    first, late = create(service, body(), body(strategy="FLEX_START", maxWaitDuration="0.1s"))
+    line.log.held[first.job_id] = asyncio.Event()
+    (ended,) = await line.ended(service, late)
+    assert (ended.state, ended.message.error.code) == (ResourceState.FAILED, 8)
+    line.log.held[first.job_id].set()
+    await line.ended(service, first)
+    assert line.capacity.has_room_for(1)
 
 
-def test_a_job_that_ran_when_the_stack_ended_precedes_those_that_waited(line: Line) -> None:
+@in_time
+async def test_a_job_that_ran_when_the_stack_ended_precedes_those_that_waited(line: Line) -> None:
     running, queued = job(1, ResourceState.RUNNING), job(2, ResourceState.QUEUED)
     line.store.put(running)
     line.store.put(queued)
-
-    async def work() -> None:
-        service = line.service()
-        service.resume()
-        await line.ended(service, running, queued)
-        assert line.log.order_of(lines.PROVISIONING) == [running.job_id, queued.job_id]
-
-    in_time(work)
+    service = line.service()
+    service.resume()
+    await line.ended(service, running, queued)
+    assert line.log.order_of(lines.PROVISIONING) == [running.job_id, queued.job_id]
 
 
 @pytest.mark.parametrize(
@@ -185,119 +171,104 @@ def test_a_job_that_ran_when_the_stack_ended_precedes_those_that_waited(line: Li
     ],
     ids=["not to be retried", "retried too often", "being cancelled", "ended without its last line"],
 )
-def test_a_job_that_the_next_stack_only_ends_leaves_its_room_to_others(
+@in_time
+async def test_a_job_that_the_next_stack_only_ends_leaves_its_room_to_others(
     line: Line, left: VertexJob, state: ResourceState, error: tuple[Any, ...]
 ) -> None:
     queued = job(2, ResourceState.QUEUED)
     line.store.put(left)
     line.store.put(queued)
-
-    async def work() -> None:
-        service = line.service()
-        service.resume()
-        ended, _ = await line.ended(service, left, queued)
-        assert (ended.state, ended.message.error.code) == (state, error[0])
-        assert all(words in ended.message.error.message for words in error[1:])
-        assert line.log.order_of(lines.PROVISIONING) == [queued.job_id]
-        assert line.capacity.has_room_for(1)
-
-    in_time(work)
+    service = line.service()
+    service.resume()
+    ended, _ = await line.ended(service, left, queued)
+    assert (ended.state, ended.message.error.code) == (state, error[0])
+    assert all(words in ended.message.error.message for words in error[1:])
+    assert line.log.order_of(lines.PROVISIONING) == [queued.job_id]
+    assert line.capacity.has_room_for(1)
 
 
-def test_a_job_that_has_ended_does_not_keep_its_room_while_its_last_line_is_written(line: Line) -> None:
+@in_time
+async def test_a_job_that_has_ended_does_not_keep_its_room_while_its_last_line_is_written(line: Line) -> None:
     ended, queued = job(1, ResourceState.SUCCEEDED), job(2, ResourceState.QUEUED)
     line.store.put(ended)
     line.store.put(queued)
-
-    async def work() -> None:
-        service = line.service()
-        line.log.held[ended.job_id] = asyncio.Event()
-        service.resume()
-        await line.ended(service, queued)
-        line.log.held[ended.job_id].set()
-        await line.ended(service, ended)
-
-    in_time(work)
+    service = line.service()
+    line.log.held[ended.job_id] = asyncio.Event()
+    service.resume()
+    await line.ended(service, queued)
+    line.log.held[ended.job_id].set()
+    await line.ended(service, ended)
 
 
-def test_a_job_that_is_cancelled_in_the_line_leaves_it(line: Line) -> None:
-    async def work() -> None:
-        service = line.service()
-        taken = line.capacity.line_up(1)
-        first, second = create(service, body(), body())
-        service.cancel("projects/1/locations/us-central1", first.job_id)
-        (ended,) = await line.ended(service, first)
-        assert ended.state is ResourceState.CANCELLED
-        line.capacity.release(taken)
-        await line.ended(service, second)
-        assert line.capacity.has_room_for(1)
-
-    in_time(work)
+@in_time
+async def test_a_job_that_is_cancelled_in_the_line_leaves_it(line: Line) -> None:
+    service = line.service()
+    taken = line.capacity.line_up(1)
+    first, second = create(service, body(), body())
+    service.cancel("projects/1/locations/us-central1", first.job_id)
+    (ended,) = await line.ended(service, first)
+    assert ended.state is ResourceState.CANCELLED
+    line.capacity.release(taken)
+    await line.ended(service, second)
+    assert line.capacity.has_room_for(1)
 
 
 @pytest.mark.parametrize("turns", range(0, 40, 8))
 @pytest.mark.parametrize("has_room", [True, False])
-def test_a_job_that_is_abandoned_gives_its_turn_back_wherever_it_stands(
+@in_time
+async def test_a_job_that_is_abandoned_gives_its_turn_back_wherever_it_stands(
     line: Line, turns: int, has_room: bool
 ) -> None:
-    async def work() -> None:
-        other = line.capacity.line_up(0 if has_room else 1)
-        run, over = line.run(job(1, ResourceState.RUNNING)), asyncio.Event()
-        run.start(on_end=over.set)
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        await run.abandon()
-        await over.wait()
-        line.capacity.release(other)
-        assert line.capacity.has_room_for(1)
-
-    in_time(work)
+    other = line.capacity.line_up(0 if has_room else 1)
+    run, over = line.run(job(1, ResourceState.RUNNING)), asyncio.Event()
+    run.start(on_end=over.set)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await run.abandon()
+    await over.wait()
+    line.capacity.release(other)
+    assert line.capacity.has_room_for(1)
 
 
-def test_a_service_that_stops_starts_none_of_those_who_waited(
+@in_time
+async def test_a_service_that_stops_starts_none_of_those_who_waited(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two that have room one ends at once, and the other one uses its grace."""
+    line.capacity = Capacity(2)
+    service, grace = line.service(), asyncio.Event()
+    quick, slow, waiting = create(service, *[body()] * 3)
+    abandon = service._runners[slow.job_id].abandon
 
-    async def work() -> None:
-        line.capacity = Capacity(2)
-        service, grace = line.service(), asyncio.Event()
-        quick, slow, waiting = create(service, *[body()] * 3)
-        abandon = service._runners[slow.job_id].abandon
+    async def abandon_late() -> None:
+        await grace.wait()
+        await abandon()
 
-        async def abandon_late() -> None:
-            await grace.wait()
-            await abandon()
-
-        monkeypatch.setattr(service._runners[slow.job_id], "abandon", abandon_late)
-        for _ in range(20):
-            await asyncio.sleep(0)
-        stopping = asyncio.create_task(service.stop())
-        for _ in range(100):
-            await asyncio.sleep(0)
-        grace.set()
-        await stopping
-        assert line.log.order_of(lines.WAITING)[:2] == [quick.job_id, slow.job_id]
-        found = service.find(waiting.job_id)
-        assert found is not None
-        assert found.state is ResourceState.QUEUED
-
-    in_time(work)
+    monkeypatch.setattr(service._runners[slow.job_id], "abandon", abandon_late)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(service.stop())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    grace.set()
+    await stopping
+    assert line.log.order_of(lines.WAITING)[:2] == [quick.job_id, slow.job_id]
+    found = service.find(waiting.job_id)
+    assert found is not None
+    assert found.state is ResourceState.QUEUED
 
 
-def test_a_run_that_breaks_gives_its_turn_back(line: Line) -> None:
+@in_time
+async def test_a_run_that_breaks_gives_its_turn_back(line: Line) -> None:
     def save(job: VertexJob) -> None:
         if job.state is ResourceState.PENDING:
             raise OSError("the disk is full")
 
-    async def work() -> None:
-        run, over = line.run(job(1, ResourceState.QUEUED), save), asyncio.Event()
-        run.start(on_end=over.set)
-        await over.wait()
-        assert run.job.state is ResourceState.FAILED
-        assert line.capacity.has_room_for(1)
-
-    in_time(work)
+    run, over = line.run(job(1, ResourceState.QUEUED), save), asyncio.Event()
+    run.start(on_end=over.set)
+    await over.wait()
+    assert run.job.state is ResourceState.FAILED
+    assert line.capacity.has_room_for(1)
 
 
 class CrowdedStore(JobStore[VertexJob]):
@@ -311,23 +282,20 @@ class CrowdedStore(JobStore[VertexJob]):
         super().put(job)
 
 
-def test_the_end_of_a_job_on_a_full_disk_is_shown_at_once_and_saved_when_the_service_stops(
+@in_time
+async def test_the_end_of_a_job_on_a_full_disk_is_shown_at_once_and_saved_when_the_service_stops(
     line: Line, tmp_path: Path
 ) -> None:
     database = Database(tmp_path / "crowded.sqlite", SCHEMA)
-
-    async def work() -> None:
-        store = line.store = CrowdedStore(database, VertexJob)
-        service = line.service()
-        (job,) = create(service, body())
-        store.full = True
-        (ended,) = await line.ended(service, job)
-        assert ended.state is ResourceState.FAILED
-        assert [saved.state for saved in store.jobs()] == [ResourceState.PENDING]
-        store.full = False
-        await service.stop()
-
-    in_time(work)
+    store = line.store = CrowdedStore(database, VertexJob)
+    service = line.service()
+    (job,) = create(service, body())
+    store.full = True
+    (ended,) = await line.ended(service, job)
+    assert ended.state is ResourceState.FAILED
+    assert [saved.state for saved in store.jobs()] == [ResourceState.PENDING]
+    store.full = False
+    await service.stop()
     saved = JobStore(database, VertexJob)
     assert [(job.state, job.announced) for job in saved.jobs()] == [(ResourceState.FAILED, True)]
     database.close()

@@ -1,12 +1,12 @@
 """entries:write and entries:list as requests on the wire."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 import requests
 
 from tests.stack.logging.stack import DAY, JOB_LOG, RESOURCE, Stack, connected, service_entry
+from tests.stack.waiting import in_time
 from trainstack import logging
 from trainstack.logging import Logging
 from trainstack.logging.entry import EntryError
@@ -91,16 +91,13 @@ def test_an_invalid_request_is_refused_and_the_service_continues(stack: Stack) -
     assert stack.write(service_entry("hello")) == {}
 
 
-def test_an_entry_that_is_refused_costs_no_other_line_of_a_jobs_log(tmp_path: Path) -> None:
+@in_time
+async def test_an_entry_that_is_refused_costs_no_other_line_of_a_jobs_log(tmp_path: Path) -> None:
     lines = [service_entry("before"), service_entry("x" * 300_000), service_entry("after")]
-
-    async def write() -> None:
-        local = Logging(dir=tmp_path)
-        with pytest.raises(EntryError, match=r"entries\[1\]: the entry has"):
-            local.write(lines)
-        await local.stop()
-
-    asyncio.run(write())
+    local = Logging(dir=tmp_path)
+    with pytest.raises(EntryError, match=r"entries\[1\]: the entry has"):
+        local.write(lines)
+    await local.stop()
     with logging.serve(tmp_path) as url, connected(url, "localhost:1") as stack:
         assert [entry["textPayload"] for entry in stack.entries()] == ["before", "after"]
 

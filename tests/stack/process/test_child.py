@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.stack.waiting import in_time
 from trainstack.process import family
 from trainstack.process.family import MARK
 from trainstack.process.output import LINE_LIMIT_BYTES, OutputStream
@@ -65,28 +66,24 @@ def test_what_a_finished_child_left_running_ends_with_it(guard: ProcessGuard) ->
     )
 
 
-def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(guard: ProcessGuard) -> None:
-    async def ran() -> int:
-        up = asyncio.Event()
-        child = guard.start(
-            [
-                sys.executable,
-                "-c",
-                "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)",
-            ],
-            env={},
-            on_lines=lambda _stream, _lines: up.set(),
-        )
-        await asyncio.wait_for(up.wait(), 60)
-        assert await child.stop(grace_s=0.1) == await child.stop(grace_s=0.1)
-        return await child.wait()
-
-    assert asyncio.run(ran()) == -9
+@in_time
+async def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(guard: ProcessGuard) -> None:
+    up = asyncio.Event()
+    child = guard.start(
+        [
+            sys.executable,
+            "-c",
+            "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)",
+        ],
+        env={},
+        on_lines=lambda _stream, _lines: up.set(),
+    )
+    await up.wait()
+    assert await child.stop(grace_s=0.1) == await child.stop(grace_s=0.1)
+    assert await child.wait() == -9
 
 
-def test_a_missing_program_is_an_error_at_once(guard: ProcessGuard) -> None:
-    async def start() -> None:
-        guard.start(["/no/such/program"], env={})
-
+@in_time
+async def test_a_missing_program_is_an_error_at_once(guard: ProcessGuard) -> None:
     with pytest.raises(FileNotFoundError):
-        asyncio.run(start())
+        guard.start(["/no/such/program"], env={})

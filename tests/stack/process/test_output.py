@@ -5,11 +5,12 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import IO
 
 import pytest
 
+from tests.stack.waiting import in_time
 from trainstack.process.output import LINES_AT_ONCE, LineCutter, Output, OutputStream
 
 SILENCE_S = 0.05
@@ -27,13 +28,6 @@ def pipe() -> Iterator[Pipe]:
             yield file, writing
     finally:
         os.close(writing)
-
-
-def drained(work: Callable[[], Awaitable[None]]) -> None:
-    async def in_time() -> None:
-        await asyncio.wait_for(work(), 60)
-
-    asyncio.run(in_time())
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -55,49 +49,44 @@ def test_of_a_line_that_is_overwritten_the_last_version_is_read(
     assert read + cutter.close() == lines
 
 
-def test_a_pipe_that_stays_open_in_silence_is_left_after_all_its_lines(pipe: Pipe) -> None:
+@in_time
+async def test_a_pipe_that_stays_open_in_silence_is_left_after_all_its_lines(pipe: Pipe) -> None:
     heard: list[bytes] = []
-
-    async def work() -> None:
-        os.write(pipe[1], b"one\ntwo\nthree")
-        await Output({OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S).drain()  # fmt: skip
-
-    drained(work)
+    os.write(pipe[1], b"one\ntwo\nthree")
+    await Output({OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S).drain()  # fmt: skip
     assert heard == [b"one", b"two", b"three"]
     assert pipe[0].closed
 
 
-def test_between_the_lines_of_a_flood_others_have_their_turn(pipe: Pipe) -> None:
+@in_time
+async def test_between_the_lines_of_a_flood_others_have_their_turn(pipe: Pipe) -> None:
     """One read of a pipe may have as many lines as bytes."""
     file, writing = pipe
     flood = os.write(writing, b"\n" * 60_000)
     batches = list[int]()
     turns_before_batch = list[int]()
+    turns = 0
 
-    async def flooded() -> None:
-        turns = 0
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
 
-        async def take_turns() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
+    def note(_: OutputStream, lines: list[bytes]) -> None:
+        batches.append(len(lines))
+        turns_before_batch.append(turns)
 
-        def note(_: OutputStream, lines: list[bytes]) -> None:
-            batches.append(len(lines))
-            turns_before_batch.append(turns)
-
-        other = asyncio.create_task(take_turns())
-        await Output({OutputStream.STDOUT: file}, note, silence_s=SILENCE_S).drain()
-        other.cancel()
-
-    drained(flooded)
+    other = asyncio.create_task(take_turns())
+    await Output({OutputStream.STDOUT: file}, note, silence_s=SILENCE_S).drain()
+    other.cancel()
     assert sum(batches) == flood
     assert max(batches) <= LINES_AT_ONCE
     assert turns_before_batch == sorted(set(turns_before_batch))
 
 
-def test_a_pipe_that_another_process_keeps_writing_to_is_left_in_the_end(pipe: Pipe) -> None:
+@in_time
+async def test_a_pipe_that_another_process_keeps_writing_to_is_left_in_the_end(pipe: Pipe) -> None:
     over = threading.Event()
 
     def write() -> None:
@@ -107,83 +96,67 @@ def test_a_pipe_that_another_process_keeps_writing_to_is_left_in_the_end(pipe: P
 
     stranger = threading.Thread(target=write)
     heard: list[bytes] = []
-
-    async def work() -> None:
-        output = Output(
-            {OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), longest_s=0.3
-        )
-        stranger.start()
-        try:
-            await output.drain()
-        finally:
-            over.set()
-
-    drained(work)
+    output = Output({OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), longest_s=0.3)
+    stranger.start()
+    try:
+        await output.drain()
+    finally:
+        over.set()
     stranger.join()
     assert set(heard) == {b"more"}
 
 
-def test_the_time_of_a_slow_listener_does_not_count_as_silence(pipe: Pipe) -> None:
+@in_time
+async def test_the_time_of_a_slow_listener_does_not_count_as_silence(pipe: Pipe) -> None:
     heard: list[bytes] = []
+    told = asyncio.Event()
 
-    async def work() -> None:
-        told = asyncio.Event()
+    async def slowly(_stream: OutputStream, lines: list[bytes]) -> None:
+        await told.wait()
+        if not heard:
+            os.write(pipe[1], b"last\n")
+        heard.extend(lines)
 
-        async def slowly(_stream: OutputStream, lines: list[bytes]) -> None:
-            await told.wait()
-            if not heard:
-                os.write(pipe[1], b"last\n")
-            heard.extend(lines)
-
-        output = Output({OutputStream.STDOUT: pipe[0]}, slowly, silence_s=SILENCE_S)
-        os.write(pipe[1], b"first\n")
-        draining = asyncio.create_task(output.drain())
-        assert await asyncio.wait({draining}, timeout=10 * SILENCE_S) == (set(), {draining})
-        told.set()
-        await draining
-
-    drained(work)
+    output = Output({OutputStream.STDOUT: pipe[0]}, slowly, silence_s=SILENCE_S)
+    os.write(pipe[1], b"first\n")
+    draining = asyncio.create_task(output.drain())
+    assert await asyncio.wait({draining}, timeout=10 * SILENCE_S) == (set(), {draining})
+    told.set()
+    await draining
     assert heard == [b"first", b"last"]
 
 
-def test_a_listener_that_never_returns_is_abandoned_after_a_limit(pipe: Pipe) -> None:
-    async def work() -> None:
-        async def stands_still(_stream: OutputStream, _lines: list[bytes]) -> None:
-            await asyncio.Event().wait()
+@in_time
+async def test_a_listener_that_never_returns_is_abandoned_after_a_limit(pipe: Pipe) -> None:
+    async def stands_still(_stream: OutputStream, _lines: list[bytes]) -> None:
+        await asyncio.Event().wait()
 
-        os.write(pipe[1], b"one\ntwo")
-        await Output({OutputStream.STDOUT: pipe[0]}, stands_still, silence_s=SILENCE_S, longest_s=0.3).drain()
-
-    drained(work)
+    os.write(pipe[1], b"one\ntwo")
+    await Output({OutputStream.STDOUT: pipe[0]}, stands_still, silence_s=SILENCE_S, longest_s=0.3).drain()
 
 
-def test_the_time_of_a_blocked_event_loop_does_not_count_as_silence(pipe: Pipe) -> None:
+@in_time
+async def test_the_time_of_a_blocked_event_loop_does_not_count_as_silence(pipe: Pipe) -> None:
     heard: list[bytes] = []
-
-    async def work() -> None:
-        os.write(pipe[1], b"one\ntwo\n")
-        output = Output(
-            {OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S
-        )
-        draining = asyncio.create_task(output.drain())
-        while not draining.done():
-            await asyncio.sleep(0)
-            still_until = time.monotonic() + 2 * SILENCE_S
-            while time.monotonic() < still_until:
-                pass
-        await draining
-
-    drained(work)
+    os.write(pipe[1], b"one\ntwo\n")
+    output = Output(
+        {OutputStream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S
+    )
+    draining = asyncio.create_task(output.drain())
+    while not draining.done():
+        await asyncio.sleep(0)
+        still_until = time.monotonic() + 2 * SILENCE_S
+        while time.monotonic() < still_until:
+            pass
+    await draining
     assert heard == [b"one", b"two"]
 
 
-def test_an_error_of_a_listener_is_raised(pipe: Pipe) -> None:
+@in_time
+async def test_an_error_of_a_listener_is_raised(pipe: Pipe) -> None:
     def refuse(_stream: OutputStream, _lines: list[bytes]) -> None:
         raise OSError("no room")
 
-    async def work() -> None:
-        os.write(pipe[1], b"a line\n")
-        with pytest.raises(OSError, match="no room"):
-            await Output({OutputStream.STDOUT: pipe[0]}, refuse, silence_s=SILENCE_S).drain()
-
-    drained(work)
+    os.write(pipe[1], b"a line\n")
+    with pytest.raises(OSError, match="no room"):
+        await Output({OutputStream.STDOUT: pipe[0]}, refuse, silence_s=SILENCE_S).drain()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.stack.waiting import wait_until
+from tests.stack.waiting import in_time, wait_until
 from trainstack.http import serving
 from trainstack.storage import Storage
 from trainstack.storage.drops.scanner import DropScanner
@@ -117,7 +117,8 @@ def test_more_folders_or_entries_than_are_listed_are_refused_with_the_limit(
         Folder(store.buckets_path / "bucket").list("", entries_max=4)
 
 
-def test_listings_of_one_bucket_delay_no_other_and_equal_ones_share_a_scan(tmp_path: Path) -> None:
+@in_time
+async def test_listings_of_one_bucket_delay_no_other_and_equal_ones_share_a_scan(tmp_path: Path) -> None:
     """One bucket's scans do not end before the others have answered."""
     storage, may_go_on, entered = Storage(dir=tmp_path), threading.Event(), list[str]()
 
@@ -126,11 +127,7 @@ def test_listings_of_one_bucket_delay_no_other_and_equal_ones_share_a_scan(tmp_p
         if bucket == "slow":
             assert may_go_on.wait(60)
 
-    async def ask() -> None:
-        async with serving(storage) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-            await compare(client)
-
-    async def compare(client: httpx.AsyncClient) -> None:
+    async with serving(storage) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         for bucket in ("slow", "quick"):
             await client.post("/storage/v1/b?project=p", json={"name": bucket})
             (tmp_path / "buckets" / bucket).mkdir(exist_ok=True)
@@ -142,8 +139,6 @@ def test_listings_of_one_bucket_delay_no_other_and_equal_ones_share_a_scan(tmp_p
         assert not any(task.done() for task in slow)
         may_go_on.set()
         assert {(await task).status_code for task in slow} == {200}
-
-    asyncio.run(ask())
     assert entered.count("slow") <= THREADS_EACH + 2
 
 

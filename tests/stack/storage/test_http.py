@@ -14,6 +14,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tests.stack.waiting import in_time
 from trainstack.http import Server, in_thread, serving
 from trainstack.json_bodies import google_error
 
@@ -40,13 +41,11 @@ def test_a_taken_port_is_an_error() -> None:
         pass
 
 
-def test_stopping_a_server_that_never_started_is_harmless() -> None:
-    async def never_start() -> None:
-        server = Server(hello)
-        await server.stop()
-        await server.stop()
-
-    asyncio.run(never_start())
+@in_time
+async def test_stopping_a_server_that_never_started_is_harmless() -> None:
+    server = Server(hello)
+    await server.stop()
+    await server.stop()
 
 
 @pytest.mark.slow

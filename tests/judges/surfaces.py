@@ -45,11 +45,11 @@ def named(surface: Surface, name: str) -> dict[str, str]:
     return {method: method if method in known else f"projects.{method}" for method in surface.methods}
 
 
-def calls(surface: Surface, name: str, *, project: str = "p1") -> dict[str, tuple[str, str]]:
-    """The verb and path of each method of such a table, in a project."""
+def calls(surface: Surface, name: str, *, names: str = "p1") -> dict[str, tuple[str, str]]:
+    """The verb and path of each method of such a table, with `names` for all that the path leaves open."""
     known = api(name).document["methods"]
     return {
-        method: (known[full]["verb"], filled(known[full]["path"], project))
+        method: (known[full]["verb"], filled(known[full]["path"], names))
         for method, full in named(surface, name).items()
     }
 

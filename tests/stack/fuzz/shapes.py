@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.core.fuzz import seeds
+from tests.judges.surfaces import calls
 from tests.stack.fuzz.http_requests import Drawing, Shape
 from tests.stack.services import filled_rule, path_of
+from trainstack.logging.entry import SURFACE as LOGGING_SURFACE
 from trainstack.pubsub.api.methods import services as pubsub_calls
+from trainstack.storage.api.call import SURFACE as STORAGE_SURFACE
 from trainstack.storage.api.routes import ROUTES
 from trainstack.vertex.resources.methods import methods
 from trainstack.vertex.resources.pipelines import CUSTOM_TASK
+from trainstack.vertex.resources.rest import SURFACE as VERTEX_SURFACE
 
 BUCKET = "bucket-1"
 PROJECT = "my-project"
@@ -86,17 +90,13 @@ _DOCUMENTS = {
     "notifications.insert": _NOTIFICATION,
 }
 _OTHERWISE = ("objects.insert", "objects.cancelUpload", "buckets.delete")
-_QUERY = (
-    *("alt", "fields", "project", "prefix", "delimiter", "pageToken", "maxResults", "startOffset"),
-    *("endOffset", "matchGlob", "permissions", "rewriteToken", "sourceGeneration", *_CONDITIONS),
-)
 STORAGE = Drawing(
     shapes=[
         *(
             Shape(
                 route.verb,
                 re.sub(r"\{\w+\}", "{}", path_of(route)),
-                query=_QUERY,
+                query=[*STORAGE_SURFACE.methods[route.name].kinds, "alt", "fields"],
                 documents=[_DOCUMENTS[route.name]] if route.name in _DOCUMENTS else (),
             )
             for route in ROUTES
@@ -144,8 +144,9 @@ _TUNING = {
     },
     "trialJobSpec": _SPEC,
 }  # fmt: skip
-_HERE = "/v1/projects/{}/locations/us-central1"
 _BODIES: dict[str, dict[str, Any]] = {
+    "CreateCustomJob": _job(_SPEC),
+    "CreateHyperparameterTuningJob": _TUNING,
     "CreateTrainingPipeline": {
         "displayName": "a pipeline",
         "trainingTaskDefinition": CUSTOM_TASK,
@@ -159,19 +160,6 @@ VERTEX = Drawing(
     shapes=[
         Shape("POST", f"/v1/{PARENT}/customJobs", documents=[_job(_SPEC)]),
         Shape("POST", f"/v1/{PARENT}/hyperparameterTuningJobs", documents=[_TUNING]),
-        Shape("POST", _HERE + "/customJobs", documents=[_job(_SPEC)]),
-        *(
-            shape
-            for kind in ("customJobs", "hyperparameterTuningJobs")
-            for shape in (
-                Shape(
-                    "GET", _HERE + f"/{kind}", query=("filter", "pageSize", "pageToken", "readMask", "$alt")
-                ),
-                Shape("GET", _HERE + f"/{kind}/{{}}", query=("$alt",)),
-                Shape("DELETE", _HERE + f"/{kind}/{{}}"),
-                Shape("POST", _HERE + f"/{kind}/{{}}:cancel", documents=[{}]),
-            )
-        ),
         Shape(
             "POST",
             "/emulator/v1/projects/{}/locations/{}/customJobs/{}:preempt",
@@ -181,13 +169,10 @@ VERTEX = Drawing(
             Shape(
                 method.verb,
                 filled_rule(method.path, "{}", "{}"),
-                query=("filter", "pageSize", "updateMask")
-                if not method.body or method.verb == "PATCH"
-                else (),
+                query=[*VERTEX_SURFACE.methods[method.name].kinds, "$alt"],
                 documents=[_BODIES.get(method.name, {"displayName": "a name"})] if method.body else (),
             )
-            for service, method in methods()
-            if service != "JobService"
+            for _, method in methods()
         ),
     ],
     words=[
@@ -226,24 +211,17 @@ _SINK = {
     "disabled": True,
     "exclusions": [],
 }
+_LOGGED: Mapping[str, list[Any]] = {
+    "entries.write": [_WRITE, {"entries": seeds.LOG_ENTRIES, "resource": _RESOURCE}],
+    "entries.list": [_LIST],
+    "sinks.create": [_SINK],
+    "sinks.patch": [_SINK],
+    "metrics.update": [{"filter": "severity>=ERROR", "description": "d"}],
+}
 LOGGING = Drawing(
     shapes=[
-        Shape(
-            "POST",
-            "/v2/entries:write",
-            documents=[_WRITE, {"entries": seeds.LOG_ENTRIES, "resource": _RESOURCE}],
-        ),
-        Shape("POST", "/v2/entries:list", documents=[_LIST]),
-        Shape("POST", "/v2/projects/{}/sinks", query=("uniqueWriterIdentity",), documents=[_SINK]),
-        Shape("GET", "/v2/{}/{}/sinks"),
-        Shape("GET", "/v2/projects/{}/sinks/{}"),
-        Shape("PATCH", "/v2/projects/{}/sinks/{}", query=("updateMask",), documents=[_SINK]),
-        Shape("DELETE", "/v2/projects/{}/sinks/{}"),
-        *(Shape("GET", f"/v2/projects/{{}}/{kind}", query=("pageSize",)) for kind in ("logs", "metrics")),
-        Shape("DELETE", "/v2/projects/{}/logs/{}"),
-        Shape(
-            "PUT", "/v2/projects/{}/metrics/{}", documents=[{"filter": "severity>=ERROR", "description": "d"}]
-        ),
+        Shape(verb, path, query=[*LOGGING_SURFACE.methods[name].kinds], documents=_LOGGED.get(name, ()))
+        for name, (verb, path) in calls(LOGGING_SURFACE, "logging.v2", names="{}").items()
     ],
     words=[PROJECT, "projects", "sink-1", "filter", "folders", "ml.googleapis.com%2F1", "a AND ("],
 )

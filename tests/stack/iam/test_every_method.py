@@ -83,7 +83,7 @@ VERTEX_AND_LOGGING = [
     ("vertex", "PUT", "/emulator/v1/quota"),
     *(
         ("logging", *call)
-        for name, call in calls(LOGGING, "logging.v2", project=PROJECT).items()
+        for name, call in calls(LOGGING, "logging.v2", names=PROJECT).items()
         if not name.startswith("entries")  # their projects are in their bodies: test_other_refusals.py
     ),
     ("logging", "GET", "/_stats"),

@@ -1,7 +1,5 @@
 """Studies whose trials are small programs, and their results."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 from .conftest import PARENT, Stack, container
@@ -46,17 +44,7 @@ def study(
     return stack.jobs.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=job)
 
 
-def until(stack: Stack, name: str, condition: Callable[[Any], bool]) -> Any:
-    deadline = time.monotonic() + 180
-    pause_s = 0.02
-    while not condition(job := stack.jobs.get_hyperparameter_tuning_job(name=name)):
-        assert time.monotonic() < deadline, job
-        time.sleep(pause_s)
-        pause_s = min(1.2 * pause_s, 0.2)  # each question takes milliseconds of the processor
-    return job
-
-
 def ended(stack: Stack, name: str) -> Any:
-    return until(
-        stack, name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"}
+    return stack.until(
+        name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"}
     )

@@ -70,16 +70,6 @@ def test_a_job_does_not_run_before_it_has_room() -> None:
     assert not may_follow(ResourceState.PENDING, ResourceState.SUCCEEDED)
 
 
-def test_the_job_succeeds_with_its_chief_and_not_with_a_worker() -> None:
-    assert restarts().decide([chief(0)]) == SUCCEED
-    assert restarts().decide([worker(0)]) == CARRY_ON
-
-
-@pytest.mark.parametrize("status", [1, 2, 126, 127, 128])
-def test_an_ordinary_exit_code_ends_the_job_at_once(status: int) -> None:
-    assert restarts(with_the_job=True).decide([worker(status)]) == fail(worker(status))
-
-
 @pytest.mark.parametrize("status", [6, 134, 11, 139])
 def test_a_crash_restarts_the_job_three_times(status: int) -> None:
     found = decisions(restarts(), chief(status), MAX_JOB_RESTARTS + 1)
@@ -112,10 +102,6 @@ def test_each_worker_has_restarts_of_its_own() -> None:
     assert rules.decide([other(143)]) == restart_replicas(other(143))
 
 
-def test_the_whole_job_restarts_with_a_worker_where_asked() -> None:
-    assert restarts(with_the_job=True).decide([worker(137)]) == restart_job(worker(137))
-
-
 def test_disabled_retries_override_restarting_with_a_worker() -> None:
     rules = restarts(with_the_job=True, retries_disabled=True)
     assert rules.decide([worker(137)]) == restart_replicas(worker(137))
@@ -136,6 +122,11 @@ PREEMPTED = worker(0, preempted=True)
 @pytest.mark.parametrize(
     ("exits", "alone", "together"),
     [
+        # One exit. An ordinary code is final.
+        ([chief(0)], SUCCEED, SUCCEED),
+        ([worker(0)], CARRY_ON, CARRY_ON),
+        ([LOST], restart_replicas(LOST), restart_job(LOST)),
+        *(([worker(code)], fail(worker(code)), fail(worker(code))) for code in (1, 2, 126, 127, 128)),
         # A loss, and what it brings about, in any order. An ordinary exit code is final unless all restart together.
         ([LOST, chief(134)], restart_job(chief(134)), restart_job(LOST)),
         ([chief(134), LOST], restart_job(chief(134)), restart_job(LOST)),

@@ -116,21 +116,6 @@ def test_buckets_are_files_also_one_made_while_the_replica_runs(stack: Stack) ->
     assert not Path("/gcs").exists()
 
 
-def test_the_command_of_the_container_replaces_the_images(stack: Stack) -> None:
-    job = stack.submit(container("-c", "import os; print('ran in', os.getcwd())", command=["python3"]))
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
-    assert stack.texts(job.name, "workerpool0-0")[0].startswith("ran in /")
-
-
-def test_what_a_replica_writes_beside_its_program_never_reaches_the_source_tree(
-    stack: Stack, tmp_path: Path
-) -> None:
-    job = stack.submit(container("-c", "open('litter', 'w').close()", command=["python3"]))
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
-    tree = Path(__file__).parent / "images" / "program"
-    assert not list(tree.rglob("litter"))
-
-
 @pytest.mark.parametrize(
     ("program", "repair"), [("no-such-program", ""), ("--steps=2", ": args replace the image's CMD")]
 )

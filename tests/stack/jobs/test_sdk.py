@@ -37,26 +37,6 @@ def sdk(stack: Stack) -> Stack:
     return stack
 
 
-@pytest.mark.slow
-def test_a_job_is_submitted_followed_listed_and_deleted(sdk: Stack) -> None:
-    from google.cloud import aiplatform
-
-    job = aiplatform.CustomJob(
-        display_name="from-the-sdk", worker_pool_specs=[container("tell")], labels={"team": "vision"}
-    )
-    job.submit()
-    sdk.ended(job.resource_name)
-    assert job.state.name == "JOB_STATE_SUCCEEDED"
-    environ = sdk.told(job.resource_name)["environ"]
-    assert environ["AIP_MODEL_DIR"].startswith("gs://staging/aiplatform-custom-job-")
-    assert environ["AIP_MODEL_DIR"].endswith("/model/")
-    found = aiplatform.CustomJob.list(filter="labels.team=vision", order_by="create_time desc")
-    assert [each.resource_name for each in found] == [job.resource_name]
-    assert aiplatform.CustomJob.get(job.resource_name).display_name == "from-the-sdk"
-    job.delete()
-    assert aiplatform.CustomJob.list(filter="labels.team=vision") == []
-
-
 def tuning(body: str, **more: Any) -> "aiplatform.HyperparameterTuningJob":
     from google.cloud import aiplatform
     from google.cloud.aiplatform import hyperparameter_tuning as hpt

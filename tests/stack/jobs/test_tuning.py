@@ -4,7 +4,7 @@ import pytest
 from google.api_core.exceptions import NotFound
 
 from .conftest import PARENT, Stack
-from .studies import ended, study, until
+from .studies import ended, study
 
 
 def test_trials_are_filled_as_the_service_fills_them(stack: Stack) -> None:
@@ -57,7 +57,7 @@ def test_as_many_failed_trials_as_allowed_end_the_job(stack: Stack) -> None:
 
 def test_cancelling_ends_every_replica_of_every_trial(stack: Stack) -> None:
     job = study(stack, "time.sleep(600)")
-    until(stack, job.name, lambda job: [trial.state.name for trial in job.trials] == ["ACTIVE", "ACTIVE"])
+    stack.until(job.name, lambda job: [trial.state.name for trial in job.trials] == ["ACTIVE", "ACTIVE"])
     stack.jobs.cancel_hyperparameter_tuning_job(name=job.name)
     done = ended(stack, job.name)
     assert (done.state.name, done.error.code) == ("JOB_STATE_CANCELLED", 1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from .conftest import stand_alone
-from .studies import ended, study, until
+from .studies import ended, study
 
 
 @pytest.mark.slow
@@ -26,8 +26,8 @@ def test_a_killed_stack_runs_no_ended_trial_again_and_leaves_no_measurement_twic
     (tmp_path / "buckets" / "b").mkdir(parents=True)
     with stand_alone(tmp_path) as (process, stack):
         name = study(stack, body, max_trial_count=7).name
-        before = until(
-            stack, name, lambda job: len(job.trials) == 4 and all(t.measurements for t in job.trials)
+        before = stack.until(
+            name, lambda job: len(job.trials) == 4 and all(t.measurements for t in job.trials)
         )
         assert [trial.state.name for trial in list(before.trials)[:2]] == ["SUCCEEDED"] * 2
         process.kill()
@@ -73,7 +73,7 @@ def test_a_trial_that_a_kill_left_without_a_job_gets_it_from_the_next_stack(
 ) -> None:
     with start(grace_s=0.1) as stack:
         name = study(stack, "wait('go'); report(x, 1)", max_trial_count=3).name
-        before = until(stack, name, lambda job: len(job.trials) == 2)
+        before = stack.until(name, lambda job: len(job.trials) == 2)
     with contextlib.closing(sqlite3.connect(tmp_path / "state" / "jobs.sqlite")) as database, database:
         # What a kill leaves behind that came after the trial was kept and before its job was.
         database.execute(

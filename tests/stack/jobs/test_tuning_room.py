@@ -10,7 +10,7 @@ from google.api_core.exceptions import TooManyRequests
 from tests.stack.waiting import wait_until
 
 from .conftest import Stack, container
-from .studies import ended, study, until
+from .studies import ended, study
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def test_every_trial_of_several_replicas_is_a_cluster_of_its_own(stack: Stack) -
         "else: (buckets / f'up-{trial}-{replica[\"index\"]}').touch(); time.sleep(600)"
     )
     job = study(stack, body, workers=2, max_trial_count=2)
-    until(stack, job.name, lambda job: [trial.state.name for trial in job.trials] == ["ACTIVE"] * 2)
+    stack.until(job.name, lambda job: [trial.state.name for trial in job.trials] == ["ACTIVE"] * 2)
     wait_until(lambda: len(list(stack.buckets.glob("up-*"))) == 4)
     (stack.buckets / "go").touch()
     done = ended(stack, job.name)
@@ -52,7 +52,7 @@ def test_a_study_larger_than_the_machine_keeps_one_place_in_the_line(start: Call
     with start(capacity=2) as stack:
         job = study(stack, "report(x, 1); wait('go')", max_trial_count=6, parallel_trial_count=6)
         states = ["ACTIVE", "ACTIVE", "REQUESTED"]
-        until(stack, job.name, lambda job: [trial.state.name for trial in job.trials] == states)
+        stack.until(job.name, lambda job: [trial.state.name for trial in job.trials] == states)
         small = stack.submit(container("print=x"))
         assert small.state.name == "JOB_STATE_QUEUED"
         waiting = stack.jobs.get_hyperparameter_tuning_job(name=job.name).trials

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from .studies import ended, study, until
+from .studies import ended, study
 
 
 @pytest.mark.parametrize(("by_time", "steps", "seconds"), [(False, 10, 1), (True, 1, 100)])
@@ -25,7 +25,7 @@ def test_a_trial_below_the_median_is_stopping_then_done_with_what_it_had(
     rule = StudySpec.MedianAutomatedStoppingSpec(use_elapsed_duration=by_time)
     with start(grace_s=20) as stack:
         name = study(stack, body, spec={"median_automated_stopping_spec": rule}, parallel_trial_count=1).name
-        seen = until(stack, name, lambda job: len(job.trials) == 4 and job.trials[3].state.name == "STOPPING")
+        seen = stack.until(name, lambda job: len(job.trials) == 4 and job.trials[3].state.name == "STOPPING")
         assert "end_time" not in seen.trials[3]
         (stack.buckets / "end").touch()
         done = ended(stack, name)

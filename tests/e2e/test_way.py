@@ -1,10 +1,5 @@
 """A request becomes a trained model on record, however it was sent."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -88,19 +83,3 @@ def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_th
 def _status_with_state(project: Project, name: str, state: str) -> dict[str, Any] | None:
     status = project.status(name)
     return status if status and status["state"] == state else None
-
-
-def test_a_shell_that_sources_stack_env_reaches_the_stack(project: Project, tmp_path: Path) -> None:
-    script = "from google.cloud import storage; print([b.name for b in storage.Client().list_buckets()])"
-    command = f". {project.state}/stack.env && exec {sys.executable} -c {json.dumps(script)}"
-    clean = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    done = subprocess.run(
-        ["sh", "-c", command],
-        env=clean,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert project.inbox in done.stdout, done.stderr

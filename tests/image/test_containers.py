@@ -3,8 +3,7 @@
 import functools
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
 from tests.stack.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
 from tests.stack.jobs.studies import REPORT, X, ended
+from tests.stack.waiting import wait_until
 from trainmaster.deploy.local_image import Builder
 from trainstack.jobs.replicas.containers import LABEL
 
@@ -61,13 +61,6 @@ def containers_of(directory: Path) -> list[str]:
     return listed.stdout.split()
 
 
-def eventually(condition: Callable[[], object], what: str, deadline_s: float = 60) -> None:
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {deadline_s} s: {what}"
-        time.sleep(0.05)
-
-
 def is_ready(stack: Stack, job_name: str) -> bool:
     return "ready" in stack.texts(job_name)
 
@@ -103,7 +96,7 @@ def test_what_it_writes_under_gcs_is_in_the_bucket(stack: Stack) -> None:
 
 def test_a_replica_that_is_killed_is_started_again(stack: Stack) -> None:
     job = stack.submit(ours("print=ready", "sleep_once=b/mark", "print=alive again"))
-    eventually((stack.buckets / "b/mark").exists, "it sleeps")
+    wait_until((stack.buckets / "b/mark").exists, "it sleeps")
     (name,) = containers_of(stack.buckets.parent)
     subprocess.run(["podman", "kill", "--signal", "KILL", name], check=True, capture_output=True)
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
@@ -114,7 +107,7 @@ def test_cancelling_sends_sigterm_and_after_the_grace_sigkill(stack: Stack) -> N
     polite = stack.submit(ours("polite", "print=ready", "sleep=600"))
     deaf = stack.submit(ours("deaf", "print=ready", "sleep=600"))
     for job in (polite, deaf):
-        eventually(functools.partial(is_ready, stack, job.name), "it runs")
+        wait_until(functools.partial(is_ready, stack, job.name), "it runs")
         stack.jobs.cancel_custom_job(name=job.name)
         assert stack.ended(job.name).state.name == "JOB_STATE_CANCELLED"
     assert stack.texts(polite.name, "workerpool0-0") == ["ready", "told to end"]
@@ -150,8 +143,8 @@ def test_a_trial_cannot_report_as_another_user_than_root(stack: Stack) -> None:
 def test_a_stack_that_is_killed_leaves_no_container(tmp_path: Path, program: str) -> None:
     with stand_alone(tmp_path, "--runtime", "container") as (process, stack):
         stack.submit(ours("write=b/mark", "sleep=600"), ours("sleep=600", replicas=2))
-        eventually((tmp_path / "buckets/b/mark").exists, "it runs")
-        eventually(lambda: len(containers_of(tmp_path)) == 3, "all three run")
+        wait_until((tmp_path / "buckets/b/mark").exists, "it runs")
+        wait_until(lambda: len(containers_of(tmp_path)) == 3, "all three run")
         process.kill()
         process.wait()
-    eventually(lambda: containers_of(tmp_path) == [], "no container is left")
+    wait_until(lambda: containers_of(tmp_path) == [], "no container is left")

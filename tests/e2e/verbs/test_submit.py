@@ -63,23 +63,6 @@ def test_a_script_needs_no_request_and_gets_the_words_after_the_dashes(
     assert record["request"]["model_name"] == "said"
 
 
-def test_the_program_of_the_trainers_page_survives_as_a_script(
-    tmp_path: Path, trainmaster: Trainmaster, stack: Project
-) -> None:
-    """Copied into an empty folder, it finds the package, as in the trainer's image, and leaves a model on record."""
-    page = (ROOT / "docs" / "reference" / "trainer-library.md").read_text()
-    program = page.partition("## Your own program")[2].partition("```python\n")[2].partition("```")[0]
-    (tmp_path / "program.py").write_text(program)
-    words = ("--name", "surviving", "--logs", "--context", local(stack), "--", "--epochs=2")
-    done = trainmaster("submit", "--script", "program.py", *words, cwd=tmp_path)
-    assert done.status == 0, done.err + done.out
-    run_id, *log = done.out.splitlines()
-    assert "workerpool0-0 | saved checkpoint 2 after 2 epochs and 0 steps" in log
-    model = stack.finished_record(run_id)["model"]
-    assert model["format"] == "saved_model"
-    assert model["metrics"]["val_loss"] < 1
-
-
 def test_several_files_start_one_run_each_and_the_worst_end_counts(
     tmp_path: Path, trainmaster: Trainmaster, stack: Project
 ) -> None:

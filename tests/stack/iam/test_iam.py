@@ -197,11 +197,9 @@ def test_a_project_has_a_number(iam: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        (f"/v1/projects/{PROJECT}:testIamPermissions", b"[", 400),
         (f"/v1/projects/{PROJECT}:testIamPermissions", b"[]", 400),
         (f"/v1/projects/{PROJECT}:testIamPermissions", b'{"permissions": [1]}', 400),
         (f"/v1/projects/{PROJECT}:testIamPermissions", b'{"permissions": ["storage.*"]}', 400),
-        (f"/v1/projects/{PROJECT}:testIamPermissions", b"[" * 20000, 400),
         (f"/v1/projects/-/serviceAccounts/{TICK}:generateAccessToken", b"{}", 400),
         (
             f"/v1/projects/-/serviceAccounts/{TICK}:generateAccessToken",

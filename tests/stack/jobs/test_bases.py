@@ -41,6 +41,16 @@ def test_a_known_base_brings_packages(
     assert ("tf-keras" in base.needed) == keras_2
 
 
-@pytest.mark.parametrize("name", ["my-company/base:1", "evil/python", "pythonic:3", "scratch2", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "my-company/base:1",
+        "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver",
+        "evil/python",
+        "pythonic:3",
+        "scratch2",
+        "",
+    ],
+)
 def test_any_other_base_is_not_known(name: str) -> None:
     assert base_of(name) is None

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,15 +26,23 @@ HERE = Containers(
 DIGEST = "sha256:" + "0a" * 32
 
 
-def argv(tmp_path: Path, container: PoolContainer, **env: str) -> list[str]:
+def argv(
+    tmp_path: Path,
+    container: PoolContainer,
+    env: Mapping[str, str] | None = None,
+    *,
+    containers: Containers = HERE,
+    **more: Any,  # Placement's
+) -> list[str]:
+    """The command; what goes into the container is in a new folder, `0` or a later number."""
     program = PoolProgram(image=DockerfileImage(tree=tmp_path), argv=(), env=(), container=container)
-    scratch = tmp_path / str(len(list(tmp_path.iterdir())))
-    placement = Placement(program=program, service=env, scratch=scratch, name="replica-1")
-    return HERE.start_of(placement).argv
+    scratch = tmp_path / str(sum(path.name.isdigit() for path in tmp_path.iterdir()))
+    placement = Placement(program=program, service=env or {}, scratch=scratch, name="replica-1", **more)
+    return containers.start_of(placement).argv
 
 
 def test_variables_stand_in_a_file_of_this_users_own_and_not_on_the_command_line(tmp_path: Path) -> None:
-    words = argv(tmp_path, PoolContainer(image="i"), TOKEN="secret words", EMPTY="")
+    words = argv(tmp_path, PoolContainer(image="i"), {"TOKEN": "secret words", "EMPTY": ""})
     file = tmp_path / "0" / "variables"
     assert file.read_text() == "TOKEN=secret words\nEMPTY=\n"
     assert file.stat().st_mode & 0o777 == 0o600
@@ -49,14 +59,9 @@ def test_a_confined_container_has_its_jobs_network_and_the_buckets_of_its_accoun
         roles={"viewer": frozenset({"storage.objects.get"})},
         buckets=("data", "ledger"),
     )
-    program = PoolProgram(
-        image=DockerfileImage(tree=tmp_path), argv=(), env=(), container=PoolContainer(image="i")
-    )
-    placement = Placement(
-        program=program, service={}, scratch=tmp_path / "scratch", name="replica-1", account="a@b",
-        network=Network(user=7, net=8, listeners=()),
-    )  # fmt: skip
-    words = replace(HERE, buckets=tmp_path / "buckets", grants=grants).start_of(placement).argv
+    here = replace(HERE, buckets=tmp_path / "buckets", grants=grants)
+    network = Network(user=7, net=8, listeners=())
+    words = argv(tmp_path, PoolContainer(image="i"), containers=here, account="a@b", network=network)
     assert words[words.index("--network") + 1] == f"ns:/proc/{os.getpid()}/fd/8"
     assert [word for word in words if word.startswith("--volume")] == [
         f"--volume={tmp_path}/buckets/data:/gcs/data:ro"
@@ -66,14 +71,8 @@ def test_a_confined_container_has_its_jobs_network_and_the_buckets_of_its_accoun
 def test_the_replicas_identity_and_the_authority_it_trusts_go_into_the_container(tmp_path: Path) -> None:
     trust = Authority(tmp_path / "gateway").trust
     variables, token = asyncio.run(_issued(trust))
-    program = PoolProgram(
-        image=DockerfileImage(tree=tmp_path), argv=(), env=(), container=PoolContainer(image="i")
-    )
-    placement = Placement(
-        program=program, service=variables, scratch=tmp_path / "scratch", name="replica-1", trust=trust
-    )
-    words = HERE.start_of(placement).argv
-    lines = (tmp_path / "scratch" / "variables").read_text().splitlines()
+    words = argv(tmp_path, PoolContainer(image="i"), variables, trust=trust)
+    lines = (tmp_path / "0" / "variables").read_text().splitlines()
     assert dict(line.split("=", 1) for line in lines) == variables
     assert f"--volume={trust}:{trust}:ro" in words
     assert (

@@ -1,7 +1,8 @@
-"""Waiting for what other threads and processes do."""
+"""Waiting for what other threads, processes and servers do."""
 
 import asyncio
 import functools
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec
@@ -31,3 +32,12 @@ def in_time(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
         asyncio.run(work())
 
     return run
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the server closes the connection, waiting until it does."""
+    client.settimeout(60)
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stack.waiting import wait_until
+from tests.stack.waiting import is_closed, wait_until
 
 from .conftest import Replica, job_gateways
 
@@ -46,7 +46,7 @@ def test_a_replica_that_floods_its_metadata_server_is_disconnected(replica: Repl
         connections = [socket.create_connection((host, int(port)), timeout=60) for _ in range(250)]
         for connection in connections:
             held.enter_context(connection)
-        ended = [each for each in connections[-50:] if _is_closed(each)]
+        ended = [each for each in connections[-50:] if is_closed(each)]
         assert len(ended) == 50
         connections[0].sendall(
             f"GET / HTTP/1.1\r\nHost: {host}:{port}\r\nMetadata-Flavor: Google\r\n\r\n".encode()
@@ -54,11 +54,3 @@ def test_a_replica_that_floods_its_metadata_server_is_disconnected(replica: Repl
         assert connections[0].recv(100).startswith(b"HTTP/1.1 200")
     with urllib.request.urlopen(request, timeout=60) as response:
         assert response.status == 200
-
-
-def _is_closed(connection: socket.socket) -> bool:
-    """Whether the server ended it, waiting until it did."""
-    try:
-        return connection.recv(1) == b""
-    except ConnectionResetError:
-        return True

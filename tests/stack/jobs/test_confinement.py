@@ -1,7 +1,6 @@
 """A hostile replica of an enforcing stack sees nothing of this machine and of other jobs."""
 
 import http.server
-import os
 import socket
 import tempfile
 import threading
@@ -220,34 +219,6 @@ def test_an_image_that_copies_a_folder_with_the_state_in_it_does_not_show_the_st
         job = stack.submit(container("-c", program, command=["python"], image="example.com/p"))
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
         assert stack.texts(job.name, "workerpool0-0") == ["['Dockerfile', 'kept']"]
-
-
-def test_a_job_sees_no_process_but_its_own_and_cannot_change_the_machine(stack: Stack) -> None:
-    program = """
-print(sorted(int(name) for name in os.listdir("/proc") if name.isdigit()))
-print(outcome(lambda: pathlib.Path("/proc/sys/kernel/core_pattern").write_text("x")))
-print(outcome(lambda: os.mknod("/tmp/device", 0o60600, os.makedev(8, 0))))
-print(outcome(lambda: os.chroot("/usr")))
-print(outcome(lambda: pathlib.Path("/usr/x").write_text("x")), outcome(lambda: pathlib.Path("/etc/x").write_text("x")))
-"""
-    assert said(stack, program) == [
-        "[1, 2]",
-        *(["OSError"] if os.geteuid() == 0 else ["PermissionError"]),
-        "PermissionError",
-        "PermissionError",
-        "OSError OSError",
-    ]
-
-
-def test_a_job_can_use_private_pseudo_terminals_and_shared_memory(stack: Stack) -> None:
-    program = """
-import multiprocessing.shared_memory
-memory = multiprocessing.shared_memory.SharedMemory(create=True, size=64)
-first, second = os.openpty()
-print(os.listdir("/dev/shm") == [memory.name], os.ttyname(second))
-memory.close(); memory.unlink()
-"""
-    assert said(stack, program) == ["True /dev/pts/0"]
 
 
 @pytest.mark.parametrize(

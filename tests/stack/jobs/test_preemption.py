@@ -1,12 +1,10 @@
 """Machines that are taken away on request: SIGTERM, the grace, SIGKILL, and then as any lost machine."""
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.ready_stack import announce
@@ -36,25 +34,19 @@ def stack(start: Callable[..., Any]) -> Iterator[Stack]:
         yield running
 
 
-def preempt(stack: Stack, name: str, body: object = None) -> None:
-    data = b"" if body is None else json.dumps(body).encode()
-    url = f"{stack.url}/emulator/v1/{name}:preempt"
-    with urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST"), timeout=60) as answer:
-        assert json.load(answer) == {}
+def preempt(stack: Stack, name: str, body: object = None) -> httpx.Response:
+    return httpx.post(f"{stack.url}/emulator/v1/{name}:preempt", json=body, timeout=60)
 
 
 def refusal(stack: Stack, name: str, body: object = None) -> tuple[int, str, str]:
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        preempt(stack, name, body)
-    with caught.value as answer:
-        error = json.load(answer)["error"]
+    error = preempt(stack, name, body).json()["error"]
     return error["code"], error["status"], error["message"]
 
 
 def test_a_preempted_replica_may_save_its_work_and_restarts_after_any_exit_status(stack: Stack) -> None:
     job = stack.submit(container("-c", SAVES, "1", command=["python"]))
     stack.until(job.name, lambda _job: "up" in stack.texts(job.name))
-    preempt(stack, job.name)
+    assert preempt(stack, job.name).json() == {}
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
     assert stack.texts(job.name, "workerpool0-0") == ["up", "continues from checkpoint"]
     assert [text for text in stack.service_lines(job.name) if "preempted" in text] == [
@@ -69,19 +61,9 @@ def test_a_replica_that_does_not_end_within_its_grace_is_killed(start: Callable[
         (stack.buckets / "b").mkdir()
         job = stack.submit(container("wait=b/second"), worker)
         stack.until(job.name, lambda _job: (stack.buckets / "b" / "first").exists())
-        preempt(stack, job.name, {"replica": "workerpool1-0"})
+        assert preempt(stack, job.name, {"replica": "workerpool1-0"}).json() == {}
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
         assert any("was preempted and exited with status 137" in t for t in stack.service_lines(job.name))
-
-
-def is_refused(stack: Stack, name: str, body: object) -> bool:
-    """Whether the replica cannot be preempted; it can for a moment after its program has ended."""
-    try:
-        preempt(stack, name, body)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code == 400
-    return False
 
 
 def test_an_invalid_preemption_is_refused_with_the_replicas_that_there_are(stack: Stack) -> None:
@@ -94,7 +76,9 @@ def test_an_invalid_preemption_is_refused_with_the_replicas_that_there_are(stack
     for body in bodies:
         assert refusal(stack, job.name, body)[:2] == (400, "INVALID_ARGUMENT")
     assert refusal(stack, job.name[:-1] + "0" + "1")[:2] == (404, "NOT_FOUND")
-    stack.until(job.name, lambda _job: is_refused(stack, job.name, {"replica": "workerpool1-0"}))
+    # It can be preempted for a moment after its program has ended.
+    ended = {"replica": "workerpool1-0"}
+    stack.until(job.name, lambda _job: preempt(stack, job.name, ended).status_code == 400)
     (stack.buckets / "b" / "go").touch()
     stack.ended(job.name)
     code, status, message = refusal(stack, job.name)

@@ -112,14 +112,21 @@ print("the package is", found and found.origin, "with", found and sorted(found.s
 
 
 @pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
+@pytest.mark.parametrize(
+    ("image", "files", "place"),
+    [
+        (f"{TRAINER}:latest", {}, "/app/trainer/__init__.py"),
+        (f"{TRAINER}:latest", {"trainer/sizes.csv": "1,2\n"}, "/app/trainer/__init__.py"),
+        ("python:3.11-slim", {}, "the package is None with None"),
+    ],
+    ids=["its own image", "beside a folder without Python", "another image"],
+)
 def test_a_script_finds_the_package_of_the_trainers_image_and_of_no_other(
-    stack: Stack, tmp_path: Path
+    stack: Stack, tmp_path: Path, image: str, files: dict[str, str], place: str
 ) -> None:
-    uri = upload(stack.buckets, tmp_path / "own", LOOKED_FOR)
-    (found,) = replica_texts(stack, run(stack, pool(uri)))
-    assert "/app/trainer/__init__.py" in found
-    (found,) = replica_texts(stack, run(stack, pool(uri, image="python:3.11-slim")))
-    assert found == "the package is None with None"
+    uri = upload(stack.buckets, tmp_path / "own", LOOKED_FOR, **files)
+    (found,) = replica_texts(stack, run(stack, pool(uri, image=image)))
+    assert place in found
 
 
 @pytest.mark.parametrize("files", [("__init__.py", "model.py"), ("model.py",)], ids=["regular", "namespace"])
@@ -131,14 +138,6 @@ def test_a_scripts_own_package_comes_before_the_images_of_the_same_name(
     own = dict.fromkeys((f"trainer/{name}" for name in files), "WHO = 'the user'\n")
     uri = upload(stack.buckets, tmp_path / "own", script, **own)
     assert replica_texts(stack, run(stack, pool(uri))) == ["the user"]
-
-
-def test_a_folder_without_python_beside_a_script_hides_no_package_of_the_image(
-    stack: Stack, tmp_path: Path
-) -> None:
-    uri = upload(stack.buckets, tmp_path / "own", LOOKED_FOR, **{"trainer/sizes.csv": "1,2\n"})
-    (found,) = replica_texts(stack, run(stack, pool(uri)))
-    assert "/app/trainer/__init__.py" in found
 
 
 TOGETHER = """

@@ -163,6 +163,7 @@ def mounts() -> list[str]:
             "control groups": lambda: called("mount", b"none", b"/tmp", b"cgroup2", 0, None),
             "processes": lambda: called("mount", b"none", b"/tmp", b"proc", 0, None),
             "formats": lambda: called("mount", b"none", b"/tmp", b"binfmt_misc", 0, None),
+            "root": lambda: os.chroot("/usr"),
             "tree": lambda: asked(428, 428, -100, b"/", 1),
             "file system": lambda: asked(430, 430, b"proc", 0),
             "handle": lambda: asked(304, 265, 0, None, 0),
@@ -211,12 +212,14 @@ def devices() -> list[str]:
 
 
 def device_files() -> list[str]:
-    """Of the machine: their modes, owners and times."""
+    """Of the machine: their modes, owners and times; and new files among the machine's."""
     works: dict[str, Callable[[], object]] = {}
     for name in ("null", "zero", "urandom"):
         works[f"mode of {name}"] = partial(os.chmod, f"/dev/{name}", 0o666)
         works[f"owner of {name}"] = partial(os.chown, f"/dev/{name}", 0, 0)
         works[f"times of {name}"] = partial(os.utime, f"/dev/{name}")
+    for folder in ("/usr", "/etc"):
+        works[f"a new file in {folder}"] = partial(opened, f"{folder}/x", os.O_CREAT | os.O_WRONLY)
     return all_attempted(works)
 
 

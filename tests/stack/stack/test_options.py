@@ -57,11 +57,6 @@ def test_a_state_folder_that_cannot_be_written_is_named(
     assert "--state DIR" in said
 
 
-def test_a_missing_topology_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = refusal(capsys, "--topology", str(tmp_path / "none.yaml"), "--state", str(tmp_path / "state"))
-    assert f"cannot read {tmp_path / 'none.yaml'}" in said
-
-
 def test_the_isolation_may_come_from_a_variable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ import yaml
 
 from trainmaster.cli.stack.product import read_topology
 from trainstack.events.eventarc import transport_of
-from trainstack.functions.function import BucketTrigger, TopicTrigger
+from trainstack.functions.function import TopicTrigger
 from trainstack.stack.errors import BadTopologyError
 from trainstack.stack.topology import sources_of
 
@@ -16,31 +16,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def read(path: Path) -> object:
     return read_topology(path, project="p1", region="europe-west4")
-
-
-def test_the_deployed_topology_is_read() -> None:
-    topology = read_topology(
-        ROOT / "trainmaster" / "deploy" / "topology.yaml", project="p1", region="europe-west4"
-    )
-    assert topology.buckets == {
-        role: f"p1-{role}" for role in ("inbox", "ledger", "models", "champions", "data")
-    }
-    triggers = {function.entry_point: function.trigger for function in topology.functions}
-    assert triggers == {
-        "on_request_uploaded": BucketTrigger(bucket="p1-inbox"),
-        "on_request_published": TopicTrigger(topic="trainmaster-requests"),
-        "on_job_log": TopicTrigger(topic="trainmaster-job-logs"),
-        "on_tick": TopicTrigger(topic="trainmaster-ticks"),
-        "on_data_arrived": BucketTrigger(bucket="p1-data"),
-        "on_image_pushed": TopicTrigger(topic="gcr"),
-        "on_alert": TopicTrigger(topic="trainmaster-alerts"),
-        "on_notice": TopicTrigger(topic="trainmaster-notices"),
-    }
-    (sink,) = topology.sinks
-    assert sink.topic_name == "projects/p1/topics/trainmaster-job-logs"
-    assert sink.filter == (ROOT / "trainmaster" / "deploy" / "log_sink.filter").read_text()
-    assert topology.images["trainer"] == "europe-west4-docker.pkg.dev/p1/trainmaster/trainer"
-    assert topology.environment["TRAINMASTER_REGION"] == "europe-west4"
 
 
 def test_a_teams_own_topic_is_a_further_source_of_the_function_of_requests() -> None:

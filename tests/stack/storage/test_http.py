@@ -14,7 +14,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tests.stack.waiting import in_time
+from tests.stack.waiting import in_time, is_closed
 from trainstack.http import Server, in_thread, serving
 from trainstack.json_bodies import google_error
 
@@ -122,15 +122,6 @@ def ask(client: socket.socket, *parts: bytes) -> bytes:
         received += (more := client.recv(4096))
         assert more, received
     return received[-5:]
-
-
-def is_closed(client: socket.socket) -> bool:
-    """Whether the server closes it, waiting until it does."""
-    client.settimeout(60)
-    try:
-        return client.recv(1) == b""
-    except ConnectionResetError:
-        return True
 
 
 def test_half_sent_requests_make_room_for_newer_ones_before_idle_connections_do() -> None:

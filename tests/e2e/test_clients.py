@@ -37,11 +37,18 @@ def test_gcloud_uses_the_stack_after_one_command_and_without_an_account(
         gcloud storage cp {tmp_path}/hello.txt gs://{project.models}/gcloud/hello.txt
         gcloud pubsub topics list --format='value(name)' --filter=name:trainmaster-requests
         gcloud ai custom-jobs list --format='value(name)' | wc -l
+        (gcloud pubsub topics create by-gcloud
+        gcloud pubsub subscriptions create by-gcloud --topic=by-gcloud --ack-deadline=20
+        gcloud pubsub topics publish by-gcloud --message=hello --attribute=key=value) >/dev/null
+        gcloud pubsub subscriptions pull by-gcloud --auto-ack --format='value(message.attributes.key)'
+        gcloud pubsub topics delete by-gcloud
+        gcloud pubsub topics list --filter=name:by-gcloud
         """,
     )
     assert printed.split() == [
         f"projects/{project.id}/topics/trainmaster-requests",
         str(sum("customJobs" in name for name in project.all_jobs())),
+        "value",
     ]
     assert (project.folder(project.models) / "gcloud" / "hello.txt").read_text() == "hello"
     assert not (tmp_path / ".config").exists()

@@ -2,18 +2,17 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.command import Done, trainmaster
 from trainstack.events.clients import clients_of
 
 from .project import ENDED, ROOT, Project, image_uri, request, running_project
+from .topologies import own_topology, written
 
 pytestmark = pytest.mark.slow
 
@@ -24,14 +23,11 @@ RULES = {"poisoned-order": "on-request-published", "poisoned-image": "on-image-p
 
 def impatient_topology(folder: Path) -> Path:
     """The project's topology, but events are dead-lettered as early as Pub/Sub allows."""
-    loaded = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
-    for function in loaded["functions"].values():
+    topology = own_topology()
+    for function in topology["functions"].values():
         if "dead_letter" in function:
             function["dead_letter"]["max_attempts"] = ATTEMPTS
-    path = folder / "topology.yaml"
-    path.write_text(yaml.safe_dump(loaded, sort_keys=False))
-    shutil.copy(ROOT / "trainmaster" / "deploy" / "log_sink.filter", folder)
-    return path
+    return written(topology, folder)
 
 
 @pytest.fixture(scope="module")

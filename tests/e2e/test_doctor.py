@@ -157,13 +157,12 @@ def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str)
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--state", "."], 4, "trainmaster up --detach --state"),
         ([], 4, "trainmaster context use PROJECT/REGION"),
         (["--project", "p"], 2, "--region"),
         (["--project", "p", "--region", "r", "--topology", "no.yaml"], 2, "no.yaml"),
         (["--project", "p", "--region", "r"], 4, "gcloud auth application-default login"),
     ],
-    ids=["no stack", "no context", "no region", "no topology", "no credentials"],
+    ids=["no context", "no region", "no topology", "no credentials"],
 )
 def test_without_a_stack_or_a_project_it_says_what_it_needs(
     tmp_path: Path, words: list[str], status: int, said: str

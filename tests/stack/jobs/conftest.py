@@ -18,6 +18,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob
 
+from trainstack.jobs.runners.log import WriteLog
 from trainstack.sandbox.probe import obstacle
 from trainstack.vertex import IsolationChoice, Jobs, MountChoice, serve
 
@@ -160,6 +161,7 @@ def run_stack(
     isolation: IsolationChoice = "none",
     grace_s: float = 2.0,
     images: Mapping[str, Path] | None = None,
+    write_log: WriteLog | None = None,
     **more: Any,
 ) -> Iterator[Stack]:
     """A stack on `directory`; started again there, it takes up what the last one left."""
@@ -168,7 +170,7 @@ def run_stack(
         dir=directory / "state",
         buckets_dir=directory / "buckets",
         images=lambda: {PROGRAM: IMAGES / "program", **(images or {})},
-        write_log=entries.extend,
+        write_log=write_log or entries.extend,
         project="p1",
         mounts=mounts,
         isolation=isolation,

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from trainstack.vertex import Jobs, serve
-
-from .conftest import IMAGES, PARENT, PROGRAM, Stack, container, processes_with
+from .conftest import PARENT, Stack, container, processes_with
 
 
 def test_a_job_ends_with_its_chief_even_if_a_worker_ignores_sigterm(start: Callable[..., Any]) -> None:
@@ -101,9 +99,7 @@ def test_a_flexible_start_that_found_room_runs_on_beyond_its_longest_wait(stack:
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
 
 
-def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(
-    start: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(start: Callable[..., Any]) -> None:
     """A sink's consumer asks for the job the moment it sees the line."""
     states: list[tuple[str, int]] = []
 
@@ -115,12 +111,7 @@ def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(
                 found = await asyncio.to_thread(stack.jobs.get_custom_job, name=name)
                 states.append((text, found.state.value))
 
-    jobs = Jobs(
-        dir=tmp_path / "s", buckets_dir=tmp_path / "b", images=lambda: {PROGRAM: IMAGES / "program"}, write_log=write,
-        project="p1", grace_s=1,
-    )  # fmt: skip
-    with serve(jobs) as url:
-        stack = Stack(url=url, buckets=tmp_path / "b", entries=[])
+    with start(write_log=write) as stack:
         for words, cancelled in ((["print=x"], False), (["exit=1"], False), (["sleep=600"], True)):
             job = stack.submit(container(*words))
             if cancelled:

@@ -12,7 +12,6 @@ from trainmaster.cli.demo.plays import BURST_FILES
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_DEADLINE_S = 900
-RETRAIN_DATA = ROOT / ".trainmaster/demo-retrain/data"
 
 RUN_BY = {
     "make demo": "test_make_demo_ends_with_a_model_that_answers",
@@ -99,16 +98,11 @@ def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_page() -> None:
     assert record["tuning"]["best_trial"]["model_uri"] in (state / "study.html").read_text()
 
 
-@pytest.fixture(scope="module")
-def retrained() -> str:
-    """What `make demo-retrain` printed: the commands say on standard error what they have done."""
-    done = made("demo-retrain")
-    return done.stdout + done.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(DEMO_DEADLINE_S + 30)
-def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad(retrained: str) -> None:
+def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad() -> None:
+    done = made("demo-retrain")
+    retrained = done.stdout + done.stderr  # the commands say on standard error what they have done
     assert "2 bursts of 200 files started 2 runs: exactly one each" in retrained
     ledger = ROOT / ".trainmaster/demo-retrain/storage/buckets/trainmaster-local-ledger"
     records = [json.loads(path.read_text()) for path in (ledger / "runs").glob("*.json")]
@@ -125,10 +119,3 @@ def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad(r
     assert value[1] > value[0] + 0.05
     assert value[2] < value[1]
     assert retrained.count("Its model was promoted to champion: ") == 2
-
-
-@pytest.mark.slow
-def test_a_burst_is_200_files_with_the_one_that_ends_it(retrained: str) -> None:
-    for number in range(1, 3):
-        files = [path for path in (RETRAIN_DATA / str(number)).rglob("*") if path.is_file()]
-        assert len(files) + 1 == BURST_FILES

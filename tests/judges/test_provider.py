@@ -1,10 +1,10 @@
-"""The judge of Terraform's resources finds what `terraform validate` would, and its data says where it is from."""
+"""The judge of Terraform's resources finds what `terraform validate` would."""
 
 import hcl2
 import pytest
 
 from tests.deploy.hcl import Block
-from tests.judges.provider import DATA, faults_of
+from tests.judges.provider import faults_of
 
 SOUND = """
   name = "a"
@@ -52,10 +52,3 @@ def test_a_sound_resource_has_no_fault() -> None:
 def test_what_the_provider_refuses_is_a_fault(change: tuple[str, str], fault: str) -> None:
     assert change[0] in SOUND
     assert bucket(SOUND.replace(*change)) == [fault]
-
-
-def test_the_data_names_its_source_licence_date_and_renewal() -> None:
-    assert DATA["source"].startswith("pulumi-gcp==")
-    assert DATA["licence"] == "Apache-2.0"
-    assert DATA["date"] >= "2026-11"
-    assert DATA["renew"] == "python -m tests.judges.renew"

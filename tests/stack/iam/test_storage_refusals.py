@@ -41,13 +41,6 @@ def test_storage_names_the_account_the_permission_and_the_resource(served: Serve
     assert "storage.buckets.create access to the Google Cloud project." in denied(created)
 
 
-def test_an_account_may_do_what_it_is_granted(served: Served) -> None:
-    assert served.read(LEDGER, "runs/a.json", TICK).status_code == 200
-    assert served.upload(LEDGER, "runs/a.json", TICK).status_code == 200
-    assert served.upload(MODELS, "team-a/model", TRAINER).status_code == 200
-    assert served.call("GET", "storage", f"/storage/v1/b/{MODELS}/o", TRAINER).status_code == 200
-
-
 def test_replacing_an_object_needs_the_permission_to_delete_it(served: Served) -> None:
     assert served.upload(LEDGER, "arrivals/1", ARRIVALS).status_code == 200
     assert "storage.objects.delete" in denied(served.upload(LEDGER, "arrivals/1", ARRIVALS))

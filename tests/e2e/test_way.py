@@ -48,10 +48,7 @@ def test_a_message_becomes_a_trained_model_on_record(project: Project) -> None:
 
     record = project.eventually(ended, f"the run of message {message_id}")
     assert_trained(project, record)
-    status = project.eventually(
-        lambda: _status_with_state(project, f"messages/{message_id}", "succeeded"), "the message's status"
-    )
-    assert status["run_id"] == record["run_id"]
+    assert project.final_status(f"messages/{message_id}")["run_id"] == record["run_id"]
 
 
 def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_that_failed(
@@ -78,8 +75,3 @@ def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_th
     assert status is not None
     assert status["reason"] == failure["message"]
     assert "model" not in record
-
-
-def _status_with_state(project: Project, name: str, state: str) -> dict[str, Any] | None:
-    status = project.status(name)
-    return status if status and status["state"] == state else None

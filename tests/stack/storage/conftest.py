@@ -2,7 +2,7 @@
 
 import itertools
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from trainstack.storage import serve
 
 collect_ignore = [] if shutil.which("gcloud") else ["test_gcloud.py"]
 
+Named = Callable[..., storage.Bucket]
 _numbers = itertools.count()
 
 
@@ -62,3 +63,15 @@ def bucket(client: storage.Client) -> storage.Bucket:
 def folder(directory: Path, bucket: storage.Bucket) -> Path:
     """The bucket's plain files."""
     return directory / "buckets" / str(bucket.name)
+
+
+@pytest.fixture
+def named(client: storage.Client, http: httpx.Client) -> Named:
+    """Makes a bucket with these fields."""
+
+    def make(**fields: object) -> storage.Bucket:
+        name = f"bucket-{next(_numbers)}"
+        http.post("/storage/v1/b?project=p", json={"name": name, **fields}).raise_for_status()
+        return client.bucket(name)
+
+    return make

@@ -14,7 +14,7 @@ from google.cloud import storage
 from trainstack.storage import serve
 from trainstack.storage.objects.catalog import Catalog
 
-from .conftest import client_of
+from .conftest import Named, client_of
 
 KEPT = {"versioning": {"enabled": True}}
 SOFT = {"softDeletePolicy": {"retentionDurationSeconds": "604800"}}
@@ -22,11 +22,9 @@ NAMES = pytest.mark.parametrize("name", ["a/b", "kept//aside"])
 
 
 @pytest.fixture
-def made(client: storage.Client, http: httpx.Client, request: pytest.FixtureRequest) -> storage.Bucket:
+def made(named: Named, request: pytest.FixtureRequest) -> storage.Bucket:
     """A bucket with the fields that the test's parameter names."""
-    name = f"made-{abs(hash(request.node.name))}"
-    http.post("/storage/v1/b?project=p", json={"name": name, **request.param}).raise_for_status()
-    return client.bucket(name)
+    return named(**request.param)
 
 
 def put(bucket: storage.Bucket, name: str, content: str) -> int:

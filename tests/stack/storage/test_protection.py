@@ -1,27 +1,13 @@
 """What keeps objects from being changed or read: holds, retention and customers' keys; and what they inherit."""
 
-from collections.abc import Callable
-
 import httpx
 import pytest
 from google.api_core import exceptions
 from google.cloud import storage
 
+from .conftest import Named
+
 KEY, OTHER = b"k" * 32, b"o" * 32
-
-
-@pytest.fixture
-def named(
-    client: storage.Client, http: httpx.Client, bucket: storage.Bucket
-) -> Callable[..., storage.Bucket]:
-    """Makes the test's second bucket, with these fields."""
-
-    def make(**fields: object) -> storage.Bucket:
-        name = f"{bucket.name}-with-fields"
-        http.post("/storage/v1/b?project=p", json={"name": name, **fields}).raise_for_status()
-        return client.bucket(name)
-
-    return make
 
 
 @pytest.mark.parametrize("versions", [False, True])
@@ -32,9 +18,7 @@ def named(
         ("event_based_hold", "under active Event-Based hold"),
     ],
 )
-def test_a_held_object_stays_as_it_is(
-    named: Callable[..., storage.Bucket], versions: bool, hold: str, sentence: str
-) -> None:
+def test_a_held_object_stays_as_it_is(named: Named, versions: bool, hold: str, sentence: str) -> None:
     bucket = named(versioning={"enabled": versions})
     blob = bucket.blob("a")
     blob.upload_from_string("1")
@@ -57,7 +41,7 @@ def test_a_held_object_stays_as_it_is(
     blob.delete()
 
 
-def test_retention_begins_again_when_an_event_based_hold_ends(named: Callable[..., storage.Bucket]) -> None:
+def test_retention_begins_again_when_an_event_based_hold_ends(named: Named) -> None:
     bucket = named(defaultEventBasedHold=True, retentionPolicy={"retentionPeriod": "3600"})
     blob = bucket.blob("a")
     blob.upload_from_string("1")
@@ -78,7 +62,7 @@ def test_retention_begins_again_when_an_event_based_hold_ends(named: Callable[..
     assert found.download_as_bytes() == b"1"
 
 
-def test_a_retained_object_may_become_noncurrent_but_not_vanish(named: Callable[..., storage.Bucket]) -> None:
+def test_a_retained_object_may_become_noncurrent_but_not_vanish(named: Named) -> None:
     bucket = named(versioning={"enabled": True}, retentionPolicy={"retentionPeriod": "3600"})
     blob = bucket.blob("a")
     blob.upload_from_string("1")
@@ -87,9 +71,7 @@ def test_a_retained_object_may_become_noncurrent_but_not_vanish(named: Callable[
         bucket.blob("a", generation=blob.generation).delete()
 
 
-def test_an_object_has_the_default_storage_class_of_its_bucket(
-    named: Callable[..., storage.Bucket], bucket: storage.Bucket
-) -> None:
+def test_an_object_has_the_default_storage_class_of_its_bucket(named: Named, bucket: storage.Bucket) -> None:
     cold = named(storageClass="NEARLINE")
     blob = bucket.blob("a")
     blob.upload_from_string("1")

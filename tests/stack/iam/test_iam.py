@@ -262,17 +262,3 @@ def test_too_many_access_tokens_are_refused_until_one_expires(grants: Grants) ->
         )
     assert refused.status_code == 429
     assert refused.json()["error"]["status"] == "RESOURCE_EXHAUSTED"
-
-
-@pytest.mark.parametrize("function", ["on-tick", "on-alert", "on-notice", "on-image-pushed"])
-def test_what_a_firing_names_is_read_by_the_functions_and_its_manifest_by_the_jobs(
-    grants: Grants, function: str
-) -> None:
-    read, ledger = ["storage.objects.get", "storage.objects.list"], f"projects/_/buckets/{LEDGER}"
-    trainer, decider = (
-        f"serviceAccount:tm-{name}@{PROJECT}.iam.gserviceaccount.com" for name in ("trainer", function)
-    )
-    assert grants.permitted(decider, read, f"projects/_/buckets/{PROJECT}-data") == read
-    assert grants.permitted(trainer, read, ledger, "manifests/") == read
-    assert grants.permitted(trainer, read, ledger) == []
-    assert grants.permitted(trainer, read, ledger, "runs/") == []

@@ -115,14 +115,6 @@ def test_a_second_ctrl_c_ends_the_stack_at_once_and_still_leaves_nothing(tmp_pat
         eventually(lambda: nothing_left(token), "no process of the stack is left")
 
 
-def test_one_state_folder_has_one_stack(project: Project) -> None:
-    second = command("up", "--state", str(project.state))
-    assert second.returncode == 1
-    assert f"already running on {str(project.state)!r} (process {project.process.pid})" in second.stderr
-    assert "down --state" in second.stderr
-    assert (project.state / "stack.env").exists()
-
-
 def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("import no_such_module\n")
     done = command("up", "--state", str(tmp_path / "state"), "--functions", str(tmp_path))

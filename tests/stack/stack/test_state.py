@@ -20,7 +20,8 @@ from trainstack.stack.state import StateFolder, owner_of, refuse_other_project
 def test_a_claimed_folder_is_refused_to_others_and_free_after_close(tmp_path: Path) -> None:
     first = StateFolder(tmp_path / "state")
     first.own(watcher_pid=0)
-    with pytest.raises(StateError, match="already running"):
+    ours = rf"already running on '{tmp_path}/state' \(process {os.getpid()}\).* down --state"
+    with pytest.raises(StateError, match=f"(?s){ours}"):
         StateFolder(tmp_path / "state")
     assert owner_of(tmp_path / "state") is not None
     first.close()

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.stack.services import every_service
@@ -76,6 +78,15 @@ def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
     folder = tmp_path_factory.mktemp("gateway")
     with in_thread(lambda: _running(folder)) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def through(replica: Replica) -> Iterator[httpx.Client]:
+    """A client whose every request goes through the gateway."""
+    trusting = ssl.create_default_context(cafile=replica.identity.variables["SSL_CERT_FILE"])
+    proxy = replica.identity.variables["https_proxy"]
+    with httpx.Client(proxy=proxy, verify=trusting, trust_env=False, timeout=60) as client:
+        yield client
 
 
 @contextlib.asynccontextmanager

@@ -77,12 +77,12 @@ def test_a_host_that_does_not_answer_is_a_502(replica: Replica) -> None:
         assert status(connection) == 502
 
 
-def test_the_certificate_is_trusted_where_the_bundle_is_named_and_nowhere_else(replica: Replica) -> None:
+def test_the_certificate_is_trusted_where_the_bundle_is_named_and_nowhere_else(
+    replica: Replica, through: httpx.Client
+) -> None:
     proxy = replica.identity.variables["https_proxy"]
     url = "https://storage.googleapis.com/storage/v1/b?project=project-1"
-    trusting = ssl.create_default_context(cafile=replica.identity.variables["SSL_CERT_FILE"])
-    with httpx.Client(proxy=proxy, verify=trusting, trust_env=False) as client:
-        assert client.get(url, headers=bearer(replica.identity.token)).status_code == 200
+    assert through.get(url, headers=bearer(replica.identity.token)).status_code == 200
     with (
         httpx.Client(proxy=proxy, verify=ssl.create_default_context(), trust_env=False) as client,
         pytest.raises(httpx.ConnectError, match="certificate"),

@@ -1,7 +1,6 @@
 """The principal of a request, and refusals for the token that it shows or lacks."""
 
 import contextlib
-import ssl
 from collections.abc import Iterator
 
 import grpc
@@ -41,15 +40,6 @@ def call(replica: Replica, service: str, headers: dict[str, str], client: httpx.
 @pytest.fixture(scope="module")
 def direct() -> Iterator[httpx.Client]:
     with httpx.Client(trust_env=False, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def through(replica: Replica) -> Iterator[httpx.Client]:
-    """A client whose every request goes through the gateway."""
-    trusting = ssl.create_default_context(cafile=replica.identity.variables["SSL_CERT_FILE"])
-    proxy = replica.identity.variables["https_proxy"]
-    with httpx.Client(proxy=proxy, verify=trusting, trust_env=False, timeout=60) as client:
         yield client
 
 

@@ -215,6 +215,10 @@ def page_of(
         matching = [name for name in matching if name.startswith(f"{project}/")]
     if request.page_size < 0:
         raise InvalidArgument(f"Invalid page size {request.page_size}: it must not be negative.")
+    if request.page_token and not request.page_token.startswith("projects/"):
+        raise InvalidArgument(
+            f"Invalid page token {request.page_token!r:.100}; expected the next_page_token of an earlier page."
+        )
     rest = sorted(name for name in matching if name > request.page_token)
     size = min(request.page_size or DEFAULT_PAGE, MAX_PAGE)
     return rest[:size], rest[size - 1] if len(rest) > size else ""

@@ -163,3 +163,9 @@ def test_a_port_that_is_taken_is_named(ours: Clients, tmp_path_factory: pytest.T
         pass
     with pubsub.serve(folder) as address:  # the failed start let go of the state
         assert address != ours.address
+
+
+@pytest.mark.parametrize("token", ["z", "-1", "A" * 10_000])
+def test_a_page_token_of_no_page_is_refused(ours: Clients, token: str) -> None:
+    with pytest.raises(InvalidArgument, match="Invalid page token"):
+        list(ours.publisher.list_topics(request={"project": "projects/p1", "page_token": token}))

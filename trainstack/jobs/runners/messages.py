@@ -55,9 +55,10 @@ def preempts(replica: JobReplica, grace_s: float) -> str:
     return f"The machine of replica {replica.name} is being preempted; its program has {grace_s:g} s to exit."
 
 
-def internal_error(job: VertexJob) -> str:
-    """The error of a job that a fault of the job service ended."""
-    return f"Internal error occurred. {_find_out_more(job, None)}"
+def internal_error(job: VertexJob, fault: Exception) -> str:
+    """The error of a job that a fault of the job service ended. The second sentence is the project's."""
+    why = f"The local stack failed, and its own log has more: {type(fault).__name__}: {fault!s:.300}."
+    return f"Internal error occurred. {why} {_find_out_more(job, None)}"
 
 
 def stack_ended(job: VertexJob) -> str:

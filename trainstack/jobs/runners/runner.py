@@ -74,11 +74,12 @@ class JobRunner(ABC, Generic[AnyJob]):
             if not self.job.state.is_terminal:
                 await self._to_its_end()
             await self._announce()
-        except Exception:  # whatever broke, the job must not stay RUNNING indefinitely
+        except Exception as fault:  # whatever broke, the job must not stay RUNNING indefinitely
             _log.exception("job %s: internal error of the local job service", self.job.job_id)
             self._end_early()
             if not self.job.state.is_terminal:
-                self._move(ResourceState.FAILED, code=INTERNAL_CODE, reason=messages.internal_error(self.job))
+                reason = messages.internal_error(self.job, fault)
+                self._move(ResourceState.FAILED, code=INTERNAL_CODE, reason=reason)
             await self._announce()
         finally:
             await self._log.close()

@@ -11,9 +11,7 @@ FAILURES = ("refused", "wrong")
 KINDS = ("passed", *FAILURES, "skipped")
 CAUSE_MAX = 160
 
-_REFUSAL = re.compile(
-    r"not imitated|is not supported (?:here|by th(?:is|e local))|emulator does not support|No such method in this emulator"
-)
+_REFUSAL = re.compile(r"not imitated|local stack (?:does not serve|does not support|has no)")
 """The stack's own sentence about something that it does not imitate."""
 _EXCEPTION = re.compile(
     r"^E   +((?:[A-Za-z_][\w.]*: |assert |[A-Za-z_][\w.]*(?:Error|Exception)$).*)", re.MULTILINE

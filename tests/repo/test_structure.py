@@ -22,10 +22,10 @@ LINES_MAX = {
     "trainmaster/web": 4_500,
     "trainmaster/inspect": 2_000,
     "trainmaster/deploy": 2_710,
-    "trainstack": 24_050,
+    "trainstack": 28_450,
     "trainer": 7_270,
     "tools": 1_450,
-    "tests": 79_800,
+    "tests": 80_900,
 }
 """Of Python, by room, now; docs/decisions/044-two-wings-within-budgets.md has the budgets that they are to shrink to."""
 

@@ -11,6 +11,8 @@ from starlette.responses import JSONResponse, Response
 
 from trainstack.storage.objects.errors import invalid
 
+MAX_CHARACTERS = 2000
+"""Of a mask: reading takes time with the square of its length."""
 _PART = re.compile(r"([\w*-]*)([(),/])")
 
 Selection = dict[str, Any]
@@ -21,10 +23,12 @@ def partial(answer: Response, mask: str) -> Response:
     """The answer with the selected fields alone; as it is if it is not a resource.
 
     Raises:
-        RefusedError: 400, the mask is not one.
+        RefusedError: 400, the mask is not one, or has more than MAX_CHARACTERS.
     """
     if answer.status_code != 200 or not (answer.media_type or "").startswith("application/json"):  # noqa: PLR2004  # OK
         return answer
+    if len(mask) > MAX_CHARACTERS:
+        raise invalid(f"Invalid field selection: it has more than {MAX_CHARACTERS} characters.")
     selection = _read(re.sub(r"\s*([(),/])\s*", r"\1", mask.strip()) + ",")
     if selection is None:
         raise invalid(f"Invalid field selection {mask!r}.")

@@ -56,7 +56,6 @@ _CONTENTS = {
     "Key": "name", "Generation": "generation", "MetaGeneration": "metageneration", "LastModified": "updated",
     "Size": "size", "StorageClass": "storageClass",
 }  # fmt: skip
-_PART = re.compile(r"<Part>(.*?)</Part>", re.DOTALL)
 _NUMBER = re.compile(r"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
 _ETAG = re.compile(r"<ETag>([^<]*)</ETag>")
 
@@ -248,7 +247,8 @@ def _upload(call: Call) -> Upload:
 
 def _listed_parts(upload: Upload, body: str) -> list[Staged]:
     """The parts of a completion, in its order. Raises `RefusedError` (400) unless they make an object."""
-    listed = [(_NUMBER.search(text), _ETAG.search(text)) for text in _PART.findall(body)]
+    texts = [text.partition("</Part>")[0] for text in body.split("<Part>", MAX_PARTS + 1)[1:]]
+    listed = [(_NUMBER.search(text), _ETAG.search(text)) for text in texts]
     numbers = [int(number[1]) for number, _ in listed if number]
     if not listed or len(numbers) < len(listed):
         raise _invalid(

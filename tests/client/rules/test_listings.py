@@ -73,3 +73,13 @@ def test_objects_that_no_tick_has_counted_yet_are_in_the_counts(served: Served) 
     assert found.state.waiting[0].dir_uri == "gs://my-project-data/cassava/"
     kept = json.loads(bucket.blob("rule-state/cassava.new-data.json").download_as_bytes())
     assert kept["waiting"][0]["count"] == 12  # only a tick writes
+
+
+def test_a_rule_whose_state_is_damaged_is_listed_without_it(served: Served) -> None:
+    write_rules(served)
+    before = [rule.rule_id for rule in listing.list_rules(served.clients)]
+    bucket = served.clients.storage.bucket(served.clients.context.ledger_bucket)
+    for rule_id in before:
+        bucket.blob(f"rule-state/{rule_id}.json").upload_from_string("no JSON")
+    assert [rule.rule_id for rule in listing.list_rules(served.clients)] == before
+    assert listing.read_state(served.clients, str(before[0])) is None

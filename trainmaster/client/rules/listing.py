@@ -41,7 +41,7 @@ def list_rules(clients: "Clients") -> list[FoundRule]:
     has never fired, or may have used up its `max_per_day`; with a rule that counts, another listing, and a read of each batch of arrivals.
 
     Raises:
-        NotFound: a document in the ledger is damaged.
+        NotFound: the book of rules is damaged.
     """
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
         rules = list(pool.map(partial(_with_status, clients, is_whole=False), _without_statuses(clients)))
@@ -91,10 +91,11 @@ def read_state(clients: "Clients", rule_id: str) -> RuleState | None:
 
 
 def _read(clients: "Clients", kind: type[_Value], name: str) -> _Value | None:
-    document = read_document(clients, name)
+    """The document, or None if it is missing, damaged, or of a version that cannot be read: the rule is listed without it."""
     try:
+        document = read_document(clients, name)
         return None if document is None else decoded(kind, document)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, NotFound):
         return None
 
 

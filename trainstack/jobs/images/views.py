@@ -16,18 +16,28 @@ from packaging.utils import canonicalize_name
 
 IN_EVERY_IMAGE = ("pip", "setuptools", "wheel")
 """With Python: https://hub.docker.com/_/python."""
-_BELOW = "import site; site.addsitedir({!r})\n"
-_USERS = """\
-# Images are no virtual environments: pip installs with --user there, before the packages of the image.
+_MODULE = "_replica_environment"
+_START = """\
 import os, site, sys
-site.ENABLE_USER_SITE, users = True, site.getusersitepackages()
-if os.path.isdir(users):
-    count = len(sys.path)
-    site.addsitedir(users)
-    added = sys.path[count:]
-    del sys.path[count:]
-    place = sys.path.index(os.path.dirname(__file__))
-    sys.path[place:place] = added
+
+site.addsitedir({below!r})
+
+
+# Images are no virtual environments: pip installs with --user there, before the packages of the image. Python sets this
+# after it has read this file, and before it looks for a sitecustomize, of which Debian has one.
+def find_users_packages(before=site.execsitecustomize):
+    before()
+    site.ENABLE_USER_SITE, users = True, site.getusersitepackages()
+    if os.path.isdir(users):
+        count = len(sys.path)
+        site.addsitedir(users)
+        added = sys.path[count:]
+        del sys.path[count:]
+        place = sys.path.index(os.path.dirname(__file__))
+        sys.path[place:place] = added
+
+
+site.execsitecustomize = find_users_packages
 """
 _PIP = '#!/bin/sh\nexec python -m pip "$@"\n'
 _SCRIPT = "#!/usr/bin/env python\nimport sys\nfrom {module} import {name}\nsys.exit({call}())\n"
@@ -47,8 +57,9 @@ def layer_environment(folder: Path, below: Path) -> None:
     """A virtual environment over another one: it has its packages, and what is installed stays in `folder`."""
     make_environment(folder)
     packages = site_packages(folder)
-    (packages / "below.pth").write_text(_BELOW.format(str(site_packages(below))), encoding="utf-8")
-    (packages / "sitecustomize.py").write_text(_USERS, encoding="utf-8")
+    text = _START.format(below=str(site_packages(below)))
+    (packages / f"{_MODULE}.py").write_text(text, encoding="utf-8")
+    (packages / f"{_MODULE}.pth").write_text(f"import {_MODULE}\n", encoding="utf-8")
     settings = folder / "pyvenv.cfg"
     # Python knows "true" only, and pip refuses --user where it reads "false".
     settings.write_text(settings.read_text().replace("-packages = false", "-packages = no"))

@@ -55,7 +55,8 @@ def is_served(name: str, method: str, verb: str, path: str) -> bool:
             return OF_IAM.fullmatch(method) is not None
         case service:
             *_, kind, last = ["", *method.split(".")]
-            return f"{service}.{kind}.{last.replace('patch', 'update')}" in REQUIRED
+            is_nested = service == "vertex" and kind == "operations" and method.count(".") > 3
+            return not is_nested and f"{service}.{kind}.{last.replace('patch', 'update')}" in REQUIRED
 
 
 def unserved(name: str) -> list[str]:

@@ -118,6 +118,9 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
         )
         for method in methods.split()
     },
+    # Of every operation; the page names none for them.
+    "vertex.operations.get": (("aiplatform.operations.get", "project"),),
+    "vertex.operations.wait": (("aiplatform.operations.get", "project"),),
     "vertex.models.listVersions": (("aiplatform.models.list", "project"),),
     "vertex.models.mergeVersionAliases": (("aiplatform.models.update", "project"),),
     "vertex.models.deleteVersion": (("aiplatform.models.delete", "project"),),

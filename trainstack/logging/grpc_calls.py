@@ -15,11 +15,11 @@ def services() -> Services:
         "google.logging.v2.LoggingServiceV2": [
             *(
                 method_from(
-                    f"POST /v2/entries:{verb}", *_named(entries, f"{verb.title()}LogEntries"), body="*"
+                    f"POST /v2/entries:{verb}", *_types_of(entries, f"{verb.title()}LogEntries"), body="*"
                 )
                 for verb in ("write", "list")
             ),
-            method_from("GET /v2/{parent=projects/*}/logs", *_named(entries, "ListLogs")),
+            method_from("GET /v2/{parent=projects/*}/logs", *_types_of(entries, "ListLogs")),
             method_from("DELETE /v2/{log_name=projects/*/logs/*}", "DeleteLog", entries.DeleteLogRequest),
         ],
         "google.logging.v2.ConfigServiceV2": _calls_on(config, "Sink", "sink"),
@@ -35,7 +35,7 @@ def _calls_on(types: ModuleType, kind: str, field: str) -> list[Method]:
         verb: getattr(types, f"{verb}{kind}Request") for verb in ("Get", "Create", "Update", "Delete")
     }
     return [
-        method_from(f"GET {every}", *_named(types, f"List{kind}s")),
+        method_from(f"GET {every}", *_types_of(types, f"List{kind}s")),
         method_from(f"GET {one}", f"Get{kind}", requests["Get"], resource),
         method_from(f"POST {every}", f"Create{kind}", requests["Create"], resource, body=field),
         method_from(f"PUT {one}", f"Update{kind}", requests["Update"], resource, body=field),
@@ -43,6 +43,6 @@ def _calls_on(types: ModuleType, kind: str, field: str) -> list[Method]:
     ]
 
 
-def _named(types: ModuleType, name: str) -> tuple[str, object, object]:
+def _types_of(types: ModuleType, name: str) -> tuple[str, object, object]:
     """A method's name, its request and its response."""
     return name, getattr(types, f"{name}Request"), getattr(types, f"{name}Response")

@@ -107,7 +107,7 @@ def _signer(scope: Scope, given: Mapping[str, str], query: str, keys: SigningKey
         raise _refusal(400, "MalformedSecurityHeader", "The signed URL's query is malformed.")
     ends = begins + timedelta(seconds=lifetime_s)
     if not begins - _MAX_SKEW <= datetime.now(UTC) <= ends:
-        raise _expired(ends)
+        raise _expiry_refusal(ends)
     request = _canonical_request(scope, given.get("x-goog-signedheaders", ""), query)
     digest = hashlib.sha256(request.encode()).hexdigest()
     text = "\n".join((_ALGORITHM, date, credential[2], digest))
@@ -124,7 +124,7 @@ def _signer_v2(scope: Scope, given: Mapping[str, str], query: str, keys: Signing
     except (KeyError, ValueError, OverflowError, OSError):
         raise _refusal(400, "MalformedSecurityHeader", "The signed URL's query is malformed.") from None
     if datetime.now(UTC) > ends:
-        raise _expired(ends)
+        raise _expiry_refusal(ends)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     names = sorted(name for name in headers if name.startswith("x-goog-") and name not in _KEY_HEADERS)
     lines = [
@@ -164,7 +164,7 @@ def _canonical_request(scope: Scope, signed_headers: str, query: str) -> str:
     return "\n".join((scope["method"], _path(scope), "&".join(kept), *lines, "", signed_headers, payload))
 
 
-def _expired(ends: datetime) -> RefusedError:
+def _expiry_refusal(ends: datetime) -> RefusedError:
     message = f"The provided token has expired. Request signature expired at: {ends}"
     return _refusal(400, "ExpiredToken", message)
 

@@ -111,7 +111,7 @@ class ObjectStore:
     def get(self, target: ObjectTarget, *, strict: bool = True) -> ObjectRecord:
         """The live object, or the requested generation.
 
-        Raises `RefusedError` (404) if there is none; `UnsettledError`.
+        Raises `RefusedError` (404) if it is missing; `UnsettledError`.
         """
         with self.catalog.lock:
             stored = self.find(target.bucket, target.name, strict=strict)
@@ -270,7 +270,7 @@ class ObjectStore:
             source.conditions.check_write(stored)
             replaced = self._replaceable(insertion, strict=strict)
             old_generation(stored, self.bucket(stored.bucket), self.now_us(), for_good=True)
-            with self._taken(stored, self.uploads_path) as path:
+            with self._move_bytes(stored, self.uploads_path) as path:
                 moved = dataclasses.replace(
                     stored, name=insertion.name, metageneration=1, token=path.name, released_us=0
                 )
@@ -293,7 +293,7 @@ class ObjectStore:
         return kept
 
     @contextlib.contextmanager
-    def _taken(self, stored: ObjectRecord, to: Path) -> Iterator[Path]:
+    def _move_bytes(self, stored: ObjectRecord, to: Path) -> Iterator[Path]:
         """Where a live object's bytes are in the folder `to` during the block; they go back if it fails."""
         path = to / str(stored.generation)
         if stored.aside:

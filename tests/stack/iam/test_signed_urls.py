@@ -1,4 +1,4 @@
-"""Signed URLs made by Google's client with `signBlob`, and whom Cloud Storage takes their requests for."""
+"""Signed URLs made by Google's client with `signBlob`, and the principal that Cloud Storage sees in their requests."""
 
 import base64
 import datetime as dt

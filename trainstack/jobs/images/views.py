@@ -88,7 +88,7 @@ def link_packages(environment: Path, requirements: Iterable[str]) -> None:
 
 def _closure(requirements: Iterable[str]) -> dict[str, Distribution]:
     packages: dict[str, Distribution] = {}
-    waiting = list(_parsed(requirements))
+    waiting = list(_requirements_from(requirements))
     seen: set[tuple[str, str]] = set()
     while waiting:
         requirement = waiting.pop()
@@ -100,7 +100,7 @@ def _closure(requirements: Iterable[str]) -> dict[str, Distribution]:
         packages[name] = package
         for extra in {"", *requirement.extras} - {extra for known, extra in seen if known == name}:
             seen.add((name, extra))
-            needs = _parsed(package.requires or ())
+            needs = _requirements_from(package.requires or ())
             waiting += [
                 need for need in needs if need.marker is None or need.marker.evaluate({"extra": extra})
             ]
@@ -128,7 +128,7 @@ def _roots_of(package: Distribution, shared: set[str]) -> set[str]:
     return {root for root in roots if not root.startswith("..")}
 
 
-def _parsed(texts: Iterable[str]) -> Iterator[Requirement]:
+def _requirements_from(texts: Iterable[str]) -> Iterator[Requirement]:
     for text in texts:
         try:
             yield Requirement(text.partition(" --")[0].strip())

@@ -64,7 +64,7 @@ def parse_filter(
             f"Invalid filter: it has {len(text)} characters; at most {MAX_CHARS} are allowed."
         )
     parser = _Parser(text, kind, fields, is_in)
-    wanted = parser.joined() if text.strip() else ListFilter(matches=lambda _message: True)
+    wanted = parser.parse_terms() if text.strip() else ListFilter(matches=lambda _message: True)
     parser.expect("", "its end")
     return wanted
 
@@ -88,7 +88,7 @@ class _Parser:
             self._tokens.append(match[0].lstrip())
             end = match.end()
 
-    def joined(self) -> ListFilter:
+    def parse_terms(self) -> ListFilter:
         parts, joins = [self._part()], set[str]()
         while self._tokens and self._tokens[0] not in (")", ","):
             join = self._next() if self._tokens[0] in ("AND", "OR") else "AND"
@@ -115,7 +115,7 @@ class _Parser:
             matches = self._part().matches
             part = ListFilter(matches=lambda message: not matches(message))
         elif word == "(":
-            part = self.joined()
+            part = self.parse_terms()
             self.expect(")")
         elif word == "in_context" and (is_in := self._is_in) is not None:
             self.expect("(")

@@ -80,7 +80,7 @@ def not_served(verb: str, what: str) -> RefusedError:
 async def get(call: Call) -> Response:
     """An object's bytes. The query may replace two of the answer's headers."""
     answer = await objects.download(_json_call(call, "objects.get", "generation", *_RESPONSE_HEADERS))
-    answer.headers["etag"] = _quoted(answer.headers["etag"])
+    answer.headers["etag"] = _quote_etag(answer.headers["etag"])
     for name, header in _RESPONSE_HEADERS.items():
         if value := call.query.get(name):
             answer.headers[header] = re.sub(r"[^\x20-\xff]", " ", value)
@@ -131,7 +131,7 @@ async def begin_session(call: Call) -> Response:
 async def begin(call: Call) -> Response:
     """Begin a multipart upload."""
     upload_id = call.service.uploads.begin(_insertion(call, "uploads"))
-    return _named("InitiateMultipartUploadResult", call, UploadId=upload_id)
+    return _document_of_object("InitiateMultipartUploadResult", call, UploadId=upload_id)
 
 
 async def put_part(call: Call) -> Response:
@@ -171,7 +171,7 @@ async def complete(call: Call) -> Response:
             upload.result = await put(call, upload.staged, upload.insertion, composite=True)
             upload.discard_parts()
     headers = _headers_of(upload.result)
-    answer = _named("CompleteMultipartUploadResult", call, ETag=headers["etag"])
+    answer = _document_of_object("CompleteMultipartUploadResult", call, ETag=headers["etag"])
     answer.headers.update(headers)
     return answer
 
@@ -232,7 +232,7 @@ def _metadata(call: Call) -> Json:
 
 def _headers_of(stored: ObjectRecord) -> dict[str, str]:
     headers = headers_of(stored)
-    return headers | {"etag": _quoted(headers["etag"])}
+    return headers | {"etag": _quote_etag(headers["etag"])}
 
 
 def _upload(call: Call) -> Upload:
@@ -258,7 +258,7 @@ def _listed_parts(upload: Upload, body: str) -> list[Staged]:
         raise _invalid("InvalidPartOrder", "The parts are not in ascending order.")
     for number, (_, etag) in zip(numbers, listed, strict=True):
         part = upload.parts.get(number)
-        if part is None or etag is None or _quoted(unescape(etag[1]).strip()) != _etag(part):
+        if part is None or etag is None or _quote_etag(unescape(etag[1]).strip()) != _etag(part):
             raise _invalid("InvalidPart", f"Part {number} was not uploaded, or its ETag differs.")
     parts = [upload.parts[number] for number in numbers]
     if any(part.size < MIN_PART_BYTES for part in parts[:-1]):
@@ -274,10 +274,10 @@ def _join(upload: Upload, parts: Iterable[Staged]) -> None:
 
 
 def _etag(part: Staged) -> str:
-    return _quoted(base64.b64decode(part.digest.md5).hex())
+    return _quote_etag(base64.b64decode(part.digest.md5).hex())
 
 
-def _quoted(etag: str) -> str:
+def _quote_etag(etag: str) -> str:
     """As the XML API writes it, unlike the JSON API."""
     return '"{}"'.format(etag.strip('"'))
 
@@ -291,7 +291,7 @@ def _listing(call: Call, page: Mapping[str, Any]) -> Json:
     contents = [
         {
             **{element: item[field] for element, field in _CONTENTS.items()},
-            "ETag": _quoted(item["etag"]),
+            "ETag": _quote_etag(item["etag"]),
         }
         for item in page.get("items", ())
     ]
@@ -310,7 +310,7 @@ def _listing(call: Call, page: Mapping[str, Any]) -> Json:
     }
 
 
-def _named(root: str, call: Call, **more: str) -> Response:
+def _document_of_object(root: str, call: Call, **more: str) -> Response:
     named: Json = {"Bucket": call.path["bucket"], "Key": call.path["object"], **more}
     return _document({root: named}, namespace="http://s3.amazonaws.com/doc/2006-03-01/")
 

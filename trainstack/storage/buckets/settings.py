@@ -33,7 +33,7 @@ def new_settings(body: Mapping[str, Any], query: Mapping[str, str], now_us: int)
     Raises:
         RefusedError: 400 for a value that the service or the stack does not take.
     """
-    fields = _settled({"location": DEFAULT_LOCATION, **_given(body)}, {}, now_us)
+    fields = _settled({"location": DEFAULT_LOCATION, **_fields_of(body)}, {}, now_us)
     acls = {query.get("predefinedAcl", ""), query.get("predefinedDefaultObjectAcl", "")}
     if beyond := acls - _NO_MORE_THAN_DEFAULT:
         raise invalid(
@@ -53,7 +53,7 @@ def changed_settings(before: Fields, body: Mapping[str, Any], now_us: int) -> Fi
         RefusedError: 400 for a value that the service does not take, 403 for less of a locked retention policy.
     """
     before = {**before, "location": str(before.get("location", DEFAULT_LOCATION)).upper()}
-    after = {**{key: before[key] for key in _FIXED if key in before}, **_given(body)}
+    after = {**{key: before[key] for key in _FIXED if key in before}, **_fields_of(body)}
     if changed := [key for key in _FIXED if after.get(key) != before.get(key)]:
         raise invalid(f"Bucket.{changed[0]} cannot be changed: it is {before.get(changed[0])!r}.")
     return _settled(after, before, now_us)
@@ -74,7 +74,7 @@ def _validator(resource: str) -> Any:  # jsonschema's
     return Draft202012Validator({**_SCHEMA, "$ref": f"#/{resource}"})
 
 
-def _given(body: Mapping[str, Any]) -> Fields:
+def _fields_of(body: Mapping[str, Any]) -> Fields:
     """The honoured fields of the body, without empty ones; names of places and classes in upper case."""
     names = _SCHEMA["Bucket"]["properties"]
     fields = {key: body[key] for key in names if body.get(key) not in (None, {}, [], "")}

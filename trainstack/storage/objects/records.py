@@ -81,7 +81,7 @@ class BucketRecord:
     fields: Mapping[str, object]
 
     def setting(self, *path: str) -> Any:
-        """The value at this path of the fields; None if there is none."""
+        """The value at this path of the fields; None if it is missing."""
         value: Any = self.fields
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None

@@ -124,7 +124,7 @@ class StandardHandlers:
                 self._store.get(message_of(kind), parent)
 
     def _is_in(self, resource: Message, context: str) -> bool:
-        return resource.name in self._store.linked(by_number(context))
+        return resource.name in self._store.links_of(by_number(context))
 
 
 def _filterable(items: FieldDescriptor) -> list[str]:

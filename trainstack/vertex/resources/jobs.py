@@ -22,7 +22,7 @@ class JobHandlers(Generic[AnyJob]):
     def handlers(self) -> Mapping[str, Handler]:
         return {
             f"Create{self._kind}": self.create,
-            f"Get{self._kind}": lambda request: self._jobs.get(*_named(request)),
+            f"Get{self._kind}": lambda request: self._jobs.get(*_name_parts(request)),
             list_method(self._kind): self.list_page,
             f"Cancel{self._kind}": self.cancel,
             f"Delete{self._kind}": self.delete,
@@ -40,15 +40,15 @@ class JobHandlers(Generic[AnyJob]):
         return message_of(f"{list_method(self._kind)}Response")(**shown, next_page_token=next_token)
 
     def cancel(self, request: Message) -> Message:
-        self._jobs.cancel(*_named(request))
+        self._jobs.cancel(*_name_parts(request))
         return empty_pb2.Empty()
 
     async def delete(self, request: Message) -> Message:
-        await self._jobs.delete(*_named(request))
+        await self._jobs.delete(*_name_parts(request))
         return self._standard.done("Delete", empty_pb2.Empty(), parent=by_number(request.name))
 
 
-def _named(request: Message) -> tuple[str, str]:
+def _name_parts(request: Message) -> tuple[str, str]:
     """The job's parent and id."""
     parent, _, job_id = by_number(request.name).rsplit("/", 2)
     return parent, job_id

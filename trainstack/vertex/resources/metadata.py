@@ -54,11 +54,11 @@ class Metadata:
     def query_context(self, request: Message) -> Message:
         """The executions and artifacts in the context, and the events between them."""
         found = _SUBGRAPH()
-        names = self._store.linked(self._store.get(_CONTEXT, by_number(request.context)).name)
+        names = self._store.links_of(self._store.get(_CONTEXT, by_number(request.context)).name)
         for name in names:
             if "/executions/" in name:
                 found.executions.append(self._store.get(_EXECUTION, name))
-                events = self._store.linked(name)
+                events = self._store.links_of(name)
                 found.events.extend(_EVENT.FromString(events[other]) for other in events if other in names)
             else:
                 found.artifacts.append(self._store.get(_ARTIFACT, name))
@@ -67,7 +67,7 @@ class Metadata:
     def query_execution(self, request: Message) -> Message:
         """The execution, its artifacts and its events."""
         execution = self._store.get(_EXECUTION, by_number(request.execution))
-        events = self._store.linked(execution.name)
+        events = self._store.links_of(execution.name)
         return _SUBGRAPH(
             executions=[execution],
             artifacts=[self._store.get(_ARTIFACT, name) for name in events],

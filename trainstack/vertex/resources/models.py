@@ -58,7 +58,7 @@ class Models:
             raise _missing(model.name)
         if versions and not request.parent_model:
             raise ApiError(Status.ALREADY_EXISTS, f"The Model {model.name} already exists.")
-        last = int(self._store.linked(model.name).get("last", b"0")) + 1
+        last = int(self._store.links_of(model.name).get("last", b"0")) + 1
         model.version_id = str(last)
         self._store.link(model.name, "last", model.version_id.encode())
         model.version_create_time.GetCurrentTime()

@@ -64,7 +64,7 @@ class ResourceStore(Database):
     def link(self, source: str, target: str, message: bytes = b"") -> None:
         self.execute("INSERT OR REPLACE INTO links VALUES (?, ?, ?)", (source, target, message))
 
-    def linked(self, source: str) -> dict[str, bytes]:
+    def links_of(self, source: str) -> dict[str, bytes]:
         """What is linked to a resource, by name."""
         return dict(
             self.rows("SELECT target, message FROM links WHERE source = ? ORDER BY target", (source,))

@@ -9,6 +9,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from trainstack.errors import ApiError
+
 _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
 """Text that may be half a surrogate pair or a number too large for a double."""
 
@@ -62,6 +64,18 @@ def refuse_call(request: Request) -> JSONResponse:
         reason="notImplemented",
         status="UNIMPLEMENTED",
     )
+
+
+async def answer_not_served(request: Request, _fault: Exception) -> JSONResponse:
+    """Starlette's handler of requests that no route has."""
+    return refuse_call(request)
+
+
+async def answer_refusal(_request: object, fault: Exception) -> JSONResponse:
+    """Starlette's handler of `ApiError`."""
+    if not isinstance(fault, ApiError):
+        raise fault
+    return google_error(fault.status.http, str(fault), status=fault.status.name)
 
 
 def is_disk_full(fault: BaseException) -> bool:

@@ -17,27 +17,29 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.http import LoopbackOnly
 from trainstack.iam.authentication import Authenticated
 from trainstack.iam.authorization import (
     DeniedError,
     account_of,
     authorize,
+    denial,
     project_of,
     unknown_permissions,
 )
 from trainstack.iam.principals import Principal, Tokens, TooManyTokensError, caller
 from trainstack.iam.service import Grants, RevokeError
-from trainstack.json_bodies import google_error, read_body, read_object, refuse_call
+from trainstack.json_bodies import answer_not_served, answer_refusal, google_error, read_body, read_object
 from trainstack.project import project_number
 
 TAKEN = "/emulator/v1/taken-grants"
@@ -65,7 +67,6 @@ _GET_POLICY_PERMISSION = {
     "serviceAccounts": "iam.serviceAccounts.getIamPolicy",
     "services": "run.services.getIamPolicy",
 }
-_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 _SIGN_PERMISSION = "iam.serviceAccounts.signBlob"
 _TOKEN_PERMISSION = "iam.serviceAccounts.getAccessToken"  # noqa: S105  # no secret
 
@@ -77,18 +78,6 @@ _NO_KEYS = (
     "that `trainmaster stack env` prints."
 )
 
-Answer: TypeAlias = Callable[["_State", Request], Awaitable[dict[str, object]]]
-
-
-class _NotServedError(Exception):
-    pass
-
-
-class _RefusedError(Exception):
-    def __init__(self, message: str, code: int = 400) -> None:
-        super().__init__(message)
-        self.code = code
-
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
@@ -99,40 +88,39 @@ class _State:
 def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
     """The ASGI application. `generateAccessToken` issues tokens from the stack's `tokens`."""
     state = _State(grants=grants, tokens=tokens or Tokens())
-    routes = [
-        Route(TAKEN, _answering(_answer_taken_grants, state), methods=["GET", "POST", "DELETE"]),
-        Route(
-            "/{path:path}", _answering(_answer_call, state), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]
-        ),
-    ]
-    authenticated = Authenticated(Starlette(routes=routes), state.tokens)
+
+    async def answer(request: Request) -> Response:
+        return JSONResponse(await _answer_call(state, request))
+
+    async def answer_taken(request: Request) -> Response:
+        return JSONResponse(await _answer_taken_grants(state.grants, request))
+
+    calls = Starlette(
+        routes=[
+            Route(TAKEN, answer_taken, methods=["GET", "POST", "DELETE"]),
+            Route("/{path:path}", answer, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        ],
+        exception_handlers={
+            ApiError: answer_refusal,
+            HTTPException: answer_not_served,
+            DeniedError: _answer_denial,
+        },
+    )
+    authenticated = Authenticated(calls, state.tokens)
     refresh = Route(_OAUTH_PATH, _refreshing(state.tokens), methods=["POST"])
     return LoopbackOnly(Starlette(routes=[refresh, Mount("/", authenticated)]))
 
 
-def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[Response]]:
-    """Respond with JSON, and to a refusal with Google's error body."""
-
-    async def respond(request: Request) -> Response:
-        try:
-            return JSONResponse(await answer(state, request))
-        except _RefusedError as refused:
-            return google_error(refused.code, str(refused), status=_STATUSES[refused.code])
-        except _NotServedError:
-            return refuse_call(request)
-        except DeniedError as denied:
-            return google_error(403, str(denied), status="PERMISSION_DENIED")
-
-    return respond
+async def _answer_denial(_request: Request, denied: Exception) -> Response:
+    return google_error(403, str(denied), status="PERMISSION_DENIED")
 
 
-async def _answer_taken_grants(state: _State, request: Request) -> dict[str, object]:
-    grants = state.grants
+async def _answer_taken_grants(grants: Grants, request: Request) -> dict[str, object]:
     if request.method == "POST":
         try:
             grants.take(await _body(request))
         except RevokeError as fault:
-            raise _RefusedError(str(fault)) from fault
+            raise InvalidArgumentError(str(fault)) from fault
     elif request.method == "DELETE":
         grants.restore()
     return grants.taken()
@@ -141,7 +129,7 @@ async def _answer_taken_grants(state: _State, request: Request) -> dict[str, obj
 async def _answer_call(state: _State, request: Request) -> dict[str, object]:
     grants, member = state.grants, caller().member
     if not _HOSTS.fullmatch(request.headers.get("host", "")):
-        raise _NotServedError
+        raise HTTPException(404)
     name, _, verb = request.path_params["path"].partition(":")
     match request.method, verb:
         case "GET", "" if match := _PROJECT.fullmatch(name):
@@ -163,7 +151,7 @@ async def _answer_call(state: _State, request: Request) -> dict[str, object]:
         case "POST", "signBlob" if match := _ACCOUNT.fullmatch(name):
             return await _signed_blob(state, member, match[1], await _body(request))
         case _:
-            raise _NotServedError
+            raise HTTPException(404)
 
 
 def _project(grants: Grants, project: str, *, version: str) -> dict[str, object]:
@@ -173,7 +161,7 @@ def _project(grants: Grants, project: str, *, version: str) -> dict[str, object]
     """
     if project not in (grants.project, grants.project_number):
         # The service answers alike for a missing project and for a hidden one.
-        raise _RefusedError("The caller does not have permission", 403)
+        raise ApiError(Status.PERMISSION_DENIED, "The caller does not have permission")
     authorize(grants, "cloudresourcemanager.projects.get", {"project": project_of(grants, project)})
     shown: dict[str, object] = {"projectId": grants.project}
     if version == "1":
@@ -187,7 +175,7 @@ def _accounts(grants: Grants, project: str, email: str | None) -> dict[str, obje
     Source: https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts
     """
     if project not in ("-", grants.project, grants.project_number):
-        raise _RefusedError("The caller does not have permission", 403)
+        raise ApiError(Status.PERMISSION_DENIED, "The caller does not have permission")
     resources = {"project": project_of(grants, grants.project), "account": account_of(grants, email or "")}
     authorize(grants, f"iam.serviceAccounts.{'get' if email else 'list'}", resources)
     accounts = [
@@ -203,12 +191,12 @@ def _accounts(grants: Grants, project: str, email: str | None) -> dict[str, obje
     return dict(accounts[0])
 
 
-def _unknown_account(name: str) -> _RefusedError:
-    return _RefusedError(f"Unknown service account: {name}", 404)
+def _unknown_account(name: str) -> ApiError:
+    return ApiError(Status.NOT_FOUND, f"Unknown service account: {name}")
 
 
 def _check_resource(grants: Grants, resource: str) -> None:
-    """Raises `_RefusedError` (404) for a service account that does not exist."""
+    """Raises `ApiError`: NOT_FOUND for a service account that does not exist."""
     kind, name = resource.split("/")[-2:]
     if kind == "serviceAccounts" and name not in grants.accounts():
         raise _unknown_account(name)
@@ -217,7 +205,7 @@ def _check_resource(grants: Grants, resource: str) -> None:
 def _policy(grants: Grants, member: str, resource: str) -> dict[str, object]:
     permission = _GET_POLICY_PERMISSION[resource.split("/")[-2]]
     if not grants.permitted(member, [permission], resource):
-        raise _RefusedError(f"Permission '{permission}' denied on {resource!r}.", 403)
+        raise ApiError(Status.PERMISSION_DENIED, f"Permission '{permission}' denied on {resource!r}.")
     _check_resource(grants, resource)
     return grants.policy(resource)
 
@@ -227,15 +215,15 @@ def _token(state: _State, member: str, email: str, body: dict[str, object]) -> d
     scope = body.get("scope")
     lifetime = _LIFETIME.fullmatch(str(body.get("lifetime") or f"{LIFETIME_MOST_S}s"))
     if not isinstance(scope, list) or not scope:
-        raise _RefusedError("scope is required: a list of OAuth 2.0 scopes.")
+        raise InvalidArgumentError("scope is required: a list of OAuth 2.0 scopes.")
     if lifetime is None or not 0 < int(lifetime[1]) <= LIFETIME_MOST_S:
-        raise _RefusedError(f"lifetime {body['lifetime']!r}: expected 1s to {LIFETIME_MOST_S}s.")
+        raise InvalidArgumentError(f"lifetime {body['lifetime']!r}: expected 1s to {LIFETIME_MOST_S}s.")
     _require_on_account(grants, member, _TOKEN_PERMISSION, email)
     lifetime_s = int(lifetime[1])
     try:
         token = state.tokens.issue(Principal(kind="account", name=email, email=email), lifetime_s=lifetime_s)
     except TooManyTokensError as fault:
-        raise _RefusedError(str(fault), 429) from fault
+        raise ApiError(Status.RESOURCE_EXHAUSTED, str(fault)) from fault
     expires = datetime.now(UTC) + timedelta(seconds=lifetime_s)
     return {"accessToken": token, "expireTime": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
 
@@ -246,7 +234,7 @@ async def _signed_blob(state: _State, member: str, email: str, body: dict[str, o
     except ValueError:
         payload = b""
     if not payload:
-        raise _RefusedError("payload is required: the bytes to sign, in base64.")
+        raise InvalidArgumentError("payload is required: the bytes to sign, in base64.")
     _require_on_account(state.grants, member, _SIGN_PERMISSION, email)
     signature = await asyncio.to_thread(state.tokens.keys.sign, email, payload)
     return {"keyId": "local", "signedBlob": base64.b64encode(signature).decode()}
@@ -256,17 +244,17 @@ def _require_on_account(grants: Grants, member: str, permission: str, email: str
     account = f"projects/{grants.project}/serviceAccounts/{email}"
     known = grants.knows(f"serviceAccount:{email}")
     if not known or not grants.permitted(member, [permission], account):
-        raise _RefusedError(f"Permission '{permission}' denied on resource (or it may not exist).", 403)
+        raise ApiError(Status.PERMISSION_DENIED, denial(permission))
 
 
 def _permissions(body: dict[str, object], grants: Grants) -> list[str]:
     asked = body.get("permissions", [])
     if not isinstance(asked, list) or not all(isinstance(permission, str) for permission in asked):
-        raise _RefusedError(f"permissions must be a list of strings, found {asked!r}")
+        raise InvalidArgumentError(f"permissions must be a list of strings, found {asked!r}")
     if wild := [permission for permission in asked if "*" in permission]:
-        raise _RefusedError(f"Permissions with wildcards are not allowed: {wild!r}")
+        raise InvalidArgumentError(f"Permissions with wildcards are not allowed: {wild!r}")
     if unknown := unknown_permissions(grants, asked):
-        raise _RefusedError(
+        raise InvalidArgumentError(
             f"Permissions that the local stack does not know: {unknown!r}; check their spelling."
         )
     return asked
@@ -276,7 +264,7 @@ async def _body(request: Request) -> dict[str, object]:
     try:
         return await read_object(request, most_bytes=MAX_BODY_BYTES, may_be_empty=True)
     except ValueError as fault:
-        raise _RefusedError(str(fault)) from fault
+        raise InvalidArgumentError(str(fault)) from fault
 
 
 def _refreshing(tokens: Tokens) -> Callable[[Request], Awaitable[Response]]:

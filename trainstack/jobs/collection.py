@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Generic
 
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.iam.authorization import may_act_as
 from trainstack.iam.service import Grants
 from trainstack.jobs.capacity.quota import Supply
 from trainstack.jobs.listing.catalogue import AnyJob, Catalogue
-from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob, new_job_id
 from trainstack.jobs.resource.validation import Message, Surroundings
 from trainstack.jobs.runners.log import JobLog, WriteLog

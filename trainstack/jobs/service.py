@@ -1,9 +1,9 @@
 """Custom jobs: checks of capacity, preemption of machines, and the jobs of trials."""
 
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.capacity.line import Capacity
 from trainstack.jobs.collection import Collection, ServiceContext
 from trainstack.jobs.replicas.isolation import ReplicaHost
-from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.lifecycle import ResourceState
 from trainstack.jobs.runners.custom_job import CustomJobRunner

@@ -17,11 +17,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from trainstack.errors import ApiError, InvalidArgumentError
 from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.iam.service import Grants
-from trainstack.json_bodies import google_error, json_object, read_body, refuse_call, refuse_disk_full
+from trainstack.json_bodies import (
+    answer_not_served,
+    answer_refusal,
+    google_error,
+    json_object,
+    read_body,
+    refuse_disk_full,
+)
 from trainstack.logging.entry import SURFACE
-from trainstack.logging.errors import RefusedError
 from trainstack.logging.resources import DEFAULT_UPDATE_MASK
 from trainstack.logging.service import LogService
 
@@ -65,10 +72,10 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
             for verb, path, method, handler in answered
         ],
         exception_handlers={
-            RefusedError: _answer_refusal,
+            ApiError: answer_refusal,
             DeniedError: _answer_denial,
             OSError: refuse_disk_full,
-            HTTPException: _answer_not_imitated,
+            HTTPException: answer_not_served,
         },
     )
 
@@ -123,17 +130,11 @@ def _with_permission(
         if project or method == "_stats":
             call.authorize(method, project)
         if faults := SURFACE.query_faults(method, call.query) if method in SURFACE.methods else ():
-            raise RefusedError("; ".join(faults) + "; leave it out")
+            raise InvalidArgumentError("; ".join(faults) + "; leave it out")
         answer = await handler(call)
         return answer if isinstance(answer, Response) else JSONResponse(answer)
 
     return handle
-
-
-async def _answer_refusal(_request: Request, fault: Exception) -> Response:
-    if not isinstance(fault, RefusedError):
-        raise fault
-    return google_error(fault.code, str(fault), status=fault.status)
 
 
 async def _answer_denial(_request: Request, denied: Exception) -> Response:
@@ -144,18 +145,14 @@ async def _answer_denial(_request: Request, denied: Exception) -> Response:
     return google_error(403, str(denied), status="PERMISSION_DENIED", details=[info])
 
 
-async def _answer_not_imitated(request: Request, _fault: Exception) -> Response:
-    return refuse_call(request)
-
-
 async def _write(call: Call) -> object:
     body = await _body(call, "WriteLogEntriesRequest")
     entries = body.get("entries", [])
     if not isinstance(entries, list):
-        raise RefusedError("entries must be a list of log entries")
+        raise InvalidArgumentError("entries must be a list of log entries")
     for name in ("resource", "labels"):
         if not isinstance(body.get(name) or {}, dict):
-            raise RefusedError(f"{name} must be an object, found {body[name]!r}")
+            raise InvalidArgumentError(f"{name} must be an object, found {body[name]!r}")
     faults = await run_in_threadpool(
         call.service.write,
         entries,
@@ -185,7 +182,7 @@ async def _list(call: Call) -> object:
         call.authorize("entries.list", parent)
     order = str(body.get("orderBy") or "timestamp asc").split()
     if order not in (["timestamp"], ["timestamp", "asc"], ["timestamp", "desc"]):
-        raise RefusedError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
+        raise InvalidArgumentError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
     entries, next_page_token = await run_in_threadpool(
         call.service.list,
         parents,
@@ -270,14 +267,14 @@ def _page(name: str, by_name: Mapping[str, object], call: Call) -> Body:
 
 
 async def _body(call: Call, resource: str = "") -> Body:
-    """The body, with its keys in camel case; snake case is accepted too. Raises `RefusedError`."""
+    """The body, with its keys in camel case; snake case is accepted too. Raises `InvalidArgumentError`."""
     try:
         body = json_object(_whole_characters(await read_body(call.request, most_bytes=MAX_BODY_BYTES)))
     except (ValueError, RecursionError) as fault:
-        raise RefusedError(str(fault)) from fault
+        raise InvalidArgumentError(str(fault)) from fault
     named = {re.sub(r"_([a-z])", lambda match: match[1].upper(), key): value for key, value in body.items()}
     if resource and (faults := SURFACE.body_faults(resource, named)):
-        raise RefusedError("; ".join(faults) + "; leave it out")
+        raise InvalidArgumentError("; ".join(faults) + "; leave it out")
     return named
 
 
@@ -292,11 +289,11 @@ def _parents(body: Body) -> list[str]:
     """The projects to list. A view of a log bucket means the whole project here."""
     given, ids = body.get("resourceNames") or [], body.get("projectIds") or []
     if not isinstance(given, list) or not isinstance(ids, list):
-        raise RefusedError("resourceNames must be a list of names such as projects/PROJECT")
+        raise InvalidArgumentError("resourceNames must be a list of names such as projects/PROJECT")
     given = [*given, *(f"projects/{project}" for project in ids)]
     projects = [match[0] for name in given if (match := _PROJECT.match(str(name)))]
     if not given or len(projects) != len(given):
-        raise RefusedError(f"each of resourceNames must name a projects/PROJECT, found {given!r}")
+        raise InvalidArgumentError(f"each of resourceNames must name a projects/PROJECT, found {given!r}")
     return list(dict.fromkeys(projects))
 
 
@@ -304,5 +301,5 @@ def _page_size(given: object) -> int:
     if given in (None, 0):
         return DEFAULT_PAGE
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise RefusedError(f"pageSize {given!r} must be a number from 1 to {MAX_PAGE}")
+        raise InvalidArgumentError(f"pageSize {given!r} must be a number from 1 to {MAX_PAGE}")
     return min(given, MAX_PAGE)

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainstack.errors import InvalidArgumentError
 from trainstack.instants import format_instant, now_ns
 from trainstack.logging.entry import SURFACE, StoredEntry
-from trainstack.logging.errors import RefusedError
 from trainstack.logging.filters import (
     FilterTooCostlyError,
     FilterWork,
@@ -56,7 +56,7 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
     """The sink of a resource.
 
     Raises:
-        RefusedError: every fault, also a destination that is not supported here.
+        InvalidArgumentError: every fault, also a destination that is not supported here.
     """
     faults = _faults(resource)
     destination = str(resource.get("destination", ""))
@@ -69,9 +69,9 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
     try:
         wanted = parse_filter(str(resource.get("filter") or ""))
     except LogFilterError as fault:
-        raise RefusedError("; ".join([*faults, str(fault)])) from fault
+        raise InvalidArgumentError("; ".join([*faults, str(fault)])) from fault
     if faults or match is None:
-        raise RefusedError("; ".join(faults))
+        raise InvalidArgumentError("; ".join(faults))
     return ExportSink(full_name=full_name, topic=match[1], filter=wanted, resource=resource)
 
 
@@ -106,14 +106,14 @@ def updated_resource(
     """The sink after an update of the masked fields; its writer identity stays, unless a unique one is requested.
 
     Raises:
-        RefusedError: a masked field cannot be set.
+        InvalidArgumentError: a masked field cannot be set.
     """
     if wrong := [field for field in mask if field not in _UPDATABLE]:
-        raise RefusedError(
+        raise InvalidArgumentError(
             f"updateMask: {', '.join(wrong)} cannot be updated; allowed are {', '.join(_UPDATABLE)}"
         )
     if faults := SURFACE.body_faults("LogSink", given):
-        raise RefusedError("; ".join(faults))
+        raise InvalidArgumentError("; ".join(faults))
     resource = dict(current)
     for field in mask:
         resource.pop(field, None)
@@ -147,7 +147,7 @@ def metric_resource(
     """The service's response to the creation of a metric, or to its replacement if there is a `current` one.
 
     Raises:
-        RefusedError: every fault, also what the stack has not.
+        InvalidArgumentError: every fault, also what the stack has not.
     """
     faults = SURFACE.body_faults("LogMetric", given)
     name = str(given.get("name") or "")
@@ -165,7 +165,7 @@ def metric_resource(
     if not isinstance(descriptor, dict):
         faults.append(f"metricDescriptor must be an object, found {descriptor!r:.200}")
     if faults or not isinstance(descriptor, dict):
-        raise RefusedError("; ".join(faults))
+        raise InvalidArgumentError("; ".join(faults))
     now = format_instant(now_ns())
     type_name = f"logging.googleapis.com/user/{name}"
     return {

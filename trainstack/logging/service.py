@@ -5,9 +5,9 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.instants import now_ns
 from trainstack.logging.entry import EntryError, StoredEntry, complete_entry
-from trainstack.logging.errors import AlreadyExistsError, NotFoundError, RefusedError
 from trainstack.logging.filters import PAGE_STEPS, FilterWork, parse_filter
 from trainstack.logging.resources import (
     ExportSink,
@@ -95,7 +95,7 @@ class LogService:
         Raises:
             FilterError: the filter is invalid.
             FilterTooCostlyError: it takes too long on an entry.
-            RefusedError: the token is invalid.
+            InvalidArgumentError: the token is invalid.
         """
         wanted = parse_filter(filter_text)
         after = _position(page_token) if page_token else None
@@ -120,10 +120,10 @@ class LogService:
         """The sink.
 
         Raises:
-            NotFoundError: no sink has this name.
+            ApiError: NOT_FOUND: no sink has this name.
         """
         if (sink := self._sinks.get(full_name)) is None:
-            raise NotFoundError(f"Sink {full_name.rpartition('/')[2]} does not exist")
+            raise ApiError(Status.NOT_FOUND, f"Sink {full_name.rpartition('/')[2]} does not exist")
         return sink
 
     def sinks_of(self, parent: str) -> Sequence[ExportSink]:
@@ -133,13 +133,13 @@ class LogService:
         """Create a sink; it receives only later entries.
 
         Raises:
-            AlreadyExistsError: the name is taken.
-            RefusedError: every fault of the sink.
+            ApiError: ALREADY_EXISTS: the name is taken.
+            InvalidArgumentError: every fault of the sink.
         """
         full_name = f"{parent}/sinks/{given.get('name', '')}"
         with self._lock:
             if full_name in self._sinks:
-                raise AlreadyExistsError(f"Sink {given.get('name')} already exists")
+                raise ApiError(Status.ALREADY_EXISTS, f"Sink {given.get('name')} already exists")
             return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
 
     def update_sink(
@@ -148,8 +148,8 @@ class LogService:
         """Update the masked fields of a sink; its pending messages go to its new destination.
 
         Raises:
-            NotFoundError: no sink has this name.
-            RefusedError: every fault of the sink.
+            ApiError: NOT_FOUND: no sink has this name.
+            InvalidArgumentError: every fault of the sink.
         """
         with self._lock:
             sink = self.sink(full_name)
@@ -168,7 +168,7 @@ class LogService:
         """Delete the sink and its pending messages.
 
         Raises:
-            NotFoundError: no sink has this name.
+            ApiError: NOT_FOUND: no sink has this name.
         """
         with self._lock, self._store.transaction():
             self.sink(full_name)
@@ -184,10 +184,10 @@ class LogService:
         """Delete a log's entries.
 
         Raises:
-            NotFoundError: it has none.
+            ApiError: NOT_FOUND: it has none.
         """
         if not self._store.delete_log(parent, log_name):
-            raise NotFoundError(f"Log {log_name} does not exist")
+            raise ApiError(Status.NOT_FOUND, f"Log {log_name} does not exist")
 
     def metrics_of(self, parent: str) -> Mapping[str, Mapping[str, object]]:
         """The metrics of a project by their full names, in order."""
@@ -195,11 +195,11 @@ class LogService:
         return {name: metrics[name] for name in sorted(metrics) if name.startswith(f"{parent}/metrics/")}
 
     def metric(self, parent: str, name: str) -> Mapping[str, object]:
-        """Raises `NotFoundError`."""
+        """Raises `ApiError`: NOT_FOUND."""
         try:
             return self.metrics_of(parent)[f"{parent}/metrics/{name}"]
         except KeyError:
-            raise NotFoundError(f"Metric {name} does not exist.") from None
+            raise ApiError(Status.NOT_FOUND, f"Metric {name} does not exist.") from None
 
     def put_metric(
         self, parent: str, given: Mapping[str, object], *, name: str | None = None
@@ -207,20 +207,20 @@ class LogService:
         """Create a metric; with the `name` of one, replace or create it.
 
         Raises:
-            AlreadyExistsError: there is one, and no `name`.
-            RefusedError: every fault of the metric.
+            ApiError: ALREADY_EXISTS: there is one, and no `name`.
+            InvalidArgumentError: every fault of the metric.
         """
         full_name = f"{parent}/metrics/{name or given.get('name', '')}"
         with self._lock:
             current = self.metrics_of(parent).get(full_name)
             if current and name is None:
-                raise AlreadyExistsError(f"Metric {given.get('name')} already exists")
+                raise ApiError(Status.ALREADY_EXISTS, f"Metric {given.get('name')} already exists")
             metric = metric_resource(parent, given if name is None else {**given, "name": name}, current)
             self._store.put("metrics", full_name, {**metric, "resourceName": full_name})
         return self.metric(parent, str(metric["name"]))
 
     def delete_metric(self, parent: str, name: str) -> None:
-        """Raises `NotFoundError`."""
+        """Raises `ApiError`: NOT_FOUND."""
         with self._lock:
             self.metric(parent, name)
             self._store.delete("metrics", f"{parent}/metrics/{name}")
@@ -249,4 +249,4 @@ def _position(token: str) -> EntryPosition:
         timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(token))
         return EntryPosition(int(timestamp_ns), int(row_id))
     except (ValueError, TypeError) as fault:
-        raise RefusedError(f"pageToken {token!r} was not issued by this service") from fault
+        raise InvalidArgumentError(f"pageToken {token!r} was not issued by this service") from fault

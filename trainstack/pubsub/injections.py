@@ -1,45 +1,20 @@
 """Injections into Pub/Sub: calls such as `pubsub.publish`, and each delivery of a message at `pubsub.deliver`."""
 
-from collections.abc import Awaitable, Callable, Sequence
-
-import grpc
+from collections.abc import Callable, Sequence
 
 from trainstack.injections import InjectionKind, Injections
-from trainstack.injections.active import Struck, apply_injections
+from trainstack.injections.active import Struck
 from trainstack.injections.plan import CODES
 from trainstack.pubsub import wire
-from trainstack.pubsub.errors import PubSubError
 
 DELIVER = "pubsub.deliver"
 _LEAST_ABSENCE_S = 0.01
 
 
-class InjectedError(PubSubError):
-    """An injection refused the call, or reported an error after it was done."""
-
-    def __init__(self, struck: Struck) -> None:
-        super().__init__(str(struck))
-        is_lost = struck.injection.kind is InjectionKind.DROP
-        self.code = grpc.StatusCode.UNAVAILABLE if is_lost else grpc.StatusCode[CODES[struck.injection.code]]
-
-
-async def struck_call(
-    injections: Injections,
-    method_name: str,
-    request: wire.Message | None,
-    do: Callable[[], Awaitable[wire.Message | None]],
-) -> wire.Message | None:
-    """The response of `do`, or what an injection turns it into. A stream has no request yet when it is opened.
-
-    Raises:
-        InjectedError: an error before or after. A dropped call fails as UNAVAILABLE: many calls share one
-            connection, so it is not cut.
-    """
-    subjects = () if request is None else _subjects(request)
-    try:
-        return await apply_injections(injections, place_of(method_name), subjects, do)
-    except Struck as struck:
-        raise InjectedError(struck) from struck
+def status_of(struck: Struck) -> str:
+    """The code of an injected error. A dropped call is UNAVAILABLE: many calls share one connection, so it is not cut."""
+    is_lost = struck.injection.kind is InjectionKind.DROP
+    return "UNAVAILABLE" if is_lost else CODES[struck.injection.code]
 
 
 def through_injections(
@@ -88,7 +63,7 @@ def place_of(method_name: str) -> str:
     return f"pubsub.{method_name[0].lower()}{method_name[1:]}"
 
 
-def _subjects(request: wire.Message) -> tuple[str, ...]:
+def subjects_of(request: wire.Message) -> tuple[str, ...]:
     """The topic, subscription or resource that the request names, and the objects of published notifications."""
     fields = request.DESCRIPTOR.fields_by_name
     named = [

@@ -9,18 +9,13 @@ import hashlib
 from google.iam.v1 import iam_policy_pb2, policy_pb2
 from google.protobuf.json_format import ParseDict
 
-from trainstack.iam.authorization import REQUIRED, Resource, has
+from trainstack.errors import ApiError, InvalidArgumentError, Status
+from trainstack.iam.authorization import REQUIRED, Resource, require
 from trainstack.iam.principals import caller
 from trainstack.iam.service import Grants, roles_from
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
-from trainstack.pubsub.errors import (
-    Aborted,
-    InvalidArgument,
-    PermissionDenied,
-    ResourceNotFound,
-    Unimplemented,
-)
+from trainstack.pubsub.errors import ResourceNotFound
 from trainstack.pubsub.service import PubsubService
 
 _PERMISSIONS = {permission for required in REQUIRED.values() for permission, _ in required}
@@ -42,7 +37,9 @@ def get_policy(service: PubsubService, request: wire.Message) -> wire.Message:
 def set_policy(service: PubsubService, request: wire.Message) -> wire.Message:
     _check(service, request.resource, "setIamPolicy")
     if request.policy.etag not in (b"", policy_of(service, request.resource).etag):
-        raise Aborted("There were concurrent policy changes. Please retry the whole read-modify-write.")
+        raise ApiError(
+            Status.ABORTED, "There were concurrent policy changes. Please retry the whole read-modify-write."
+        )
     _check_bindings(request.policy, service.grants)
     kept = policy_pb2.Policy(version=1, bindings=request.policy.bindings)
     service.store.put("policies", request.resource, kept.SerializeToString())
@@ -53,7 +50,7 @@ def set_policy(service: PubsubService, request: wire.Message) -> wire.Message:
 def test_permissions(service: PubsubService, request: wire.Message) -> wire.Message:
     """All of them, unless a stack has grants; none of a resource that does not exist."""
     if wild := [one for one in request.permissions if "*" in one]:
-        raise InvalidArgument(f"Permissions with wildcards are not allowed: {', '.join(wild)}.")
+        raise InvalidArgumentError(f"Permissions with wildcards are not allowed: {', '.join(wild)}.")
     granted = list(request.permissions) if service.has(request.resource) else []
     if service.grants:
         granted = service.grants.permitted(caller().member, granted, request.resource)
@@ -61,10 +58,9 @@ def test_permissions(service: PubsubService, request: wire.Message) -> wire.Mess
 
 
 def _check(service: PubsubService, resource: str, method: str) -> None:
-    """Raises `PermissionDenied`, or `ResourceNotFound`."""
+    """Raises `DeniedError`, or `ResourceNotFound`."""
     kind = f"/{resource}".split("/")[-2]
-    if not has(service.grants, f"pubsub.{kind}.{method}", Resource(name=resource)):
-        raise PermissionDenied
+    require(service.grants, f"pubsub.{kind}.{method}", Resource(name=resource))
     if not service.has(resource):
         raise ResourceNotFound(names.id_of(resource))
 
@@ -92,15 +88,19 @@ def apply_policies(service: PubsubService) -> None:
 
 
 def _check_bindings(policy: wire.Message, grants: Grants | None) -> None:
-    """Raises `Unimplemented` for what would decide something in the cloud, and would not here."""
+    """Raises `ApiError`: Unimplemented for what would decide something in the cloud, and would not here."""
     known = {*ROLES, *(grants.roles if grants else ())}
     for binding in policy.bindings:
         if binding.HasField("condition"):
-            raise Unimplemented("Conditions in IAM policies are not imitated; grant the role without one.")
+            raise ApiError(
+                Status.UNIMPLEMENTED,
+                "Conditions in IAM policies are not imitated; grant the role without one.",
+            )
         for member in binding.members:
             if member.startswith("all") or (
                 member.startswith("serviceAccount:") and binding.role not in known
             ):
-                raise Unimplemented(
-                    f"{binding.role} for {member} is not imitated; grant a role of Pub/Sub to an account."
+                raise ApiError(
+                    Status.UNIMPLEMENTED,
+                    f"{binding.role} for {member} is not imitated; grant a role of Pub/Sub to an account.",
                 )

@@ -9,11 +9,12 @@ from collections.abc import Container, Iterable
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
 from trainstack.pubsub.checks.settings import complete_subscription, complete_topic, refuse_not_imitated
 from trainstack.pubsub.delivery.subscription import Subscription
-from trainstack.pubsub.errors import AlreadyExists, FailedPrecondition, InvalidArgument
+from trainstack.pubsub.errors import AlreadyExists
 from trainstack.pubsub.service import PubsubService
 
 DEFAULT_PAGE = 100
@@ -117,12 +118,12 @@ def seek(service: PubsubService, request: wire.Message) -> wire.Message:
         holders, since_us = [subscription.name, subscription.topic], request.time.ToMicroseconds()
     elif target == "snapshot":
         if service.snapshot(request.snapshot).topic != subscription.topic:
-            raise InvalidArgument(
+            raise InvalidArgumentError(
                 f"The snapshot and the subscription have different topics (resource={names.id_of(request.snapshot)})."
             )
         holders, since_us = [request.snapshot], 0
     else:
-        raise InvalidArgument("A seek needs a time or a snapshot.")
+        raise InvalidArgumentError("A seek needs a time or a snapshot.")
     service.seek(subscription, holders, since_us=since_us, pending=target == "time")
     return wire.SeekResponse()
 
@@ -156,8 +157,9 @@ def create_snapshot(service: PubsubService, request: wire.Message) -> wire.Messa
         oldest_us = store.keep_backlog(subscription.id, request.name)
         snapshot.expire_time.FromMicroseconds((oldest_us or now_us) + _WEEK_US)
         if snapshot.expire_time.ToMicroseconds() < now_us + _HOUR_US:
-            raise FailedPrecondition(
-                "The snapshot would expire within an hour: acknowledge the oldest messages first."
+            raise ApiError(
+                Status.FAILED_PRECONDITION,
+                "The snapshot would expire within an hour: acknowledge the oldest messages first.",
             )
         return service.put("snapshots", snapshot)
 
@@ -188,15 +190,17 @@ def _config_with(current: wire.Message, update: wire.Message, mask: FieldMask) -
     paths = [path.split(".")[0] for path in mask.paths]
     known = {field.name for field in current.DESCRIPTOR.fields}
     if not paths:
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             "The update_mask in the request must be set, and contain a non-empty paths list."
         )
     if unknown := sorted(set(paths) - known):
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             f"Invalid update_mask: {', '.join(unknown)} not found in {current.DESCRIPTOR.name}."
         )
     if fixed := sorted(set(paths) & _IMMUTABLE):
-        raise InvalidArgument(f"Invalid update_mask: {', '.join(fixed)} cannot be changed after creation.")
+        raise InvalidArgumentError(
+            f"Invalid update_mask: {', '.join(fixed)} cannot be changed after creation."
+        )
     merged = type(current)()
     merged.CopyFrom(current)
     mask.MergeMessage(update, merged, True, True)  # replace_message_field, replace_repeated_field
@@ -214,9 +218,9 @@ def page_of(
         names.check_project(project)
         matching = [name for name in matching if name.startswith(f"{project}/")]
     if request.page_size < 0:
-        raise InvalidArgument(f"Invalid page size {request.page_size}: it must not be negative.")
+        raise InvalidArgumentError(f"Invalid page size {request.page_size}: it must not be negative.")
     if request.page_token and not request.page_token.startswith("projects/"):
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             f"Invalid page token {request.page_token!r:.100}; expected the next_page_token of an earlier page."
         )
     rest = sorted(name for name in matching if name > request.page_token)

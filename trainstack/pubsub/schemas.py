@@ -9,11 +9,11 @@ import secrets
 import time
 from collections.abc import Sequence
 
+from trainstack.errors import InvalidArgumentError
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
 from trainstack.pubsub.checks.schemas import decoder
 from trainstack.pubsub.checks.settings import refuse_not_imitated
-from trainstack.pubsub.errors import InvalidArgument
 from trainstack.pubsub.resources import EMPTY, check_new, page_of
 from trainstack.pubsub.service import PubsubService
 
@@ -42,7 +42,7 @@ def _revise(service: PubsubService, name: str, given: wire.Message) -> wire.Mess
 def commit_schema(service: PubsubService, request: wire.Message) -> wire.Message:
     latest = service.schema(request.name)
     if request.schema.type_ != latest.type_:
-        raise InvalidArgument("A schema's revisions must have its type.")
+        raise InvalidArgumentError("A schema's revisions must have its type.")
     return _revise(service, latest.name, request.schema)
 
 
@@ -71,7 +71,9 @@ def list_schema_revisions(service: PubsubService, request: wire.Message) -> wire
 def delete_schema_revision(service: PubsubService, request: wire.Message) -> wire.Message:
     schema = service.schema(request.name)
     if "@" not in request.name or len(service.schemas[schema.name]) == 1:
-        raise InvalidArgument("The name must have a revision, NAME@REVISION, and not be of the only one.")
+        raise InvalidArgumentError(
+            "The name must have a revision, NAME@REVISION, and not be of the only one."
+        )
     _delete(service, [schema])
     return service.schema(schema.name)
 
@@ -105,7 +107,7 @@ def validate_schema(_service: PubsubService, request: wire.Message) -> wire.Mess
 def validate_message(service: PubsubService, request: wire.Message) -> wire.Message:
     schema = service.schema(request.name) if request.name else request.schema
     if not _is_of(schema, request.message, request.encoding):
-        raise InvalidArgument("Invalid data in message: Message failed schema validation.")
+        raise InvalidArgumentError("Invalid data in message: Message failed schema validation.")
     return wire.ValidateMessageResponse()
 
 
@@ -125,7 +127,7 @@ def hold_to_schema(service: PubsubService, topic: wire.Message, messages: Sequen
     Source: https://cloud.google.com/pubsub/docs/schemas#how_revisions_are_used and …/publish-topics-schema
 
     Raises:
-        InvalidArgument: a message is of none.
+        InvalidArgumentError: a message is of none.
     """
     settings = topic.schema_settings
     if not settings.schema:
@@ -141,7 +143,7 @@ def hold_to_schema(service: PubsubService, topic: wire.Message, messages: Sequen
             if _is_of(one, message.data, settings.encoding)
         )
         if (schema := next(fitting, None)) is None:
-            raise InvalidArgument("Invalid data in message: Message failed schema validation.")
+            raise InvalidArgumentError("Invalid data in message: Message failed schema validation.")
         message.attributes["googclient_schemaname"] = schema.name
         message.attributes["googclient_schemarevisionid"] = schema.revision_id
         message.attributes["googclient_schemaencoding"] = "JSON" if settings.encoding == _JSON else "BINARY"

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeVar
 
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
 from trainstack.pubsub.delivery.backlog import BacklogEntry, Holder
 from trainstack.pubsub.delivery.subscription import Subscription
-from trainstack.pubsub.errors import FailedPrecondition, InvalidArgument, ResourceExhausted, ResourceNotFound
+from trainstack.pubsub.errors import ResourceNotFound
 from trainstack.pubsub.injections import DELIVER, through_injections
 from trainstack.pubsub.store import PubsubStore
 
@@ -94,7 +95,7 @@ class PubsubService:
         """The subscription with this name.
 
         Raises:
-            InvalidArgument: no subscription can have it.
+            InvalidArgumentError: no subscription can have it.
             ResourceNotFound: no subscription has it.
         """
         if name not in self.subscriptions:
@@ -114,14 +115,14 @@ class PubsubService:
         raise ResourceNotFound(names.id_of(name))
 
     def check_schema_settings(self, topic: wire.Message) -> None:
-        """Raises `ResourceNotFound` if the topic's schema or one of its revisions does not exist, or `InvalidArgument`."""
+        """Raises `ResourceNotFound` if the topic's schema or one of its revisions does not exist, or `InvalidArgumentError`."""
         settings = topic.schema_settings
         if not settings.schema or settings.schema == names.DELETED_SCHEMA:
             return
         for revision in ("", settings.first_revision_id, settings.last_revision_id):
             self.schema(f"{settings.schema}@{revision}" if revision else settings.schema)
         if not settings.encoding:
-            raise InvalidArgument("The encoding of a topic with a schema must be JSON or BINARY.")
+            raise InvalidArgumentError("The encoding of a topic with a schema must be JSON or BINARY.")
 
     def close(self) -> None:
         for subscription in self.subscriptions.values():
@@ -153,9 +154,10 @@ class PubsubService:
             holders.append(topic)
         for one in receivers:
             if len(one.backlog) + len(messages) > OWED_MAX:
-                raise ResourceExhausted(
+                raise ApiError(
+                    Status.RESOURCE_EXHAUSTED,
                     f"Subscription {names.id_of(one.name)} has {len(one.backlog):,} unacknowledged messages; "
-                    f"the local stack holds at most {OWED_MAX:,}. Acknowledge them or delete the subscription."
+                    f"the local stack holds at most {OWED_MAX:,}. Acknowledge them or delete the subscription.",
                 )
         now_us = time.time_ns() // 1000
         owed: list[tuple[Subscription, BacklogEntry]] = []
@@ -210,7 +212,7 @@ class PubsubService:
         """Process acknowledgements; idempotent.
 
         Raises:
-            InvalidArgument: an id that this subscription never gave out.
+            InvalidArgumentError: an id that this subscription never gave out.
         """
         done = [_parse_ack_id(subscription, ack_id)[0] for ack_id in ack_ids]
         for message_id in done:
@@ -222,7 +224,7 @@ class PubsubService:
         """Set lease deadlines to that many seconds from now; 0 releases the message at once.
 
         Raises:
-            InvalidArgument: an id that this subscription never gave out.
+            InvalidArgumentError: an id that this subscription never gave out.
         """
         parsed = [(*_parse_ack_id(subscription, ack_id), seconds) for ack_id, seconds in deadlines]
         now = time.monotonic()
@@ -330,18 +332,21 @@ def _existing(resources: Mapping[str, _Resource], name: str) -> _Resource:
 
 
 def check_attached(subscription: Subscription) -> None:
-    """Raises `FailedPrecondition`: nothing can be pulled from a detached subscription."""
+    """Raises `ApiError`: FailedPrecondition: nothing can be pulled from a detached subscription."""
     if subscription.config.detached:
-        raise FailedPrecondition(f"Subscription {names.id_of(subscription.name)} is detached from its topic.")
+        raise ApiError(
+            Status.FAILED_PRECONDITION,
+            f"Subscription {names.id_of(subscription.name)} is detached from its topic.",
+        )
 
 
 def _parse_ack_id(subscription: Subscription, ack_id: str) -> tuple[int, int]:
     """The message id and the delivery's serial.
 
     Raises:
-        InvalidArgument: not an id of this subscription.
+        InvalidArgumentError: not an id of this subscription.
     """
     match = _ACK_ID.fullmatch(ack_id)
     if not match or int(match[1]) != subscription.id:
-        raise InvalidArgument(f"You have passed an invalid ack ID to the service (ack_id={ack_id}).")
+        raise InvalidArgumentError(f"You have passed an invalid ack ID to the service (ack_id={ack_id}).")
     return int(match[2]), int(match[3])

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from trainstack.errors import ApiError, InvalidArgumentError
 from trainstack.iam.authentication import guarded_app
 from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
 from trainstack.iam.principals import Tokens
@@ -17,11 +18,10 @@ from trainstack.iam.service import Grants
 from trainstack.injections import Injections
 from trainstack.injections.http import WithInjections, resource_method
 from trainstack.jobs.capacity.quota import Supply, quota_from
-from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.resource.replica import CHIEF
 from trainstack.jobs.service import JobService
-from trainstack.json_bodies import google_error, is_disk_full, refuse_call
+from trainstack.json_bodies import answer_not_served, answer_refusal, google_error, is_disk_full, refuse_call
 from trainstack.vertex.resources.rest import Resources, read_fields
 from trainstack.vertex.resources.store import by_number
 
@@ -65,8 +65,8 @@ def application(
             Route("/{path:path}", resources.answer, methods=["GET", "POST", "PATCH", "DELETE"]),
         ],
         exception_handlers={
-            ApiError: _answer_refusal,
-            HTTPException: _answer_not_served,
+            ApiError: answer_refusal,
+            HTTPException: answer_not_served,
             OSError: _answer_disk_full,
             Exception: _answer_failure,
         },
@@ -76,22 +76,12 @@ def application(
     )
 
 
-async def _answer_refusal(_request: Request, error: Exception) -> Response:
-    if not isinstance(error, ApiError):
-        raise error
-    return google_error(error.status.http, str(error), status=error.status.name)
-
-
 async def _answer_disk_full(_request: Request, fault: Exception) -> Response:
     """429 for a full disk, which says that nothing was done: after a 5xx, callers must wait for a job that may exist."""
     if not is_disk_full(fault):
         raise fault
     what = f"The local stack's disk is full: {fault}. Free space; the stack then continues without a restart."
     return google_error(429, what, status="RESOURCE_EXHAUSTED")
-
-
-async def _answer_not_served(request: Request, _error: Exception) -> Response:
-    return refuse_call(request)
 
 
 async def _answer_failure(_request: Request, _error: Exception) -> Response:

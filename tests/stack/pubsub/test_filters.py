@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainstack.errors import InvalidArgumentError
 from trainstack.pubsub.checks.filters import parse_filter
-from trainstack.pubsub.errors import InvalidArgument
 
 ATTRIBUTES = {"kind": "model", "empty": "", "iana.org/tag": "en-GB", "NOT": "x"}
 
@@ -53,13 +53,13 @@ def test_a_filter_looks_at_attributes_alone(text: str, passes: bool) -> None:
     ],
 )
 def test_an_invalid_filter_is_refused_with_the_place(text: str, column: int) -> None:
-    with pytest.raises(InvalidArgument, match=f"column {column}"):
+    with pytest.raises(InvalidArgumentError, match=f"column {column}"):
         parse_filter(text)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
-    with contextlib.suppress(InvalidArgument):
+    with contextlib.suppress(InvalidArgumentError):
         assert parse_filter(text)(ATTRIBUTES) in (True, False)
 
 

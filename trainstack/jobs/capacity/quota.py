@@ -17,7 +17,7 @@ from typing import Any
 from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
-from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.validation import Message
 from trainstack.reading import Reading

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Reversible
 from typing import Generic, TypeVar
 
+from trainstack.errors import InvalidArgumentError
 from trainstack.jobs.listing.filters import parse_filter
-from trainstack.jobs.resource.errors import InvalidArgumentError
 from trainstack.jobs.resource.job import VertexJob
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000

@@ -16,7 +16,7 @@ from typing import Any
 from google.cloud.aiplatform_v1.types.custom_job import CustomJob
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from trainstack.jobs.resource.errors import InvalidArgumentError
+from trainstack.errors import InvalidArgumentError
 
 # protobuf's generated messages are untyped, as in trainstack.jobs.resource.validation.
 Message = Any

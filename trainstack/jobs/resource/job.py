@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from google.cloud.aiplatform_v1.types.custom_job import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
-from trainstack.jobs.resource.errors import InvalidArgumentError
+from trainstack.errors import InvalidArgumentError
 from trainstack.jobs.resource.lifecycle import ResourceState, may_follow
 from trainstack.jobs.resource.replica import JobReplica, replicas_of
 from trainstack.jobs.resource.validation import Message, Surroundings, faults_of

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.errors import ApiError, Status
 
 _REGIONS = """
     africa-south1 asia-east1 asia-east2 asia-northeast1 asia-northeast2 asia-northeast3 asia-south1 asia-south2

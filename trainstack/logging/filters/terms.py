@@ -7,7 +7,7 @@ term costs depends on how many bytes the entry has, and on what shapes they may 
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trainstack.logging.errors import RefusedError
+from trainstack.errors import InvalidArgumentError
 
 ENTRY_STEPS = 100_000_000
 """Of one entry, half a second. Honest filters take a few thousand."""
@@ -25,7 +25,7 @@ _READ = 4000  # steps to read an entry
 _READ_BYTE = 3
 
 
-class LogFilterError(RefusedError):
+class LogFilterError(InvalidArgumentError):
     """The filter is invalid, or compares a field in a way it does not support."""
 
     def __init__(self, reason: str, *, line: int = 0, column: int = 0) -> None:
@@ -34,7 +34,7 @@ class LogFilterError(RefusedError):
         super().__init__(f"Unparseable filter: {reason}{where}")
 
 
-class FilterTooCostlyError(RefusedError):
+class FilterTooCostlyError(InvalidArgumentError):
     """The filter is valid, and takes too long on an entry."""
 
 

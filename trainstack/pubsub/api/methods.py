@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from trainstack.errors import InvalidArgumentError
 from trainstack.pubsub import policies, resources, schemas, wire
 from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
-from trainstack.pubsub.errors import InvalidArgument
 from trainstack.pubsub.service import PubsubService, check_attached
 from trainstack.transcoding.method import Services, method_from
 
@@ -48,7 +48,7 @@ def _check_publish(messages: Sequence[wire.Message], *, request_bytes: int) -> N
     """Refuse what the service would refuse, naming every faulty message.
 
     Raises:
-        InvalidArgument: too many, too large or empty messages, or attributes outside their limits.
+        InvalidArgumentError: too many, too large or empty messages, or attributes outside their limits.
     """
     faults = [f"messages[{index}]: {fault}" for index, one in enumerate(messages) for fault in _faults(one)]
     if not messages:
@@ -65,7 +65,7 @@ def _check_publish(messages: Sequence[wire.Message], *, request_bytes: int) -> N
                 f"but the maximum value is {most}."
             )
     if faults:
-        raise InvalidArgument(" ".join(faults))
+        raise InvalidArgumentError(" ".join(faults))
 
 
 def _faults(message: wire.Message) -> list[str]:
@@ -88,7 +88,7 @@ def _faults(message: wire.Message) -> list[str]:
 
 async def pull(service: PubsubService, request: wire.Message, remaining_s: float) -> wire.Message:
     if request.max_messages < 1:
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             f"The value for max_messages is too small. You passed {request.max_messages} in the request, "
             "but the minimum value is 1."
         )
@@ -126,7 +126,7 @@ def acknowledge(service: PubsubService, request: wire.Message) -> wire.Message:
 def modify_deadline(service: PubsubService, request: wire.Message) -> wire.Message:
     seconds = request.ack_deadline_seconds
     if not 0 <= seconds <= MAX_ACK_DEADLINE_S:
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             f"Invalid ack_deadline_seconds {seconds}: it must be from 0 to {MAX_ACK_DEADLINE_S}."
         )
     subscription = service.subscription(request.subscription)

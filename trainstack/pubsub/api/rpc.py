@@ -7,15 +7,15 @@ from typing import Any, NoReturn, TypeAlias
 
 import grpc
 
+from trainstack.errors import ApiError
 from trainstack.iam.authentication import UnauthenticatedError, authenticate
 from trainstack.iam.authorization import DeniedError, Resource, authorize
 from trainstack.iam.principals import Principal, Tokens, acting_as
-from trainstack.iam.service import Grants
+from trainstack.injections.active import Struck, apply_injections
 from trainstack.pubsub import wire
 from trainstack.pubsub.api.methods import METHODS
 from trainstack.pubsub.api.streaming import serve_stream
-from trainstack.pubsub.errors import PermissionDenied, PubSubError, Unauthenticated
-from trainstack.pubsub.injections import place_of, struck_call
+from trainstack.pubsub.injections import place_of, status_of, subjects_of
 from trainstack.pubsub.service import PubsubService
 from trainstack.transcoding.not_served import NotServed
 
@@ -24,6 +24,10 @@ Context: TypeAlias = Any
 Handler: TypeAlias = Any
 
 _DEFAULT_REMAINING_S = 60.0
+_STREAMING_PULL = "pubsub.streamingPull"
+_REFUSALS = (ApiError, DeniedError, Struck, UnauthenticatedError)
+_DENIED = "User not authorized to perform this action."
+"""Source: https://github.com/googleapis/google-cloud-ruby/issues/17944"""
 
 
 def handlers_of(service: PubsubService, tokens: Tokens | None = None) -> list[Handler]:
@@ -56,18 +60,18 @@ def _unary(
     service: PubsubService, method_name: str, method: Callable[..., Any], tokens: Tokens | None
 ) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
     async def do(request: wire.Message, context: Context) -> wire.Message:
-        _check_call(service.grants, method_name, request)
+        authorize(service.grants, place_of(method_name), dict(_resources(request)))
         if not inspect.iscoroutinefunction(method):
             return method(service, request)
         given_s = context.time_remaining()
         return await method(service, request, _DEFAULT_REMAINING_S if given_s is None else given_s)
 
     async def handle(request: wire.Message, context: Context) -> wire.Message:
+        again, place = functools.partial(do, request, context), place_of(method_name)
         try:
             with acting_as(_principal(tokens, context)):
-                again = functools.partial(do, request, context)
-                return await struck_call(service.injections, method_name, request, again)
-        except PubSubError as refusal:
+                return await apply_injections(service.injections, place, subjects_of(request), again)
+        except _REFUSALS as refusal:
             await _refuse(context, refusal)
 
     return handle
@@ -82,12 +86,12 @@ def _stream(
 
             def permit(first: wire.Message) -> None:
                 with acting_as(principal):
-                    _check_call(service.grants, "StreamingPull", first)
+                    authorize(service.grants, _STREAMING_PULL, dict(_resources(first)))
 
-            await struck_call(service.injections, "StreamingPull", None, _open)
+            await apply_injections(service.injections, _STREAMING_PULL, (), _open)
             async for response in serve_stream(service, requests, permit):
                 yield response
-        except PubSubError as refusal:
+        except _REFUSALS as refusal:
             await _refuse(context, refusal)
 
     return handle
@@ -98,26 +102,23 @@ async def _open() -> None:
 
 
 def _principal(tokens: Tokens | None, context: Context) -> Principal:
-    """Raises `Unauthenticated`. A peer is `ipv4:127.0.0.1:41234`."""
+    """Raises `UnauthenticatedError`. A peer is `ipv4:127.0.0.1:41234`."""
     header = dict(context.invocation_metadata() or ()).get("authorization", "")
-    try:
-        return authenticate(tokens, authorization=str(header), peer=context.peer().split(":")[1])
-    except UnauthenticatedError as refusal:
-        raise Unauthenticated(str(refusal)) from refusal
+    return authenticate(tokens, authorization=str(header), peer=context.peer().split(":")[1])
 
 
-async def _refuse(context: Context, refusal: PubSubError) -> NoReturn:
+async def _refuse(context: Context, refusal: Exception) -> NoReturn:
     """End the call with the refusal's status."""
-    await context.abort(refusal.code, str(refusal))
+    match refusal:
+        case ApiError(status=status):
+            await context.abort(grpc.StatusCode[status.name], str(refusal))
+        case Struck():
+            await context.abort(grpc.StatusCode[status_of(refusal)], str(refusal))
+        case DeniedError():
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, _DENIED)
+        case _:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(refusal))
     raise AssertionError("abort() always raises")
-
-
-def _check_call(grants: Grants | None, method_name: str, request: wire.Message) -> None:
-    """Raises `PermissionDenied`."""
-    try:
-        authorize(grants, place_of(method_name), dict(_resources(request)))
-    except DeniedError as denied:
-        raise PermissionDenied from denied
 
 
 def _resources(request: wire.Message) -> Iterator[tuple[str, Resource]]:

@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
+from trainstack.errors import InvalidArgumentError
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks.names import id_of
 from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
-from trainstack.pubsub.errors import InvalidArgument, ResourceNotFound
+from trainstack.pubsub.errors import ResourceNotFound
 from trainstack.pubsub.service import PubsubService, check_attached
 
 # Responses stay small, so that several streams of one subscription share its messages evenly.
@@ -24,7 +25,7 @@ class PullStream:
 
         Raises:
             ResourceNotFound: no such subscription.
-            InvalidArgument: a deadline outside 10 to 600 s.
+            InvalidArgumentError: a deadline outside 10 to 600 s.
         """
         self._service = service
         self._subscription = service.subscription(first.subscription)
@@ -45,7 +46,7 @@ class PullStream:
                 if request.stream_ack_deadline_seconds:
                     self._holder.deadline_s = _deadline(request.stream_ack_deadline_seconds)
                 self._settle(request)
-        except InvalidArgument as fault:
+        except InvalidArgumentError as fault:
             self._fault = fault
         finally:
             self._finished = True
@@ -54,14 +55,14 @@ class PullStream:
     def _settle(self, request: wire.Message) -> None:
         ids, seconds = request.modify_deadline_ack_ids, request.modify_deadline_seconds
         if len(ids) != len(seconds):
-            raise InvalidArgument(
+            raise InvalidArgumentError(
                 f"The request has {len(ids)} modify_deadline_ack_ids and {len(seconds)} modify_deadline_seconds; "
                 "both must have the same length."
             )
         # A stream cannot report an invalid id: ignore it and process the others.
-        with contextlib.suppress(InvalidArgument):
+        with contextlib.suppress(InvalidArgumentError):
             self._service.acknowledge(self._subscription, request.ack_ids)
-        with contextlib.suppress(InvalidArgument):
+        with contextlib.suppress(InvalidArgumentError):
             self._service.modify_deadline(self._subscription, zip(ids, seconds, strict=True))
 
     async def responses(self) -> AsyncIterator[wire.Message]:
@@ -69,7 +70,7 @@ class PullStream:
 
         Raises:
             ResourceNotFound: the subscription was deleted in the meantime.
-            InvalidArgument: a later request was malformed.
+            InvalidArgumentError: a later request was malformed.
         """
         while not self._finished:
             if self._subscription.deleted:
@@ -86,7 +87,7 @@ class PullStream:
 
 def _deadline(seconds: int) -> float:
     if not MIN_ACK_DEADLINE_S <= seconds <= MAX_ACK_DEADLINE_S:
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             f"Invalid stream_ack_deadline_seconds {seconds}: it must be from "
             f"{MIN_ACK_DEADLINE_S} to {MAX_ACK_DEADLINE_S}."
         )
@@ -99,11 +100,11 @@ async def serve_stream(
     """Serve one StreamingPull call; `permit` raises if the caller may not open the stream that the first request names.
 
     Raises:
-        InvalidArgument: the client closed before its first request; otherwise what `PullStream` raises.
+        InvalidArgumentError: the client closed before its first request; otherwise what `PullStream` raises.
     """
     first = await anext(requests, None)
     if first is None:
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             "The stream was closed before its first request, which must name a subscription."
         )
     permit(first)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 
-from trainstack.pubsub.errors import InvalidArgument
+from trainstack.errors import InvalidArgumentError
 
 MAX_FILTER_BYTES = 256
 
@@ -37,18 +37,20 @@ def parse_filter(text: str) -> Predicate:
     """A predicate on a message's attributes; an empty filter matches every message.
 
     Raises:
-        InvalidArgument: longer than 256 bytes or invalid; the message has the position.
+        InvalidArgumentError: longer than 256 bytes or invalid; the message has the position.
     """
     if not text:
         return lambda _attributes: True
     size = len(text.encode())
     if size > MAX_FILTER_BYTES:
-        raise InvalidArgument(f"Invalid filter: it has {size} bytes; at most {MAX_FILTER_BYTES} are allowed.")
+        raise InvalidArgumentError(
+            f"Invalid filter: it has {size} bytes; at most {MAX_FILTER_BYTES} are allowed."
+        )
     try:
         tree = _PARSER.parse(text)
     except UnexpectedInput as fault:
         column = getattr(fault, "column", 0)
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             f"Invalid filter {text!r}: it cannot be parsed from column {column} on. Expected attributes:KEY, "
             'attributes.KEY = "VALUE", attributes.KEY != "VALUE", hasPrefix(attributes.KEY, "PREFIX"), '
             "NOT, AND, OR and parentheses; AND and OR need parentheses between them."

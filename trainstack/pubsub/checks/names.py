@@ -6,7 +6,7 @@ Source: https://cloud.google.com/pubsub/docs/create-topic (resource name guideli
 import re
 from typing import Literal, TypeAlias
 
-from trainstack.pubsub.errors import InvalidArgument
+from trainstack.errors import InvalidArgumentError
 
 Kind: TypeAlias = Literal["topics", "subscriptions", "snapshots", "schemas"]
 DELETED_TOPIC = "_deleted-topic_"
@@ -23,11 +23,11 @@ def check_name(name: str, *, kind: Kind) -> None:
     """Refuse an invalid name of a resource.
 
     Raises:
-        InvalidArgument: the name has another form or a forbidden id.
+        InvalidArgumentError: the name has another form or a forbidden id.
     """
     project, found_kind, resource_id = ["", "", *name.rsplit("/", 2)][-3:]
     if not _PROJECT.fullmatch(project) or found_kind != kind or not _ID.fullmatch(resource_id):
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             f"Invalid [{kind}] name: (name={name!r}). It must be projects/PROJECT/{kind}/ID, where ID has "
             "3 to 255 characters, begins with a letter, has only letters, digits and - . _ ~ + %, "
             "and does not begin with 'goog'."
@@ -38,10 +38,10 @@ def check_project(name: str) -> None:
     """Refuse anything but `projects/PROJECT`.
 
     Raises:
-        InvalidArgument: the name has another form.
+        InvalidArgumentError: the name has another form.
     """
     if not _PROJECT.fullmatch(name):
-        raise InvalidArgument(f"Invalid project name: (name={name!r}). It must be projects/PROJECT.")
+        raise InvalidArgumentError(f"Invalid project name: (name={name!r}). It must be projects/PROJECT.")
 
 
 def project_of(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
-from trainstack.pubsub.errors import InvalidArgument
+from trainstack.errors import InvalidArgumentError
 
 Decode: TypeAlias = Callable[[bytes, bool], object]
 """Decodes data, from JSON if the second argument is true. Any exception means that the data is not of the schema."""
@@ -30,10 +30,12 @@ def decoder(kind: int, definition: str) -> Decode:
     """What decodes messages of a schema of this type.
 
     Raises:
-        InvalidArgument: the definition is not one, with the reason.
+        InvalidArgumentError: the definition is not one, with the reason.
     """
     if not 0 < len(definition.encode()) <= MAX_DEFINITION_BYTES:
-        raise InvalidArgument(f"Invalid schema definition: it must have 1 to {MAX_DEFINITION_BYTES} bytes.")
+        raise InvalidArgumentError(
+            f"Invalid schema definition: it must have 1 to {MAX_DEFINITION_BYTES} bytes."
+        )
     return _avro_decoder(definition) if kind == _AVRO else _protobuf_decoder(definition)
 
 
@@ -43,7 +45,7 @@ def _avro_decoder(definition: str) -> Decode:
     try:
         schema = fastavro.parse_schema(json.loads(definition))
     except Exception as fault:  # fastavro raises what a wrong definition happens to cause
-        raise InvalidArgument(f"Invalid Avro schema: {fault!r:.500}") from fault
+        raise InvalidArgumentError(f"Invalid Avro schema: {fault!r:.500}") from fault
 
     def decode(data: bytes, is_json: bool) -> None:
         if is_json:
@@ -66,10 +68,10 @@ def _protobuf_decoder(definition: str) -> Decode:
             command, cwd=folder, capture_output=True, text=True, check=False, timeout=_COMPILE_S
         )
         if done.returncode:
-            raise InvalidArgument(f"Invalid protobuf schema: {done.stderr.strip():.500}")
+            raise InvalidArgumentError(f"Invalid protobuf schema: {done.stderr.strip():.500}")
         (file,) = descriptor_pb2.FileDescriptorSet.FromString(Path(folder, "set").read_bytes()).file
     if file.dependency or len(file.message_type) != 1:
-        raise InvalidArgument(
+        raise InvalidArgumentError(
             "Invalid protobuf schema: it must have one top-level message, and import nothing."
         )
     pool = descriptor_pool.DescriptorPool()

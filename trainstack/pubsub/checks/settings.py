@@ -8,10 +8,10 @@ from pathlib import Path
 
 from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.pubsub import wire
 from trainstack.pubsub.checks import names
 from trainstack.pubsub.checks.filters import parse_filter
-from trainstack.pubsub.errors import InvalidArgument, Unimplemented
 from trainstack.surface import load_surface
 
 DEFAULT_ACK_DEADLINE_S = 10
@@ -35,12 +35,12 @@ def complete_topic(topic: wire.Message) -> None:
     """Validate a topic and fill in the service's defaults; idempotent.
 
     Raises:
-        InvalidArgument: its retention is outside its range.
+        InvalidArgumentError: its retention is outside its range.
         Unimplemented: it uses an unsupported setting.
     """
     refuse_not_imitated(topic)
     if topic.HasField("message_retention_duration") and (faults := _retention_faults(topic)):
-        raise InvalidArgument(" ".join(faults))
+        raise InvalidArgumentError(" ".join(faults))
     topic.state = _ACTIVE
 
 
@@ -48,25 +48,25 @@ def complete_subscription(subscription: wire.Message) -> None:
     """Validate a subscription and fill in the defaults; idempotent.
 
     Raises:
-        InvalidArgument: every value outside its range, in one message.
+        InvalidArgumentError: every value outside its range, in one message.
         Unimplemented: it uses an unsupported setting.
     """
     refuse_not_imitated(subscription)
     parse_filter(subscription.filter)
     _fill(subscription)
     if faults := [*_delivery_faults(subscription), *_time_faults(subscription)]:
-        raise InvalidArgument(" ".join(faults))
+        raise InvalidArgumentError(" ".join(faults))
 
 
 def refuse_not_imitated(resource: wire.Message) -> None:
-    """Raises `Unimplemented`, or `InvalidArgument` for what JSON cannot express."""
+    """Raises `ApiError`: Unimplemented, or `InvalidArgumentError` for what JSON cannot express."""
     try:
         given = MessageToDict(resource)
     except SerializeToJsonError as fault:
-        raise InvalidArgument(f"Invalid duration: {fault}") from fault
+        raise InvalidArgumentError(f"Invalid duration: {fault}") from fault
     given.pop("name", None)  # a path has it
     if faults := SURFACE.body_faults(resource.DESCRIPTOR.name, given):
-        raise Unimplemented(f"{'; '.join(faults)}; leave it out.")
+        raise ApiError(Status.UNIMPLEMENTED, f"{'; '.join(faults)}; leave it out.")
 
 
 def _fill(subscription: wire.Message) -> None:
@@ -127,9 +127,9 @@ def _retention_faults(resource: wire.Message) -> list[str]:
 
 
 def _duration(given: wire.Message) -> timedelta:
-    """Protobuf accepts any numbers in a duration; the service does not. Raises `InvalidArgument`."""
+    """Protobuf accepts any numbers in a duration; the service does not. Raises `InvalidArgumentError`."""
     try:
         duration: timedelta = given.ToTimedelta()
     except (ValueError, OverflowError) as fault:
-        raise InvalidArgument(f"Invalid duration: {fault}") from fault
+        raise InvalidArgumentError(f"Invalid duration: {fault}") from fault
     return duration

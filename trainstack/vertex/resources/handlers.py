@@ -13,8 +13,8 @@ from google.protobuf import empty_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.listing.filters import parse_filter
-from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import copy_of, new_job_id
 from trainstack.vertex.resources.methods import KINDS, list_method, snake_case
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number

@@ -10,7 +10,7 @@ from pathlib import Path
 from google.protobuf import empty_pb2
 from google.protobuf.json_format import MessageToDict
 
-from trainstack.jobs.resource.errors import ApiError, InvalidArgumentError, Status
+from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob, copy_of, new_job_id
 from trainstack.jobs.service import JobService
 from trainstack.vertex.resources.handlers import Handler, StandardHandlers, message_of

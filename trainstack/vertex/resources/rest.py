@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from trainstack.jobs.resource.errors import InvalidArgumentError
+from trainstack.errors import InvalidArgumentError
 from trainstack.jobs.resource.job import VertexJob, parse_fields
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.service import JobService

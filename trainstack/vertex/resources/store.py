@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from trainstack.jobs.resource.errors import ApiError, Status
+from trainstack.errors import ApiError, Status
 from trainstack.project import project_number
 from trainstack.sqlite import Database
 

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.ports.objects import Objects
 from trainstack import pubsub, storage
-from trainstack.ports import free_ports
+from trainstack.process.ports import free_ports
 from trainstack.vertex import Jobs, serve
 
 ROOT = Path(__file__).resolve().parents[2]

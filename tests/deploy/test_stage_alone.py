@@ -24,7 +24,7 @@ from tests.e2e.project import ROOT, Project, eventually, request, running_projec
 from tests.environments import compile_packages, run_uv
 from trainmaster.deploy.stage import stage
 from trainstack.events.cloudevent import CloudEvent, Message, from_message, from_notification
-from trainstack.ports import free_ports, give_back
+from trainstack.process.ports import free_ports, give_back
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

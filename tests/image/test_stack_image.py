@@ -15,7 +15,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
 from trainmaster.deploy.local_image import Builder, secrets
-from trainstack.ports import free_ports
+from trainstack.process.ports import free_ports
 
 from .conftest import ROOT, needs
 

@@ -22,7 +22,7 @@ from tools.images import (
     with_digest,
 )
 from trainstack.http import in_thread, serving
-from trainstack.ports import free_port
+from trainstack.process.ports import free_port
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 CONTENT = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": []}).encode()

@@ -13,7 +13,7 @@ import pytest
 from tests.datasets import FIGURES, LEAVES, written_once
 from tests.trainer import warm
 from tests.trainer.warm import WarmProcess
-from trainstack.ports import free_ports
+from trainstack.process.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 ENDS_WITHIN_S = 400

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.trainer.conftest import Replica, Runner
-from trainstack.ports import free_ports
+from trainstack.process.ports import free_ports
 
 POOLS = {"chief": "workerpool0", "worker": "workerpool1", "ps": "workerpool2", "evaluator": "workerpool3"}
 TINY = ("--workload=horses_or_humans", "--image_size=32", "--batch_size=4", "--num_units=16", "--seed=3")

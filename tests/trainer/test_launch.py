@@ -11,7 +11,7 @@ import pytest
 
 from trainer.launch.__main__ import changed_environment, main
 from trainer.launch.frameworks import FRAMEWORKS
-from trainstack.ports import free_ports
+from trainstack.process.ports import free_ports
 
 from .launched import BARE, ENDS_WITHIN_S, ROOT, TELL, launch, spec, spec_of, started, told
 

@@ -13,7 +13,7 @@ from trainer.faults import Unusable
 from trainer.images.weights import Pretrained, starting_weights
 from trainer.survive import warn_of_fallback
 from trainstack.http import in_thread, serving
-from trainstack.ports import free_ports
+from trainstack.process.ports import free_ports
 
 CONTENT = b"weights"
 

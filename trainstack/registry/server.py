@@ -22,9 +22,9 @@ from starlette.routing import Route
 
 from trainstack.http import LoopbackOnly, Server
 from trainstack.json_bodies import google_error, json_value
-from trainstack.ports import free_port, give_back
 from trainstack.process.child import Child
 from trainstack.process.output import OutputStream
+from trainstack.process.ports import free_port, give_back
 from trainstack.process.processes import SYSTEM_PATH, ProcessGuard
 
 PROGRAM = "docker-registry"

@@ -2,7 +2,7 @@
 
 import socket
 
-from trainstack.ports import free_port, free_ports, give_back
+from trainstack.process.ports import free_port, free_ports, give_back
 
 
 def test_a_port_of_before_is_given_again_while_it_is_free() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainstack.ports import free_port
+from trainstack.process.ports import free_port
 from trainstack.stack.front import serve, service_of
 
 

@@ -16,7 +16,7 @@ from tests.trainer.exports import SERVE, check_export, run_program
 from tests.trainer.roles import Roles, statuses
 from trainer.checkpoints.files import latest
 from trainer.replicas.liveness import SETTINGS_FRAME
-from trainstack.ports import free_ports
+from trainstack.process.ports import free_ports
 
 EPOCHS = 6
 LEARNS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=64")

@@ -26,7 +26,7 @@ from trainer.replicas.liveness import (
     lost_by_coordinator,
     lost_in_step,
 )
-from trainstack.ports import free_ports
+from trainstack.process.ports import free_ports
 
 
 @contextmanager

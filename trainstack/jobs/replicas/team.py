@@ -15,9 +15,9 @@ from trainstack.jobs.replicas.identities import ReplicaIdentities
 from trainstack.jobs.replicas.isolation import Isolation, Placement, ReplicaHost
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.replica import JobReplica
-from trainstack.ports import free_ports, give_back
 from trainstack.process.child import Child
 from trainstack.process.output import OutputStream
+from trainstack.process.ports import free_ports, give_back
 from trainstack.sandbox.network import Network
 
 _FIRST_PORT = 2222

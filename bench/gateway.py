@@ -12,8 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
-from trainstack.gateway import Authority, Backend, Gateway  # noqa: E402  # needs the line above
+from trainstack.gateway.authority import Authority  # noqa: E402  # needs the line above
 from trainstack.gateway.identity import WorkloadIdentities  # noqa: E402
+from trainstack.gateway.proxy import Backend, Gateway  # noqa: E402  # needs the line above
 from trainstack.http import in_thread, serving  # noqa: E402
 from trainstack.iam.principals import Principal, Tokens  # noqa: E402
 from trainstack.storage import Storage  # noqa: E402

@@ -20,7 +20,8 @@ from starlette.routing import Route
 
 from trainmaster.deploy.doctor.caller import USE_QUOTA
 from trainmaster.deploy.doctor.questions import Questions
-from trainstack.gateway import Authority, Backend, Gateway
+from trainstack.gateway.authority import Authority
+from trainstack.gateway.proxy import Backend, Gateway
 from trainstack.http import in_thread, serving
 from trainstack.iam.principals import Principal, Tokens
 from trainstack.json_bodies import google_error

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainstack.gateway import Authority
+from trainstack.gateway.authority import Authority
 from trainstack.gateway.identity import WorkloadIdentities
 from trainstack.iam import Grant, Grants
 from trainstack.iam.principals import Principal, Tokens

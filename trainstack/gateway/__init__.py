@@ -4,8 +4,3 @@ A client in a replica requests `https://storage.googleapis.com` as it does on Ve
 this proxy and the stack's certificate authority, so the proxy terminates its TLS connection and forwards the
 bytes to the local service.
 """
-
-from trainstack.gateway.authority import Authority
-from trainstack.gateway.proxy import Backend, Gateway
-
-__all__ = ["Authority", "Backend", "Gateway"]

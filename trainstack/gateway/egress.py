@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from trainstack.tasks import cancel_all
+
 CHUNK_BYTES = 256 << 10
 _CONNECT_WITHIN_S = 30.0
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -133,6 +135,30 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with contextlib.suppress(OSError, asyncio.CancelledError):
         await writer.wait_closed()
+
+
+async def join(
+    near_reader: asyncio.StreamReader,
+    near_writer: asyncio.StreamWriter,
+    far_reader: asyncio.StreamReader,
+    far_writer: asyncio.StreamWriter,
+) -> None:
+    """Copy in both directions until either side closes."""
+    copies = [
+        asyncio.create_task(_copy(near_reader, far_writer)),
+        asyncio.create_task(_copy(far_reader, near_writer)),
+    ]
+    try:
+        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancel_all(copies)
+        await close_writer(far_writer)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(CHUNK_BYTES):
+        writer.write(data)
+        await writer.drain()
 
 
 async def _status(reader: asyncio.StreamReader) -> str:

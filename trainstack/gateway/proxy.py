@@ -22,6 +22,7 @@ from trainstack.gateway.egress import (
     addresses_elsewhere,
     close_writer,
     connect,
+    join,
     open_stream,
     plain_request,
 )
@@ -122,7 +123,7 @@ class Gateway:
             joined.add(writer)
             with contextlib.suppress(OSError, TimeoutError):
                 if len(joined) <= _MAX_OF_A_NETWORK:
-                    await _join(reader, writer, *await open_stream("127.0.0.1", port))
+                    await join(reader, writer, *await open_stream("127.0.0.1", port))
             joined.discard(writer)
             await close_writer(writer)
 
@@ -198,7 +199,7 @@ class Gateway:
         if not (port := await backend.port_of(protocol)):
             _log.warning("the local stack does not serve %s over %s", asked.host, protocol or "HTTP/1.1")
             return
-        await _join(reader, writer, *await open_stream("127.0.0.1", port, sender=(GATEWAY_ADDRESS, 0)))
+        await join(reader, writer, *await open_stream("127.0.0.1", port, sender=(GATEWAY_ADDRESS, 0)))
 
 
 def _service_of(host: str) -> str:
@@ -280,31 +281,7 @@ async def _tunnel(
         return
     if asked.request is None:
         await _answer(writer, "200 Connection established")
-    await _join(reader, writer, *far)
-
-
-async def _join(
-    near_reader: asyncio.StreamReader,
-    near_writer: asyncio.StreamWriter,
-    far_reader: asyncio.StreamReader,
-    far_writer: asyncio.StreamWriter,
-) -> None:
-    """Copy in both directions until either side closes."""
-    copies = [
-        asyncio.create_task(_copy(near_reader, far_writer)),
-        asyncio.create_task(_copy(far_reader, near_writer)),
-    ]
-    try:
-        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await cancel_all(copies)
-        await close_writer(far_writer)
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(CHUNK_BYTES):
-        writer.write(data)
-        await writer.drain()
+    await join(reader, writer, *far)
 
 
 async def _answer(writer: asyncio.StreamWriter, status: str) -> None:

@@ -15,15 +15,15 @@ import asyncio
 import contextlib
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from trainstack.find import read_stack_env
+from trainstack.gateway.egress import close_writer, join, open_stream
 
 API_PORT, CONSOLE_PORT = 8080, 8081
-Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 FIRST_LINE_S = 30
 _CONSOLE = "TRAINMASTER_CONSOLE"
 _PUBSUB_REST = "CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB"
@@ -59,16 +59,22 @@ async def serve(state: Path, host: str, ports: tuple[int, int], command: list[st
     `ports` are those of the API and of the console.
     """
 
-    async def api(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = await asyncio.wait_for(reader.readline(), FIRST_LINE_S)
-        await _splice(reader, writer, line, read_addresses(state)[service_of(line)])
-
-    async def console(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _splice(reader, writer, b"", read_addresses(state)[_CONSOLE])
+    async def forward(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, to_console: bool
+    ) -> None:
+        # Where no stack is ready, or either side breaks the connection, it is closed at once.
+        with contextlib.suppress(OSError, ValueError, KeyError, TimeoutError):
+            line = b"" if to_console else await asyncio.wait_for(reader.readline(), FIRST_LINE_S)
+            address = read_addresses(state)[_CONSOLE if to_console else service_of(line)]
+            where = urlsplit(address if "//" in address else f"//{address}")
+            far = await open_stream(where.hostname or "", where.port or 0)
+            far[1].write(line)
+            await join(reader, writer, *far)
+        await close_writer(writer)
 
     servers = [
-        await asyncio.start_server(partial(_answer, answer), host, port)
-        for answer, port in zip((api, console), ports, strict=True)
+        await asyncio.start_server(partial(forward, to_console=number > 0), host, port)
+        for number, port in enumerate(ports)
     ]
     process = await asyncio.create_subprocess_exec(*command)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,42 +84,6 @@ async def serve(state: Path, host: str, ports: tuple[int, int], command: list[st
     finally:
         for server in servers:
             server.close()
-
-
-async def _answer(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Close the connection at once where no stack is ready, or either side breaks it."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TimeoutError):
-        async with _closing(writer):
-            await answer(reader, writer)
-
-
-@contextlib.asynccontextmanager
-async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-
-
-async def _splice(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes, address: str
-) -> None:
-    """Connect the client with the service until either ends."""
-    where = urlsplit(address if "//" in address else f"//{address}")
-    from_service, to_service = await asyncio.open_connection(where.hostname, where.port)
-    async with _closing(to_service):
-        to_service.write(first)
-        await asyncio.gather(_copy(reader, to_service), _copy(from_service, writer))
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while content := await reader.read(65536):
-        writer.write(content)
-        await writer.drain()
-    with contextlib.suppress(OSError):
-        writer.write_eof()
 
 
 def main() -> int:

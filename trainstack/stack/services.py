@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
-from trainstack.gateway import Authority, Backend, Gateway
+from trainstack.gateway.authority import Authority
 from trainstack.gateway.identity import WorkloadIdentities
+from trainstack.gateway.proxy import Backend, Gateway
 from trainstack.http import LiveService, Server
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens

@@ -19,8 +19,9 @@ import httpx
 import pytest
 
 from tests.stack.services import every_service
-from trainstack.gateway import Authority, Backend, Gateway
+from trainstack.gateway.authority import Authority
 from trainstack.gateway.identity import WorkloadIdentities, WorkloadIdentity
+from trainstack.gateway.proxy import Backend, Gateway
 from trainstack.http import in_thread
 from trainstack.iam import Grant, Grants
 from trainstack.iam.authorization import REQUIRED

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainstack.gateway import Authority
+from trainstack.gateway.authority import Authority
 from trainstack.gateway.egress import http_variables
 
 from .conftest import Replica

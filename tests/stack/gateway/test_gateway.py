@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.stack.waiting import in_time
-from trainstack.gateway import Authority
+from trainstack.gateway.authority import Authority
 from trainstack.transcoding import LazyGrpcServer
 
 from .conftest import Replica, bearer

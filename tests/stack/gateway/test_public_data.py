@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trainstack.gateway import Authority, Backend, Gateway
+from trainstack.gateway.authority import Authority
+from trainstack.gateway.proxy import Backend, Gateway
 from trainstack.http import in_thread, serving
 from trainstack.iam.principals import LOCAL_USER, Tokens
 from trainstack.storage import Storage

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from trainstack.gateway import Authority, Gateway
+from trainstack.gateway.authority import Authority
 from trainstack.gateway.identity import WorkloadIdentities
+from trainstack.gateway.proxy import Gateway
 from trainstack.iam import Grant, Grants
 from trainstack.iam.principals import Tokens
 from trainstack.sandbox.probe import repair

@@ -36,7 +36,6 @@ async def ask(port: int) -> bytes:
             await asyncio.sleep(0.05)
             continue
         writer.write(b"GET /bucket HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        writer.write_eof()
         answer = await reader.read()
         writer.close()
         await writer.wait_closed()

@@ -81,7 +81,8 @@ async def every_service(
     }
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(pubsub.stop)
-        port = await pubsub.start()
+        port = pubsub.bind()
+        await pubsub.start()
         front = RestApplication(target=f"127.0.0.1:{port}", services=pubsub_calls(), tokens=tokens)
         stack.push_async_callback(front.stop)
         apps["pubsub"] = front

@@ -54,37 +54,36 @@ class PubSub:
         self._service: PubsubService | None = None
         self._sweeping: asyncio.Task[None] | None = None
 
-    async def start(self, port: int = 0) -> int:
-        """Open the state and listen; return the port. 0 picks a free one.
+    def bind(self, port: int = 0) -> int:
+        """Open the state and bind the port, before `start`; return it. 0 picks a free one. Call it in the event loop.
 
         Raises:
             StateInUseError: another emulator uses this folder.
-            OSError: the port is taken.
+            OSError: the port is taken; another may be bound.
         """
-        self._service = PubsubService(PubsubStore(self._folder), self._injections, self._grants)
-        apply_policies(self._service)
-        try:
-            return await self._listen(self._service, port)
-        except BaseException:
-            await self.stop()
-            raise
-
-    async def _listen(self, service: PubsubService, port: int) -> int:
-        self._server = grpc.aio.server(
+        if self._service is None:
+            self._service = PubsubService(PubsubStore(self._folder), self._injections, self._grants)
+            apply_policies(self._service)
+        server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _MAX_REQUEST_BYTES),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.so_reuseport", 0),
             ]
         )
-        self._server.add_generic_rpc_handlers(handlers_of(service, self._tokens))
+        server.add_generic_rpc_handlers(handlers_of(self._service, self._tokens))
         try:
-            bound = int(self._server.add_insecure_port(f"127.0.0.1:{port}"))
+            bound = int(server.add_insecure_port(f"127.0.0.1:{port}"))
         except RuntimeError as fault:
             raise OSError(f"Port {port} of 127.0.0.1 is taken.") from fault
-        await self._server.start()
-        self._sweeping = asyncio.create_task(_sweep(service))
+        self._server = server
         return bound
+
+    async def start(self) -> None:
+        """Serve the bound port."""
+        await self._server.start()
+        if self._service is not None:
+            self._sweeping = asyncio.create_task(_sweep(self._service))
 
     async def stop(self) -> None:
         """Close every stream and the state. Safe to call twice."""
@@ -109,7 +108,9 @@ async def emulate(dir: Path | str, port: int = 0, injections: Injections | None 
     """Run an emulator in this event loop until the block ends; yields its `host:port`."""
     emulator = PubSub(dir=dir, injections=injections)
     try:
-        yield f"127.0.0.1:{await emulator.start(port)}"
+        bound = emulator.bind(port)
+        await emulator.start()
+        yield f"127.0.0.1:{bound}"
     finally:
         await emulator.stop()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trainstack.process.output import OutputStream, readable
 from trainstack.process.processes import ProcessGuard
-from trainstack.stack.ports import candidate_ports, port_taken
+from trainstack.stack.ports import bind_port
 
 SERVICE = "console"
 LOG_MAX_BYTES = 1024 * 1024
@@ -45,18 +45,12 @@ def open_listener(*, port_base: int | None, last_ports: Mapping[str, int]) -> so
     Raises:
         StackRefusedError: the port that --port-base assigns to it is in use.
     """
-    candidates = candidate_ports(SERVICE, port_base=port_base, last_ports=last_ports)
-    for port in candidates:
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((_HOST, port))
-            listener.listen(128)
-        except OSError:
-            listener.close()
-            continue
-        return listener
-    raise port_taken(SERVICE, candidates[0])
+    return bind_port(
+        SERVICE,
+        lambda port: socket.create_server((_HOST, port), backlog=128),
+        port_base=port_base,
+        last_ports=last_ports,
+    )
 
 
 async def run_console(

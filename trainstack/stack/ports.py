@@ -1,24 +1,35 @@
 """The choice of a port for each service of a stack."""
 
+import contextlib
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from trainstack.stack.errors import StackRefusedError
 
 SERVICES = ("storage", "pubsub", "vertex", "logging", "console")
 """In order of their ports, starting at --port-base."""
+_Bound = TypeVar("_Bound")
 
 
-def candidate_ports(service: str, *, port_base: int | None, last_ports: Mapping[str, int]) -> Sequence[int]:
-    """The ports to try, in order; 0 is any free one.
+def bind_port(
+    service: str, bind: Callable[[int], _Bound], *, port_base: int | None, last_ports: Mapping[str, int]
+) -> _Bound:
+    """What `bind` returns for the first port that it can bind, of those for the service; it gets 0 for any free one.
 
-    With --port-base it is a fixed one, otherwise the last stack's if that is free.
+    With --port-base a service of SERVICES has a fixed port, otherwise the last stack's if that is free.
+
+    Raises:
+        StackRefusedError: the port that --port-base assigns to it is in use.
     """
-    # Services that only a stack's own commands use have no port after --port-base.
     if port_base is not None and service in SERVICES:
-        return [port_base + SERVICES.index(service)]
-    last = last_ports.get(service)
-    return [last, 0] if last else [0]
+        ports = [port_base + SERVICES.index(service)]
+    else:
+        ports = [port for port in (last_ports.get(service), 0) if port is not None]
+    for port in ports:
+        with contextlib.suppress(OSError):
+            return bind(port)
+    raise port_taken(service, ports[0])
 
 
 def refuse_taken_ports(port_base: int) -> None:
@@ -28,12 +39,10 @@ def refuse_taken_ports(port_base: int) -> None:
         StackRefusedError: a service's port is in use; the message names the first one.
     """
     for number, service in enumerate(SERVICES):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port_base + number))
-            except OSError as error:
-                raise port_taken(service, port_base + number) from error
+        try:
+            socket.create_server(("127.0.0.1", port_base + number)).close()
+        except OSError as error:
+            raise port_taken(service, port_base + number) from error
 
 
 def port_taken(service: str, port: int) -> StackRefusedError:

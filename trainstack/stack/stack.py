@@ -150,20 +150,15 @@ async def running_stack(
         from trainstack.stack.access import grants_of
         from trainstack.stack.clients import function_variables, user_variables
         from trainstack.stack.deliveries import deliver_events
-        from trainstack.stack.services import running_services
+        from trainstack.stack.services import RunningServices
 
         enforced = options.isolation == "enforced"
         grants = grants_of(topology, product.permissions, product.teams, enforced=enforced)
-        services = await running.enter_async_context(
-            running_services(
-                options,
-                state=state,
-                images=_images(options, product, state),
-                guard=guard,
-                grants=grants,
-                images_topic=_images_topic(options, topology),
-                machines=machine_types_from(product.machines) if product.machines else {},
-            )
+        services = RunningServices(options=options, state=state, guard=guard, grants=grants, running=running)
+        await services.start(
+            images=_images(options, product, state),
+            images_topic=_images_topic(options, topology),
+            machines=machine_types_from(product.machines) if product.machines else {},
         )
         deployment = FunctionDeployment(
             server=await loading,

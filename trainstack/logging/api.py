@@ -7,7 +7,7 @@ import functools
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from starlette.applications import Starlette
@@ -29,8 +29,8 @@ from trainstack.json_bodies import (
     refuse_disk_full,
 )
 from trainstack.logging.entry import SURFACE
-from trainstack.logging.resources import DEFAULT_UPDATE_MASK
 from trainstack.logging.service import LogService
+from trainstack.logging.store import Kind
 
 Handler: TypeAlias = Callable[["Call"], Awaitable[object]]
 """Answers a call, with JSON or a response."""
@@ -47,25 +47,20 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
 
     `grants` decide what accounts may call; without them, every method.
     """
-    sinks, metrics, logs = (f"/v2/projects/{{project}}/{kind}" for kind in ("sinks", "metrics", "logs"))
-    answered: tuple[tuple[str, str, str, Handler], ...] = (
+    project = "/v2/projects/{project}"
+    answered: list[tuple[str, str, str, Handler]] = [
         ("POST", "/v2/entries:write", "entries.write", _write),
         ("POST", "/v2/entries:list", "entries.list", _list),
-        ("GET", logs, "logs.list", _list_logs),
-        ("DELETE", f"{logs}/{{log:path}}", "logs.delete", _delete_log),
+        ("GET", f"{project}/logs", "logs.list", _list_logs),
+        ("DELETE", f"{project}/logs/{{log:path}}", "logs.delete", _delete_log),
         ("GET", "/_stats", "_stats", _stats),
-        ("POST", sinks, "sinks.create", _create_sink),
-        ("GET", sinks, "sinks.list", _list_sinks),
-        ("GET", f"{sinks}/{{sink}}", "sinks.get", _get_sink),
-        ("PUT", f"{sinks}/{{sink}}", "sinks.update", _update_sink),
-        ("PATCH", f"{sinks}/{{sink}}", "sinks.update", _update_sink),
-        ("DELETE", f"{sinks}/{{sink}}", "sinks.delete", _delete_sink),
-        ("POST", metrics, "metrics.create", _create_metric),
-        ("GET", metrics, "metrics.list", _list_metrics),
-        ("GET", f"{metrics}/{{metric:path}}", "metrics.get", _get_metric),
-        ("PUT", f"{metrics}/{{metric:path}}", "metrics.update", _update_metric),
-        ("DELETE", f"{metrics}/{{metric:path}}", "metrics.delete", _delete_metric),
-    )
+        ("PATCH", f"{project}/sinks/{{id:path}}", "sinks.update", functools.partial(_update, "sinks")),
+    ]
+    kinds: tuple[Kind, ...] = ("sinks", "metrics")
+    for kind in kinds:
+        for verb, place, method, handler in _OF_EVERY_KIND:
+            of_kind = functools.partial(handler, kind)
+            answered.append((verb, f"{project}/{kind}{place}", f"{kind}.{method}", of_kind))
     return Starlette(
         routes=[
             Route(path, _with_permission(service, grants, method, handler), methods=[verb])
@@ -95,20 +90,15 @@ class Call(NamedTuple):
     def parent(self) -> str:
         return f"projects/{self.request.path_params['project']}"
 
-    @property
-    def sink(self) -> str:
-        """The full name of the sink in the path."""
-        return f"{self.parent}/sinks/{self.request.path_params['sink']}"
+    def full_name(self, kind: Kind) -> str:
+        """Of the sink or metric in the path."""
+        return f"{self.parent}/{kind}/{unquote(self.request.path_params['id'])}"
 
     @property
-    def metric(self) -> str:
-        """The name of the metric in the path."""
-        return unquote(self.request.path_params["metric"])
-
-    @property
-    def wants_unique_writer(self) -> bool:
-        """The Python client sends `True`."""
-        return self.query.get("uniqueWriterIdentity", "").lower() == "true"
+    def options(self) -> dict[str, Any]:
+        """Those of a sink's creation and update. The Python client sends `True`."""
+        mask = tuple(filter(None, self.query.get("updateMask", "").split(",")))
+        return {"mask": mask, "unique_writer": self.query.get("uniqueWriterIdentity", "").lower() == "true"}
 
     def authorize(self, method: str, project: str) -> None:
         """Raises `DeniedError`. `project` is an id or number, with or without `projects/`."""
@@ -199,29 +189,36 @@ async def _stats(call: Call) -> object:
     return await run_in_threadpool(call.service.stats)
 
 
-async def _create_sink(call: Call) -> object:
-    given = await _body(call)
-    return call.service.create_sink(call.parent, given, unique_writer=call.wants_unique_writer).resource
+async def _create(kind: Kind, call: Call) -> object:
+    options = call.options if kind == "sinks" else {}
+    return call.service.create(kind, call.parent, await _body(call), **options)
 
 
-async def _list_sinks(call: Call) -> object:
-    sinks = {sink.full_name: sink.resource for sink in call.service.sinks_of(call.parent)}
-    return _page("sinks", sinks, call)
+async def _list_page(kind: Kind, call: Call) -> object:
+    return _page(kind, call.service.resources_of(kind, call.parent), call)
 
 
-async def _get_sink(call: Call) -> object:
-    return call.service.sink(call.sink).resource
+async def _get(kind: Kind, call: Call) -> object:
+    return call.service.resource(kind, call.full_name(kind))
 
 
-async def _update_sink(call: Call) -> object:
-    mask = tuple(filter(None, call.query.get("updateMask", "").split(","))) or DEFAULT_UPDATE_MASK
-    given, unique = await _body(call), call.wants_unique_writer
-    return call.service.update_sink(call.sink, given, mask=mask, unique_writer=unique).resource
+async def _update(kind: Kind, call: Call) -> object:
+    options = call.options if kind == "sinks" else {}
+    return call.service.update(kind, call.full_name(kind), await _body(call), **options)
 
 
-async def _delete_sink(call: Call) -> object:
-    call.service.delete_sink(call.sink)
+async def _delete(kind: Kind, call: Call) -> object:
+    call.service.delete(kind, call.full_name(kind))
     return {}
+
+
+_OF_EVERY_KIND: tuple[tuple[str, str, str, Callable[[Kind, Call], Awaitable[object]]], ...] = (
+    ("POST", "", "create", _create),
+    ("GET", "", "list", _list_page),
+    ("GET", "/{id:path}", "get", _get),
+    ("PUT", "/{id:path}", "update", _update),
+    ("DELETE", "/{id:path}", "delete", _delete),
+)
 
 
 async def _list_logs(call: Call) -> object:
@@ -233,27 +230,6 @@ async def _delete_log(call: Call) -> object:
     # The path is decoded once; a name over gRPC has been encoded twice.
     log_id = quote(unquote(call.request.path_params["log"]), safe="")
     await run_in_threadpool(call.service.delete_log, call.parent, f"{call.parent}/logs/{log_id}")
-    return {}
-
-
-async def _list_metrics(call: Call) -> object:
-    return _page("metrics", call.service.metrics_of(call.parent), call)
-
-
-async def _create_metric(call: Call) -> object:
-    return call.service.put_metric(call.parent, await _body(call))
-
-
-async def _update_metric(call: Call) -> object:
-    return call.service.put_metric(call.parent, await _body(call), name=call.metric)
-
-
-async def _get_metric(call: Call) -> object:
-    return call.service.metric(call.parent, call.metric)
-
-
-async def _delete_metric(call: Call) -> object:
-    call.service.delete_metric(call.parent, call.metric)
     return {}
 
 

@@ -4,7 +4,7 @@ Sources: https://cloud.google.com/logging/docs/reference/v2/rest/v2/projects.sin
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainstack.errors import InvalidArgumentError
@@ -84,45 +84,35 @@ def _faults(resource: Mapping[str, object]) -> list[str]:
     return faults
 
 
-def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: bool) -> dict[str, object]:
-    """The service's response to a sink's creation."""
-    now = format_instant(now_ns())
-    return {
-        **given,
-        "writerIdentity": writer_identity(parent, unique=unique_writer),
-        "createTime": now,
-        "updateTime": now,
-    }
-
-
-def updated_resource(
+def sink_resource(
     parent: str,
-    current: Mapping[str, object],
     given: Mapping[str, object],
+    current: Mapping[str, object] | None = None,
     *,
-    mask: tuple[str, ...],
-    unique_writer: bool,
+    mask: Sequence[str] = (),
+    unique_writer: bool = False,
 ) -> dict[str, object]:
-    """The sink after an update of the masked fields; its writer identity stays, unless a unique one is requested.
+    """The service's response to a sink's creation, or to an update of the masked fields if there is a `current` one.
+
+    An update keeps the writer identity, unless a unique one is requested.
 
     Raises:
         InvalidArgumentError: a masked field cannot be set.
     """
-    if wrong := [field for field in mask if field not in _UPDATABLE]:
+    now = format_instant(now_ns())
+    writer = {"writerIdentity": writer_identity(parent, unique=unique_writer)}
+    if current is None:
+        return {**given, **writer, "createTime": now, "updateTime": now}
+    fields = tuple(mask) or DEFAULT_UPDATE_MASK
+    if wrong := [field for field in fields if field not in _UPDATABLE]:
         raise InvalidArgumentError(
             f"updateMask: {', '.join(wrong)} cannot be updated; allowed are {', '.join(_UPDATABLE)}"
         )
     if faults := SURFACE.body_faults("LogSink", given):
         raise InvalidArgumentError("; ".join(faults))
-    resource = dict(current)
-    for field in mask:
-        resource.pop(field, None)
-        if field in given:
-            resource[field] = given[field]
-    if unique_writer:
-        resource["writerIdentity"] = writer_identity(parent, unique=True)
-    resource["updateTime"] = format_instant(now_ns())
-    return resource
+    kept = {field: value for field, value in current.items() if field not in fields}
+    changed = {field: given[field] for field in fields if field in given}
+    return {**kept, **changed, **(writer if unique_writer else {}), "updateTime": now}
 
 
 def message_of(entry: StoredEntry) -> Message:
@@ -182,4 +172,5 @@ def metric_resource(
         "version": "V2",
         "createTime": (current or {}).get("createTime", now),
         "updateTime": now,
+        "resourceName": f"{parent}/metrics/{name}",
     }

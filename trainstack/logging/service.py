@@ -4,6 +4,7 @@ import base64
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.instants import now_ns
@@ -14,14 +15,17 @@ from trainstack.logging.resources import (
     load_sink,
     message_of,
     metric_resource,
-    new_resource,
-    updated_resource,
+    sink_resource,
 )
-from trainstack.logging.store import EntryPosition, LogStore
+from trainstack.logging.store import EntryPosition, Kind, LogStore
 from trainstack.outbox import Outbox
 
 RETENTION_NS = 30 * 24 * 3600 * 1_000_000_000
 """The retention of the service's default bucket."""
+_COMPLETE: Mapping[Kind, Callable[..., dict[str, object]]] = {
+    "sinks": sink_resource,
+    "metrics": metric_resource,
+}
 
 
 class LogService:
@@ -117,64 +121,82 @@ class LogService:
         return entries, ""
 
     def sink(self, full_name: str) -> ExportSink:
-        """The sink.
+        """Raises `ApiError`: NOT_FOUND."""
+        self.resource("sinks", full_name)
+        return self._sinks[full_name]
+
+    def resource(self, kind: Kind, full_name: str) -> Mapping[str, object]:
+        """The sink or metric as the API shows it.
 
         Raises:
-            ApiError: NOT_FOUND: no sink has this name.
+            ApiError: NOT_FOUND.
         """
-        if (sink := self._sinks.get(full_name)) is None:
-            raise ApiError(Status.NOT_FOUND, f"Sink {full_name.rpartition('/')[2]} does not exist")
-        return sink
+        try:
+            return self._store.resources(kind)[full_name]
+        except KeyError:
+            message = f"{kind[:-1].title()} {_id_in(full_name, kind)} does not exist"
+            raise ApiError(Status.NOT_FOUND, message) from None
 
-    def sinks_of(self, parent: str) -> Sequence[ExportSink]:
-        return [sink for _, sink in sorted(self._sinks.items()) if sink.parent == parent]
+    def resources_of(self, kind: Kind, parent: str) -> Mapping[str, Mapping[str, object]]:
+        """A project's sinks or metrics by their full names, in order."""
+        resources = sorted(self._store.resources(kind).items())
+        return {name: resource for name, resource in resources if name.startswith(f"{parent}/{kind}/")}
 
-    def create_sink(self, parent: str, given: Mapping[str, object], *, unique_writer: bool) -> ExportSink:
-        """Create a sink; it receives only later entries.
+    def create(
+        self, kind: Kind, parent: str, given: Mapping[str, object], **options: Any
+    ) -> Mapping[str, object]:
+        """Create a sink, which receives only later entries, or a metric. `options` are those of `sink_resource`.
 
         Raises:
-            ApiError: ALREADY_EXISTS: the name is taken.
-            InvalidArgumentError: every fault of the sink.
+            ApiError: ALREADY_EXISTS; INVALID_ARGUMENT with every fault.
         """
-        full_name = f"{parent}/sinks/{given.get('name', '')}"
+        full_name = f"{parent}/{kind}/{given.get('name', '')}"
         with self._lock:
-            if full_name in self._sinks:
-                raise ApiError(Status.ALREADY_EXISTS, f"Sink {given.get('name')} already exists")
-            return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
+            if full_name in self._store.resources(kind):
+                raise ApiError(
+                    Status.ALREADY_EXISTS, f"{kind[:-1].title()} {given.get('name')} already exists"
+                )
+            return self._keep(kind, full_name, _COMPLETE[kind](parent, given, **options))
 
-    def update_sink(
-        self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...], unique_writer: bool
-    ) -> ExportSink:
-        """Update the masked fields of a sink; its pending messages go to its new destination.
+    def update(
+        self, kind: Kind, full_name: str, given: Mapping[str, object], **options: Any
+    ) -> Mapping[str, object]:
+        """Update a sink, whose pending messages go to its new destination; replace or create a metric.
 
         Raises:
-            ApiError: NOT_FOUND: no sink has this name.
-            InvalidArgumentError: every fault of the sink.
+            ApiError: NOT_FOUND for a sink; INVALID_ARGUMENT with every fault.
         """
+        parent = full_name.partition(f"/{kind}/")[0]
         with self._lock:
-            sink = self.sink(full_name)
-            updated = updated_resource(
-                sink.parent, sink.resource, given, mask=mask, unique_writer=unique_writer
-            )
-            return self._keep(load_sink(full_name, updated))
+            if kind == "sinks":
+                current: Mapping[str, object] | None = self.resource(kind, full_name)
+            else:
+                current = self._store.resources(kind).get(full_name)
+                given = {**given, "name": _id_in(full_name, kind)}
+            return self._keep(kind, full_name, _COMPLETE[kind](parent, given, current, **options))
 
-    def _keep(self, sink: ExportSink) -> ExportSink:
-        self._store.put("sinks", sink.full_name, sink.resource)
-        self._sinks[sink.full_name] = sink
-        self.outbox.retry()
-        return sink
+    def _keep(self, kind: Kind, full_name: str, resource: Mapping[str, object]) -> Mapping[str, object]:
+        if kind == "sinks":
+            sink = load_sink(full_name, resource)
+            self._store.put(kind, full_name, resource)
+            self._sinks[full_name] = sink
+            self.outbox.retry()
+        else:
+            self._store.put(kind, full_name, resource)
+        return resource
 
-    def delete_sink(self, full_name: str) -> None:
-        """Delete the sink and its pending messages.
+    def delete(self, kind: Kind, full_name: str) -> None:
+        """Delete a metric, or a sink with its pending messages.
 
         Raises:
-            ApiError: NOT_FOUND: no sink has this name.
+            ApiError: NOT_FOUND.
         """
         with self._lock, self._store.transaction():
-            self.sink(full_name)
-            self._store.delete("sinks", full_name)
-            self.outbox.forget(full_name)
-            del self._sinks[full_name]
+            self.resource(kind, full_name)
+            self._store.delete(kind, full_name)
+            if kind == "sinks":
+                self.outbox.forget(full_name)
+                del self._sinks[full_name]
 
     def logs_of(self, parent: str) -> Sequence[str]:
         """The names of the logs with entries, in order."""
@@ -189,42 +211,6 @@ class LogService:
         if not self._store.delete_log(parent, log_name):
             raise ApiError(Status.NOT_FOUND, f"Log {log_name} does not exist")
 
-    def metrics_of(self, parent: str) -> Mapping[str, Mapping[str, object]]:
-        """The metrics of a project by their full names, in order."""
-        metrics = self._store.resources("metrics")
-        return {name: metrics[name] for name in sorted(metrics) if name.startswith(f"{parent}/metrics/")}
-
-    def metric(self, parent: str, name: str) -> Mapping[str, object]:
-        """Raises `ApiError`: NOT_FOUND."""
-        try:
-            return self.metrics_of(parent)[f"{parent}/metrics/{name}"]
-        except KeyError:
-            raise ApiError(Status.NOT_FOUND, f"Metric {name} does not exist.") from None
-
-    def put_metric(
-        self, parent: str, given: Mapping[str, object], *, name: str | None = None
-    ) -> Mapping[str, object]:
-        """Create a metric; with the `name` of one, replace or create it.
-
-        Raises:
-            ApiError: ALREADY_EXISTS: there is one, and no `name`.
-            InvalidArgumentError: every fault of the metric.
-        """
-        full_name = f"{parent}/metrics/{name or given.get('name', '')}"
-        with self._lock:
-            current = self.metrics_of(parent).get(full_name)
-            if current and name is None:
-                raise ApiError(Status.ALREADY_EXISTS, f"Metric {given.get('name')} already exists")
-            metric = metric_resource(parent, given if name is None else {**given, "name": name}, current)
-            self._store.put("metrics", full_name, {**metric, "resourceName": full_name})
-        return self.metric(parent, str(metric["name"]))
-
-    def delete_metric(self, parent: str, name: str) -> None:
-        """Raises `ApiError`: NOT_FOUND."""
-        with self._lock:
-            self.metric(parent, name)
-            self._store.delete("metrics", f"{parent}/metrics/{name}")
-
     def stats(self) -> dict[str, object]:
         """The number of entries, and each sink's messages owed and published, with its last error."""
         owing = self.outbox.owing()
@@ -238,6 +224,11 @@ class LogService:
             for name, sink in list(self._sinks.items())
         ]
         return {"entries": self._store.count(), "sinks": sinks}
+
+
+def _id_in(full_name: str, kind: Kind) -> str:
+    """A metric's may have slashes."""
+    return full_name.partition(f"/{kind}/")[2]
 
 
 def _token(position: EntryPosition | None) -> str:

@@ -18,10 +18,9 @@ from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
 from trainmaster.orchestrator.stores.self_tests import KEPT_FOR
 from trainstack.events.backoff import Backoff
 from trainstack.events.eventarc import subscription_of, transport_of
-from trainstack.functions.environment import environment_of
-from trainstack.functions.function import BucketTrigger, Function, TopicTrigger
+from trainstack.functions.function import BucketTrigger, Function, TopicTrigger, environment_of
 from trainstack.logging.filters import parse_filter
-from trainstack.stack.provision import kept_subscription
+from trainstack.stack.deliveries import kept_subscription
 from trainstack.stack.topology import Topology
 
 pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")

@@ -1,22 +1,23 @@
-"""One function's instance: keeps its process running and sends requests to it."""
+"""One function's instance, which keeps its process running and sends requests to it, and all of a deployment's."""
 
 import asyncio
 import contextlib
 import http.client
 import os
+import shutil
 import signal
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainstack.functions.environment import environment_of
-from trainstack.functions.function import Function, FunctionDeployment
+from trainstack.functions.function import Function, FunctionDeployment, environment_of
 from trainstack.functions.log import FunctionLog
 from trainstack.process.child import Child
 from trainstack.process.fork_server import ForkFailedError
 from trainstack.process.output import readable
+from trainstack.process.processes import empty_folder
 
 START_DEADLINE_S = 60.0
 """How long a process may take until it has loaded its function, or answers; Cloud Run's startup probe allows 240 s."""
@@ -207,3 +208,48 @@ def _why(function: Function, code: int, tail: list[str]) -> str:
         f"Function {function.name} (entry point {function.entry_point}) cannot be loaded; "
         f"its process ended with status {code}. The end of its output:\n{output}"
     )
+
+
+class FunctionsHost:
+    """One instance per function, live between `start` and `stop`.
+
+    All are loaded once when the stack starts, because one that cannot be loaded should fail `up` as it would fail a
+    deployment.
+    """
+
+    def __init__(self, functions: Sequence[Function], deployment: FunctionDeployment) -> None:
+        """Open a port and make a home for each function.
+
+        Raises:
+            OSError: the state folder is not writable.
+        """
+        self._homes = empty_folder("tm-home", deployment.state)
+        self._server = deployment.server
+        self.instances = {
+            function.name: Instance(function, deployment, home=self._homes / function.name)
+            for function in functions
+        }
+
+    async def start(self) -> None:
+        """Load all functions in one process that ends; return when every function waits for requests.
+
+        Raises:
+            StartFailedError: one or more cannot be loaded, each with its reason.
+        """
+        points = {instance: instance.function.entry_point for instance in self.instances.values()}
+        try:
+            for first in list(points)[:1]:
+                await first.load(*points.values())
+        except StartFailedError as failure:  # of one of them: which?
+            loads = [instance.load(point) for instance, point in points.items()]
+            outcomes = await asyncio.gather(*loads, return_exceptions=True)
+            reasons = [str(outcome) for outcome in outcomes if outcome] or [str(failure)]
+            raise StartFailedError("\n".join(reasons)) from failure
+        for instance in points:
+            instance.start()
+
+    async def stop(self) -> None:
+        """End every function and the server. Safe to call twice."""
+        await asyncio.gather(*(instance.stop() for instance in self.instances.values()))
+        await self._server.stop()
+        shutil.rmtree(self._homes, ignore_errors=True)

@@ -5,8 +5,7 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from trainstack.functions.environment import revision_of
-from trainstack.functions.function import Entry, Function, FunctionDeployment
+from trainstack.functions.function import Entry, Function, FunctionDeployment, revision_of
 from trainstack.logging.structured import entries_from_line
 from trainstack.process.output import OutputStream
 

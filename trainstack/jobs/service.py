@@ -1,14 +1,12 @@
 """Custom jobs: checks of capacity, preemption of machines, and the jobs of trials."""
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
-from trainstack.jobs.capacity.line import Capacity
-from trainstack.jobs.collection import Collection, ServiceContext
+from trainstack.jobs.capacity import Capacity
+from trainstack.jobs.collection import Collection, JobStore, ServiceContext
 from trainstack.jobs.replicas.isolation import ReplicaHost
-from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.lifecycle import ResourceState
+from trainstack.jobs.resource.job import ResourceState, VertexJob
 from trainstack.jobs.runners.custom_job import CustomJobRunner
 from trainstack.jobs.runners.log import JobLog
-from trainstack.jobs.store import JobStore
 
 
 class JobService(Collection[VertexJob]):

@@ -1,12 +1,15 @@
 """Starts child processes, with a watcher that survives a crash of this process."""
 
 import asyncio
+import hashlib
 import itertools
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -144,3 +147,12 @@ def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":
         )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def empty_folder(prefix: str, state: Path) -> Path:
+    """An empty folder with a short path, for a socket's path has at most 107 characters; always the same for one state folder."""
+    digest = hashlib.sha256(str(state.resolve()).encode()).hexdigest()[:10]
+    folder = Path(tempfile.gettempdir()) / f"{prefix}-{digest}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder

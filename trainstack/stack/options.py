@@ -12,7 +12,7 @@ from trainstack.injections import BadInjectionsError, InjectionPlan, plan_from
 from trainstack.stack.errors import BadOptionsError
 
 if TYPE_CHECKING:
-    from trainstack.jobs.capacity.quota import Quota
+    from trainstack.jobs.capacity import Quota
     from trainstack.vertex import IsolationChoice, MountChoice, RuntimeChoice
 
 DEFAULT_PROJECT = "trainmaster-local"
@@ -77,7 +77,7 @@ def injections_of(path: Path) -> InjectionPlan:
 def quota_of(path: Path) -> "Quota":
     """The quotas and stockouts in a file, JSON or YAML. Raises `BadOptionsError`."""
     # Here, so that `down` starts at once.
-    from trainstack.jobs.capacity.quota import BadQuotaError, quota_from
+    from trainstack.jobs.capacity import BadQuotaError, quota_from
 
     return _read_file("--quota", path, quota_from, BadQuotaError)
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainstack.find import registered_stack
-from trainstack.functions.environment import fork_server
-from trainstack.functions.function import FunctionDeployment
+from trainstack.functions.function import FunctionDeployment, fork_server
 from trainstack.process.fork_server import ForkServer
 from trainstack.process.output import OutputStream
 from trainstack.process.processes import ProcessGuard
@@ -25,14 +24,13 @@ from trainstack.sqlite import DiskFullError, StateDamagedError, StateInUseError
 from trainstack.stack.console import SERVICE as CONSOLE
 from trainstack.stack.console import StackConsole, run_console
 from trainstack.stack.errors import StackRefusedError, StateError
-from trainstack.stack.images import current_images, provide
 from trainstack.stack.options import StackOptions
-from trainstack.stack.state import USER_FOLDER, StateFolder
+from trainstack.stack.state import USER_FOLDER, StateFolder, current_images, provide
 from trainstack.stack.table import endpoints
 from trainstack.stack.topology import Topology, sources_of
 
 if TYPE_CHECKING:
-    from trainstack.functions.host import FunctionsHost
+    from trainstack.functions.instance import FunctionsHost
     from trainstack.stack.deliveries import Show
     from trainstack.stack.services import RunningServices
 
@@ -144,8 +142,7 @@ async def running_stack(
         )
         running.callback(loading.cancel)
         await asyncio.to_thread(_import_services)
-        from trainstack.functions.host import FunctionsHost
-        from trainstack.functions.instance import StartFailedError
+        from trainstack.functions.instance import FunctionsHost, StartFailedError
         from trainstack.jobs.resource.machines import machine_types_from
         from trainstack.stack.access import grants_of
         from trainstack.stack.clients import function_variables, user_variables

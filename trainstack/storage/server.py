@@ -13,9 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.http import LoopbackOnly, in_thread, serving
 from trainstack.iam.authentication import Authenticated
-from trainstack.iam.principals import Tokens
+from trainstack.iam.principals import SigningKeys, Tokens
 from trainstack.iam.service import Grants
-from trainstack.iam.signing import SigningKeys
 from trainstack.injections import Injections
 from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections

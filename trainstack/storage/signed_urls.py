@@ -15,8 +15,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.iam.authentication import answer_refusal
-from trainstack.iam.principals import Principal, acting_as
-from trainstack.iam.signing import SigningKeys
+from trainstack.iam.principals import Principal, SigningKeys, acting_as
 from trainstack.storage.api.routes import is_xml, route_for
 from trainstack.storage.api.xml import xml_error
 from trainstack.storage.objects.errors import RefusedError

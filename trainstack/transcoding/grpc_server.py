@@ -13,8 +13,7 @@ from google.protobuf.json_format import MessageToDict, Parse
 from google.protobuf.message import Message
 
 from trainstack.loopback import GATEWAY_ADDRESS
-from trainstack.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
-from trainstack.transcoding.not_served import NotServed
+from trainstack.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, NotServed, Services
 
 if TYPE_CHECKING:
     import httpx

@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import grpc
 from google.protobuf import empty_pb2
 from google.protobuf.message import Message
+
+from trainstack.json_bodies import not_served
 
 _FIELD = re.compile(r"\{([\w.]+)=([^}]*)\}")
 MAX_MESSAGE_BYTES = 16 << 20
@@ -67,3 +70,16 @@ def method_from(
 
 Services: TypeAlias = Mapping[str, Sequence[Method]]
 """The methods of each service by its full name, `google.cloud.aiplatform.v1.JobService`."""
+
+
+class NotServed(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
+    """Answers UNIMPLEMENTED with a sentence, before it reads a request; gRPC itself would only say `Method not found!`.
+
+    Add it after the handlers of the methods that are served.
+    """
+
+    def service(self, call: Any) -> Any:
+        async def refuse(_requests: object, context: Any) -> None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, not_served(call.method.lstrip("/")))
+
+        return grpc.stream_stream_rpc_method_handler(refuse)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import fmean, median
 
 from trainstack.jobs.resource.validation import Message
 
@@ -135,3 +136,28 @@ def write(trial: Message, measured: Iterable[TrialMeasurement]) -> None:
         metric = message.metrics.add()
         metric.metric_id, metric.value = one.metric_id, one.value
         last = one
+
+
+MIN_COMPLETED = 3
+"""With fewer completed trials, no trial is stopped. The project's choice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """An objective value at `x`: a step, or seconds since the trial began. Higher is better."""
+
+    x: float
+    value: float
+
+
+def is_below_median(running: Sequence[Point], completed: Sequence[Sequence[Point]]) -> bool:
+    """Whether the best value so far is strictly worse than the median of the others' running averages up to here.
+
+    Source: comments of StudySpec.MedianAutomatedStoppingSpec, read 2026-11.
+    """
+    if not running:
+        return False
+    here = max(point.x for point in running)
+    reached = [[point.value for point in curve if point.x <= here] for curve in completed]
+    averages = [fmean(values) for values in reached if values]
+    return len(averages) >= MIN_COMPLETED and max(point.value for point in running) < median(averages)

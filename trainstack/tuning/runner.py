@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainstack.jobs.resource.job import CANCELLED_CODE, USER_CODE, VertexJob, new_job_id
-from trainstack.jobs.resource.lifecycle import ResourceState
+from trainstack.jobs.resource.job import CANCELLED_CODE, USER_CODE, ResourceState, VertexJob, new_job_id
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.runners.runner import JobRunner
 from trainstack.jobs.service import JobService
-from trainstack.tuning.measurements import read_metric_file
-from trainstack.tuning.stopping import Point, is_below_median
+from trainstack.tuning.measurements import Point, is_below_median, read_metric_file
 from trainstack.tuning.trial import TuningTrial, TuningTrialState
 from trainstack.tuning.tuning_job import (
     WITH_ITS_JOB,

@@ -3,17 +3,52 @@
 import asyncio
 import contextlib
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
-from trainstack.jobs.collection import Collection, ServiceContext
+from google.cloud.aiplatform_v1.types.study import Trial as TrialMessage
+
+from trainstack.jobs.collection import Collection, JobStore, ServiceContext
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
-from trainstack.sqlite import DiskFullError
+from trainstack.sqlite import Database, DiskFullError
 from trainstack.tuning.runner import TuningJobRunner
-from trainstack.tuning.store import TuningStore
 from trainstack.tuning.trial import TuningTrial
 from trainstack.tuning.tuning_job import TuningJob
+
+TRIALS = """
+CREATE TABLE IF NOT EXISTS trials (
+    job_id TEXT NOT NULL, number INTEGER NOT NULL, message BLOB NOT NULL, PRIMARY KEY (job_id, number)
+);
+"""
+
+
+class TuningStore(JobStore[TuningJob]):
+    """Tuning jobs, stored without their trials, and the trials of each, in rows, so that a change in a long study costs no more."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database, TuningJob)
+
+    def put_trial(self, job: TuningJob, trial: TuningTrial) -> None:
+        """Save one trial of `job`."""
+        self._database.execute(
+            "INSERT OR REPLACE INTO trials VALUES (?, ?, ?)",
+            (job.job_id, int(trial.id), trial.message.SerializeToString()),
+        )
+
+    def jobs(self) -> list[TuningJob]:
+        """Every tuning job with its trials, oldest first."""
+        trials: dict[str, dict[str, TuningTrial]] = {}
+        rows = self._database.rows("SELECT job_id, message FROM trials ORDER BY job_id, number")
+        for job_id, message in rows:
+            trial = TuningTrial(TrialMessage.pb(TrialMessage.deserialize(message)))
+            trials.setdefault(job_id, {})[trial.id] = trial
+        return [replace(job, trials=trials.get(job.job_id, {})) for job in super().jobs()]
+
+    def delete(self, job: TuningJob) -> None:
+        super().delete(job)
+        self._database.execute("DELETE FROM trials WHERE job_id = ?", (job.job_id,))
 
 
 class TuningService(Collection[TuningJob]):

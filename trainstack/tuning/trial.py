@@ -16,8 +16,7 @@ from google.protobuf.json_format import MessageToDict
 from trainstack.jobs.resource.job import copy_of
 from trainstack.jobs.resource.validation import Message
 from trainstack.tuning import measurements
-from trainstack.tuning.measurements import TrialMeasurement
-from trainstack.tuning.stopping import Point
+from trainstack.tuning.measurements import Point, TrialMeasurement
 
 Value = float | int | str
 """Of a parameter: a float for DOUBLE and DISCRETE, an int for INTEGER, text for CATEGORICAL."""

@@ -17,9 +17,9 @@ from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
 from trainstack.injections.http import WithInjections, resource_method
-from trainstack.jobs.capacity.quota import Supply, quota_from
+from trainstack.jobs.capacity import Supply, quota_from
+from trainstack.jobs.resource.job import CHIEF
 from trainstack.jobs.resource.machines import require_region
-from trainstack.jobs.resource.replica import CHIEF
 from trainstack.jobs.service import JobService
 from trainstack.json_bodies import answer_not_served, answer_refusal, google_error, is_disk_full, refuse_call
 from trainstack.vertex.resources.rest import Resources, read_fields

@@ -16,9 +16,8 @@ from trainstack.http import in_thread, serving
 from trainstack.iam.principals import Tokens
 from trainstack.iam.service import Grants
 from trainstack.injections import Injections
-from trainstack.jobs.capacity.line import Capacity
-from trainstack.jobs.capacity.quota import Quota, Supply
-from trainstack.jobs.collection import ServiceContext
+from trainstack.jobs.capacity import Capacity, Quota, Supply
+from trainstack.jobs.collection import SCHEMA, JobStore, ServiceContext
 from trainstack.jobs.images.dockerfile import repository_of
 from trainstack.jobs.images.environments import Environments
 from trainstack.jobs.images.programs import Provided
@@ -31,13 +30,10 @@ from trainstack.jobs.resource.machines import MachineTypes
 from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.runners.log import WriteLog
 from trainstack.jobs.service import JobService
-from trainstack.jobs.store import SCHEMA, JobStore
-from trainstack.process.processes import ProcessGuard
-from trainstack.process.scratch import empty_folder
+from trainstack.process.processes import ProcessGuard, empty_folder
 from trainstack.sandbox.probe import obstacle
 from trainstack.sqlite import Database
-from trainstack.tuning.service import TuningService
-from trainstack.tuning.store import TRIALS, TuningStore
+from trainstack.tuning.service import TRIALS, TuningService, TuningStore
 from trainstack.vertex.api import application
 from trainstack.vertex.resources.rest import SURFACE, Resources
 

@@ -10,7 +10,7 @@ from trainstack.events.clients import PubsubClients
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.eventarc import ensure_subscription, ensure_topic
 from trainstack.functions.function import DeadLetter
-from trainstack.stack.provision import kept_subscription
+from trainstack.stack.deliveries import kept_subscription
 from trainstack.stack.topology import KeptTopic
 
 from .conftest import PROJECT, REGION, Deliver, Recorder, function

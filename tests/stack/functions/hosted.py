@@ -10,10 +10,8 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from trainstack.functions.environment import fork_server
-from trainstack.functions.function import Function, FunctionDeployment, TopicTrigger
-from trainstack.functions.host import FunctionsHost
-from trainstack.functions.instance import PENDING_S, Instance
+from trainstack.functions.function import Function, FunctionDeployment, TopicTrigger, fork_server
+from trainstack.functions.instance import PENDING_S, FunctionsHost, Instance
 from trainstack.http import in_thread
 from trainstack.process.processes import ProcessGuard
 

@@ -14,10 +14,10 @@ from tests.stack.jobs.test_filters import labelled
 from trainmaster.client.submission.gitignore.lines import Gitignore, GitignoreError
 from trainmaster.inspect.smoke.last_error import parse_last_error
 from trainstack.errors import ApiError
+from trainstack.jobs import listing as job_filters
 from trainstack.jobs.images.dockerfile import ImageError, read_image
 from trainstack.jobs.images.installs import lines_of, names_a_path
 from trainstack.jobs.images.recipes import recipe_of
-from trainstack.jobs.listing import filters as job_filters
 from trainstack.logging.filters import FilterTooCostlyError, FilterWork, LogFilterError, parse_filter
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.listing import glob_pattern

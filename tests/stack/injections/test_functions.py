@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from trainstack.events.cloudevent import CloudEvent
-from trainstack.events.injections import with_injections
+from trainstack.events.delivery import with_injections
 from trainstack.injections import Injections, plan_from
 
 SOURCE = "//storage.googleapis.com/projects/_/buckets/inbox"

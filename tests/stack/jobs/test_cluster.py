@@ -8,8 +8,7 @@ from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainstack.jobs.images.programs import EnvironmentKind
 from trainstack.jobs.replicas.cluster import environment
-from trainstack.jobs.resource.job import TrialAssignment, VertexJob
-from trainstack.jobs.resource.replica import JobReplica, replicas_of
+from trainstack.jobs.resource.job import JobReplica, TrialAssignment, VertexJob, replicas_of
 
 SPEC = {
     "worker_pool_specs": [{"replica_count": "1"}],

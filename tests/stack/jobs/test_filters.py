@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainstack.jobs.listing.catalogue import Catalogue
-from trainstack.jobs.listing.filters import ListFilterError, parse_filter
+from trainstack.jobs.listing import Catalogue, ListFilterError, parse_filter
 from trainstack.jobs.resource.job import VertexJob
 
 AT = datetime(2026, 5, 18, 12, tzinfo=UTC)

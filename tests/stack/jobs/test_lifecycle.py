@@ -5,8 +5,7 @@ import signal
 import pytest
 
 from trainstack.jobs.replicas.exits import ReplicaEnd, exit_status
-from trainstack.jobs.resource.lifecycle import ResourceState, may_follow
-from trainstack.jobs.resource.replica import CHIEF, JobReplica
+from trainstack.jobs.resource.job import CHIEF, JobReplica, ResourceState, may_follow
 from trainstack.jobs.runners.restarts import (
     MAX_JOB_RESTARTS,
     MAX_WORKER_RESTARTS,

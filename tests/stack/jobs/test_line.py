@@ -10,20 +10,17 @@ from typing import Any
 import pytest
 
 from tests.stack.waiting import in_time
-from trainstack.jobs.capacity.line import Capacity
-from trainstack.jobs.capacity.quota import Supply
-from trainstack.jobs.collection import ServiceContext
+from trainstack.jobs.capacity import Capacity, Supply
+from trainstack.jobs.collection import SCHEMA, JobStore, ServiceContext
 from trainstack.jobs.images.environments import Environments
 from trainstack.jobs.images.programs import Provided
 from trainstack.jobs.replicas.isolation import ReplicaHost
 from trainstack.jobs.replicas.processes import Processes
-from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.lifecycle import ResourceState
+from trainstack.jobs.resource.job import ResourceState, VertexJob
 from trainstack.jobs.runners import log as lines
 from trainstack.jobs.runners.custom_job import CustomJobRunner
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
-from trainstack.jobs.store import SCHEMA, JobStore
 from trainstack.process.processes import ProcessGuard
 from trainstack.sqlite import Database, DiskFullError
 

@@ -5,9 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from trainstack.jobs.replicas.exits import ReplicaEnd
-from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.lifecycle import ResourceState
-from trainstack.jobs.resource.replica import CHIEF, JobReplica
+from trainstack.jobs.resource.job import CHIEF, JobReplica, ResourceState, VertexJob
 from trainstack.jobs.runners.messages import non_zero_exit, ran_too_long, waited_too_long
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from google.api_core.exceptions import TooManyRequests
 
-from trainstack.jobs.capacity.quota import BadQuotaError, quota_from
+from trainstack.jobs.capacity import BadQuotaError, quota_from
 
 from .conftest import PARENT, Stack, container
 from .studies import ended, study

@@ -2,7 +2,7 @@
 
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from trainstack.tuning.stopping import Point, is_below_median
+from trainstack.tuning.measurements import Point, is_below_median
 from trainstack.tuning.validation import warnings_of
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cli.command import main
-from trainstack.stack.images import current_images, provide, provided_trees
+from trainstack.stack.state import current_images, provide, provided_trees
 
 URI = "example.com/p/own"
 

@@ -8,7 +8,7 @@ from google.cloud import storage
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.resources import DEPLOY
 from trainstack.stack.access import grants_of, markers_of
-from trainstack.stack.provision import ensure_marker
+from trainstack.stack.deliveries import ensure_marker
 from trainstack.storage import serve
 
 PROJECT = "marked-project"

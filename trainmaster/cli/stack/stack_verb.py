@@ -105,8 +105,8 @@ def provide(images: dict[str, Path], state: Path) -> int:
     wrong usage.
     """
     from trainstack.stack.errors import BadOptionsError
-    from trainstack.stack.images import provide
     from trainstack.stack.options import image_faults
+    from trainstack.stack.state import provide
 
     if faults := image_faults(images):
         raise BadOptionsError("\n".join(faults))

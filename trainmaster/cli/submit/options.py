@@ -166,7 +166,7 @@ def image_of(image: str | None, context: "Context") -> str | None:
 def provide_image(image: str | None, context: "Context") -> None:
     """Provide the folder of `--image` to the local stack, for this run and later ones."""
     if image is not None and context.state is not None and Path(image).is_dir():
-        from trainstack.stack.images import provide
+        from trainstack.stack.state import provide
 
         provide(context.state, {_repository(image, context): Path(image).resolve()})
 

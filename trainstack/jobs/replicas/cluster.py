@@ -13,8 +13,7 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 
 from trainstack.jobs.images.programs import EnvironmentKind
-from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.replica import JobReplica
+from trainstack.jobs.resource.job import JobReplica, VertexJob
 
 EVALUATOR = "evaluator"
 ROLES = ("chief", "worker", "ps", EVALUATOR)

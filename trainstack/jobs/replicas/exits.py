@@ -4,7 +4,7 @@ import signal
 from dataclasses import dataclass
 from enum import Enum
 
-from trainstack.jobs.resource.replica import JobReplica
+from trainstack.jobs.resource.job import JobReplica
 
 
 class ReplicaFailure(Enum):

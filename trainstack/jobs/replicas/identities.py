@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 from trainstack.gateway.identity import WorkloadIdentities, WorkloadIdentity, default_account
 from trainstack.iam.principals import Principal
-from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.replica import JobReplica
+from trainstack.jobs.resource.job import JobReplica, VertexJob
 from trainstack.sandbox.network import Network
 
 _Listeners: TypeAlias = tuple[socket.socket, ...]

@@ -13,8 +13,7 @@ from trainstack.jobs.replicas.cluster import environment
 from trainstack.jobs.replicas.exits import ReplicaEnd, exit_status
 from trainstack.jobs.replicas.identities import ReplicaIdentities
 from trainstack.jobs.replicas.isolation import Isolation, Placement, ReplicaHost
-from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.replica import JobReplica
+from trainstack.jobs.resource.job import JobReplica, VertexJob
 from trainstack.process.child import Child
 from trainstack.process.output import OutputStream
 from trainstack.process.ports import free_ports, give_back

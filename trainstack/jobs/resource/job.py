@@ -2,18 +2,91 @@
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any, ClassVar, Self
 
 from google.cloud.aiplatform_v1.types.custom_job import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from trainstack.errors import InvalidArgumentError
-from trainstack.jobs.resource.lifecycle import ResourceState, may_follow
-from trainstack.jobs.resource.replica import JobReplica, replicas_of
 from trainstack.jobs.resource.validation import Message, Surroundings, faults_of
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class JobReplica:
+    """One machine of a job: `pool` and `index` both count from zero."""
+
+    pool: int
+    index: int
+
+    @property
+    def name(self) -> str:
+        """The name in the service's logs and messages: `workerpool0-0`."""
+        return f"workerpool{self.pool}-{self.index}"
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether its exit with 0 is the job's success."""
+        return self.pool == 0 and self.index == 0
+
+
+CHIEF = JobReplica(pool=0, index=0)
+
+
+def replicas_of(counts: Sequence[int]) -> tuple[JobReplica, ...]:
+    """Every replica of pools with these sizes, the chief first. A skipped pool has size 0."""
+    return tuple(
+        JobReplica(pool=pool, index=index) for pool, count in enumerate(counts) for index in range(count)
+    )
+
+
+class ResourceState(Enum):
+    """The states of a custom job, with the API's numbers, and which may follow which.
+
+        QUEUED ──► PENDING ──► RUNNING ──► SUCCEEDED | FAILED
+          │           │           │
+          └───────────┴───────────┴──► CANCELLING ──► CANCELLED | SUCCEEDED | FAILED
+
+    A QUEUED job waits for capacity, a PENDING one has it, a RUNNING one has all replicas up. QUEUED and PENDING
+    may also move straight to FAILED. Cancelling is best effort: a job may end by itself while it is being
+    cancelled.
+
+    Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service, read 2026-11.
+    """
+
+    QUEUED = 1
+    PENDING = 2
+    RUNNING = 3
+    SUCCEEDED = 4
+    FAILED = 5
+    CANCELLING = 6
+    CANCELLED = 7
+
+    @property
+    def api_name(self) -> str:
+        return f"JOB_STATE_{self.name}"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in _TERMINAL
+
+
+_TERMINAL = frozenset({ResourceState.SUCCEEDED, ResourceState.FAILED, ResourceState.CANCELLED})
+
+_NEXT = {
+    ResourceState.QUEUED: {ResourceState.PENDING, ResourceState.FAILED, ResourceState.CANCELLING},
+    ResourceState.PENDING: {ResourceState.RUNNING, ResourceState.FAILED, ResourceState.CANCELLING},
+    ResourceState.RUNNING: {ResourceState.SUCCEEDED, ResourceState.FAILED, ResourceState.CANCELLING},
+    ResourceState.CANCELLING: _TERMINAL,
+}
+
+
+def may_follow(before: ResourceState, after: ResourceState) -> bool:
+    return after in _NEXT.get(before, ())
+
 
 CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
 """google.rpc codes: CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL."""

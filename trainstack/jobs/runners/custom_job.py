@@ -12,14 +12,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
-from trainstack.jobs.capacity.line import Capacity
-from trainstack.jobs.capacity.quota import Supply
+from trainstack.jobs.capacity import Capacity, Supply
 from trainstack.jobs.images.programs import PoolProgram, ProgramError, programs_of
 from trainstack.jobs.replicas.isolation import ReplicaHost
 from trainstack.jobs.replicas.team import ReplicaTeam
-from trainstack.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, VertexJob
-from trainstack.jobs.resource.lifecycle import ResourceState
-from trainstack.jobs.resource.replica import JobReplica
+from trainstack.jobs.resource.job import (
+    CANCELLED_CODE,
+    EXHAUSTED_CODE,
+    INTERNAL_CODE,
+    USER_CODE,
+    JobReplica,
+    ResourceState,
+    VertexJob,
+)
 from trainstack.jobs.runners import log as lines
 from trainstack.jobs.runners import messages
 from trainstack.jobs.runners.log import JobLog

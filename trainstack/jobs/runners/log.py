@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from trainstack.jobs.resource.lifecycle import ResourceState
+from trainstack.jobs.resource.job import ResourceState
 from trainstack.logging.entry import EntryError
 from trainstack.logging.structured import entries_from_line
 from trainstack.process.output import OutputStream

@@ -6,8 +6,7 @@ Source: error messages of failed jobs quoted in public issues, 2021 to 2026.
 from urllib.parse import quote
 
 from trainstack.jobs.replicas.exits import KILLED, ReplicaEnd
-from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.replica import JobReplica
+from trainstack.jobs.resource.job import JobReplica, VertexJob
 
 
 def non_zero_exit(job: VertexJob, last: ReplicaEnd) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from trainstack.jobs.replicas.exits import ReplicaEnd, ReplicaFailure
-from trainstack.jobs.resource.replica import JobReplica
+from trainstack.jobs.resource.job import JobReplica
 
 MAX_WORKER_RESTARTS = 5
 MAX_JOB_RESTARTS = 3

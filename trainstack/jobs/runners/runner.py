@@ -9,9 +9,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Generic
 
-from trainstack.jobs.listing.catalogue import AnyJob
-from trainstack.jobs.resource.job import INTERNAL_CODE
-from trainstack.jobs.resource.lifecycle import ResourceState
+from trainstack.jobs.listing import AnyJob
+from trainstack.jobs.resource.job import INTERNAL_CODE, ResourceState
 from trainstack.jobs.runners import log as lines
 from trainstack.jobs.runners import messages
 from trainstack.jobs.runners.log import JobLog

@@ -1,4 +1,4 @@
-"""A region's quotas and stockouts for jobs: parsed from JSON or YAML values, then applied.
+"""Replica slots on this machine, and a region's quotas and stockouts: parsed from JSON or YAML values, then applied.
 
 quotas:
   us-central1: {NVIDIA_TESLA_T4: 2, n1-*: 8, replicas: 10, spot: {NVIDIA_TESLA_T4: 0}}
@@ -8,9 +8,10 @@ stockouts:
 A resource is an accelerator type, a glob of machine types, or `replicas`. Any other resource is unlimited.
 """
 
-from collections import defaultdict
+import asyncio
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,6 +22,55 @@ from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.validation import Message
 from trainstack.reading import Reading
+
+
+@dataclass(frozen=True, eq=False)
+class SlotTurn:
+    """A place in the queue for `count` slots, and the slots themselves once it `came`."""
+
+    count: int
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Capacity:
+    """At most `replicas` slots; a job takes all its replicas' slots together, first come, first served.
+
+    Smaller jobs do not overtake a large job at the head of the queue: it might never start.
+    """
+
+    def __init__(self, replicas: int) -> None:
+        self.replicas = replicas
+        self._line: deque[SlotTurn] = deque()
+        self._taken: set[SlotTurn] = set()
+
+    def has_room_for(self, count: int) -> bool:
+        """Whether `line_up(count)` would get its slots at once."""
+        return not self._line and count <= self._free
+
+    def line_up(self, count: int) -> SlotTurn:
+        """Queue for `count` slots, at most `replicas`. The turn must be released, whether it came or not."""
+        turn = SlotTurn(count)
+        self._line.append(turn)
+        self._admit()
+        return turn
+
+    def release(self, turn: SlotTurn) -> None:
+        """Free the slots, or leave the queue. Safe to call twice."""
+        if turn in self._line:
+            self._line.remove(turn)
+        self._taken.discard(turn)
+        self._admit()
+
+    @property
+    def _free(self) -> int:
+        return self.replicas - sum(turn.count for turn in self._taken)
+
+    def _admit(self) -> None:
+        while self._line and self._line[0].count <= self._free:
+            turn = self._line.popleft()
+            self._taken.add(turn)
+            turn.came.set()
+
 
 REPLICAS = "replicas"
 _SPOT = "spot"

@@ -1,1 +1,0 @@
-"""Capacity for jobs: replica slots on this machine, and each region's quota."""

@@ -8,15 +8,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from trainstack.errors import ApiError, InvalidArgumentError
 from trainstack.iam.authentication import guarded_app
-from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
+from trainstack.iam.authorization import DeniedError, permission_info
 from trainstack.iam.principals import Tokens
-from trainstack.iam.service import Grants
 from trainstack.injections import Injections
-from trainstack.injections.http import WithInjections, resource_method
+from trainstack.injections.http import WithInjections
 from trainstack.jobs.capacity import Supply, quota_from
 from trainstack.jobs.resource.job import CHIEF
 from trainstack.jobs.resource.machines import require_region
@@ -37,9 +36,8 @@ def application(
     *,
     injections: Injections,
     tokens: Tokens | None = None,
-    grants: Grants | None = None,
 ) -> ASGIApp:
-    """The ASGI application of one stack's jobs and resources, with injections at every call, for principals with `tokens` and `grants`."""
+    """The ASGI application of one stack's jobs and resources, with injections at every call, for principals with `tokens`."""
 
     async def preempt(request: Request) -> Response:
         body = await read_fields(request, may_be_empty=True)
@@ -66,14 +64,13 @@ def application(
         ],
         exception_handlers={
             ApiError: answer_refusal,
+            DeniedError: _answer_denial,
             HTTPException: answer_not_served,
             OSError: _answer_disk_full,
             Exception: _answer_failure,
         },
     )
-    return guarded_app(
-        WithInjections(app=_Authorized(calls, grants), injections=injections, service="vertex"), tokens
-    )
+    return guarded_app(WithInjections(app=calls, injections=injections, service="vertex"), tokens)
 
 
 async def _answer_disk_full(_request: Request, fault: Exception) -> Response:
@@ -88,34 +85,15 @@ async def _answer_failure(_request: Request, _error: Exception) -> Response:
     return google_error(500, "Internal error encountered.", status="INTERNAL")
 
 
-class _Authorized:
-    """An ASGI application that answers 403 to callers without the permission that a method requires.
-
-    Source of its form: https://github.com/GoogleCloudPlatform/t5x-on-vertex-ai/issues/5
-    """
-
-    def __init__(self, app: ASGIApp, grants: Grants | None) -> None:
-        self._app, self._grants = app, grants
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        parts = scope["path"].split("/")  # /v1/projects/PROJECT/locations/LOCATION/COLLECTION[/JOB[:VERB]]
-        project = parts[3] if parts[2:3] == ["projects"] and len(parts) > 3 else ""  # noqa: PLR2004  # see above
-        resources = {"project": project_of(self._grants, project)}
-        try:
-            authorize(self._grants, f"vertex.{resource_method(scope)}", resources)
-        except DeniedError as denied:
-            await _denial_answer(denied, parts, Request(scope))(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-
-def _denial_answer(denied: DeniedError, parts: list[str], request: Request) -> ASGIApp:
-    if not denied.permission and not request.url.path.startswith(_OURS):
-        return refuse_call(request)  # no role would help
+async def _answer_denial(request: Request, denied: Exception) -> Response:
+    """403 in the form of https://github.com/GoogleCloudPlatform/t5x-on-vertex-ai/issues/5"""
+    if not isinstance(denied, DeniedError):
+        raise denied
     if not denied.permission:
-        return google_error(403, str(denied), status="PERMISSION_DENIED")
+        return refuse_call(request)  # no role would help
     is_job = denied.permission.rpartition(".")[2] not in ("create", "list")
-    resource = "/".join(parts[2 : 8 if is_job else 6]).partition(":")[0]
+    # The path is /v1/projects/PROJECT/locations/LOCATION/COLLECTION[/JOB[:VERB]].
+    resource = "/".join(request.url.path.split("/")[2 : 8 if is_job else 6]).partition(":")[0]
     return google_error(
         403,
         f"Permission '{denied.permission}' denied on resource '//{_SERVICE}/{resource}' (or it may not exist).",

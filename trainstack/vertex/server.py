@@ -113,7 +113,7 @@ class Jobs:
         capacity = Capacity(self.capacity or 4 * (os.cpu_count() or 1))
         service = JobService(JobStore(database, VertexJob), shared, machine=machine, capacity=capacity)
         tuning = TuningService(TuningStore(database), shared, jobs=service, metrics=state / "metrics")
-        resources = Resources(state / "resources.sqlite", service, tuning, self.buckets_dir)
+        resources = Resources(state / "resources.sqlite", service, tuning, self.buckets_dir, self.grants)
         # They stop in the reverse order: the trials of a study are jobs of the service.
         self._running.callback(shutil.rmtree, machine.scratch, ignore_errors=True)
         if self.guard is None:
@@ -128,7 +128,6 @@ class Jobs:
             resources,
             injections=self.injections,
             tokens=self.tokens,
-            grants=self.grants,
         )
         service.resume()
         tuning.resume()

@@ -15,6 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from trainstack.errors import InvalidArgumentError
+from trainstack.iam.authorization import authorize, project_of
+from trainstack.iam.service import Grants
+from trainstack.injections.http import resource_method
 from trainstack.jobs.resource.job import VertexJob, parse_fields
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.service import JobService
@@ -38,8 +41,10 @@ _VERSION = re.compile(r"/(v1(beta1)?|ui)/")
 class Resources:
     """The resources of one stack, in a separate file, and their methods."""
 
-    def __init__(self, path: Path, jobs: JobService, tuning: TuningService, buckets: Path) -> None:
-        self._store = ResourceStore(path)
+    def __init__(
+        self, path: Path, jobs: JobService, tuning: TuningService, buckets: Path, grants: Grants | None
+    ) -> None:
+        self._store, self._grants = ResourceStore(path), grants
         standard = StandardHandlers(self._store)
         models = Models(self._store, standard)
         self._pipelines = Pipelines(self._store, standard, models, jobs, buckets)
@@ -65,6 +70,7 @@ class Resources:
 
         Raises:
             HTTPException: 404 for a path that no method has.
+            DeniedError: the caller lacks the permission that the method requires.
             ApiError: the method refuses.
         """
         path = _VERSION.sub("/v1/", request.url.path, count=1)
@@ -72,6 +78,8 @@ class Resources:
             match = pattern.fullmatch(path) if method.verb == request.method else None
             if match:
                 project, location = path.split("/")[3:6:2]
+                on = {"project": project_of(self._grants, project)}
+                authorize(self._grants, f"vertex.{resource_method(request.scope)}", on)
                 require_region(location)
                 names = dict(zip(method.path_fields, match.groups(), strict=True))
                 message = await _message(method, request, names)

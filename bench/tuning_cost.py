@@ -42,7 +42,10 @@ def suggestions_ms() -> list[float]:
     body = body_of(PARAMETERS, "ALGORITHM_UNSPECIFIED", trials=TRIALS, at_once=PENDING)
     job = TuningJob.parse(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
     search = TrialSuggestions(
-        space_of(job.message.study_spec), algorithm=Algorithm.BAYESIAN, maximize=job.maximize, seed=1
+        space_of(job.message.study_spec),
+        algorithm=Algorithm.ALGORITHM_UNSPECIFIED,
+        maximize=job.maximize,
+        seed=1,
     )
     times: list[float] = []
     pending: list[tuple[str, float]] = []

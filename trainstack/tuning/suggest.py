@@ -10,9 +10,9 @@ objective itself.
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import optuna
+from google.cloud.aiplatform_v1.types.study import StudySpec
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
@@ -21,17 +21,11 @@ from trainstack.tuning.space import SpaceParameter, grid
 from trainstack.tuning.trial import Value
 
 _SEEDS = 2**32
+Algorithm = StudySpec.Algorithm
+"""Unspecified is the Bayesian one."""
 
 # Optuna warns once per study that `group` is experimental; its version is pinned here.
 warnings.filterwarnings("ignore", message="Argument ``group`` is an experimental feature")
-
-
-class Algorithm(Enum):
-    """The search algorithms, with the API's numbers."""
-
-    BAYESIAN = 0
-    GRID = 2
-    RANDOM = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +45,7 @@ class TrialSuggestions:
         self,
         space: Sequence[SpaceParameter],
         *,
-        algorithm: Algorithm,
+        algorithm: int,
         maximize: Sequence[bool],
         seed: int | None = None,
         past: Sequence[SuggestedTrial] = (),
@@ -63,7 +57,7 @@ class TrialSuggestions:
         """
         self._space = tuple(space)
         self._points: Iterator[dict[str, Value]] | None = None
-        if algorithm is Algorithm.GRID:
+        if algorithm == Algorithm.GRID_SEARCH:
             self._points = grid(self._space)
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study = optuna.create_study(
@@ -100,8 +94,8 @@ class TrialSuggestions:
             self._study.tell(number, list(results))
 
 
-def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
-    if algorithm is Algorithm.BAYESIAN:
+def _sampler(algorithm: int, seed: int | None) -> BaseSampler:
+    if algorithm == Algorithm.ALGORITHM_UNSPECIFIED:
         # Running trials count as bad ones, so that parallel suggestions differ. Parameters that are active
         # together are drawn together.
         return TPESampler(seed=seed, constant_liar=True, multivariate=True, group=True)

@@ -7,10 +7,10 @@ REQUESTED ──► ACTIVE ──► SUCCEEDED | INFEASIBLE
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum
 from functools import cached_property
 from typing import Self
 
+from google.cloud.aiplatform_v1.types.study import Trial
 from google.protobuf.json_format import MessageToDict
 
 from trainstack.jobs.resource.job import copy_of
@@ -24,16 +24,7 @@ Value = float | int | str
 _BEST, _MINIMIZE = 2, 2
 
 
-class TuningTrialState(Enum):
-    """The API's numbers."""
-
-    REQUESTED = 1
-    ACTIVE = 2
-    STOPPING = 3
-    SUCCEEDED = 4
-    INFEASIBLE = 5
-
-
+TuningTrialState = Trial.State
 _ENDED = frozenset({TuningTrialState.SUCCEEDED, TuningTrialState.INFEASIBLE})
 
 
@@ -129,9 +120,9 @@ class TuningTrial:
         reported = reported_ids or "no metric"
         return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {reported}."
 
-    def _with_state(self, state: TuningTrialState, **times: datetime) -> Self:
+    def _with_state(self, state: int, **times: datetime) -> Self:
         changed = copy_of(self.message)
-        changed.state = state.value
+        changed.state = state
         for name, instant in times.items():
             getattr(changed, name).FromDatetime(instant)
         return type(self)(changed)

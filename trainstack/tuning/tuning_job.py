@@ -89,7 +89,7 @@ def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: st
     trial.id = str(len(job.trials) + 1)
     trial.name = f"{job.parent}/studies/{job.job_id}/trials/{trial.id}"
     trial.custom_job = f"{job.parent}/customJobs/{custom_job_id}"
-    trial.state = TuningTrialState.REQUESTED.value
+    trial.state = TuningTrialState.REQUESTED
     for parameter_id, value in values.items():
         parameter = trial.parameters.add()
         parameter.parameter_id = parameter_id

@@ -29,7 +29,7 @@ def study() -> StudySpec:
 def test_a_conditional_parameter_is_there_only_under_its_parents_value() -> None:
     space = space_of(StudySpec.pb(study()))
     assert space[0].children[0][1].mirrored
-    for algorithm in (Algorithm.BAYESIAN, Algorithm.RANDOM):
+    for algorithm in (Algorithm.ALGORITHM_UNSPECIFIED, Algorithm.RANDOM_SEARCH):
         search = TrialSuggestions(space, algorithm=algorithm, maximize=[True], seed=1)
         points = []
         for number in range(30):
@@ -41,8 +41,8 @@ def test_a_conditional_parameter_is_there_only_under_its_parents_value() -> None
         assert all(("rate" in point) == (point["kind"] == "sgd") for point in points)
 
 
-@pytest.mark.parametrize("algorithm", [Algorithm.BAYESIAN, Algorithm.RANDOM])
-def test_a_resumed_search_knows_its_past_and_continues_with_new_draws(algorithm: Algorithm) -> None:
+@pytest.mark.parametrize("algorithm", [Algorithm.ALGORITHM_UNSPECIFIED, Algorithm.RANDOM_SEARCH])
+def test_a_resumed_search_knows_its_past_and_continues_with_new_draws(algorithm: int) -> None:
     space = space_of(StudySpec.pb(study()))
     search = TrialSuggestions(space, algorithm=algorithm, maximize=[True], seed=3)
     past = []
@@ -71,14 +71,16 @@ def test_what_a_search_learned_counts_after_it_is_taken_up_again() -> None:
         )
         for at in range(100)
     ]
-    search = TrialSuggestions(space, algorithm=Algorithm.BAYESIAN, maximize=[True], seed=1, past=past)
+    search = TrialSuggestions(
+        space, algorithm=Algorithm.ALGORITHM_UNSPECIFIED, maximize=[True], seed=1, past=past
+    )
     points = [search.next(str(at)) for at in range(100, 110)]
     assert statistics.median(abs(float(point["x"]) - 700) for point in points if point) < 100
 
 
 def test_parallel_suggestions_differ() -> None:
     space = space_of(StudySpec.pb(study()))
-    for algorithm in (Algorithm.BAYESIAN, Algorithm.RANDOM):
+    for algorithm in (Algorithm.ALGORITHM_UNSPECIFIED, Algorithm.RANDOM_SEARCH):
         search = TrialSuggestions(space, algorithm=algorithm, maximize=[False], seed=5)
         for number in range(15):
             search.next(str(number))
@@ -98,19 +100,19 @@ def test_a_grid_walks_every_point_of_a_conditional_space_once() -> None:
     ]
     batch = {"parameter_id": "batch", "discrete_value_spec": {"values": [1, 2.5, 1000]}}
     space = space_of(StudySpec.pb(StudySpec({"parameters": [booster, batch]})))
-    search = TrialSuggestions(space, algorithm=Algorithm.GRID, maximize=[True])
+    search = TrialSuggestions(space, algorithm=Algorithm.GRID_SEARCH, maximize=[True])
     points = list(iter(lambda: search.next("-"), None))
     wanted = [("tree", 1), ("tree", 2), ("line", None)]
     assert [(p["booster"], p.get("depth"), p["batch"]) for p in points] == [
         (kind, depth, batch) for kind, depth in wanted for batch in (1, 2.5, 1000)
     ]
     past = [SuggestedTrial(trial_id=str(at), values=p, has_ended=False) for at, p in enumerate(points[:4])]
-    again = TrialSuggestions(space, algorithm=Algorithm.GRID, maximize=[True], past=past)
+    again = TrialSuggestions(space, algorithm=Algorithm.GRID_SEARCH, maximize=[True], past=past)
     assert again.next("4") == points[4]
 
 
-@pytest.mark.parametrize("algorithm", [Algorithm.BAYESIAN, Algorithm.RANDOM])
-def test_discrete_values_that_are_unevenly_spaced_are_all_tried_and_are_exact(algorithm: Algorithm) -> None:
+@pytest.mark.parametrize("algorithm", [Algorithm.ALGORITHM_UNSPECIFIED, Algorithm.RANDOM_SEARCH])
+def test_discrete_values_that_are_unevenly_spaced_are_all_tried_and_are_exact(algorithm: int) -> None:
     values = [0.0001, 0.1, 0.3, 7.0, 1000.0]
     spec = {"parameter_id": "x", "discrete_value_spec": {"values": values}, "scale_type": "UNIT_LOG_SCALE"}
     search = TrialSuggestions(

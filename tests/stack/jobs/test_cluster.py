@@ -7,7 +7,7 @@ import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainstack.jobs.images.programs import EnvironmentKind
-from trainstack.jobs.replicas.cluster import environment
+from trainstack.jobs.replicas.cluster import environment, rendezvous
 from trainstack.jobs.resource.job import JobReplica, TrialAssignment, VertexJob, replicas_of
 
 SPEC = {
@@ -98,6 +98,21 @@ def test_every_role_of_every_layout_has_vertex_ais_variables(
             "job": json.dumps(SPEC),
         }
     assert found == rest_of(replica, trial_id)
+
+
+@pytest.mark.parametrize(("counts", "replica"), PLACES)
+def test_chief_and_workers_have_one_rank_each_where_they_are_several(
+    counts: tuple[int, ...], replica: JobReplica
+) -> None:
+    _, addresses = cluster(*counts)
+    workers = counts[1] if len(counts) > 1 else 0
+    found = rendezvous(addresses, replica)
+    if replica.pool > 1 or not workers:
+        assert found == {}
+        return
+    rank = str(replica.index + replica.pool)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "20000"}
+    assert found == {**place, "RANK": rank, "WORLD_SIZE": str(1 + workers)}
 
 
 @pytest.mark.parametrize("trial_id", ["", "7"])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, read_image, repository_of
 from trainstack.jobs.images.layout import layout
+from trainstack.process.processes import SYSTEM_PATH
 
 
 def image(tree: Path, text: str) -> DockerfileImage:
@@ -64,7 +65,7 @@ def test_env_uses_earlier_arg_and_env_and_defaults(tmp_path: Path) -> None:
         'ENV A=${LOCAL} B="two words" C=$SHARED\nENV D=${A}-${B} E=${NONE:-fallback}\nENV F old form\n',
     )
     assert found.env == {
-        "A": "l", "B": "two words", "C": "from-the-top", "D": "l-two words", "E": "fallback", "F": "old form",
+        "PATH": SYSTEM_PATH, "A": "l", "B": "two words", "C": "from-the-top", "D": "l-two words", "E": "fallback", "F": "old form",
     }  # fmt: skip
 
 
@@ -77,7 +78,17 @@ def test_the_last_stage_counts_and_inherits_the_stage_it_names(tmp_path: Path) -
         tmp_path,
         'FROM b AS base\nENV A=1\nWORKDIR /w\nENTRYPOINT ["base"]\nFROM c AS other\nENV B=2\nFROM base\nENV C=3\n',
     )
-    assert (found.env, found.workdir, found.entrypoint) == ({"A": "1", "C": "3"}, "/w", ("base",))
+    assert (found.env, found.workdir, found.entrypoint) == (
+        {"PATH": SYSTEM_PATH, "A": "1", "C": "3"},
+        "/w",
+        ("base",),
+    )
+
+
+@pytest.mark.parametrize("reference", ["$PATH", "${PATH}", "${PATH:-/nowhere}"])
+def test_a_search_path_goes_on_with_that_of_the_base_image(tmp_path: Path, reference: str) -> None:
+    found = image(tmp_path, f'FROM b AS base\nFROM base\nENV V=/opt/venv\nENV PATH="$V/bin:{reference}"\n')
+    assert found.env["PATH"] == "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def test_copied_files_lie_where_copy_puts_them(tmp_path: Path) -> None:
@@ -151,7 +162,7 @@ def test_a_base_can_be_a_source_tree_too(tmp_path: Path) -> None:
     (base / "Dockerfile").write_text("FROM python:3\nENV A=1\nWORKDIR /app\nCOPY own.py base.py\nCMD base\n")
     (tree / "Dockerfile").write_text("FROM example.com/base:2\nCOPY own.py .\n")
     found = read_image(tree, {"example.com/base": base})
-    assert (found.base, found.env, found.workdir) == ("python:3", {"A": "1"}, "/app")
+    assert (found.base, found.env["A"], found.workdir) == ("python:3", "1", "/app")
     assert layout(found) == {"app": {"base.py": base / "own.py", "own.py": tree / "own.py"}}
 
 

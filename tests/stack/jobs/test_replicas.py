@@ -14,6 +14,7 @@ import pytest
 from trainstack.jobs.images.dockerfile import read_image
 from trainstack.jobs.replicas import rootfs
 from trainstack.process.family import MARK
+from trainstack.process.processes import SYSTEM_PATH
 from trainstack.sandbox.probe import LAUNCHER
 
 from .conftest import WAYS, Stack, Way, container, way_of
@@ -80,7 +81,9 @@ def test_a_replica_has_the_variables_of_service_image_and_job_and_none_of_ours(
     assert found["GREETING"] == "hello"
     assert found["CLOUD_ML_JOB_ID"] == job.name.rpartition("/")[2]
     assert found["CLOUD_ML_PROJECT_ID"] == job.name.split("/")[1]
-    assert found["PATH"].split(":")[0].endswith("/python/bin")
+    own, _, rest = found["PATH"].partition(":")
+    assert own.endswith("/python/bin")
+    assert rest.endswith(f":/opt/venv/bin:{SYSTEM_PATH}")  # of the image's ENV PATH=/opt/venv/bin:$PATH
     spec = json.loads(found["CLUSTER_SPEC"])
     assert spec["job"]["worker_pool_specs"][0]["machine_spec"] == {"machine_type": "n1-standard-4"}
     assert not Path(found["HOME"]).exists()
@@ -104,9 +107,22 @@ def test_every_replica_of_every_pool_runs_with_its_place_in_one_cluster(stack: S
         clusters.append(json.loads(environ["TF_CONFIG"])["cluster"])
     assert all(cluster == clusters[0] for cluster in clusters)
     assert {role: len(members) for role, members in clusters[0].items()} == {"chief": 1, "worker": 2}
+    assert "RANK" not in stack.told(job.name, "workerpool3-0")["environ"]
     addresses = [address for members in clusters[0].values() for address in members]
     assert len(set(addresses)) == 3
     assert all(address.startswith("127.0.0.1:") for address in addresses)
+
+
+def test_both_replicas_are_of_one_group_of_pytorch_unless_their_own_env_says_otherwise(stack: Stack) -> None:
+    own = [{"name": "MASTER_PORT", "value": "$(RANK)0"}, {"name": "WORLD_SIZE", "value": "9"}]
+    job = stack.submit(container("tell", "wait=up/one"), container("tell", "write=up/one", env=own))
+    stack.ended(job.name)
+    chief, worker = (stack.told(job.name, f"workerpool{pool}-0")["environ"] for pool in (0, 1))
+    address = json.loads(chief["CLUSTER_SPEC"])["cluster"]["workerpool0"][0]
+    assert f"{chief['MASTER_ADDR']}:{chief['MASTER_PORT']}" == address
+    assert (chief["RANK"], chief["WORLD_SIZE"]) == ("0", "2")
+    assert (worker["MASTER_ADDR"], worker["RANK"]) == (chief["MASTER_ADDR"], "1")
+    assert (worker["MASTER_PORT"], worker["WORLD_SIZE"]) == ("10", "9")
 
 
 def test_buckets_are_files_also_one_made_while_the_replica_runs(stack: Stack) -> None:

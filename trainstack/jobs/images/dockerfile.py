@@ -17,6 +17,8 @@ from pathlib import Path
 from dockerfile_parse import DockerfileParser
 from dockerfile_parse.util import WordSplitter, extract_key_values
 
+from trainstack.process.processes import SYSTEM_PATH
+
 _SHELL = ("/bin/sh", "-c")
 _DEFAULT = re.compile(r"\$\{(\w+):([-+])([^}]*)\}")
 _REFERRED = re.compile(r"\$\{*(\w+)")
@@ -174,7 +176,7 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> DockerfileIma
 def _base(tree: Path, base: str, bases: Mapping[str, Path], *, depth: int) -> DockerfileImage:
     provided = bases.get(repository_of(base))
     if provided is None or provided == tree:  # a tree may stand for its own base's next version
-        return DockerfileImage(tree=tree, base=base)
+        return DockerfileImage(tree=tree, base=base, env={"PATH": SYSTEM_PATH})
     if depth == MAX_BASES:
         raise ValueError(f"more than {MAX_BASES} source trees stand one on the other")
     return _read(provided, bases, depth=depth + 1)

@@ -22,6 +22,7 @@ cluster.
 """
 LEGACY_ROLES = ("master", *ROLES[1:])
 """The same on AI Platform Training, where CLUSTER_SPEC has these names too."""
+_RANKED = ROLES[:2]
 POOLS = tuple(f"workerpool{pool}" for pool in range(len(ROLES)))
 
 
@@ -44,6 +45,20 @@ def environment(
     for name, value in _descriptions(job, addresses, replica, kind).items():
         variables[name] = json.dumps(value)
     return variables
+
+
+def rendezvous(addresses: Mapping[JobReplica, str], replica: JobReplica) -> dict[str, str]:
+    """The variables of PyTorch's `env://` for the chief and the workers, where there are several; both services' alike.
+
+    Source: https://cloud.google.com/ai-platform/training/docs/distributed-pytorch; for Vertex AI only users' reports, such
+    as https://github.com/cellarium-ai/cellarium-ml/issues/56, which have one rank a replica and none in a job of one.
+    """
+    ranks = sorted(member for member in addresses if ROLES[member.pool] in _RANKED)
+    if replica not in ranks or len(ranks) == 1:
+        return {}
+    host, _, port = addresses[ranks[0]].rpartition(":")
+    rank, size = str(ranks.index(replica)), str(len(ranks))
+    return {"MASTER_ADDR": host, "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": size}
 
 
 def _descriptions(

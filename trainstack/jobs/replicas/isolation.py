@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +22,7 @@ class Placement:
     Attributes:
         program: what it runs.
         service: the variables that the service sets.
+        defaults: those of the service that the pool's own replace.
         scratch: a new directory for this start alone.
         name: unique on this machine.
         trust: the folder of certificate authorities that its variables name; None if they name none.
@@ -33,6 +34,7 @@ class Placement:
     service: Mapping[str, str]
     scratch: Path
     name: str
+    defaults: Mapping[str, str] = field(default_factory=dict)
     trust: Path | None = None
     account: str = ""
     network: Network | None = None
@@ -40,7 +42,8 @@ class Placement:
     def variables(self, **more: str) -> dict[str, str]:
         """The pool's variables with their references resolved, overridden by the service's and `more`."""
         service = {**self.service, **more}
-        return {**expanded_variables(self.program.env, known=service), **service}
+        known = {**self.defaults, **service}
+        return {**self.defaults, **expanded_variables(self.program.env, known=known), **service}
 
 
 @dataclass(frozen=True, kw_only=True)

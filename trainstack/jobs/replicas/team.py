@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainstack.jobs.images.programs import PoolProgram
-from trainstack.jobs.replicas.cluster import environment
+from trainstack.jobs.replicas.cluster import environment, rendezvous
 from trainstack.jobs.replicas.exits import ReplicaEnd, exit_status
 from trainstack.jobs.replicas.identities import ReplicaIdentities
 from trainstack.jobs.replicas.isolation import Isolation, Placement, ReplicaHost
@@ -102,6 +102,7 @@ class ReplicaTeam:
                 **environment(self._job, self._addresses, replica, program.environment),
                 **await self._identities.variables(replica),
             },
+            defaults=rendezvous(self._addresses, replica),
             scratch=scratch,
             name=name,
             trust=self._identities.trust,

@@ -5,12 +5,15 @@ Binding to loopback keeps out other machines, but not a web page in a browser on
 The processes of functions load this file alone, without the package: it imports nothing from it.
 """
 
+import os
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 GATEWAY_ADDRESS = "127.0.0.2"
 """The source address of the gateway's connections to services: no request from there is the local user's."""
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+HOSTS_VARIABLE = "TRAINMASTER_HOSTS"
+"""Further names, separated by commas, by which clients reach the services: those of a container with published ports."""
 _GOOGLE = ".googleapis.com"
 """The hosts that the gateway's clients request. No page can claim such a host: it would have to be Google's.
 """
@@ -31,9 +34,10 @@ def foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
     host, origin, site = values.get("host"), values.get("origin"), values.get("sec-fetch-site")
     if host is not None and not _is_served(_host_of(f"//{host}")):
         return (
-            f"Host {host!r} is not a loopback name; this emulator answers only to {sorted(LOOPBACK_HOSTS)}."
+            f"Host {host!r} is not a loopback name; this emulator answers only to {sorted(_own_hosts())}, "
+            f"and to those that the variable {HOSTS_VARIABLE} names."
         )
-    if origin is not None and _host_of(origin) not in LOOPBACK_HOSTS:
+    if origin is not None and _host_of(origin) not in _own_hosts():
         return f"Origin {origin!r} is another site; a browser may call this emulator only from this machine."
     if site is not None and site not in _OWN_SITES:
         return f"Sec-Fetch-Site {site!r}: a browser may call this emulator only from this machine's pages."
@@ -48,7 +52,12 @@ def address_of(host: str) -> str:
 
 
 def _is_served(host: str) -> bool:
-    return host in LOOPBACK_HOSTS or host.endswith(_GOOGLE)
+    return host in _own_hosts() or host.endswith(_GOOGLE)
+
+
+def _own_hosts() -> frozenset[str]:
+    more = os.environ.get(HOSTS_VARIABLE, "").lower().split(",")
+    return LOOPBACK_HOSTS.union(name.strip() for name in more) - {""}
 
 
 def _host_of(url: str) -> str:

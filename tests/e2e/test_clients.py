@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import requests
+
+from trainstack.stack.front import read_addresses, service_of
 
 from .project import ROOT, Project
 
@@ -52,6 +55,18 @@ def test_gcloud_uses_the_stack_after_one_command_and_without_an_account(
     ]
     assert (project.folder(project.models) / "gcloud" / "hello.txt").read_text() == "hello"
     assert not (tmp_path / ".config").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/projects/{}/topics", "/v1/projects/{}/locations/us-central1/customJobs", "/storage/v1/b?project={}",
+     "/v2/projects/{}/sinks", "/v1/projects/{}"],
+)  # fmt: skip
+def test_the_front_of_a_container_finds_every_service(project: Project, path: str) -> None:
+    path = path.format(project.id)
+    address = read_addresses(project.state)[service_of(f"GET {path} HTTP/1.1".encode())]
+    url = f"{'' if '//' in address else 'http://'}{address}{path}"
+    assert requests.get(url, timeout=30).status_code == 200
 
 
 @pytest.mark.skipif(shutil.which("gsutil") is None, reason="gsutil is not installed")

@@ -12,7 +12,7 @@ import pytest
 import requests
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import storage
+from google.cloud import pubsub_v1, storage
 
 from trainmaster.deploy.local_image import Builder, secrets
 from trainstack.process.ports import free_ports
@@ -74,7 +74,9 @@ def ports(container: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     ]
     with (
         log.open("w") as output,
-        subprocess.Popen(run_in(container, *front), stdout=output, stderr=output) as running,
+        subprocess.Popen(
+            run_in(container, "env", "TRAINMASTER_HOSTS=stack", *front), stdout=output, stderr=output
+        ) as running,
     ):
         deadline = time.monotonic() + 60
         while "In another shell" not in log.read_text():
@@ -107,15 +109,46 @@ def test_googles_client_uses_the_one_port(ports: list[int]) -> None:
     assert client.bucket("of-a-client").blob("greeting.txt").download_as_bytes() == b"hello"
 
 
-def test_other_addresses_reach_it_and_other_names_do_not(ports: list[int]) -> None:
+def test_googles_client_of_pubsub_uses_it_too(ports: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", f"localhost:{ports[0]}")
+    topic, subscription = (
+        f"projects/trainmaster-local/{kind}/one-port" for kind in ("topics", "subscriptions")
+    )
+    with pubsub_v1.PublisherClient() as publisher, pubsub_v1.SubscriberClient() as subscriber:
+        publisher.create_topic(name=topic)
+        subscriber.create_subscription(name=subscription, topic=topic)
+        publisher.publish(topic, b"hello").result(timeout=30)
+        (pulled,) = subscriber.pull(subscription=subscription, max_messages=1).received_messages
+    assert pulled.message.data == b"hello"
+
+
+def test_nothing_but_the_two_ports_accepts_connections_from_outside(container: str, ports: list[int]) -> None:
+    """Of the image's user: the container of this test shares this machine's network."""
+    done = subprocess.run(
+        run_in(container, "sh", "-c", "tail -qn +2 /proc/net/tcp /proc/net/tcp6"),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    rows = [line.split() for line in done.stdout.splitlines()]
+    listening = [row[1].split(":") for row in rows if (row[3], row[7]) == ("0A", "10001")]
+    outside = {int(port, 16) for address, port in listening if not address.endswith("7F")}
+    assert outside == set(ports)
+    assert len(listening) > len(outside)  # the services', on loopback
+
+
+def test_other_addresses_reach_it_and_other_names_only_if_it_has_them(ports: list[int]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))  # sends nothing
         address = probe.getsockname()[0]
     url = f"http://{address}:{ports[0]}/v1/projects/trainmaster-local/topics"
     assert requests.get(url, headers={"Host": "localhost"}, timeout=30).json()["topics"]
-    assert requests.get(url, headers={"Host": "page.example"}, timeout=30).status_code == 403
-    console = requests.get(f"http://{address}:{ports[1]}/", headers={"Host": "localhost"}, timeout=30)
-    assert console.status_code == 200
+    for port, path in ((ports[0], "/v1/projects/trainmaster-local/topics"), (ports[1], "/")):
+        statuses = [
+            requests.get(f"http://{address}:{port}{path}", headers={"Host": host}, timeout=30).status_code
+            for host in ("localhost", f"stack:{port}", "page.example")
+        ]
+        assert statuses == [200, 200, 403]
 
 
 def test_a_run_trains_in_the_container(container: str, ports: list[int]) -> None:

@@ -4,7 +4,7 @@
 
 Runs the command that starts the stack, and ends with it. The services themselves listen on loopback alone, where a published
 port does not arrive; this listens where it is asked to, and nowhere by default. The services still answer only to requests for
-`localhost`, so that a page in a browser cannot reach them by another name.
+`localhost` and the names of TRAINMASTER_HOSTS, so that a page in a browser cannot reach them by a name of its own.
 
 A connection belongs to the service of its first request, as every client of Google's libraries has connections of its own.
 A later request for another service gets the first one's refusal.
@@ -13,6 +13,7 @@ A later request for another service gets the first one's refusal.
 import argparse
 import asyncio
 import contextlib
+import json
 import re
 import signal
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from trainstack.gateway.egress import close_writer, join, open_stream
 API_PORT, CONSOLE_PORT = 8080, 8081
 FIRST_LINE_S = 30
 _CONSOLE = "TRAINMASTER_CONSOLE"
-_PUBSUB_REST = "CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB"
+_PUBSUB_REST = "pubsub-rest"
 ROUTES = (
     (re.compile(rb"PRI \* HTTP/2"), "PUBSUB_EMULATOR_HOST"),  # gRPC
     (re.compile(rb"\w+ /v1/projects/[^/ ]+/(?:topics|subscriptions|snapshots|schemas)"), _PUBSUB_REST),
@@ -35,22 +36,23 @@ ROUTES = (
     (re.compile(rb"\w+ /(?:v2/|_stats)"), "LOGGING_EMULATOR_HOST"),
     (re.compile(rb"\w+ /v1/projects/"), "IAM_EMULATOR_HOST"),
 )
-"""The service of a connection by its first line; Cloud Storage has all others, because its XML API has any path."""
+"""The name of a connection's address by its first line; Cloud Storage has all others, because its XML API has any path."""
 
 
 def service_of(first_line: bytes) -> str:
-    """The variable with the address of the service that a connection is for."""
+    """The name of the address that a connection is for, as `read_addresses` has it."""
     return next((name for route, name in ROUTES if route.match(first_line)), "STORAGE_EMULATOR_HOST")
 
 
 def read_addresses(state: Path) -> Mapping[str, str]:
-    """The variables of the stack that is ready on the folder.
+    """The addresses of the stack that is ready on the folder: its variables', and that of Pub/Sub over REST.
 
     Raises:
         OSError: none is.
     """
-    files = (state / "stack.env", state / "user" / "gcloud.env")
-    return read_stack_env("".join(file.read_text() for file in files))
+    variables = read_stack_env((state / "stack.env").read_text())
+    port = json.loads((state / "ports.json").read_text())[_PUBSUB_REST]
+    return {**variables, _PUBSUB_REST: f"127.0.0.1:{port}"}
 
 
 async def serve(state: Path, host: str, ports: tuple[int, int], command: list[str]) -> int:

@@ -3,6 +3,8 @@
 import httpx
 import pytest
 
+from trainstack.loopback import foreign
+
 from .conftest import Replica
 
 SERVICES = ["storage", "logging", "vertex", "iam", "pubsub"]
@@ -48,6 +50,16 @@ def test_a_foreign_page_is_refused_everywhere(
         verb, address(replica, name), headers=headers, content=b"{}" if verb == "POST" else None
     )
     assert answer.status_code == 403
+
+
+def test_a_container_answers_to_its_name_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINMASTER_HOSTS", "Stack, ,stack.example")
+    origin = ("Origin", "http://stack:8080")
+    assert not foreign("POST", [("Host", "stack:8080"), origin])
+    assert not foreign("GET", [("Host", "STACK.example")])
+    assert foreign("GET", [("Host", "page.example")])
+    assert foreign("GET", [("Host", "")])
+    assert foreign("POST", [("Host", "stack:8081"), origin])
 
 
 @pytest.mark.parametrize("name", [*SERVICES, "metadata", "gateway"])

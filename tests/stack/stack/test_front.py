@@ -14,7 +14,7 @@ from trainstack.stack.front import serve, service_of
     ("first_line", "variable"),
     [
         (b"PRI * HTTP/2.0", "PUBSUB_EMULATOR_HOST"),
-        (b"PUT /v1/projects/p/topics/t HTTP/1.1", "CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB"),
+        (b"PUT /v1/projects/p/topics/t HTTP/1.1", "pubsub-rest"),
         (b"POST /v1/projects/p/locations/r/customJobs HTTP/1.1", "VERTEX_EMULATOR_HOST"),
         (b"POST /v2/entries:write HTTP/1.1", "LOGGING_EMULATOR_HOST"),
         (b"POST /v1/projects/p:testIamPermissions HTTP/1.1", "IAM_EMULATOR_HOST"),
@@ -56,8 +56,7 @@ async def answers_before_and_after(state: Path) -> tuple[bytes, bytes, int]:
     before = await ask(ports[0])
     async with await asyncio.start_server(echo, "127.0.0.1", 0) as storage:
         address = f"http://127.0.0.1:{storage.sockets[0].getsockname()[1]}"
-        (state / "user").mkdir()
-        (state / "user" / "gcloud.env").touch()
+        (state / "ports.json").write_text('{"pubsub-rest": 1}')
         (state / "stack.env").write_text(f"export STORAGE_EMULATOR_HOST={address}\n")
         after = await ask(ports[0])
     done.touch()

@@ -16,7 +16,7 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import distributions
+from importlib.metadata import distribution, distributions
 from pathlib import Path
 from typing import Protocol
 
@@ -29,7 +29,7 @@ from trainstack.jobs.images.programs import PoolProgram, ProgramError
 from trainstack.jobs.images.recipes import Recipe, files_of
 from trainstack.jobs.images.views import IN_EVERY_IMAGE, link_packages, make_environment, site_packages
 from trainstack.process.output import OutputStream
-from trainstack.process.processes import ProcessGuard
+from trainstack.process.processes import SYSTEM_PATH, ProcessGuard
 
 MAX_KEPT = 8
 """Environments that a stack finds when it starts."""
@@ -64,6 +64,7 @@ class Environments:
         """Remove what an earlier stack left half-made, and all but the MAX_KEPT environments that were used last."""
         self._folder, self._guard = folder, guard
         self._making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._compiled: set[Path] = set()
         ready = {mark.parent: mark.stat().st_mtime for mark in folder.glob(f"*/{_READY}")}
         kept = sorted(ready, key=ready.__getitem__)[-MAX_KEPT:]
         _remove([path for path in folder.glob("*") if path not in kept])
@@ -99,7 +100,19 @@ class Environments:
                     asyncio.to_thread(_link, recipe, folder) if is_met else self._make(recipe, folder, say)
                 )
             os.utime(folder / _READY)
+        if not is_met:
+            self._compile(folder)
         return folder / "bin" / "python"
+
+    def _compile(self, folder: Path) -> None:
+        """Compile the environment's packages beside the jobs that use it, so that not every replica has to.
+
+        uv leaves no bytecode, and replicas may not write it. Nothing of the packages runs. The next stack continues.
+        """
+        if folder not in self._compiled:
+            self._compiled.add(folder)
+            command = [sys.executable, "-I", "-S", "-m", "compileall", "-qq", str(site_packages(folder))]
+            self._guard.start(["nice", "-n", "19", *command], env={"PATH": SYSTEM_PATH})
 
     async def _make(self, recipe: Recipe, folder: Path, say: Say) -> None:
         await say(f"Making {recipe.whose}'s Python environment; it is kept for the next job.")
@@ -137,7 +150,10 @@ class Environments:
 
 def _name_of_view(recipe: Recipe) -> str:
     """Another one after each installation into the stack's own environment."""
-    return f"{recipe.key}-{site_packages(Path(sys.prefix)).stat().st_mtime_ns:x}"
+    packages = Path(
+        str(distribution("uv").locate_file(""))
+    )  # Debian's Python has no site-packages at its prefix
+    return f"{recipe.key}-{packages.stat().st_mtime_ns:x}"
 
 
 def _link(recipe: Recipe, folder: Path) -> None:

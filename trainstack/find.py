@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from trainstack.loopback import own_hosts as own_hosts  # noqa: PLC0414 - for the console
+
 DEFAULT_STATE = Path(".trainmaster")
 PROJECT = "project.json"
 """Names the project and the region of a state folder's data, once a stack has run on it."""

@@ -34,10 +34,10 @@ def foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
     host, origin, site = values.get("host"), values.get("origin"), values.get("sec-fetch-site")
     if host is not None and not _is_served(_host_of(f"//{host}")):
         return (
-            f"Host {host!r} is not a loopback name; this emulator answers only to {sorted(_own_hosts())}, "
+            f"Host {host!r} is not a loopback name; this emulator answers only to {sorted(own_hosts())}, "
             f"and to those that the variable {HOSTS_VARIABLE} names."
         )
-    if origin is not None and _host_of(origin) not in _own_hosts():
+    if origin is not None and _host_of(origin) not in own_hosts():
         return f"Origin {origin!r} is another site; a browser may call this emulator only from this machine."
     if site is not None and site not in _OWN_SITES:
         return f"Sec-Fetch-Site {site!r}: a browser may call this emulator only from this machine's pages."
@@ -46,18 +46,19 @@ def foreign(method: str, headers: Iterable[tuple[str, str]]) -> str:
     return ""
 
 
+def own_hosts() -> frozenset[str]:
+    """The names by which this machine's clients may reach a service: those of loopback, and the variable's."""
+    more = os.environ.get(HOSTS_VARIABLE, "").lower().split(",")
+    return LOOPBACK_HOSTS.union(name.strip() for name in more) - {""}
+
+
 def address_of(host: str) -> str:
     """The base URL that leads a client back to the `Host` it requested: through the gateway or directly."""
     return f"https://{host}" if host.endswith(_GOOGLE) else f"http://{host}"
 
 
 def _is_served(host: str) -> bool:
-    return host in _own_hosts() or host.endswith(_GOOGLE)
-
-
-def _own_hosts() -> frozenset[str]:
-    more = os.environ.get(HOSTS_VARIABLE, "").lower().split(",")
-    return LOOPBACK_HOSTS.union(name.strip() for name in more) - {""}
+    return host in own_hosts() or host.endswith(_GOOGLE)
 
 
 def _host_of(url: str) -> str:

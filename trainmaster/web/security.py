@@ -5,7 +5,6 @@ machine. Source of the checks: https://www.w3.org/TR/fetch-metadata/, https://ww
 """
 
 import hmac
-import os
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlencode, urlsplit
@@ -15,10 +14,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmaster.web.console import WebConsole
+from trainstack.find import own_hosts
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-HOSTS_VARIABLE = "TRAINMASTER_HOSTS"
-"""Further names, separated by commas, of a container with published ports."""
 TOKEN_FIELD = "token"  # noqa: S105 - a name
 COOKIE = "trainmaster_console_"
 """The cookie's name, before the port: browsers send cookies of one port to all others."""
@@ -89,9 +86,8 @@ def refusal_of(method: str, headers: Mapping[str, str]) -> str:
     as programs other than browsers send it.
     """
     host = headers.get("host", "")
-    more = {name.strip().lower() for name in os.environ.get(HOSTS_VARIABLE, "").split(",")} - {""}
-    if _hostname(host) not in LOOPBACK | more:
-        return f"The console answers only to {', '.join(sorted(LOOPBACK | more))}, found Host {host!r}."
+    if _hostname(host) not in own_hosts():
+        return f"The console answers only to {', '.join(sorted(own_hosts()))}, found Host {host!r}."
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if method in READING:
         return ""

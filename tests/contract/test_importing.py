@@ -80,3 +80,21 @@ assert sys.modules["google.cloud.aiplatform_v1"] is aiplatform_v1
 
 def test_a_part_of_a_package_is_imported_alone_and_the_rest_once_it_is_asked_for() -> None:
     run(PARTS)
+
+
+STACK = """
+import sys
+from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
+
+import_parts_of(*VERTEX_CLIENT)
+import trainstack.stack.services
+from trainstack.vertex.resources.methods import methods
+
+assert any(method.name == "UploadModel" for _, method in methods())
+assert "google.cloud.aiplatform_v1.types.model_service" in sys.modules
+assert "google.cloud.aiplatform_v1.types.endpoint_service" not in sys.modules
+"""
+
+
+def test_the_services_of_a_stack_load_only_the_messages_that_they_use() -> None:
+    run(STACK)

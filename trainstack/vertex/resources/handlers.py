@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic
 
-from google.cloud.aiplatform_v1 import types
 from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2
 from google.protobuf.descriptor import FieldDescriptor
@@ -17,7 +16,7 @@ from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.collection import Collection
 from trainstack.jobs.listing import AnyJob, parse_filter
 from trainstack.jobs.resource.job import copy_of, new_job_id
-from trainstack.vertex.resources.methods import KINDS, list_method, snake_case
+from trainstack.vertex.resources.methods import KINDS, list_method, message_of, snake_case
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
 Handler = Callable[[Message], Message]
@@ -137,12 +136,6 @@ def _filterable(items: FieldDescriptor) -> list[str]:
         or field.type in _FILTERABLE
         or (field.message_type and field.message_type.name == "Timestamp")
     ]
-
-
-def message_of(name: str) -> type[Message]:
-    """The protobuf class of this name."""
-    found: type[Message] = getattr(types, name).pb()
-    return found
 
 
 def merged(resource: Message, changes: Message, mask: Message) -> Message:

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from google.cloud.aiplatform_v1 import types
-
-from trainstack.vertex.resources.handlers import Handler, message_of, touched
+from trainstack.vertex.resources.handlers import Handler, touched
+from trainstack.vertex.resources.methods import message_of
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
 _CONTEXT, _EXECUTION, _ARTIFACT = map(message_of, ("Context", "Execution", "Artifact"))
-_EVENT, _SUBGRAPH = types.Event.pb(), types.LineageSubgraph.pb()
+_EVENT, _SUBGRAPH = map(message_of, ("Event", "LineageSubgraph"))
 
 
 class Metadata:

@@ -11,7 +11,8 @@ from google.protobuf import empty_pb2
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import copy_of, new_job_id
-from trainstack.vertex.resources.handlers import Handler, StandardHandlers, merged, message_of, touched
+from trainstack.vertex.resources.handlers import Handler, StandardHandlers, merged, touched
+from trainstack.vertex.resources.methods import message_of
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
 DEFAULT = "default"

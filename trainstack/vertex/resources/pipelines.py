@@ -13,7 +13,8 @@ from google.protobuf.json_format import MessageToDict
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob, copy_of, new_job_id
 from trainstack.jobs.service import JobService
-from trainstack.vertex.resources.handlers import Handler, StandardHandlers, message_of
+from trainstack.vertex.resources.handlers import Handler, StandardHandlers
+from trainstack.vertex.resources.methods import message_of
 from trainstack.vertex.resources.models import Models
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 

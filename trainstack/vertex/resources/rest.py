@@ -25,9 +25,9 @@ from trainstack.json_bodies import read_object
 from trainstack.surface import load_surface
 from trainstack.transcoding import Method
 from trainstack.tuning.service import TuningService
-from trainstack.vertex.resources.handlers import JobHandlers, StandardHandlers, message_of
+from trainstack.vertex.resources.handlers import JobHandlers, StandardHandlers
 from trainstack.vertex.resources.metadata import Metadata
-from trainstack.vertex.resources.methods import methods
+from trainstack.vertex.resources.methods import message_of, methods
 from trainstack.vertex.resources.models import Models
 from trainstack.vertex.resources.pipelines import Pipelines
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number

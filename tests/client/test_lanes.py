@@ -106,11 +106,8 @@ def test_trials_are_in_the_order_of_their_numbers() -> None:
     assert [lane.name for lane in lanes.lanes] == [f"1/{CHIEF}", f"9/{CHIEF}", f"10/{CHIEF}"]
 
 
-def test_the_progress_is_that_of_the_program_under_its_own_name() -> None:
-    lanes = ReplicaLanes()
-    lanes.add([line(1, STEP)])
-    (lane,) = lanes.lanes
-    assert (lane.progress.replica, lane.progress.steps_done, lane.progress.loss) == ("chief-0", 3, 1.5)
+def test_a_replica_that_prints_the_lines_of_a_framework_trains() -> None:
+    assert states(line(1, "Epoch 1/2"), line(2, "3/3 - 0s - loss: 0.5")) == ["starting", "training"]
 
 
 def test_many_changes_and_many_replicas_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
+from tests.client.test_lanes import CHIEF, at, line
+from trainmaster.client.logs.progress import LONGEST_S, ReplicaProgress, TrainingProgress
 
 EPOCHS, STEPS = 3, 7
 
@@ -25,23 +26,24 @@ def step_line(done: int, replica: str = "chief-0") -> dict[str, Any]:
     }
 
 
-def heard(*payloads: dict[str, Any]) -> TrainingProgress:
-    progress = TrainingProgress()
-    for payload in payloads:
-        progress = progress.after(payload)
-    return progress
+def progress_after(*payloads: str | dict[str, Any]) -> ReplicaProgress:
+    """Of the one replica, after lines that are a second apart."""
+    training = TrainingProgress()
+    for second, payload in enumerate(payloads):
+        training = training.after(line(second, payload))
+    return training.replicas[CHIEF]
 
 
 @given(st.lists(st.integers(1, EPOCHS * STEPS), min_size=1))
 def test_steps_never_go_back_when_lines_come_twice_or_late(order: list[int]) -> None:
-    chief = heard(*[step_line(done) for done in order]).replicas["chief-0"]
+    chief = progress_after(*[step_line(done) for done in order])
     assert chief.steps_done == max(order)
-    assert chief.loss == 1 / max(order)
+    assert chief.metrics["loss"] == 1 / max(order)
     assert chief.steps_total == EPOCHS * STEPS
 
 
 def test_a_replica_is_known_from_its_start_line_before_its_first_step() -> None:
-    line = {
+    start = {
         "event": "train_started",
         "replica": "worker-0",
         "epochs": EPOCHS,
@@ -49,20 +51,38 @@ def test_a_replica_is_known_from_its_start_line_before_its_first_step() -> None:
         "weights": "random",
         "strategy": "MultiWorkerMirroredStrategy",
     }
-    progress = heard(line)
-    assert progress.replicas["worker-0"] == ReplicaProgress(
-        replica="worker-0", epochs=EPOCHS, steps_total=EPOCHS * STEPS
-    )
-    assert progress.weights == "random"
-    assert progress.strategy == "MultiWorkerMirroredStrategy"
+    training = TrainingProgress().after(line(1, start))
+    chief = training.replicas[CHIEF]
+    assert (chief.replica, chief.steps_done, chief.steps_total) == ("worker-0", 0, EPOCHS * STEPS)
+    assert (training.weights, training.strategy) == ("random", "MultiWorkerMirroredStrategy")
 
 
 def test_a_late_start_line_keeps_the_steps() -> None:
     start = {"event": "train_started", "replica": "chief-0", "epochs": EPOCHS, "steps_per_epoch": STEPS}
-    assert heard(step_line(4), start).replicas["chief-0"].steps_done == 4
+    assert progress_after(step_line(4), start).steps_done == 4
 
 
 def test_lines_of_other_programs_change_nothing() -> None:
-    before = heard(step_line(2), step_line(3, "worker-0"))
-    assert before.after({"event": "something else"}) == before
-    assert before.after({"message": "plain"}) == before
+    before = TrainingProgress().after(line(1, step_line(2)))
+    for other in ({"event": "something else"}, {"message": "plain"}, "Copied 3/5 files - done: yes"):
+        assert before.after(line(2, other)) == before
+
+
+def test_lines_of_keras_are_in_the_epoch_that_the_line_before_began() -> None:
+    chief = progress_after("Epoch 1/4", "5/10 - loss: 0.9", "10/10 - loss: 0.8 - val_loss: 0.7", "Epoch 2/4")
+    assert (chief.steps_done, chief.steps_total, chief.share) == (10, 40, 0.25)
+    assert chief.metrics == {"loss": 0.8, "val_loss": 0.7}
+
+
+def test_epochs_alone_give_a_share_and_a_pace() -> None:
+    lines = [{"event": "train_progress", "epoch": epoch, "epochs": 10} for epoch in (1, 2, 3, 4)]
+    chief = progress_after(*lines)
+    assert chief.share == 0.4
+    assert chief.end == at(3 + 6)
+    assert progress_after(lines[0]).end is None
+    assert progress_after("Epoch 1/4", "Epoch 2/4").share == 0.25
+
+
+def test_a_pace_that_is_hardly_one_ends_in_ten_years() -> None:
+    crawling = [{"step": step, "steps_per_epoch": 10**15, "epoch": 1, "epochs": 1} for step in (1, 2)]
+    assert progress_after(*crawling).end == at(1 + LONGEST_S)

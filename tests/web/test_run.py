@@ -18,7 +18,7 @@ from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
 from trainmaster.client.submission.terms import schema
 from trainmaster.client.watch.timeline import RunStage
-from trainmaster.web.pages.run.drawings import stage_rows
+from trainmaster.web.pages.run.drawings import stage_rows, steady_time
 from trainstack import logging
 
 Browser = httpx.Client
@@ -75,7 +75,7 @@ def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(br
     page = browser.get("/runs/trains").text
     assert '<span class="state state-running">running</span>' in page
     assert 'id="lane-workerpool1-0"' in page
-    assert "epoch 1/2, step 5/40" in page
+    assert "step 5/40, epoch 1/2" in page
     data = page.partition('id="curve-0-data">')[2].partition("</script>")[0]
     assert json.loads(data) == {
         "x": "step",
@@ -204,7 +204,7 @@ def test_a_wrong_query_of_the_log_is_refused(browser: Browser, query: dict[str, 
     assert answer.json()["error"]["message"]
 
 
-def test_each_step_has_the_time_until_the_next_one_and_the_last_of_an_open_run_is_in_progress() -> None:
+def test_each_step_has_the_time_until_the_next_one_and_the_current_one_the_time_so_far() -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     stages = [
         RunStage(title="Job submitted", at=at),
@@ -213,11 +213,25 @@ def test_each_step_has_the_time_until_the_next_one_and_the_last_of_an_open_run_i
         RunStage(title="Job ended", at=at + timedelta(seconds=112)),
         RunStage(title="Last log line", at=at + timedelta(seconds=111)),  # by another service's clock
     ]
-    found = [(row.title, row.took, row.is_last) for row in stage_rows(stages)]
-    assert found == [
-        ("Job submitted", "2.0s", False),
-        ("Job running", "1m 50s", False),
-        ("Model exported", "", False),
-        ("Job ended", "0.0s", False),
-        ("Last log line", "", True),
+    assert [(row.title, row.took) for row in stage_rows(stages)] == [
+        ("Job submitted", "2.0s"),
+        ("Job running", "1m 50s"),
+        ("Model exported", ""),
+        ("Job ended", "0.0s"),
+        ("Last log line", ""),
     ]
+    live = stage_rows(stages[:3], at + timedelta(seconds=100))
+    assert [(row.took, row.is_current, row.x, row.width) for row in live] == [
+        ("2.0s", False, 0, 20),
+        ("1m 38s", True, 20, 980),
+        ("", False, 0, 0),
+    ]
+    assert not any(row.is_current for row in stage_rows(stages))
+
+
+def test_the_drawing_of_a_live_run_moves_by_seconds_and_later_by_hundredths() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    moved = [
+        steady_time(at, at + timedelta(seconds=seconds)) - at for seconds in (0, 3.9, 201, 36_050, 36_360)
+    ]
+    assert [length.total_seconds() for length in moved] == [0, 3, 200, 36_000, 36_300]

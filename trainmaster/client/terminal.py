@@ -30,12 +30,17 @@ def visible(text: str) -> str:
     carriage return, or with backspaces. Characters that change the direction of writing become escapes too, such as
     \u202e.
     """
-    plain = _STYLING.sub("", text) if "\x1b" in text else text
+    plain = without_styling(text)
     if "\r" in plain or "\b" in plain:
         plain = "\n".join(map(_last_version, plain.split("\n")))
     if plain.isprintable():
         return plain
     return "".join(char if char.isprintable() or char in "\n\t" else _escape(char) for char in plain)
+
+
+def without_styling(text: str) -> str:
+    """`text` without colours and cursor movements."""
+    return _STYLING.sub("", text) if "\x1b" in text else text
 
 
 def _last_version(line: str) -> str:

@@ -73,16 +73,15 @@ def scripted() -> Sighting:
 
 def training(steps: int = 9, workers: int = 1) -> Sighting:
     """A job that trains."""
-    names = ["chief-0", *(f"worker-{number}" for number in range(workers))]
+    names = {"workerpool0-0": "chief-0"}
+    names |= {f"workerpool1-{number}": f"worker-{number}" for number in range(workers)}
+    metrics = {"loss": 1.43, "accuracy": 0.56, "examples_per_s": 32.4}
     replicas = {
-        name: ReplicaProgress(
-            replica=name, steps_done=steps, steps_total=12, epoch=2, epochs=2, loss=1.43, accuracy=0.56,
-            examples_per_s=32.4,
-        )
-        for name in names
-    }  # fmt: skip
+        lane: ReplicaProgress(replica=name, steps_done=steps, steps=6, epoch=2, epochs=2, metrics=metrics)
+        for lane, name in names.items()
+    }
     known = TrainingProgress(replicas=replicas, weights="random", strategy="MultiWorkerMirroredStrategy")
-    return replace(installing(), training={"": known}, warnings=())
+    return replace(installing(), training=known, warnings=())
 
 
 def ended() -> Sighting:

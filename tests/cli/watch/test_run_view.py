@@ -188,9 +188,6 @@ def test_the_timeline_of_a_tuning_has_the_first_and_last_trial() -> None:
 def test_a_trials_epoch_is_its_furthest_replicas() -> None:
     chief = ReplicaProgress(replica="chief-0", steps_done=9, epoch=3, epochs=10)
     worker = ReplicaProgress(replica="worker-0", steps_done=7, epoch=2, epochs=10)
-    training = {
-        "1": TrainingProgress(replicas={"chief-0": chief, "worker-0": worker}),
-        "2": TrainingProgress(replicas={"chief-0": ReplicaProgress(replica="chief-0", epochs=10)}),
-        "3": TrainingProgress(),
-    }
-    assert epochs(training) == {"1": "epoch 3/10", "2": "epoch 1/10"}
+    second = ReplicaProgress(replica="chief-0", epochs=10)
+    lanes = {"1/workerpool0-0": chief, "1/workerpool1-0": worker, "2/workerpool0-0": second}
+    assert epochs(TrainingProgress(replicas=lanes)) == {"1": "epoch 3/10", "2": "epoch 1/10"}

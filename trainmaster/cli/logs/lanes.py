@@ -31,7 +31,7 @@ class LogPrinter:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._colours: dict[str, str] = {SERVICE: "dim"}
-        self._training: dict[str, TrainingProgress] = {}
+        self._training = TrainingProgress()
         self._width = 0
         self._spinner = Spinner("dots")
 
@@ -52,15 +52,13 @@ class LogPrinter:
     def show(self, lines: Sequence[LogLine]) -> None:
         for line in lines:
             if self._console.is_terminal and is_progress(line.payload):
-                trial_id = line.trial_id or ""
-                known = self._training.get(trial_id, TrainingProgress())
-                self._training[trial_id] = known.after(line.payload)
+                self._training = self._training.after(line)
             else:
                 self._print(line)
 
     def finish(self) -> None:
         """Leave the bars as they are at the end."""
-        if self._training:
+        if self._training.replicas:
             self._console.print(progress_bars(self._training, width=self._console.width))
 
     def _print(self, line: LogLine) -> None:
@@ -83,6 +81,6 @@ class LogPrinter:
 
     def below(self) -> RenderableType:
         """The bars, if any replica has logged progress, and what the run is doing."""
-        if not self._training:
+        if not self._training.replicas:
             return self._spinner
         return Group(progress_bars(self._training, width=self._console.width), self._spinner)

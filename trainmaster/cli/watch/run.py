@@ -14,7 +14,6 @@ from rich.text import Text
 from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import TrialBoard
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
-from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.runs.facts import metrics_of
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
@@ -49,7 +48,7 @@ def _picture_below(seen: Sighting, *, width: int, height: int) -> tuple[str, Ren
     if seen.study is not None:
         board = board_of(seen, seen.study)
         return board.title, board.table(width=width, height=height)
-    if any(progress.replicas for progress in seen.training.values()):
+    if seen.training.replicas:
         return _title(seen), progress_bars(seen.training, width=width, most=max(1, height - 1))
     if seen.last_lines:
         return "Last lines", _last_lines(seen, width, height)
@@ -86,7 +85,7 @@ def _wrapped_lines(text: str, width: int, most: int) -> list[str]:
 
 
 def _title(seen: Sighting) -> str:
-    weights = seen.training.get("", TrainingProgress()).weights
+    weights = seen.training.weights
     return f"Training, weights {one_line(weights, 40)}" if weights else "Training"
 
 
@@ -107,7 +106,7 @@ def doing(seen: Sighting) -> str:
         return f"the run is over: {record.state}"
     if seen.job_ended_at is not None:
         return "the record is being closed"
-    if seen.service_line and not seen.training and not seen.last_lines:
+    if seen.service_line and not seen.training.replicas and not seen.last_lines:
         return seen.service_line
     state = (seen.job_state or str(record.job.state)).removeprefix("JOB_STATE_").lower()
     return f"the job is {state}"
@@ -158,7 +157,7 @@ def news(seen: Sighting) -> Iterator[Line]:
 
 def _service_news(seen: Sighting) -> Iterable[str]:
     """What the service logs before a program trains, and its warnings later."""
-    return seen.warnings if seen.training or seen.job_ended_at else seen.service_lines
+    return seen.warnings if seen.training.replicas or seen.job_ended_at else seen.service_lines
 
 
 def _indented_line(text: str) -> str:
@@ -166,14 +165,15 @@ def _indented_line(text: str) -> str:
 
 
 def _progress(seen: Sighting) -> Iterator[Line]:
-    for name, replica in sorted(seen.training.get("", TrainingProgress()).replicas.items()):
-        quarter = 4 * replica.steps_done // (replica.steps_total or 1)
-        if replica.steps_done:
-            yield f"{name} {quarter}", _indented_line(f"{name}  {numbers_of(replica)}")
+    for replica in sorted(seen.training.replicas.values(), key=lambda replica: replica.replica):
+        numbers = numbers_of(replica)
+        passed = numbers if replica.share is None else int(4 * replica.share)
+        if replica.metrics:
+            yield f"{replica.replica} {passed}", _indented_line(f"{replica.replica}  {numbers}")
 
 
 def _last_line(seen: Sighting) -> Iterator[Line]:
-    if not any(progress.replicas for progress in seen.training.values()) and seen.last_lines:
+    if not seen.training.replicas and seen.last_lines:
         lane, text = min(seen.last_lines.items())
         if line := one_line(text, DETAIL_MAX_CHARS).strip():
             yield f"{lane} {line}", _indented_line(f"{one_line(lane, NAME_MAX_CHARS)}  {line}")

@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
+from trainmaster.client.logs.report import Report, reports_in
 from trainmaster.orchestrator.core.completion.entry import END_LINES, TRIAL_LABEL
 
 SERVICE = "service"
@@ -44,6 +46,11 @@ class LogLine:
             return message
         rest = {key: value for key, value in self.payload.items() if key not in _WRAPPING}
         return json.dumps(rest or self.payload, ensure_ascii=False, default=str)
+
+    @cached_property
+    def reports(self) -> tuple[Report, ...]:
+        """What it reports of a training; nothing for a line of the service."""
+        return () if self.replica == SERVICE else tuple(reports_in(self.payload, self.text))
 
     @property
     def is_plain_error(self) -> bool:

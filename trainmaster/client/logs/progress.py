@@ -1,119 +1,140 @@
-"""The progress of each replica of a job, from its log lines.
+"""The progress of each replica of a job, from what the lines of its log report."""
 
-The events are those of docs/reference/replica.md, "What a trainer leaves behind".
-"""
-
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeGuard
+from datetime import datetime, timedelta
+from typing import Any, Self, TypeGuard
+
+from trainmaster.client.logs.line import LogLine
+from trainmaster.client.logs.report import NAME_MAX_CHARS, PROGRESS, STARTED, Report, whole
 
 REPLICAS_MAX = 1000
-MOST = 2**53
-"""Larger counts are not exact in JSON."""
+LONGEST_S = 10 * 365 * 86_400
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplicaProgress:
-    """One replica; steps are counted over all epochs, from 0 before the first."""
+class Place:
+    """Where the training of a replica is, as its lines say in turn."""
+
+    epoch: float = 0
+    """That it is in, from 1, or with a fraction how many are done."""
+    epochs: int | None = None
+    steps: int | None = None
+    """Of an epoch."""
+
+    def moved(self, report: Report) -> Self:
+        """The place after a report: a line of Keras has no epoch, and is in the one that an earlier line began."""
+        return replace(
+            self,
+            epoch=self.epoch if report.epoch is None else report.epoch,
+            epochs=report.epochs or self.epochs,
+            steps=report.steps or self.steps,
+        )
+
+    def x_of(self, report: Report) -> tuple[str, float] | None:
+        """`step`, counted over all epochs, or `epoch`, and which one; None for a report without a place."""
+        if report.step is not None:
+            return "step", max(self.epoch - 1, 0) * (self.steps or 0) + report.step
+        return None if report.epoch is None else ("epoch", report.epoch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaProgress(Place):
+    """One replica, as far as it got."""
 
     replica: str
-    steps_done: int = 0
-    steps_total: int | None = None
-    epoch: int = 0
-    epochs: int | None = None
-    loss: float | None = None
-    accuracy: float | None = None
-    examples_per_s: float | None = None
+    """The program's own name of it, for example `chief-0`, or the service's."""
+    steps_done: float = 0
+    epochs_done: float = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """The last value of each."""
+    first: tuple[datetime, float] | None = None
+    """When it first reported how much is done, and the share."""
+    last: tuple[datetime, float] | None = None
+
+    @property
+    def steps_total(self) -> int | None:
+        return self.epochs * self.steps if self.epochs and self.steps else None
+
+    @property
+    def share(self) -> float | None:
+        """How much of the training is done, from 0 to 1; None if it does not say."""
+        done, total = (
+            (self.steps_done, self.steps_total) if self.steps_total else (self.epochs_done, self.epochs)
+        )
+        return min(done / total, 1.0) if total else None
+
+    @property
+    def end(self) -> datetime | None:
+        """When it will be done at its pace; None until two reports show one."""
+        if self.first is None or self.last is None or self.last[1] <= self.first[1]:
+            return None
+        (began, before), (at, share) = self.first, self.last
+        left_s = (at - began).total_seconds() * (1 - share) / (share - before)
+        return at + timedelta(seconds=min(left_s, LONGEST_S))
+
+    def after(self, report: Report, at: datetime) -> "ReplicaProgress":
+        """The progress after a report, which may come twice and in any order: it never decreases."""
+        known = self.moved(report)
+        x = known.x_of(report)
+        if x is None:
+            return replace(known, metrics={**self.metrics, **report.metrics})
+        epochs = known.epoch if report.step is None else max(known.epoch - 1, 0)
+        steps = x[1] if report.step is not None else epochs * (known.steps or 0)
+        if steps < self.steps_done or epochs < self.epochs_done:
+            return known
+        known = replace(
+            known, steps_done=steps, epochs_done=epochs, metrics={**self.metrics, **report.metrics}
+        )
+        if known.share is None:
+            return known
+        return replace(known, first=self.first or (at, known.share), last=(at, known.share))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """The replicas that have logged so far, by name, and the facts about the whole training."""
+    """The replicas that have reported so far, by lane, and the facts about the whole training."""
 
     replicas: Mapping[str, ReplicaProgress] = field(default_factory=dict)
     weights: str | None = None
     strategy: str | None = None
 
     @property
-    def epoch(self) -> str:
-        """The epoch that the furthest replica is in, for example `epoch 3/10`; empty until one has logged it."""
-        furthest = max(self.replicas.values(), key=lambda replica: replica.steps_done, default=None)
-        if furthest is None or not furthest.epochs:
-            return ""
-        return f"epoch {max(furthest.epoch, 1)}/{furthest.epochs}"
+    def furthest(self) -> ReplicaProgress | None:
+        return max(self.replicas.values(), key=lambda replica: replica.share or 0, default=None)
 
-    def after(self, payload: Mapping[str, Any]) -> "TrainingProgress":
-        """The progress after `payload`, the jsonPayload of one log entry.
-
-        Entries may arrive twice and in any order: a replica's progress never decreases.
-        """
-        name = str(payload.get("replica", "?"))
-        if name not in self.replicas and len(self.replicas) >= REPLICAS_MAX:
+    def after(self, line: LogLine) -> "TrainingProgress":
+        """The progress after a line of the log."""
+        known = self.replicas.get(line.lane)
+        if not line.reports or (known is None and len(self.replicas) >= REPLICAS_MAX):
             return self
-        known = self.replicas.get(name, ReplicaProgress(replica=name))
-        match payload.get("event"):
-            case "train_started":
-                replicas = {**self.replicas, name: _progress_at_start(known, payload)}
-                return replace(
-                    self,
-                    replicas=replicas,
-                    weights=payload.get("weights"),
-                    strategy=payload.get("strategy"),
-                )
-            case "train_progress" if is_progress(payload):
-                return replace(self, replicas={**self.replicas, name: _progress_after_step(known, payload)})
-            case _:
-                return self
+        payload = line.payload if isinstance(line.payload, Mapping) else {}
+        called = payload.get("replica")
+        named = called[:NAME_MAX_CHARS] if isinstance(called, str) else line.replica
+        progress = known or ReplicaProgress(replica=named)
+        for report in line.reports:
+            progress = progress.after(report, line.at)
+        found = replace(self, replicas={**self.replicas, line.lane: progress})
+        if payload.get("event") != STARTED:
+            return found
+        return replace(found, weights=payload.get("weights"), strategy=payload.get("strategy"))
 
 
-def _progress_at_start(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
-    epochs, steps = _whole(payload.get("epochs")), _whole(payload.get("steps_per_epoch"))
-    total = epochs * steps if epochs and steps else None
-    return replace(known, epochs=epochs, steps_total=total)
+def place_texts(replica: ReplicaProgress) -> list[str]:
+    """For example `step 5/20` and `epoch 1/2`, as far as they are known."""
+    steps = [f"step {replica.steps_done:g}/{replica.steps_total or '?'}"] if replica.steps_done else []
+    return [*steps, *filter(None, [epoch_text(replica)])]
 
 
-def _progress_after_step(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
-    counts = _counts(payload)
-    if counts is None:
-        return known
-    steps, epoch, epochs, step = counts
-    done = (epoch - 1) * steps + step
-    if done < known.steps_done:
-        return known
-    return replace(
-        known,
-        steps_done=done,
-        steps_total=epochs * steps,
-        epoch=epoch,
-        epochs=epochs,
-        loss=_number(payload.get("loss")),
-        accuracy=_number(payload.get("accuracy")),
-        examples_per_s=_number(payload.get("examples_per_s")),
-    )
-
-
-def _whole(value: object) -> int | None:
-    number = _number(value)  # the service returns every number of a payload as a float
-    return int(number) if number is not None and 0 <= number < MOST else None
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def _counts(payload: Mapping[str, Any]) -> tuple[int, int, int, int] | None:
-    """Steps of an epoch, the epoch, all epochs and the step; None where one is missing, as any program may write it."""
-    steps, epoch, epochs, step = (
-        _whole(payload.get(key)) for key in ("steps_per_epoch", "epoch", "epochs", "step")
-    )
-    if steps is None or epoch is None or epochs is None or step is None:
-        return None
-    return steps, epoch, epochs, step
+def epoch_text(replica: ReplicaProgress) -> str:
+    """The epoch that the replica is in, for example `epoch 3/10`; empty if it has reported none."""
+    if not replica.epochs:
+        return f"epoch {replica.epoch:g}" if replica.epoch else ""
+    return f"epoch {max(replica.epoch, 1):g}/{replica.epochs}"
 
 
 def is_progress(payload: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether a log entry's payload reports a step of a training, with every number that a bar needs."""
-    if not isinstance(payload, Mapping) or payload.get("event") != "train_progress":
+    if not isinstance(payload, Mapping) or payload.get("event") != PROGRESS:
         return False
-    return _counts(payload) is not None
+    return all(whole(payload.get(key)) is not None for key in ("steps_per_epoch", "epoch", "epochs", "step"))

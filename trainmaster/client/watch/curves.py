@@ -1,20 +1,18 @@
 """Loss and metrics by step or epoch, from the lines of a run's log, thinned to what a chart can show."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.progress import is_progress
+from trainmaster.client.logs.progress import REPLICAS_MAX, Place
+from trainmaster.client.logs.report import MOST, THROUGHPUT
 
 POINTS_MAX = 2000
 """Of a series."""
 SERIES_MAX = 12
 """Of a chart: readers cannot distinguish more."""
 CHARTS_MAX = 8
-NAME_MAX_CHARS = 60
-X_MAX, Y_MAX = 2**53, 1e300
 
 Point = tuple[float, float]
 
@@ -82,16 +80,18 @@ class Curves:
 
     def __init__(self) -> None:
         self._charts: dict[tuple[str, str], dict[str, Thinned]] = {}
+        self._places: dict[str, Place] = {}
 
     def add(self, lines: Iterable[LogLine]) -> None:
         """Continue with these lines of the log."""
         for line in lines:
-            if not isinstance(line.payload, Mapping):
-                continue
-            if is_progress(line.payload):
-                self._add_step(line.lane, line.payload)
-            elif line.payload.get("event") in ("epoch_finished", "evaluated"):
-                self._add_epoch(line.lane, line.payload)
+            for report in line.reports:
+                place = self._places.get(line.lane, Place()).moved(report)
+                if line.lane in self._places or len(self._places) < REPLICAS_MAX:
+                    self._places[line.lane] = place
+                if (x := place.x_of(report)) is not None:
+                    for name, value in report.metrics.items():
+                        self.add_point(name, x, line.lane, value)
 
     @property
     def charts(self) -> Sequence[Chart]:
@@ -107,29 +107,13 @@ class Curves:
             for (name, x), found in self._charts.items()
         ]
 
-    def _add_step(self, lane: str, payload: Mapping[str, Any]) -> None:  # Any: checked by is_progress
-        step = (payload["epoch"] - 1) * payload["steps_per_epoch"] + payload["step"]
-        for name in ("loss", "accuracy"):
-            self._add(name, "step", lane, step, payload.get(name))
-
-    def _add_epoch(self, lane: str, payload: Mapping[str, Any]) -> None:  # Any: as a program wrote it
-        metrics = payload.get("metrics")
-        if isinstance(metrics, Mapping):
-            for name, value in metrics.items():
-                self._add(str(name)[:NAME_MAX_CHARS], "epoch", lane, payload.get("epoch"), value)
-
-    def _add(self, name: str, x: str, lane: str, at: object, value: object) -> None:
-        place, number = _number(at), _number(value)
-        if place is None or number is None or not 0 <= place < X_MAX:
+    def add_point(self, name: str, x: tuple[str, float], series: str, value: float) -> None:
+        """Add a value of the chart `name`; `x` names the axis, `step` or `epoch`, and the place on it."""
+        key, at = (name, x[0]), x[1]
+        if name == THROUGHPUT or not 0 <= at < MOST:
             return
-        if (name, x) not in self._charts and len(self._charts) >= CHARTS_MAX:
+        if key not in self._charts and len(self._charts) >= CHARTS_MAX:
             return
-        chart = self._charts.setdefault((name, x), {})
-        if lane in chart or len(chart) < SERIES_MAX:
-            chart.setdefault(lane, Thinned()).add(place, number)
-
-
-def _number(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < Y_MAX:
-        return None
-    return float(value)
+        chart = self._charts.setdefault(key, {})
+        if series in chart or len(chart) < SERIES_MAX:
+            chart.setdefault(series, Thinned()).add(at, value)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from trainmaster.client.logs.line import SERVICE, LogLine
-from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
+from trainmaster.client.logs.report import STARTED
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.completion.replica_exit import NEXT_ATTEMPT, parse_exit
 
@@ -80,8 +80,6 @@ class Lane:
     """As in `LogLine.lane`: `workerpool0-0`, or `3/workerpool0-0` of the trial 3."""
     steps: tuple[LaneStep, ...]
     """At least one, oldest first."""
-    progress: ReplicaProgress
-    """Its `replica` is the program's own name of it, for example `chief-0`; empty if it gave none."""
 
     @property
     def state(self) -> LaneState:
@@ -93,8 +91,6 @@ class _Building:
     """A lane as it grows."""
 
     steps: deque[LaneStep] = field(default_factory=lambda: deque(maxlen=STEPS_MAX))
-    progress: TrainingProgress = field(default_factory=TrainingProgress)
-    called: str = ""
     has_started: bool = False
     """It has said that its training started."""
 
@@ -107,8 +103,7 @@ class _Building:
             self.step(state, at)
 
     def lane(self, name: str) -> Lane:
-        progress = self.progress.replicas.get(self.called, ReplicaProgress(replica=self.called))
-        return Lane(name=name, steps=tuple(self.steps), progress=progress)
+        return Lane(name=name, steps=tuple(self.steps))
 
 
 class ReplicaLanes:
@@ -166,19 +161,16 @@ class ReplicaLanes:
 def _add(lane: _Building, line: LogLine) -> None:
     payload = line.payload if isinstance(line.payload, Mapping) else {}
     state = _AFTER.get(_text(payload, "event"))
-    if state is None:
+    if state is None and not line.reports:
         if not lane.steps or lane.steps[-1].state is LaneState.STARTING:
             lane.step(LaneState.RUNNING, line.at)
         return
-    if payload["event"] == "train_started":
+    if payload.get("event") == STARTED:
         # A killed process says nothing: that it starts again is the first that is known of it.
         if lane.has_started or (lane.steps and lane.steps[-1].state in _INTERRUPTED):
             lane.step(LaneState.RESTARTED, line.at)
         lane.has_started = True
-    if (called := _text(payload, "replica")) and lane.called in ("", called):
-        lane.called = called
-        lane.progress = lane.progress.after(payload)
-    lane.step(state, line.at, _detail(payload))
+    lane.step(state or LaneState.TRAINING, line.at, _detail(payload))
 
 
 def _text(payload: Mapping[str, Any], key: str) -> str:  # Any: an unchecked payload

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import SERVICE, LogLine
-from trainmaster.client.logs.progress import TrainingProgress, is_progress
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text, is_progress
 from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 FIRST_LINES = 10_000
 """How much of a log that exists already is read: enough for the last progress of every replica."""
 LINES_KEPT = 100
-TRIALS_KEPT = 1000
 _WARNINGS = frozenset({"WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 
 
@@ -50,8 +49,7 @@ class Sighting:
     """The service's last warnings, for example that packages are installed although no RUN line names them."""
     last_lines: Mapping[str, str] = field(default_factory=dict)
     """The last line of each replica that logs no progress that could be drawn; of a trial's, with the trial's id in front."""
-    training: Mapping[str, TrainingProgress] = field(default_factory=dict)
-    """By trial id; empty for a job without trials."""
+    training: TrainingProgress = field(default_factory=TrainingProgress)
     study: Study | None = None
     parallel_trials: int = 1
 
@@ -146,14 +144,8 @@ def sighting_after(seen: Sighting, line: LogLine) -> Sighting:
         return _after_service(seen, line, text)
     if not is_progress(line.payload) and (line.lane in seen.last_lines or len(seen.last_lines) < LINES_KEPT):
         seen = replace(seen, last_lines={**seen.last_lines, line.lane: text})
-    if isinstance(line.payload, str):
-        return seen
-    trial_id = line.trial_id or ""
-    if trial_id not in seen.training and len(seen.training) >= TRIALS_KEPT:
-        return seen
-    known = seen.training.get(trial_id, TrainingProgress())
-    seen = replace(seen, training={**seen.training, trial_id: known.after(line.payload)})
-    if line.payload.get("event") == "model_exported":
+    seen = replace(seen, training=seen.training.after(line))
+    if isinstance(line.payload, Mapping) and line.payload.get("event") == "model_exported":
         return replace(seen, exported_at=line.at, exported_to=str(line.payload.get("model_path") or ""))
     return seen
 
@@ -168,6 +160,11 @@ def _after_service(seen: Sighting, line: LogLine, text: str) -> Sighting:
     return replace(seen, service_lines=(*seen.service_lines, text)[-LINES_KEPT:])
 
 
-def epochs(training: Mapping[str, TrainingProgress]) -> dict[str, str]:
-    """The epoch of the furthest replica by trial id, for those that have logged one."""
-    return {trial_id: text for trial_id, progress in training.items() if (text := progress.epoch)}
+def epochs(training: TrainingProgress) -> dict[str, str]:
+    """The epoch of the furthest replica by trial id, for example `epoch 3/10`, for those that have logged one."""
+    by_trial: dict[str, ReplicaProgress] = {}
+    for lane, replica in training.replicas.items():
+        trial_id = lane.rpartition("/")[0]
+        if replica.epochs and replica.steps_done >= by_trial.get(trial_id, replica).steps_done:
+            by_trial[trial_id] = replica
+    return {trial_id: epoch_text(replica) for trial_id, replica in by_trial.items()}

@@ -61,9 +61,9 @@ def _event(source: Source) -> RunStage:
 
 def _job(seen: Sighting) -> Iterator[RunStage]:
     if seen.study is None:
-        training = seen.training.get("")
-        under = f" under {training.strategy}" if training and training.strategy else ""
-        replicas = ", ".join(sorted(training.replicas)) if training else ""
+        training = seen.training
+        under = f" under {training.strategy}" if training.strategy else ""
+        replicas = ", ".join(sorted(replica.replica for replica in training.replicas.values()))
         yield RunStage(title="Job running", at=seen.job_started_at, detail=replicas + under)
         if seen.exported_at is not None:
             yield RunStage(title=MODEL_EXPORTED, at=seen.exported_at, detail=seen.exported_to)

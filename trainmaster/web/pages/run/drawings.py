@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, place_texts
 from trainmaster.client.terminal import visible
 from trainmaster.client.times import span
 from trainmaster.client.watch.curves import POINTS_MAX, Chart, Series
@@ -14,7 +16,7 @@ from trainmaster.client.watch.timeline import RunStage
 
 WIDTH = 1000
 """Of a drawing, in its own units."""
-LANES_SHOWN = 40
+LANES_SHOWN, METRICS_SHOWN = 40, 6
 POINTS_OF_CHART = 4000
 """Of all its series together: they are sent again with every change."""
 DIGITS = 6
@@ -26,14 +28,14 @@ PERIOD_MIN = 3
 class StageRow:
     """A stage: when it began, how long it took until the next one, and that time on the line.
 
-    `is_last`: no later stage is passed yet.
+    `is_current`: the run is in it, and it has taken that long so far.
     """
 
     title: str
     at: datetime | None
     detail: str
     took: str
-    is_last: bool
+    is_current: bool
     x: int
     width: int
 
@@ -52,10 +54,20 @@ class LaneRow:
     """A replica with the periods of its states."""
 
     lane: Lane
+    progress: ReplicaProgress
     since: datetime
     periods: tuple[Period, ...]
     events: tuple[LaneStep, ...]
     """The last changes of its state."""
+
+    @property
+    def places(self) -> Sequence[str]:
+        return place_texts(self.progress)
+
+    @property
+    def metrics(self) -> Sequence[tuple[str, float]]:
+        """The last values of the first METRICS_SHOWN."""
+        return list(islice(self.progress.metrics.items(), METRICS_SHOWN))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,13 +79,15 @@ class LaneTable:
     start: datetime | None
 
 
-def stage_rows(stages: Sequence[RunStage]) -> list[StageRow]:
-    """The stages of a timeline in order, with their durations."""
+def stage_rows(stages: Sequence[RunStage], now: datetime | None = None) -> list[StageRow]:
+    """The stages of a timeline in order, with their durations; the last stage of a live run lasts until `now`."""
     passed = [stage.at for stage in stages if stage.at is not None]
-    line = _Line(min(passed, default=None), max(passed, default=None))
+    line = _Line(min(passed, default=None), max([*passed, *([now] if now else [])], default=None))
     rows = []
     for number, stage in enumerate(stages):
         after = next((later.at for later in stages[number + 1 :] if later.at), None)
+        is_current = stage.at is not None and after is None and now is not None
+        after = now if is_current else after
         end = max(after or stage.at, stage.at) if stage.at else None
         x, width = line.part(stage.at, end) if stage.at and end else (0, 0)
         rows.append(
@@ -82,7 +96,7 @@ def stage_rows(stages: Sequence[RunStage]) -> list[StageRow]:
                 at=stage.at,
                 detail=stage.detail,
                 took=_took(end - stage.at) if after and stage.at and end else "",
-                is_last=stage.at is not None and after is None,
+                is_current=is_current,
                 x=x,
                 width=width,
             )
@@ -95,15 +109,23 @@ def _took(length: timedelta) -> str:
     return f"{length.total_seconds():.1f}s" if length < timedelta(seconds=10) else span(length)
 
 
-def lane_table(found: Monitored) -> LaneTable:
-    """The replicas; the line of time ends with the last that is known, so that it only moves when something happens."""
+def steady_time(since: datetime, now: datetime) -> datetime:
+    """The present of a drawing that began at `since`, a little late: a page that is watched is sent again each time that
+    its drawing changes, so it moves once a second at first, and by a hundredth of its width later.
+    """
+    step_s = max(1, int((now - since).total_seconds()) // 100)
+    return since + timedelta(seconds=int((now - since).total_seconds()) // step_s * step_s)
+
+
+def lane_table(found: Monitored, now: datetime | None = None) -> LaneTable:
+    """The replicas; the line of time ends with the last that is known, and of a live run at `now`."""
     chosen = _chosen_lanes(found.lanes)
     times = [step.at for lane in chosen for step in lane.steps]
-    times += [line.at for line in found.log.lines]
+    times += [line.at for line in found.log.lines] + ([now] if now else [])
     start, end = min((s.at for lane in chosen for s in lane.steps), default=None), max(times, default=None)
     line = _Line(start, end)
     return LaneTable(
-        rows=tuple(_lane_row(lane, line) for lane in chosen),
+        rows=tuple(_lane_row(lane, line, found.seen.training) for lane in chosen),
         left_out=len(found.lanes) - len(chosen),
         start=start,
     )
@@ -118,7 +140,7 @@ def _chosen_lanes(lanes: Sequence[Lane]) -> Sequence[Lane]:
     return [lane for lane in lanes if lane.name in names]
 
 
-def _lane_row(lane: Lane, line: "_Line") -> LaneRow:
+def _lane_row(lane: Lane, line: "_Line", training: TrainingProgress) -> LaneRow:
     ends = [*(step.at for step in lane.steps[1:]), line.end or lane.steps[-1].at]
     periods = []
     for step, end in zip(lane.steps, ends, strict=True):
@@ -126,6 +148,7 @@ def _lane_row(lane: Lane, line: "_Line") -> LaneRow:
         periods.append(Period(state=step.state, x=x, width=width))
     return LaneRow(
         lane=lane,
+        progress=training.replicas.get(lane.name, ReplicaProgress(replica="")),
         since=lane.steps[-1].at,
         periods=tuple(periods),
         events=tuple(step for step in lane.steps if step.detail)[-3:],

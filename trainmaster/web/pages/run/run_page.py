@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.pages.file_table import FileTable, file_table
 from trainmaster.web.pages.run.actions import ACTIONS
 from trainmaster.web.pages.run.asked_run import explanation_of, found_of, run_of, seen_of
-from trainmaster.web.pages.run.drawings import chart_views, lane_table, stage_rows
+from trainmaster.web.pages.run.drawings import chart_views, lane_table, stage_rows, steady_time
 from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
 from trainmaster.web.pages.run.request import request_view
 from trainmaster.web.source import AnswerAge
@@ -35,6 +35,9 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
     record = found.run.record
     why = explanation_of(ask, found.run).run
     path = f"/runs/{record.run_id}"
+    stages = timeline(found.seen)
+    began = next((stage.at for stage in stages if stage.at), ask.now)
+    now = None if record.ended else steady_time(began, ask.now)
     values = {
         "record": record,
         "path": path,
@@ -42,8 +45,8 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         "place": place_text(why.place) if why and why.place else "",
         "facts": list(subject_facts(record, ask.now, is_local=ask.source.is_local)),
         "labels": _labels(record),
-        "stages": stage_rows(timeline(found.seen)),
-        "lanes": lane_table(found),
+        "stages": stage_rows(stages, now),
+        "lanes": lane_table(found, now),
         "charts": chart_views(found.charts),
         "is_partial": found.is_partial,
         "service_line": found.seen.service_line,

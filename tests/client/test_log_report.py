@@ -1,0 +1,161 @@
+"""What lines of a log report, in the forms that frameworks print, made by them or copied from published logs."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.client.logs.report import METRICS_MAX, Report, reports_in
+
+KERAS = """
+import keras, numpy
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse", metrics=["mae"])
+x = numpy.ones((8, 2))
+for verbose in (1, 2):
+    model.fit(x, x[:, :1], epochs=2, batch_size=2, validation_split=0.5, verbose=verbose)
+"""
+
+
+def reports(text: str) -> list[Report]:
+    return list(reports_in(text, text))
+
+
+@pytest.mark.slow
+def test_what_keras_prints_here_with_a_bar_and_without() -> None:
+    printed = subprocess.run([sys.executable, "-c", KERAS], check=True, capture_output=True, text=True).stdout
+    begun = [(each.epoch, each.epochs) for each in reports(printed) if each.epoch is not None]
+    assert begun == [(1, 2), (2, 2)] * 2
+    ends = [each for each in reports(printed) if "val_loss" in each.metrics]
+    assert [(each.step, each.steps, set(each.metrics)) for each in ends] == [
+        (2, 2, {"loss", "mae", "val_loss", "val_mae"})
+    ] * 4
+
+
+# Printed by lightgbm 4.7.0 and xgboost 3.2.0: log_evaluation, xgboost.train, and the cv of both.
+ROUNDS = {
+    "[10]\tvalid_0's auc: 0.950189\tvalid_0's binary_logloss: 0.371684": {
+        "valid_0's auc": 0.950189,
+        "valid_0's binary_logloss": 0.371684,
+    },
+    "[10]\tvalid's auc: 0.94538 + 0.0171826": {"valid's auc": 0.94538},
+    "[10]\ttrain-auc:0.96055\tvalid-logloss:1.2e-05": {"train-auc": 0.96055, "valid-logloss": 1.2e-05},
+    "[10]\ttrain-auc:0.95822+0.00596": {"train-auc": 0.95822},
+    "[10] valid-auc:0.9": {"valid-auc": 0.9},
+}
+
+
+@pytest.mark.parametrize("text", ROUNDS)
+def test_lines_of_lightgbm_and_xgboost(text: str) -> None:
+    assert reports(text) == [Report(metrics=ROUNDS[text], step=10)]
+
+
+# From logs that users of Lightning 2.x published: a bar that a checkpoint's line follows, one of unknown length, two
+# versions of one line, and a script's own bar, which counts epochs from 1. Then print(trainer.logged_metrics).
+BARS = {
+    "Epoch 0: 100%|████| 25/25 [01:54<00:00,  0.22it/s, v_num=0, train_loss_step=1.310, val_loss=0.776]Epoch 0, global "
+    "step 25: 'val_loss' reached 0.7": [
+        Report(metrics={"train_loss_step": 1.31, "val_loss": 0.776}, epoch=1, step=25, steps=25)
+    ],
+    "Epoch 0: |          | 5/? [01:27<00:00,  0.06it/s, v_num=0, train_loss=14.90]": [
+        Report(metrics={"train_loss": 14.9}, epoch=1, step=5)
+    ],
+    "Epoch 1:  50%|█▍  | 2/4 [00:06<01:44, 14.19s/it, loss=2]\rEpoch 1: 100%|███| 4/4 [00:09<00:00, 14.19s/it, loss=1]": [
+        Report(metrics={"loss": 2}, epoch=2, step=2, steps=4),
+        Report(metrics={"loss": 1}, epoch=2, step=4, steps=4),
+    ],
+    "Epoch 1/3: 100%|███| 4/4 [00:09<00:00, 14.19it/s, loss=1]": [
+        Report(metrics={"loss": 1}, epoch=1, epochs=3, step=4, steps=4)
+    ],
+    "{'train_loss': tensor(0.6931, device='cuda:0'), 'val_loss': tensor(0.5000)}": [
+        Report(metrics={"train_loss": 0.6931, "val_loss": 0.5})
+    ],
+}
+
+
+@pytest.mark.parametrize("text", BARS)
+def test_lines_of_lightning(text: str) -> None:
+    assert reports(text) == BARS[text]
+
+
+# Of the Trainer of transformers 4 and, with quoted numbers, 5, from published logs: a step, one behind a bar, the end.
+TRAINER = {
+    "{'loss': 0.514, 'grad_norm': 8.539349555969238, 'learning_rate': 2.8e-05, 'epoch': 1.31}": Report(
+        metrics={"loss": 0.514, "grad_norm": 8.539349555969238, "learning_rate": 2.8e-05}, epoch=1.31
+    ),
+    "{'loss': '0.25', 'grad_norm': 'nan', 'epoch': '0.5'}": Report(metrics={"loss": 0.25}, epoch=0.5),
+    " 84%|███▍ | 320/380 [1:27:33<14:12, 14.21s/it] {'loss': 0.06, 'epoch': 4.21}": Report(
+        metrics={"loss": 0.06}, epoch=4.21
+    ),
+    "{'train_runtime': 12.3, 'train_steps_per_second': 5.2, 'train_loss': 0.5, 'epoch': 3.0}": Report(
+        metrics={"train_loss": 0.5}, epoch=3
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TRAINER)
+def test_lines_of_the_trainer_of_hugging_face(text: str) -> None:
+    assert reports(text) == [TRAINER[text]]
+
+
+SCRIPTS = {
+    "epoch 15/20: loss 0.0503, accuracy 0.996": ({"loss": 0.0503, "accuracy": 0.996}, 15, 20),
+    "Epoch [1/10], Loss: 0.5": ({"Loss": 0.5}, 1, 10),
+    "Epoch 3 | train loss = 0.5 | val loss = 0.6": ({"train_loss": 0.5, "val_loss": 0.6}, 3, None),
+    "Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.300039": ({"Loss": 2.300039}, 1, None),
+}
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_lines_of_scripts_that_begin_with_their_epoch(text: str) -> None:
+    metrics, epoch, epochs = SCRIPTS[text]
+    assert reports(text) == [Report(metrics=metrics, epoch=epoch, epochs=epochs)]
+
+
+DOCUMENTS: list[tuple[dict[str, Any], Report | None]] = [
+    ({"loss": 0.5, "epoch": 3}, Report(metrics={"loss": 0.5}, epoch=3)),
+    ({"event": "train_progress", "epoch": 3.0, "epochs": 20}, Report(epoch=3, epochs=20)),
+    ({"event": "train_progress", "loss": 0.5}, Report(metrics={"loss": 0.5})),
+    ({"global_step": 7, "auc": 1, "rank": 0, "note": "9"}, Report(metrics={"auc": 1}, step=7)),
+    ({"epoch": 1, "step": 9, "metrics": {"auc": 0.5}}, Report(metrics={"auc": 0.5}, epoch=1)),
+    ({"event": "checkpoint_saved", "epoch": 3, "seconds": 2}, None),
+    ({"rows": 3000}, None),
+]
+
+
+@pytest.mark.parametrize(("payload", "report"), DOCUMENTS)
+def test_documents_with_any_part_of_a_place_and_metrics(
+    payload: dict[str, Any], report: Report | None
+) -> None:
+    assert list(reports_in(payload, "")) == ([] if report is None else [report])
+
+
+OTHERS = [
+    "2026-11-26 10:00:00 INFO 5 - x: 3",
+    "Epoch 1: val_loss improved from 0.7 to 0.68616, saving model to x.keras",
+    "[12:29:13] WARNING: /workspace/src/learner.cc:740",
+    "[1/3] RUN pip install: 5",
+    "{'config': {'epoch': 3}}",
+    "Resolved 5 packages in 3ms",
+    "the epoch of reason",
+]
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_other_lines_report_nothing(text: str) -> None:
+    assert reports(text) == []
+
+
+@given(st.text(alphabet="Epoch 0123456789/:|%[](){}'-=.,+e\t\r\b\x1bs>━it", max_size=400))
+def test_no_line_is_too_odd(text: str) -> None:
+    for report in reports(text):
+        assert all(abs(value) < 1e300 and name for name, value in report.metrics.items())
+
+
+def test_long_entries_give_few_metrics_and_long_lines_none() -> None:
+    many = {f"metric {number}": 1.0 for number in range(10_000)}
+    assert len(next(reports_in({"epoch": 1, **many}, "")).metrics) == METRICS_MAX
+    assert reports("Epoch 1 " + "loss: 1 " * 1000) == []

@@ -104,7 +104,7 @@ def test_lines_of_the_trainer_of_hugging_face(text: str) -> None:
 SCRIPTS = {
     "epoch 15/20: loss 0.0503, accuracy 0.996": ({"loss": 0.0503, "accuracy": 0.996}, 15, 20),
     "Epoch [1/10], Loss: 0.5": ({"Loss": 0.5}, 1, 10),
-    "Epoch 3 | train loss = 0.5 | val loss = 0.6": ({"train_loss": 0.5, "val_loss": 0.6}, 3, None),
+    "Epoch 3 | train loss = 0.5 | val loss = 0.6": ({"train loss": 0.5, "val loss": 0.6}, 3, None),
     "Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.300039": ({"Loss": 2.300039}, 1, None),
 }
 

@@ -22,15 +22,13 @@ STARTED, PROGRESS = "train_started", "train_progress"
 _EVENTS = (STARTED, PROGRESS, "epoch_finished", "evaluated")
 _NO_METRICS = frozenset(
     {"epoch", "epochs", "step", "global_step", "steps_per_epoch", "metrics", "seconds", "time", "timestamp"}
-    | {"trial", "rank", "v_num", "from", "to", "in", "at", "of", "after", "took"}
+    | {"trial", "rank", "v_num", "device cuda", "from", "to", "in", "at", "of", "after", "took"}
 )
 _NO_METRIC_ENDS = ("_runtime", "_per_second")
 """Of names in the lines of the Trainer."""
 _SAVED = "saving model"
 """In what Keras and Lightning print about a checkpoint, which repeats metrics in a sentence."""
 _BREAKS = str.maketrans({**dict.fromkeys(",;|()[]{}", " - "), **dict.fromkeys("=:", " ")})
-
-Pairs = Iterable[Iterable[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,99 +75,77 @@ def _report_of_document(payload: Mapping[str, Any]) -> Report | None:  # Any: as
 def _report_of_line(line: str) -> Report | None:
     if line.startswith("{'") or ("%|" in line and "{'" in line):
         return _report_of_dictionary(line[line.index("{'") :])
-    if line[:1].isdigit():
-        return _report_of_keras(line)
-    if line[:1] == "[" and line[1:2].isdigit():
-        return _report_of_round(line)
-    if "epoch" not in line[:20].casefold() or _SAVED in line:
-        return None
-    return _report_of_bar(line) if "it/s" in line or "s/it" in line else _report_of_epoch(line)
-
-
-def _report_of_keras(line: str) -> Report | None:
-    """`10/100 ━━━ 3s 5ms/step - accuracy: 0.5 - loss: 1.2 - val_loss: 1.3`."""
-    place, *parts = line.split(" - ")
-    step, _, steps = place.partition(" ")[0].partition("/")
-    metrics = _metrics(pair.split(": ", 1) for pair in parts if ": " in pair)
-    if not metrics or _count(step) is None:
-        return None
-    return Report(metrics=metrics, step=_count(step), steps=_count(steps))
-
-
-def _report_of_round(line: str) -> Report | None:
-    """`[10]⇥valid_0's auc: 0.9` of LightGBM, `[10]⇥valid-auc:0.9` of XGBoost."""
-    place, _, rest = line[1:].partition("]")
-    step = _count(place)
-    metrics = _metrics(pair.rpartition(":")[::2] for pair in rest.split("\t")) if step is not None else {}
-    return Report(metrics=metrics, step=step) if metrics else None
+    if "epoch" in line[:20].casefold():
+        return None if _SAVED in line else _report_of_epoch(line)
+    if line[:1] == "[":  # `[10]⇥valid_0's auc: 0.9` of LightGBM, `[10]⇥valid-auc:0.9` of XGBoost
+        report = Report(step=_count(line[1:].partition("]")[0]))
+    else:  # `10/100 ━━━ 3s 5ms/step - accuracy: 0.5 - loss: 1.2` of Keras
+        step, _, steps = line.partition(" - ")[0].partition(" ")[0].partition("/")
+        report = Report(step=_count(step), steps=_count(steps)) if steps else Report()
+    metrics = _kept(_named_numbers(_words(line))) if report.step is not None else {}
+    return replace(report, metrics=metrics) if metrics else None
 
 
 def _report_of_dictionary(text: str) -> Report | None:
     """`{'loss': 0.5, 'epoch': 1.0}` of the Trainer, whose newer versions quote numbers, and `trainer.logged_metrics`."""
-    pairs = [pair.partition("': ")[::2] for pair in text.partition("}")[0].split(", ", 2 * METRICS_MAX)]
-    values = {name.strip("{'"): value.strip("'").removeprefix("tensor(").rstrip(")") for name, value in pairs}
-    epoch, step = parse_number(values.get("epoch", "")), _count(values.get("step", ""))
+    values = dict(_named_numbers(_words(text.partition("}")[0].replace("tensor(", "").replace("'", " "))))
+    epoch, step, metrics = values.get("epoch"), whole(values.get("step")), _kept(values.items())
     is_known = epoch is not None or step is not None or "': tensor(" in text
-    metrics = _metrics(values.items()) if is_known else {}
-    return Report(metrics=metrics, epoch=epoch, step=step) if metrics else None
-
-
-def _report_of_bar(line: str) -> Report | None:
-    """`Epoch 0: 100%|███| 25/25 [01:54<00:00, 0.22it/s, train_loss=1.31]` of Lightning, which counts epochs from 0."""
-    first, slash, last = line.partition(":")[0].rpartition(" ")[2].partition("/")
-    place, _, rest = line.rpartition("| ")[2].partition(" [")
-    epoch, step, steps = _count(first), _count(place.partition("/")[0]), _count(place.partition("/")[2])
-    if epoch is None or step is None:
-        return None
-    metrics = _metrics(pair.split("=", 1) for pair in rest.partition("]")[0].split(", ") if "=" in pair)
-    epoch += not slash  # `Epoch 1/5` is a script's own
-    return Report(metrics=metrics, epoch=epoch, epochs=_count(last), step=step, steps=steps)
+    return Report(metrics=metrics, epoch=epoch, step=step) if metrics and is_known else None
 
 
 def _report_of_epoch(line: str) -> Report | None:
-    """`Epoch 2/5`, with which Keras begins one, or `epoch 2: loss 0.5, accuracy 0.9` of a script, which ends one."""
-    words = line.translate(_BREAKS).split()
+    """`Epoch 2/5`, with which Keras begins one, or `epoch 2: loss 0.5, accuracy 0.9` of a script, which ends one.
+
+    And the bar of Lightning, `Epoch 0: 100%|███| 25/25 [01:54<00:00, 0.22it/s, loss=1.31]`, which counts them from 0.
+    """
+    is_bar = "it/s" in line or "s/it" in line
+    words = _words(line.rpartition("]")[0] if is_bar else line)
     start = next((at for at, word in enumerate(words[:3]) if word.casefold() == "epoch"), len(words))
-    place, *rest = [word for word in words[start + 1 : start + 3] if word != "-"] or [""]
-    first, _, last = place.partition("/")
+    place, *_ = [word for word in words[start + 1 : start + 3] if word != "-"] or [""]
+    first, slash, last = place.partition("/")
     if (epoch := _count(first)) is None:
         return None
-    metrics = _metrics(_named_numbers([*rest, *words[start + 3 :]]))
-    return Report(metrics=metrics, epoch=epoch, epochs=_count(last), step=None if metrics else 0)
+    metrics = _kept(_named_numbers(words[start + 2 :]))
+    if not is_bar:
+        return Report(metrics=metrics, epoch=epoch, epochs=_count(last), step=None if metrics else 0)
+    step, _, steps = line.rpartition("| ")[2].partition(" ")[0].partition("/")
+    epoch += not slash  # `Epoch 1/5: 100%|███|` is a script's own
+    return Report(metrics=metrics, epoch=epoch, epochs=_count(last), step=_count(step), steps=_count(steps))
 
 
-def _named_numbers(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each number behind one or two words: `train loss 0.5` is `train_loss`."""
+def _words(line: str) -> list[str]:
+    return line.translate(_BREAKS).split()
+
+
+def _named_numbers(words: Iterable[str]) -> Iterator[tuple[str, float]]:
+    """Each number behind one or two words: `train loss 0.5`, `val_loss 0.6`. Of `0.94 + 0.02` and `0.94+0.02` the first."""
     name: list[str] = []
     for word in words:
-        if parse_number(word) is None:
+        value = parse_number(word)
+        if value is None:
             name = [] if word == "-" else [*name, word]
             continue
-        if len(name) <= WORDS_MAX:
-            yield "_".join(name), word
+        if 0 < len(name) <= WORDS_MAX and name[0][0].isalpha():
+            yield " ".join(name), value
         name = []
-
-
-def _metrics(pairs: Pairs) -> dict[str, float]:
-    return _kept((name, parse_number(value)) for name, value in pairs)
 
 
 def _kept(values: Iterable[tuple[object, float | None]]) -> dict[str, float]:
     """The finite ones that measure a model, by name."""
-    named = ((str(name).strip()[:NAME_MAX_CHARS], value) for name, value in values if value is not None)
+    named = ((str(name)[:NAME_MAX_CHARS], value) for name, value in values if value is not None)
     kept = (
         (name, value)
         for name, value in named
-        if name and name not in _NO_METRICS and not name.endswith(_NO_METRIC_ENDS)
+        if name not in _NO_METRICS and not name.endswith(_NO_METRIC_ENDS)
     )
     return dict(islice(kept, METRICS_MAX))
 
 
-def parse_number(text: str) -> float | None:
-    """The finite number that the text is. Of a mean with its deviation, `0.94 + 0.02` or `0.94+0.02`, the mean."""
-    mean = text if "e+" in text else text.partition("+")[0]
+def parse_number(word: str) -> float | None:
+    """The finite number that the word is, or begins with before a plus sign."""
     try:
-        return number(float(mean[:NAME_MAX_CHARS]))
+        return number(float(word if "e+" in word else word.partition("+")[0]))
     except ValueError:
         return None
 

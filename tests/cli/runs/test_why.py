@@ -18,7 +18,7 @@ from tests.client.rule_documents import example
 from tests.client.served import Served, run_record, served_context
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
-from trainmaster.client.explaining.explanation import Explanation, explained_run
+from trainmaster.client.explaining.explanation import Explanation
 from trainmaster.client.runs.queue_listing import Waits
 from trainmaster.client.shown.run_lines import job_facts
 from trainmaster.client.shown.run_screen import run_facts
@@ -70,7 +70,7 @@ def explained(record: RunRecord) -> Explanation:
             not_before=record.admission.waiting.not_before,
             behind="flowers-20260301t115900-1b6d1c8e02",
         )
-    return Explanation(run=explained_run(record, place=place), record=record)
+    return Explanation(record=record, place=place)
 
 
 @pytest.mark.parametrize("state", RUNS)

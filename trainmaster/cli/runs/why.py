@@ -1,6 +1,6 @@
 """`trainmaster why`: every step that led to a run, or to a model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ import click
 
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
+from trainmaster.client.runs.facts import candidate_of, metrics_of
 from trainmaster.client.shown.champion_lines import champion_file_facts, data_lines, value_text
 from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.queue_lines import place_text
@@ -29,9 +30,9 @@ from trainmaster.client.times import span, utc_text
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.explaining.explanation import Explanation, RunExplanation
+    from trainmaster.client.explaining.explanation import Explanation
     from trainmaster.orchestrator.core.champions.champion import Reign
-    from trainmaster.orchestrator.core.runs.record import RunRecord, Source
+    from trainmaster.orchestrator.core.runs.record import RefusedCandidate, RunRecord, Source
 
 TRIES_SHOWN = 5
 
@@ -63,10 +64,10 @@ def why_facts(found: "Explanation", now: datetime, *, is_local: bool) -> Iterato
     if found.champion is not None:
         yield "champion of", [str(found.model_name)]
         yield from champion_facts(found.champion, now)
-        if found.run is None:
+        if found.record is None:
             yield "run", [f"{found.champion.run_id}: its record is gone"]
-    if found.run is not None and found.record is not None:
-        yield from run_facts(found.run, found.record, now, is_local=is_local)
+    if found.record is not None:
+        yield from run_facts(found, found.record, now, is_local=is_local)
 
 
 def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
@@ -79,25 +80,26 @@ def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
     yield from champion_file_facts(reign)
 
 
-def run_facts(run: "RunExplanation", record: "RunRecord", now: datetime, *, is_local: bool) -> Iterator[Fact]:
+def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_local: bool) -> Iterator[Fact]:
     """Each step of the run, in the order in which it happened."""
-    yield "run", [run.run_id]
+    yield "run", [record.run_id]
     yield STATE, [state_text(record, now)]
-    yield "event", [_event(run.source)]
-    yield from _rule_facts(run.source)
-    if run.program is not None:
-        yield "request", [f"{run.program.model_name}, as written: {run.program.original_uri}"]
-        digest = "" if run.program.image_digest else " (a tag: no digest is known)"
-        yield "image", [f"{run.program.image}{digest}"]
-    yield from _tries(run)
+    yield "event", [_event(record.source)]
+    yield from _rule_facts(record.source)
+    candidate = candidate_of(record)
+    if record.request is not None and candidate is not None:
+        yield "request", [f"{record.request.model_name}, as written: {record.request.original.uri}"]
+        digest = "" if found.image_digest else " (a tag: no digest is known)"
+        yield "image", [f"{candidate.spec.cluster.chief.program.image}{digest}"]
+    yield from _tries(record.submission.tries)
     yield from waiting_facts(record, now)
-    if run.place is not None:
-        yield "in queue", [place_text(run.place)]
+    if found.place is not None:
+        yield "in queue", [place_text(found.place)]
     yield from job_facts(record, is_local=is_local)
     yield from _times(record)
     yield from failed_trial_facts(record)
     yield from failure_facts(record)
-    yield from _model_facts(run)
+    yield from _model_facts(record)
     yield from cost_facts(record, now)
     yield from fault_facts(record)
 
@@ -118,10 +120,10 @@ def _rule_facts(source: "Source") -> Iterator[Fact]:
         yield "data", data
 
 
-def _tries(run: "RunExplanation") -> Iterator[Fact]:
+def _tries(tries: "Sequence[RefusedCandidate]") -> Iterator[Fact]:
     """Why earlier candidates did not run."""
-    left_out = len(run.tries) - TRIES_SHOWN
-    lines = [f"{each.text}, {utc_text(each.at)}: {each.outcome}" for each in run.tries[-TRIES_SHOWN:]]
+    left_out = len(tries) - TRIES_SHOWN
+    lines = [f"{each.text}, {utc_text(each.at)}: {each.outcome}" for each in tries[-TRIES_SHOWN:]]
     if lines:
         yield "tried", [*([f"{left_out} earlier ones, then:"] if left_out > 0 else []), *lines]
 
@@ -137,17 +139,18 @@ def _times(record: "RunRecord") -> Iterator[Fact]:
         yield "times", [", ".join(spans)]
 
 
-def _model_facts(run: "RunExplanation") -> Iterator[Fact]:
+def _model_facts(record: "RunRecord") -> Iterator[Fact]:
     """The best trial, the model with its metrics and hashes, and the verdict on it."""
-    if run.best_trial is not None:
-        yield "best trial", [best_text(run.best_trial)]
-    model = run.model
+    best = record.tuning or record.progress
+    if best is not None and best.best_trial is not None:
+        yield "best trial", [best_text(best.best_trial)]
+    yield from metric_facts(metrics_of(record))
+    model = record.model
     if model is not None:
-        yield from metric_facts(model.metrics)
         files = model.files
         hashes = {"manifest": model.manifest_sha256, "list of files": files.listing_sha256 if files else None}
         yield (
             "model",
             [*model_lines(model), *(f"{name}: sha256 {each}" for name, each in hashes.items() if each)],
         )
-    yield from verdict_facts(run.champion)
+    yield from verdict_facts(record.completion.champion if record.completion else None)

@@ -1,5 +1,6 @@
 """The explanation of a run or a model: every step from the event to the champion."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,17 +19,8 @@ from trainmaster.orchestrator.core.completion.explanation import cut_lines
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.names import has_form_of_run_id
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Cost, Model
-from trainmaster.orchestrator.core.runs.job import BestTrial, Failure, RecordedJob
-from trainmaster.orchestrator.core.runs.record import (
-    AbandonedJob,
-    Estimate,
-    RefusedCandidate,
-    RunRecord,
-    Source,
-    Step,
-    Waiting,
-)
+from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
@@ -40,74 +32,85 @@ _DIGEST = "@sha256:"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainedProgram:
-    """What the request became: its own text, the program, and where it runs or runs next."""
-
-    model_name: str
-    dialect: str
-    original_uri: str
-    image: str
-    image_digest: str | None
-    """None if the request names no digest: the service does not report which image it pulled."""
-    machines: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replicas:
-    """How many replicas a role has, of which machine."""
-
-    role: str
-    count: int
-    machine: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunExplanation:
-    """Each step of a run, as far as it got; what has not happened is None."""
-
-    run_id: str
-    state: RunState
-    history: tuple[Step, ...]
-    source: Source
-    program: ExplainedProgram | None = None
-    """None for a rejected run."""
-    tries: tuple[RefusedCandidate, ...] = ()
-    """Candidates that had no room for the run, and why."""
-    abandoned_jobs: tuple[AbandonedJob, ...] = ()
-    job: RecordedJob | None = None
-    console_uri: str | None = None
-    replicas: tuple[Replicas, ...] = ()
-    waiting: Waiting | None = None
-    place: Waits | None = None
-    """The place of a waiting run in the queue."""
-    failure: Failure | None = None
-    """With the last lines of the replica that failed first; from the job's log, if the record has none."""
-    repair: str | None = None
-    """The likely repair of the failure."""
-    model: Model | None = None
-    best_trial: BestTrial | None = None
-    champion: ChampionVerdict | None = None
-    estimate: Estimate | None = None
-    cost: Cost | None = None
-    problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Explanation:
     """Of a run, or of a model's champion and of the run that trained it: schemas/explanation.v1.schema.json."""
 
-    schema: str = EXPLANATION_SCHEMA
     model_name: str | None = None
     champion: Reign | None = None
-    run: RunExplanation | None = None
-    """None if the champion's run has no record any more."""
     record: RunRecord | None = None
-    """The run's record, with what was read beside it; not part of the document."""
+    """The run's, with what was read beside it: the last lines of the replica that failed first, and problems of reading
+    them. None if the champion's run has no record any more."""
+    place: Waits | None = None
+    """The place of a waiting run in the queue."""
+
+    @property
+    def repair(self) -> str | None:
+        """The likely repair of the failure."""
+        failure = self.record.failure if self.record else None
+        return repair_of(failure, self.record.run_id) if failure and self.record else None
+
+    @property
+    def image_digest(self) -> str | None:
+        """None if the request names no digest: the service does not report which image it pulled."""
+        candidate = candidate_of(self.record) if self.record else None
+        digest = candidate.spec.cluster.chief.program.image.partition(_DIGEST)[2] if candidate else ""
+        return f"sha256:{digest}" if digest else None
 
     @property
     def document(self) -> dict[str, Any]:
-        document: Any = encoded(self)
-        return {key: value for key, value in document.items() if key != "record"}
+        run = self._run_document(self.record) if self.record else None
+        parts = {"model_name": self.model_name, "champion": self.champion, "run": run}
+        return {"schema": EXPLANATION_SCHEMA, **_known_parts(parts)}
+
+    def _run_document(self, record: RunRecord) -> dict[str, Any]:
+        completion, candidate = record.completion, candidate_of(record)
+        best = record.tuning or record.progress
+        pools = pools_of(candidate.spec.cluster) if candidate else ()
+        return _known_parts(
+            {
+                "run_id": record.run_id,
+                "state": record.state,
+                "history": record.history,
+                "source": record.source,
+                "program": self._program_document(record),
+                "tries": record.submission.tries,
+                "abandoned_jobs": record.submission.abandoned_jobs,
+                "job": record.job,
+                "console_uri": console_uri(record.job.name) if record.job else None,
+                "replicas": [
+                    {"role": role, "count": pool.replicas, "machine": pool.machine} for role, pool in pools
+                ],
+                "waiting": record.admission.waiting,
+                "place": self.place,
+                "failure": record.failure,
+                "repair": self.repair,
+                "model": record.model,
+                "best_trial": best.best_trial if best else None,
+                "champion": completion.champion if completion else None,
+                "estimate": record.request.estimate if record.request else None,
+                "cost": completion.cost if completion else None,
+                "problems": record.problems,
+            }
+        )
+
+    def _program_document(self, record: RunRecord) -> dict[str, Any] | None:
+        candidate = candidate_of(record)
+        if record.request is None or candidate is None:
+            return None
+        return _known_parts(
+            {
+                "model_name": record.request.model_name,
+                "dialect": record.request.original.dialect,
+                "original_uri": record.request.original.uri,
+                "image": candidate.spec.cluster.chief.program.image,
+                "image_digest": self.image_digest,
+                "machines": candidate.text,
+            }
+        )
+
+
+def _known_parts(parts: Mapping[str, object]) -> dict[str, Any]:
+    return {key: encoded(value) for key, value in parts.items() if value is not None}
 
 
 def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
@@ -150,7 +153,7 @@ def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explana
         found = explain_run(clients, find_run(clients, reign.run_id), now)
     except NotFound:
         return Explanation(model_name=model_name, champion=reign)
-    return Explanation(model_name=model_name, champion=reign, run=found.run, record=found.record)
+    return replace(found, model_name=model_name, champion=reign)
 
 
 def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
@@ -159,61 +162,7 @@ def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
     failure, problems = _failure(clients, record)
     shown = replace(record, failure=failure, problems=(*record.problems, *problems))
-    return Explanation(run=explained_run(shown, place=place), record=shown)
-
-
-def explained_run(record: RunRecord, *, place: Waits | None = None) -> RunExplanation:
-    """The explanation that a record gives, with its place in the queue."""
-    completion, error = record.completion, record.failure
-    best = record.tuning or record.progress
-    return RunExplanation(
-        run_id=record.run_id,
-        state=record.state,
-        history=record.history,
-        source=record.source,
-        program=_program(record),
-        tries=record.submission.tries,
-        abandoned_jobs=record.submission.abandoned_jobs,
-        job=record.job,
-        console_uri=console_uri(record.job.name) if record.job else None,
-        replicas=_replicas(record),
-        waiting=record.admission.waiting,
-        place=place,
-        failure=error,
-        repair=repair_of(error, record.run_id) if error else None,
-        model=record.model,
-        best_trial=best.best_trial if best else None,
-        champion=completion.champion if completion else None,
-        estimate=record.request.estimate if record.request else None,
-        cost=completion.cost if completion else None,
-        problems=record.problems,
-    )
-
-
-def _program(record: RunRecord) -> ExplainedProgram | None:
-    candidate = candidate_of(record)
-    if record.request is None or candidate is None:
-        return None
-    image = candidate.spec.cluster.chief.program.image
-    _, has_digest, digest = image.partition(_DIGEST)
-    return ExplainedProgram(
-        model_name=record.request.model_name,
-        dialect=record.request.original.dialect,
-        original_uri=record.request.original.uri,
-        image=image,
-        image_digest=f"sha256:{digest}" if has_digest else None,
-        machines=candidate.text,
-    )
-
-
-def _replicas(record: RunRecord) -> tuple[Replicas, ...]:
-    candidate = candidate_of(record)
-    if candidate is None:
-        return ()
-    return tuple(
-        Replicas(role=role, count=pool.replicas, machine=pool.machine)
-        for role, pool in pools_of(candidate.spec.cluster)
-    )
+    return Explanation(record=shown, place=place)
 
 
 def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tuple[str, ...]]:

@@ -146,7 +146,7 @@ def _lineage(found: Explanation) -> Iterator[tuple[str, Sequence[str], str]]:
         addresses["rule"] = f"/rules/{quote(reign.lineage.rule_id, safe='')}"
     values = found.record.source.firing_values if found.record else None
     for title, lines in lineage_facts(reign, values):
-        is_gone = title == "run" and found.run is None
+        is_gone = title == "run" and found.record is None
         yield title, [*lines, *(["its record is gone"] if is_gone else [])], addresses.get(title, "")
 
 

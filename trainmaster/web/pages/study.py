@@ -4,7 +4,7 @@ import shlex
 from typing import Any
 from urllib.parse import quote
 
-from trainmaster.client.explaining.explanation import RunExplanation
+from trainmaster.client.explaining.explanation import Explanation
 from trainmaster.client.find import read_run
 from trainmaster.client.study.document import study_csv, study_document
 from trainmaster.client.study.find import TuningStudy, tuning_of
@@ -50,11 +50,11 @@ def study(ask: Ask) -> ConsolePage:
     )
 
 
-def _explanation_of_end(ask: Ask, tuning: TuningStudy) -> RunExplanation | None:
+def _explanation_of_end(ask: Ask, tuning: TuningStudy) -> Explanation | None:
     """Why the run failed, once it has ended."""
     if tuning.run is None or not tuning.run.record.ended:
         return None
-    return explanation_of(ask, tuning.run).run
+    return explanation_of(ask, tuning.run)
 
 
 def _links(ask: Ask, tuning: TuningStudy, sort: str, *, descending: bool) -> dict[str, str]:

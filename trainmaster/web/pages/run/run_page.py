@@ -33,7 +33,7 @@ def run(ask: Ask) -> ConsolePage:
 
 def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
     record = found.run.record
-    why = explanation_of(ask, found.run).run
+    why = explanation_of(ask, found.run)
     path = f"/runs/{record.run_id}"
     stages = timeline(found.seen)
     began = next((stage.at for stage in stages if stage.at), ask.now)
@@ -42,7 +42,7 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         "record": record,
         "path": path,
         "why": why,
-        "place": place_text(why.place) if why and why.place else "",
+        "place": place_text(why.place) if why.place else "",
         "facts": list(subject_facts(record, ask.now, is_local=ask.source.is_local)),
         "labels": _labels(record),
         "stages": stage_rows(stages, now),

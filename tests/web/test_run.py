@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import rejected, run_of, waiting
-from tests.client.logged import Logged, progress
+from tests.client.logged import Logged, point_to, progress
 from tests.client.served import no_jobs, run_record, served_context
 from tests.web.consoles import console_of
 from trainmaster.client.clients import Clients
@@ -43,6 +43,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
     folder = tmp_path_factory.mktemp("pages")
     with served_context(folder) as served, logging.serve(folder / "logging") as url:
         log = Logged(served, url)
+        point_to(served, url)
         write_runs(log)
         yield log
 

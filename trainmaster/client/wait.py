@@ -160,7 +160,7 @@ class _TrialsWatch:
     def latest_of(self, run: Run) -> Run:
         if not is_active_tuning(run.record):
             return run
-        from trainmaster.client.study.now import tuning_now
+        from trainmaster.client.watch.now import tuning_now
 
         now = time.monotonic()
         if now >= self._next_at:

@@ -17,12 +17,10 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
-from trainmaster.client.runs.facts import is_active_tuning
 from trainmaster.client.shown.run_screen import drop_facts, run_facts
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-    from trainmaster.client.find import Run
 
 NEWEST = 10
 """Runs that are listed where none is named."""
@@ -38,8 +36,8 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
     Without RUN it lists the newest runs, as `trainmaster ls`.
 
     RUN is a run's id, the file that started it, or the id or key of a message. JSON is the run's record, or for a file
-    or message without a run its status. Of a tuning that has not ended, the screen shows what the training service says
-    now; its record follows within a minute.
+    or message without a run its status. Of a run that has not ended, `progress` is as its log reports it now; of a
+    tuning the screen shows what the training service says now, and its record follows within a minute.
 
     Exit status: 0 if the run exists, however it ended (`trainmaster wait` reports the end), 3 if no run matches RUN.
     """
@@ -47,7 +45,11 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
 
     if run is None:
         return _newest(clients, output)
-    found = find_run_or_drop(clients, run)
+    now, found = datetime.now(UTC), find_run_or_drop(clients, run)
+    if not isinstance(found, Drop) and not found.record.ended and output != NAME:
+        from trainmaster.client.watch.now import run_now
+
+        found = run_now(clients, found, now)
     document = found.status if isinstance(found, Drop) else found.document
     if output == NAME:
         print_names([str(document.get("run_id") or document.get("dropped_name") or run)])
@@ -56,18 +58,8 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
     elif isinstance(found, Drop):
         print_facts(drop_facts(found.status, run))
     else:
-        now = datetime.now(UTC)
-        print_facts(run_facts(_now(clients, found, now), now, is_local=clients.context.state is not None))
+        print_facts(run_facts(found, now, is_local=clients.context.state is not None))
     return 0
-
-
-def _now(clients: "Clients", run: "Run", now: datetime) -> "Run":
-    """A tuning that has not ended as the training service reports it; any other run as it is on record."""
-    if not is_active_tuning(run.record):
-        return run
-    from trainmaster.client.study.now import tuning_now
-
-    return tuning_now(clients, run, now) or run
 
 
 def _newest(clients: "Clients", output: str) -> int:

@@ -15,8 +15,10 @@ from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import TrialBoard
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
 from trainmaster.client.runs.facts import metrics_of
+from trainmaster.client.shown.run_lines import progress_facts
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
+from trainmaster.client.watch.now import with_progress
 from trainmaster.client.watch.sighting import Sighting, epochs
 from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, RunStage, timeline
 from trainmaster.orchestrator.core.documents.faults import cut
@@ -34,6 +36,7 @@ def picture(seen: Sighting, console: Console) -> RenderableType:
     width = console.size.width - FRAME_COLUMNS
     above = timeline_panel(timeline(seen), title=f"Run {seen.run.record.run_id}", width=width)
     extra = [Text(line, style="bold") for line in _wrapped_lines(_metrics_text(seen), width, NOTE_LINES)]
+    extra += [Text(line, style="yellow") for line in _progress_lines(seen)[1:]]
     extra += [Text(line, style="yellow") for line in _last_warning(seen, width)]
     used = len(console.render_lines(above)) + len(extra) + FRAME_LINES + SPINNER_LINES + 1
     title, below = _picture_below(seen, width=width, height=max(LEAST_LINES, console.size.height - used))
@@ -75,6 +78,12 @@ def _metrics_text(seen: Sighting) -> str:
     return "  ".join(f"{one_line(name, METRIC_MAX_CHARS)} {number(value)}" for name, value in named)
 
 
+def _progress_lines(seen: Sighting) -> list[str]:
+    """How much is done and how long the rest takes; then warnings. Empty while the log does not say it."""
+    facts = progress_facts(with_progress(seen.run, seen.training).record, seen.at)
+    return [line for _, lines in facts for line in lines]
+
+
 def _last_warning(seen: Sighting, width: int) -> list[str]:
     """Of the training service, in at most NOTE_LINES lines."""
     return _wrapped_lines(seen.warnings[-1], width, NOTE_LINES) if seen.warnings else []
@@ -86,7 +95,12 @@ def _wrapped_lines(text: str, width: int, most: int) -> list[str]:
 
 def _title(seen: Sighting) -> str:
     weights = seen.training.weights
-    return f"Training, weights {one_line(weights, 40)}" if weights else "Training"
+    parts = [
+        "Training",
+        *([f"weights {one_line(weights, 40)}"] if weights else []),
+        *_progress_lines(seen)[:1],
+    ]
+    return ", ".join(parts)
 
 
 def board_of(seen: Sighting, study: Study) -> TrialBoard:
@@ -150,6 +164,8 @@ def news(seen: Sighting) -> Iterator[Line]:
     else:
         yield from _progress(seen)
         yield from _last_line(seen)
+    for warning in _progress_lines(seen)[1:]:
+        yield f"pace {warning.split()[1]}", _indented_line(warning)
     yield from stage_news(stages[after:], _start(stages))
     if metrics := _metrics_text(seen):
         yield f"metrics {metrics}", _indented_line(metrics)

@@ -12,7 +12,7 @@ from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.runs.facts import candidate_of, console_uri
 from trainmaster.client.runs.queue_listing import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
-from trainmaster.client.study.now import tuning_now
+from trainmaster.client.watch.now import tuning_now
 from trainmaster.orchestrator.core.admission.candidates import pools_of
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.completion.explanation import cut_lines

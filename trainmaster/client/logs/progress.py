@@ -48,6 +48,8 @@ class ReplicaProgress(Place):
     epochs_done: float = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The last value of each."""
+    at: datetime | None = None
+    """When it last reported."""
     first: tuple[datetime, float] | None = None
     """When it first reported how much is done, and the share."""
     last: tuple[datetime, float] | None = None
@@ -75,7 +77,7 @@ class ReplicaProgress(Place):
 
     def after(self, report: Report, at: datetime) -> "ReplicaProgress":
         """The progress after a report, which may come twice and in any order: it never decreases."""
-        known = self.moved(report)
+        known = replace(self.moved(report), at=at)
         x = known.x_of(report)
         if x is None:
             return replace(known, metrics={**self.metrics, **report.metrics})
@@ -101,6 +103,7 @@ class TrainingProgress:
 
     @property
     def furthest(self) -> ReplicaProgress | None:
+        """The replica that is done with the most, if any has reported."""
         return max(self.replicas.values(), key=lambda replica: replica.share or 0, default=None)
 
     def after(self, line: LogLine) -> "TrainingProgress":

@@ -1,12 +1,21 @@
 """Lines about a run that several screens and pages have."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from trainmaster.client.runs.facts import candidate_of, console_uri, has_timed_out, metrics_of, trials_text
+from trainmaster.client.runs.facts import (
+    candidate_of,
+    console_uri,
+    cost_so_far,
+    has_timed_out,
+    metrics_of,
+    trials_text,
+)
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text
+from trainmaster.orchestrator.core.documents.values import mapping_at
+from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
 from trainmaster.orchestrator.core.runs.job import (
     BestTrial,
@@ -72,8 +81,36 @@ def metric_facts(metrics: Mapping[str, float] | None) -> Iterator[Fact]:
         yield "metrics", [", ".join(f"{name} {value:g}" for name, value in metrics.items())]
 
 
-def result_facts(record: RunRecord) -> Iterator[Fact]:
-    """Trials, metrics and the model, as far as there are any."""
+def progress_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
+    """How much of a running training is done, how long it may still take, and what that means for timeout and cost."""
+    reached = None if record.ended else record.progress
+    if reached is None or reached.progress_percentage is None:
+        return
+    lines = [f"{reached.progress_percentage} %"]
+    if reached.estimated_remaining_seconds is not None and reached.last_updated_time is not None:
+        end = reached.last_updated_time + timedelta(seconds=reached.estimated_remaining_seconds)
+        lines = [f"{lines[0]}, about {span(end - now)} left", *_at_this_pace(record, end, now)]
+    yield "progress", lines
+
+
+def _at_this_pace(record: RunRecord, end: datetime, now: datetime) -> Iterator[str]:
+    """Warnings about a job that will end then."""
+    started = record.job.start_time if record.job else None
+    if record.request is None or started is None:
+        return
+    estimate, timeout_s = (
+        record.request.estimate,
+        mapping_at(record.request.document, "scheduling").get("timeout_s"),
+    )
+    if isinstance(timeout_s, int) and end > (stop := started + timedelta(seconds=timeout_s)):
+        yield f"will exceed timeout_s ({timeout_s}) at this pace: it is cancelled in {span(stop - now)}"
+    if estimate is not None and (cost := cost_so_far(record, end)) is not None:
+        yield f"will cost about {shown_money(cost, estimate.currency)} at this pace"
+
+
+def result_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
+    """Progress, trials, metrics and the model, as far as there are any."""
+    yield from progress_facts(record, now)
     reached, tuning = record.progress, record.tuning
     trials = trials_by_state(tuning.trials) if tuning else reached.trials if reached else None
     best = tuning.best_trial if tuning else reached.best_trial if reached else None

@@ -105,6 +105,13 @@ class Progress:
     """The best trial that has succeeded so far."""
     metrics: Mapping[str, float] | None = None
     """For a custom job: the latest values in the `metrics.json` of its model directory."""
+    progress_percentage: int | None = None
+    """This and the next two are not stored: clients read them from the log. Names and meaning are those of
+    `trainerStatus` in Kubeflow Trainer: https://github.com/kubeflow/trainer/tree/master/docs/proposals/2779-trainjob-progress
+    (read 2026-11-26)."""
+    estimated_remaining_seconds: int | None = None
+    last_updated_time: datetime | None = None
+    """When the percentage and the seconds were reported."""
 
 
 class JobState(StrEnum):

@@ -110,8 +110,9 @@ def _took(length: timedelta) -> str:
 
 
 def steady_time(since: datetime, now: datetime) -> datetime:
-    """The present of a drawing that began at `since`, a little late: a page that is watched is sent again each time that
-    its drawing changes, so it moves once a second at first, and by a hundredth of its width later.
+    """The present, a little late, for a drawing that began at `since`.
+
+    A watched page is sent again when its drawing changes: once a second at first, later by a hundredth of its width.
     """
     step_s = max(1, int((now - since).total_seconds()) // 100)
     return since + timedelta(seconds=int((now - since).total_seconds()) // step_s * step_s)

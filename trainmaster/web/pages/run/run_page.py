@@ -11,6 +11,7 @@ from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_screen import next_commands, subject_facts
 from trainmaster.client.terminal import visible
 from trainmaster.client.watch.monitor import Monitored
+from trainmaster.client.watch.now import run_now, with_progress
 from trainmaster.client.watch.timeline import timeline
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.pages.file_table import FileTable, file_table
@@ -32,7 +33,7 @@ def run(ask: Ask) -> ConsolePage:
 
 
 def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
-    record = found.run.record
+    record, shown = found.run.record, with_progress(found.run, found.seen.training)
     why = explanation_of(ask, found.run)
     path = f"/runs/{record.run_id}"
     stages = timeline(found.seen)
@@ -43,7 +44,7 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         "path": path,
         "why": why,
         "place": place_text(why.place) if why.place else "",
-        "facts": list(subject_facts(record, ask.now, is_local=ask.source.is_local)),
+        "facts": list(subject_facts(shown.record, ask.now, is_local=ask.source.is_local)),
         "labels": _labels(record),
         "stages": stage_rows(stages, now),
         "lanes": lane_table(found, now),
@@ -104,7 +105,10 @@ def _files(ask: Ask, found: Run) -> FileTable | None:
 def document(ask: Ask) -> dict[str, Any]:
     """schemas/run_record.v2.schema.json; of a file or message without a run its status."""
     found = found_of(ask)
-    return found.status if isinstance(found, Drop) else found.document
+    if isinstance(found, Drop):
+        return found.status
+    key = ("now", found.record.run_id, found.record.updated_at)
+    return ask.source.read(key, AnswerAge.LIVE, lambda clients: run_now(clients, found, ask.now).document)
 
 
 def explanation_document(ask: Ask) -> dict[str, Any]:

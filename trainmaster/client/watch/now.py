@@ -1,4 +1,4 @@
-"""A tuning that has not ended, as the training service reports it now.
+"""A run that has not ended as it is now: a tuning as the training service reports it, any other as its log does.
 
 Vertex AI logs nothing about a tuning job itself when it starts or a trial ends, so the record follows with the next tick.
 """
@@ -10,16 +10,61 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import service_errors
 from trainmaster.client.find import Run
-from trainmaster.client.runs.facts import is_active_tuning
+from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.logs.read import JobLogReader
+from trainmaster.client.runs.facts import is_active_tuning, is_tuning
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
-from trainmaster.orchestrator.core.job_names import job_region
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.job_names import job_id, job_region
 from trainmaster.orchestrator.core.runs.job import BestTrial, Job, JobState, Progress, TrialState
 from trainmaster.orchestrator.core.runs.moves import with_job
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+
+
+LINES_READ = 500
+"""Of the end of a log, in one request."""
+
+
+def run_now(clients: "Clients", run: Run, now: datetime) -> Run:
+    """The run, and while it has a job that has not ended, with its present progress.
+
+    Costs at most one read of the job or of its log, and nothing for any other run.
+    """
+    record = run.record
+    if record.ended or record.job is None:
+        return run
+    if is_active_tuning(record):
+        return tuning_now(clients, run, now) or run
+    training = TrainingProgress()
+    try:
+        log = JobLogReader(clients.logs, record.history[0].at)
+        for line in log.last([job_id(record.job.name)], LINES_READ)[0]:
+            training = training.after(line)
+    except service_errors():
+        return run  # what is on record is shown; `logs` says why
+    return with_progress(run, training)
+
+
+def with_progress(run: Run, training: TrainingProgress) -> Run:
+    """The run with the progress of its furthest replica, in the record and in the document. `metrics.json` counts more."""
+    furthest, record = training.furthest, run.record
+    if furthest is None or record.ended or is_tuning(record):
+        return run
+    left_s = (furthest.end - furthest.at).total_seconds() if furthest.end and furthest.at else None
+    known = record.progress or Progress()
+    progress = replace(
+        known,
+        progress_percentage=None if furthest.share is None else int(100 * furthest.share),
+        estimated_remaining_seconds=None if left_s is None else max(round(left_s), 0),
+        metrics={**furthest.metrics, **(known.metrics or {})},
+        last_updated_time=furthest.at,
+    )
+    document = run.document | {"progress": encoded(progress)}
+    return replace(run, document=document, record=replace(record, progress=progress))
 
 
 def tuning_now(clients: "Clients", run: Run, now: datetime) -> Run | None:

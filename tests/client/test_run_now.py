@@ -1,0 +1,85 @@
+"""A live run says how far it is, when it will end, and what that means for its timeout and its cost."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.client.logged import Logged, point_to
+from tests.client.served import run_record, served_context
+from tests.client.test_lanes import line
+from trainmaster.client.find import Run
+from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.shown.run_lines import progress_facts
+from trainmaster.client.submission.terms import schema
+from trainmaster.client.watch.now import with_progress
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainstack import logging
+
+RUN = "cassava-20260301t120000-eb46bb303f"
+BEGAN = datetime(2026, 11, 23, 3, tzinfo=UTC)
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Iterator[Logged]:
+    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
+        point_to(served, url)
+        yield Logged(served, url)
+
+
+def test_status_has_the_progress_that_the_log_reports_now(logged: Logged) -> None:
+    logged.record(RUN, job_id="1")
+    for epoch in (1, 2):
+        logged.write("1", 10 * epoch, "workerpool0-0", textPayload=f"Epoch {epoch}/5")
+        logged.write("1", 10 * epoch + 9, "workerpool0-0", textPayload="8/8 - 9s - 1s/step - loss: 0.5")
+    done = logged.served.trainmaster("status", RUN, "-o", "json", "--verbose")
+    document = json.loads(done.out)
+    Draft202012Validator(schema("run_record.v2")).validate(document)
+    reached = document["progress"]
+    assert (reached["progress_percentage"], reached["estimated_remaining_seconds"]) == (40, 30)
+    assert reached["metrics"] == {"loss": 0.5}
+    assert "last_updated_time" in reached
+    assert "Storage operations: 1." in done.err
+    assert "progress     40 %" in logged.served.trainmaster("status", RUN).out
+
+
+def live(**changes: Any) -> Run:
+    started = BEGAN.isoformat().replace("+00:00", "Z")
+    document = run_record("running", **changes)
+    document["job"] |= {"start_time": started}
+    document["request"]["document"]["scheduling"] = {"timeout_s": 3600}
+    return Run(document=document, record=decoded(RunRecord, document))
+
+
+def reported(*epochs: int) -> TrainingProgress:
+    training = TrainingProgress()
+    for epoch in epochs:
+        training = training.after(line(600 * epoch, f"epoch {epoch}/10: loss 0.5"))
+    return training
+
+
+def test_a_run_that_will_exceed_its_timeout_and_what_it_will_cost_are_warned_of() -> None:
+    now = BEGAN + timedelta(seconds=1200)
+    facts = dict(progress_facts(with_progress(live(), reported(1, 2)).record, now))
+    assert facts["progress"] == [
+        "20 %, about 1h 20m left",
+        "will exceed timeout_s (3600) at this pace: it is cancelled in 40m",
+        "will cost about 2.08 USD at this pace",
+    ]
+
+
+def test_without_a_pace_only_the_share_is_known_and_an_ended_run_has_no_progress() -> None:
+    one = with_progress(live(), reported(1))
+    assert dict(progress_facts(one.record, BEGAN)) == {"progress": ["10 %"]}
+    assert one.document["progress"]["metrics"]["loss"] == 1.25  # metrics.json says so
+    ended = Run(
+        document={}, record=replace(live().record, state=decoded(RunRecord, run_record("failed")).state)
+    )
+    assert with_progress(ended, reported(1, 2)) is ended
+    assert with_progress(live(), TrainingProgress()) == live()

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.cli.runs.records import run_of, running
 from tests.client.logged import Logged, point_to
 from tests.client.served import run_record, served_context
 from tests.client.test_lanes import line
@@ -18,8 +17,6 @@ from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.shown.run_lines import progress_facts
 from trainmaster.client.submission.terms import schema
 from trainmaster.client.watch.now import with_progress
-from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainstack import logging
 
 RUN = "cassava-20260301t120000-eb46bb303f"
@@ -42,19 +39,18 @@ def test_status_has_the_progress_that_the_log_reports_now(logged: Logged) -> Non
     document = json.loads(done.out)
     Draft202012Validator(schema("run_record.v2")).validate(document)
     reached = document["progress"]
-    assert (reached["progress_percentage"], reached["estimated_remaining_seconds"]) == (40, 30)
+    assert (reached["progress_percentage"], reached["estimated_remaining_seconds"]) == (40, 28)
     assert reached["metrics"] == {"loss": 0.5}
     assert "last_updated_time" in reached
     assert "Storage operations: 1." in done.err
     assert "progress     40 %" in logged.served.trainmaster("status", RUN).out
 
 
-def live(**changes: Any) -> Run:
-    started = BEGAN.isoformat().replace("+00:00", "Z")
-    document = run_record("running", **changes)
-    document["job"] |= {"start_time": started}
+def live() -> Run:
+    document = running().document
+    document["job"] |= {"start_time": BEGAN.isoformat().replace("+00:00", "Z")}
     document["request"]["document"]["scheduling"] = {"timeout_s": 3600}
-    return Run(document=document, record=decoded(RunRecord, document))
+    return run_of(document)
 
 
 def reported(*epochs: int) -> TrainingProgress:
@@ -78,8 +74,6 @@ def test_without_a_pace_only_the_share_is_known_and_an_ended_run_has_no_progress
     one = with_progress(live(), reported(1))
     assert dict(progress_facts(one.record, BEGAN)) == {"progress": ["10 %"]}
     assert one.document["progress"]["metrics"]["loss"] == 1.25  # metrics.json says so
-    ended = Run(
-        document={}, record=replace(live().record, state=decoded(RunRecord, run_record("failed")).state)
-    )
+    ended = run_of(run_record("failed"))
     assert with_progress(ended, reported(1, 2)) is ended
     assert with_progress(live(), TrainingProgress()) == live()

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.contract.world import INBOX, LEASE, LEDGER, REQUEST_RULES, Boundary, BoundaryObjects, World
+from tests.core.admission_cases import PRICES
 from tests.judges.events import FINALIZED, event_faults
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
@@ -55,7 +56,7 @@ class RuleWorld(World):
     """A deployment in memory that may have rules."""
 
     def __init__(self, request_rules: RequestRules = REQUEST_RULES) -> None:
-        super().__init__(request_rules)
+        super().__init__(request_rules, lambda: PRICES)
         self.log = ArrivalLog(self.objects, LEDGER, self.clock)
         self._messages = 0
         self._dropped: Envelope | None = None

@@ -10,7 +10,7 @@ from typing import Any
 from tests.contract.index import index_rows
 from tests.contract.rooms import drop, launched, states
 from tests.contract.schemas import NOTICE, RECORD
-from tests.contract.world import LEDGER, Boundary, World, request_rules_with
+from tests.contract.world import Boundary, World, request_rules_with
 from tests.core.admission_cases import PRICES
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
+from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -70,15 +71,6 @@ def test_of_many_at_once_as_many_are_started_as_the_cap_allows() -> None:
     assert found.count(RunState.REJECTED) == 11
 
 
-def test_marks_of_starts_are_removed_on_the_second_day() -> None:
-    world = capped(runs_per_hour=5)
-    launched(world)
-    world.reconcile_after(timedelta(days=1))
-    assert [each.name for each in world.objects.listing(LEDGER, "started/")] != []
-    world.reconcile_after(timedelta(days=1))
-    assert [each.name for each in world.objects.listing(LEDGER, "started/")] == []
-
-
 REQUEST = b"""
 model_name: m
 image: us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest
@@ -111,6 +103,40 @@ def test_the_cost_of_a_run_stands_beside_its_estimate() -> None:
     assert record.completion.cost.roles == {"chief": Decimal("0.3"), "workers": Decimal("0.7")}
     (row,) = index_rows(world.objects)
     assert (row.per_hour, row.at_most, row.cost, row.currency) == (Decimal(6), Decimal(6), Decimal(1), "USD")
+
+
+def test_a_dozen_short_tries_leave_room_for_more_and_cost_a_write_each() -> None:
+    world = World(request_rules_with(admission=Admission(caps=Caps(cost_per_day=Decimal(7)))), lambda: PRICES)
+    for number in range(12):
+        incoming = world.drop_and_launch(REQUEST, f"requests/{number}.yaml")
+        job = present(world.record(incoming.run_id).job).name
+        if number % 2:
+            world.jobs.become(job, JobState.CANCELLED, ran=False)
+        else:
+            world.jobs.become(job, JobState.RUNNING)
+            world.clock.advance(timedelta(seconds=1))
+            world.jobs.become(job, JobState.SUCCEEDED)
+        boundary = Boundary()
+        world.reconcile(boundary)
+        assert boundary.calls.count("write started") == 1
+    marks = world.services().starts.of_day(world.clock.now().date())
+    assert [mark.cost for mark in marks] == [Decimal(6)] * 12
+    assert sum(present(mark.end).cost for mark in marks) < Decimal("0.1")
+
+
+def test_an_ended_run_whose_cost_is_unknown_counts_with_its_maximum() -> None:
+    world = World(request_rules_with(admission=Admission(caps=Caps(cost_per_day=Decimal(7)))), lambda: PRICES)
+    incoming = world.drop_and_launch(REQUEST)
+
+    def broken() -> Prices:
+        raise PolicyInvalid(str(Path("prices.yaml")), ("it is no table",))
+
+    world.prices = broken
+    world.train(world.record(incoming.run_id))
+    world.reconcile()
+    world.prices = lambda: PRICES
+    other = world.drop_and_launch(REQUEST, "requests/other.yaml")
+    assert states(world, other.run_id) == ["rejected"]
 
 
 def test_a_run_without_an_estimate_has_no_cost_and_reads_no_prices() -> None:

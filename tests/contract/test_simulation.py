@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,16 @@ def test_every_guarantee_holds_when_most_deliveries_are_disrupted() -> None:
     answers = {answer for tally in tallies for answer in tally.submissions}
     assert disruptions == set(Disruption), "every kind of disruption occurred"
     assert answers == {"created", *DEFERRALS, "refused", "request lost", "answer lost"}
+
+
+def test_caps_hold_and_ended_runs_free_what_they_did_not_spend_when_deliveries_are_disrupted() -> None:
+    tallies = [
+        simulate(seed=f"capped {number}", events=EVENTS, odds=replace(odds, capped=1))
+        for number, odds in enumerate((Odds(), HARD))
+    ]
+    assert [tally.violations for tally in tallies] == [[], []]
+    assert all(tally.freed_by_ends > 10 for tally in tallies)
+    assert any(tally.refused_by_caps for tally in tallies)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from tests.contract.world import START
+from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import held_slot
@@ -81,11 +82,12 @@ def test_marks_are_counted_by_day_with_their_cost(objects: Objects, bucket: str)
     starts.mark("a", START, Decimal(99))
     starts.mark("b", START + timedelta(hours=3), None)
     starts.mark("c", START + timedelta(days=1), None)
+    starts.settle("a", START, Decimal("0.25"))
+    starts.settle("a", START, Decimal(0))
     found = starts.of_day(START.date())
     assert [(each.run_id, each.cost) for each in found] == [("a", Decimal("12.50")), ("b", None)]
-    assert starts.forget(START.date(), 10) == 0
-    assert starts.forget(START.date() + timedelta(days=1), 1) == 1
-    assert [each.run_id for each in starts.of_day(START.date())] == ["b"]
+    assert [each.end and each.end.cost for each in found] == [Decimal("0.25"), None]
+    assert present(found[0].end).created_at >= found[0].created_at
 
 
 def test_a_caps_notice_is_recorded(objects: Objects, bucket: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from tests.contract.retraining import RuleWorld
@@ -24,7 +25,10 @@ LIMITS = (
 )
 LIMITED = request_rules_with(admission=Admission(limits=LIMITS))
 RUNS_PER_HOUR = 330
-CAPPED = request_rules_with(admission=Admission(limits=LIMITS, caps=Caps(runs_per_hour=RUNS_PER_HOUR)))
+COST_PER_DAY = Decimal(900)
+"""Room for 20 runs at their maximum, 43.2 each, far fewer than a simulation of 1,000 events starts."""
+CAPS = Caps(runs_per_hour=RUNS_PER_HOUR, cost_per_day=COST_PER_DAY)
+CAPPED = request_rules_with(admission=Admission(limits=LIMITS, caps=CAPS))
 VISIBLE_AFTER = timedelta(seconds=145)
 """How old a delivery's view of the queue may be: the function's timeout, and a request in flight."""
 

@@ -1,24 +1,27 @@
 """Checks of every simulation once it is idle: the guarantees of docs/explanation/guarantees.md."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
 from itertools import pairwise
 
 from tests.contract.index import index_violations
-from tests.contract.simulation.checks import RUNS_PER_HOUR
+from tests.contract.simulation.checks import COST_PER_DAY, RUNS_PER_HOUR
 from tests.contract.simulation.odds import Odds
 from tests.contract.simulation.requests import CHAMPION, MODELS_WITH_CHAMPION, SampleRequest
 from tests.contract.simulation.simulation import Simulation
 from tests.contract.simulation.tally import Tally
 from tests.contract.simulation.workload import SentRequest, TrainingJobs, Users
 from tests.contract.world import LEDGER
+from trainmaster.orchestrator.core.admission.actual_cost import final_cost
+from trainmaster.orchestrator.core.admission.caps import CountedStart
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.job_names import same_job
 from trainmaster.orchestrator.core.names import (
     held_slot,
     held_slot_parts,
     message_status_object,
-    started_hour,
     status_object,
 )
 from trainmaster.orchestrator.core.runs.job import Job, JobState
@@ -127,14 +130,12 @@ def _admission_violations(simulation: Simulation, records: dict[str, RunRecord])
     for place in simulation.world.services().queue.places()[0]:
         yield f"{place.run_id} still has a place in the queue"
     yield from _held_slots(simulation, records)
-    hours = Counter[str]()
-    for listed in simulation.world.objects.listing(LEDGER, "started/"):
-        run_id = listed.name.rpartition("/")[2]
-        if run_id in records and records[run_id].state is not RunState.REJECTED:
-            hours[f"{started_hour(listed.name):%dT%H}"] += 1
+    admitted = _admitted(simulation, records)
+    hours = Counter(f"{mark.counts_at:%dT%H}" for mark in admitted)
     yield from (
         f"{count} runs started in hour {hour}" for hour, count in hours.items() if count > RUNS_PER_HOUR
     )
+    yield from _cost_violations(simulation, records, admitted)
     for record in records.values():
         if (
             record.rejection is not None
@@ -142,6 +143,43 @@ def _admission_violations(simulation: Simulation, records: dict[str, RunRecord])
             and not simulation.notices.ids[f"caps/{record.rejection.cap}"]
         ):
             yield f"{record.rejection.cap} was reached without a notice"
+
+
+def _admitted(simulation: Simulation, records: dict[str, RunRecord]) -> list[CountedStart]:
+    """The marks of the runs that were not rejected, in their order."""
+    starts = simulation.world.services().starts
+    days = {record.history[0].at.date() for record in records.values()}
+    marks = sorted((mark for day in days for mark in starts.of_day(day)), key=lambda mark: mark.order)
+    known = (mark for mark in marks if mark.run_id in records)
+    return [mark for mark in known if records[mark.run_id].state is not RunState.REJECTED]
+
+
+def _cost_violations(
+    simulation: Simulation, records: dict[str, RunRecord], admitted: Sequence[CountedStart]
+) -> Iterator[str]:
+    """A start that exceeds the cap of its day, and an ended run that does not count with what it cost.
+
+    By the records alone: at each start, the runs of the day that have ended count with their cost, the others with
+    their maximum.
+    """
+    for number, mark in enumerate(admitted):
+        before = [
+            other for other in admitted[: number + 1] if other.counts_at.date() == mark.counts_at.date()
+        ]
+        cost = sum(_cost_at(records[other.run_id], other, mark.created_at) for other in before)
+        simulation.tally.freed_by_ends += sum(other.cost or 0 for other in before) > COST_PER_DAY
+        if cost > COST_PER_DAY:
+            yield f"{mark.run_id} started when the runs of its day might cost {cost}"
+        record = records[mark.run_id]
+        is_of_its_day = record.history[0].at.date() == record.updated_at.date() == mark.counts_at.date()
+        spent = final_cost(record)
+        if is_of_its_day and spent is not None and (mark.end is None or mark.end.cost != spent):
+            yield f"{mark.run_id} cost {spent}, and counts with {mark.end or mark.cost}"
+
+
+def _cost_at(record: RunRecord, mark: CountedStart, moment: datetime) -> Decimal:
+    spent = final_cost(record) if record.history[-1].at <= moment else None
+    return (mark.cost or Decimal(0)) if spent is None else spent
 
 
 def _held_slots(simulation: Simulation, records: dict[str, RunRecord]) -> Iterator[str]:

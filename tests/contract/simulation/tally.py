@@ -24,6 +24,8 @@ class Tally:
     candidates: Counter[str] = field(default_factory=Counter)
     stockouts: int = 0
     refused_by_caps: int = 0
+    freed_by_ends: int = 0
+    """Starts that the cap on cost allows only because runs before them ended, and cost less than their maximum."""
     requests: int = 0
     runs: int = 0
     jobs: int = 0

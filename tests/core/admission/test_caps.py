@@ -10,7 +10,7 @@ from tests.core.admission_cases import answer, document, policy, shipped_prices
 from tests.core.shipped import REQUEST_RULES
 from tests.memory import ManualClock, MemoryObjects
 from tests.narrowing import present
-from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart, over_cap
+from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedEnd, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import currency_problem
 from trainmaster.orchestrator.core.admission.prices import prices_from
 from trainmaster.orchestrator.core.documents.faults import Refused
@@ -21,12 +21,20 @@ from trainmaster.orchestrator.stores.admission import Starts
 NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 
 
-def run(name: str, minutes: float = 0, cost: str | None = None) -> CountedStart:
+def run(
+    name: str, minutes: float = 0, cost: str | None = None, end: tuple[float, str] | None = None
+) -> CountedStart:
+    """`end`: the minute of its mark, and what the run cost."""
     return CountedStart(
         run_id=name,
         created_at=NOON + timedelta(minutes=minutes),
         cost=None if cost is None else Decimal(cost),
+        end=None if end is None else CountedEnd(created_at=at(end[0]), version=0, cost=Decimal(end[1])),
     )
+
+
+def at(minutes: float) -> datetime:
+    return NOON + timedelta(minutes=minutes)
 
 
 TWO = Caps(runs_per_hour=2)
@@ -87,7 +95,7 @@ def test_the_runs_of_a_day_cost_together_at_most_the_cap() -> None:
     assert [over_cap(TEN_A_DAY, runs, each) is None for each in runs] == [True, False, True]
     reached = present(over_cap(TEN_A_DAY, runs, runs[1]))
     assert reached.window == "cost_per_day/2026-11-21"
-    assert "6.00 USD already" in reached.fault.problem
+    assert "may still cost 6.00 USD" in reached.fault.problem
     assert reached.fault.found == "at most 4.01 USD for this run"
     assert reached.fault.allowed == "4.00 USD more today"
 
@@ -95,6 +103,51 @@ def test_the_runs_of_a_day_cost_together_at_most_the_cap() -> None:
 def test_a_cost_that_is_unknown_counts_as_nothing() -> None:
     assert over_cap(TEN_A_DAY, [run("a", 0, "10")], run("b", 1)) is None
     assert over_cap(TEN_A_DAY, [run("a", 0)], run("b", 1, "10")) is None
+
+
+def test_an_ended_run_counts_with_what_it_cost_for_the_runs_marked_after_its_end_alone() -> None:
+    a, b, c = run("a", 0, "8", end=(2, "0.5")), run("b", 1, "9"), run("c", 3, "9.5")
+    assert over_cap(TEN_A_DAY, [a, b, c], c) is None
+    reached = present(over_cap(TEN_A_DAY, [a, b, c], b))
+    assert reached.fault.problem.startswith(
+        "the runs started on 2026-11-21 (UTC) have cost or may still cost 8.00 USD, "
+    )
+    assert "which then counts with its real cost" in reached.fault.repair
+    assert over_cap(TEN_A_DAY, [a, c], run("d", 4, "0.01")) is not None
+
+
+ENDS = st.none() | st.tuples(st.integers(0, 60), st.integers(0, 12))
+
+
+@given(st.lists(st.tuples(st.integers(-90, 90), st.integers(0, 12), ENDS), min_size=1, max_size=7))
+def test_a_decision_is_the_same_whichever_ends_its_reader_sees_beside_those_that_came_before(
+    drawn: list[tuple[int, int, tuple[int, int] | None]],
+) -> None:
+    def seen(until: float) -> list[CountedStart]:
+        """All marks that exist at that minute."""
+        return [
+            run(
+                f"r{index}",
+                began,
+                str(most),
+                end=(began + end[0], str(min(end[1], most))) if end and began + end[0] <= until else None,
+            )
+            for index, (began, most, end) in enumerate(drawn)
+            if began <= until
+        ]
+
+    accepted = list[CountedStart]()
+    for last in sorted(seen(1000), key=lambda mark: mark.order):
+        marks = [seen(minute) for minute in range(int((last.created_at - NOON).total_seconds()) // 60, 151)]
+        answers = {over_cap(TEN_A_DAY, each, last) is None for each in marks}
+        assert len(answers) == 1
+        if answers == {True}:
+            cost = sum(
+                other.end.cost if other.end and other.end.created_at <= last.created_at else other.cost or 0
+                for other in accepted
+            )
+            assert cost + (last.cost or 0) <= 10
+            accepted.append(last)
 
 
 RUNS = st.lists(st.tuples(st.integers(-90, 90), st.none() | st.integers(0, 12)), min_size=1, max_size=6).map(
@@ -173,7 +226,12 @@ def test_an_object_among_the_marks_that_is_none_is_passed_over_and_one_of_unread
     starts = Starts(objects, "ledger")
     starts.mark("a", NOON, Decimal(6))
     day = f"started/{NOON:%Y-%m-%d}"
-    for name, metadata in ((f"{day}/", {}), (f"{day}/12/folder/b", {}), (f"{day}/12/c", {"cost": "much"})):
+    for name, metadata in (
+        (f"{day}/", {}),
+        (f"{day}/12/folder/b", {}),
+        (f"{day}/12/c", {"cost": "much"}),
+        (f"{day}/ended/a", {"cost": "?"}),
+    ):
         objects.write("ledger", name, b"", if_generation=None, metadata=metadata)
-    assert [(each.run_id, each.cost) for each in starts.of_day(NOON.date())] == [("a", 6), ("c", None)]
-    assert [each.run_id for each in starts.of_hour(NOON)] == ["a", "c"]
+    found = starts.of_day(NOON.date())
+    assert [(each.run_id, each.cost, each.end) for each in found] == [("a", 6, None), ("c", None, None)]

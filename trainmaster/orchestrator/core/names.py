@@ -307,6 +307,11 @@ def started_hour(object_name: str) -> datetime:
     return datetime.combine(date.fromisoformat(day), time(int(hour)), UTC)
 
 
+def settled_object(moment: datetime, run_id: str) -> str:
+    """`started/<UTC day>/ended/<run_id>`: what a run of that day cost. It sorts after the day's marks of starts."""
+    return f"{started_prefix(moment.astimezone(UTC).date())}ended/{run_id}"
+
+
 def cap_object(window: str) -> str:
     """Where it is recorded that a cap was reached and reported: `caps/runs_per_hour/2026-11-21T13.json`."""
     return f"caps/{window}.json"

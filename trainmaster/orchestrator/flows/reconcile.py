@@ -9,13 +9,7 @@ from datetime import timedelta
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
 from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.errors import (
-    JobNotFound,
-    LeaseHeld,
-    RecordDamaged,
-    RecordUnsupported,
-    TrainmasterError,
-)
+from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, RecordUnsupported
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
@@ -44,11 +38,6 @@ ORPHAN_AGE = DELIVERED_WITHIN
 """How long a marker without a record is kept: the event that wrote it may be redelivered."""
 VANISHED_AGE = timedelta(minutes=10)
 """A job that is missing this long after its submission was deleted, rather than not visible yet."""
-STARTS_KEPT = timedelta(days=1)
-"""How long the caps' marks are kept after their day: a delivery may still count towards the previous day."""
-STARTS_FORGOTTEN_AT_ONCE = 500
-TIDY_MINUTES = 5
-"""Old marks are deleted in the first minutes of an hour: a listing every minute would cost more than the marks."""
 REPORT = EndReport(by="reconcile")
 
 
@@ -63,10 +52,6 @@ def reconcile(services: Services, turns: Turns, active: Iterable[Marker]) -> Ite
         made_room = made_room or result.made_room
         yield result
     yield from admit(services, room_freed=made_room, waiting=waiting, reclaim=True, turns=turns)
-    try:
-        _forget_old_starts(services)
-    except TrainmasterError as error:
-        yield FlowResult(message=f"old cap marks could not be deleted: {error}", severity="WARNING")
 
 
 def _look_at_all(
@@ -187,13 +172,3 @@ def _ask_job(services: Services, held: Held) -> FlowResult:
     if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # a request to cancel guarantees nothing, and may never have been sent
     return result
-
-
-def _forget_old_starts(services: Services) -> None:
-    """Delete the caps' old marks, once an hour."""
-    now = services.clock.now()
-    if now.minute >= TIDY_MINUTES:
-        return
-    policy = services.request_rules().policy
-    if policy is not None and policy.admission.caps.counted:
-        services.starts.forget(now.date() - STARTS_KEPT, STARTS_FORGOTTEN_AT_ONCE)

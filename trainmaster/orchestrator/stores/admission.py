@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import islice, takewhile
 
-from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart
+from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedEnd, CountedStart
 from trainmaster.orchestrator.core.admission.listed import (
     Slot,
+    parse_end,
     parse_place,
     parse_slot,
     parse_start,
@@ -19,11 +20,11 @@ from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import (
-    STARTED_PREFIX,
     WAITING_PREFIX,
     cap_object,
     held_slot,
     held_slot_parts,
+    settled_object,
     slot_object,
     started_object,
     started_prefix,
@@ -101,20 +102,17 @@ class Starts(Store):
     """Marks of started runs, for the caps, and which reached caps were reported."""
 
     def of_day(self, day: date) -> Sequence[CountedStart]:
-        """The marks of the day (UTC), at most COUNTED_MAX + 1."""
-        return self._marks(started_prefix(day))
-
-    def of_hour(self, moment: datetime) -> Sequence[CountedStart]:
-        """The marks of the hour (UTC) that contains the moment, at most COUNTED_MAX + 1."""
-        return self._marks(started_object(moment, ""))
-
-    def _marks(self, prefix: str) -> Sequence[CountedStart]:
-        listed = self.objects.listing(self.bucket, prefix)
-        marks = (
-            parse_start(entry.name, entry.metadata, generation=entry.generation, created_at=entry.created_at)
-            for entry in listed
-        )
-        return list(islice((mark for mark in marks if mark is not None), COUNTED_MAX + 1))
+        """The marks of the day (UTC), at most COUNTED_MAX + 1, each with that of its end."""
+        marks, ends = list[CountedStart](), dict[str, CountedEnd]()
+        for entry in self.objects.listing(self.bucket, started_prefix(day)):
+            seen = entry.name, entry.metadata, entry.generation, entry.created_at
+            if mark := parse_start(*seen):
+                marks.append(mark)
+            elif end := parse_end(*seen):
+                ends.update([end])
+            if len(marks) > COUNTED_MAX:
+                break
+        return [replace(mark, end=ends.get(mark.run_id)) for mark in marks]
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         """Mark the run as started. Safe to repeat: the first mark of an hour stays."""
@@ -122,20 +120,10 @@ class Starts(Store):
         with suppress(GenerationMoved):
             self._mark(started_object(at, run_id), metadata, if_generation=0)
 
-    def unmark(self, counted: CountedStart) -> None:
-        """Remove the mark. Safe to repeat."""
-        self.objects.delete(self.bucket, started_object(counted.counts_at, counted.run_id))
-
-    def forget(self, before: date, most: int) -> int:
-        """Remove the oldest marks of days before that one, at most `most`. Returns how many were removed."""
-        limit = started_prefix(before)
-        # Names sort by day: stopping early costs only the pages that were needed.
-        listed = self.objects.listing(self.bucket, STARTED_PREFIX)
-        old = takewhile(lambda entry: entry.name < limit, listed)
-        names = [entry.name for entry in islice(old, most)]
-        for name in names:
-            self.objects.delete(self.bucket, name)
-        return len(names)
+    def settle(self, run_id: str, started_at: datetime, cost: Decimal) -> None:
+        """Mark what the run, which has ended, cost. Safe to repeat: the first amount stays."""
+        with suppress(GenerationMoved):
+            self._mark(settled_object(started_at, run_id), {"cost": f"{cost:f}"}, if_generation=0)
 
     def was_notified(self, window: str) -> bool:
         """Whether it was reported that this cap was reached."""

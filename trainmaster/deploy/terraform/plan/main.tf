@@ -51,8 +51,8 @@ locals {
   # Exists only in a deployment: the functions' source and build outputs.
   builds_bucket = "${var.project}-builds"
 
-  # Maximum age of marks in the ledger, in days, by prefix. The functions remove most of them earlier: a start counts
-  # for a day, a cap's notice for its hour or day, and the answer to a self-test is read within minutes.
+  # Maximum age of marks in the ledger, in days, by prefix. A start counts for a day, a cap's notice for
+  # its hour or day, and the answer to a self-test is read within minutes.
   ledger_days = { "started/" = 3, "caps/" = 40, "self-test/" = 2 }
 
   # "region-docker.pkg.dev/project/REPOSITORY/image"

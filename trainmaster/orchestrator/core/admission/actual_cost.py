@@ -53,6 +53,21 @@ def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
     )
 
 
+def final_cost(record: RunRecord) -> Decimal | None:
+    """What an ended run has cost in all: nothing without a job. None: unknown, or a second job may have cost as well."""
+    submission, completion = record.submission, record.completion
+    if (
+        record.request is None
+        or not record.ended
+        or submission.second_jobs
+        or submission.second_job_check_at is not None
+    ):
+        return None
+    if record.job is None:
+        return Decimal(0)
+    return completion.cost.total if completion is not None and completion.cost is not None else None
+
+
 def _spans(job: Job, *, is_tuning: bool) -> Mapping[str, tuple[datetime, datetime | None]]:
     """When the job, or each trial of a tuning, started and ended: a trial without an end ended with the job."""
     if is_tuning:

@@ -1,5 +1,6 @@
 """Compares the policy's caps with the runs that have already started: one more may start, or a cap refuses it."""
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,17 @@ from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.policy.currency import money
 
 COUNTED_MAX = 50_000
-"""Marks that are counted for one decision: 50 storage operations. Vertex AI takes 86,400 submissions a day and region."""
+"""Marks that are counted for one decision: at most 100 storage operations, with those of the ends. Vertex AI takes
+86,400 submissions a day and region."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedEnd:
+    """The mark of what an ended run cost: when it was created, in which version, and the cost."""
+
+    created_at: datetime
+    version: int
+    cost: Decimal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +30,8 @@ class CountedStart:
 
     `hour` is the one in the mark's name, by the clock of the attempt that wrote it, so the two may differ at the edge
     of an hour. `version`: of marks created at the same moment, the smaller is the earlier.
-    `cost` is the most that the run may cost. None: unknown, which counts as nothing.
+    `cost` is the most that the run may cost. None: unknown, which counts as nothing. With an `end`, the run counts with
+    its real cost for the runs that are marked after that.
     """
 
     run_id: str
@@ -27,6 +39,7 @@ class CountedStart:
     cost: Decimal | None
     hour: datetime | None = None
     version: int = 0
+    end: CountedEnd | None = None
 
     @property
     def counts_at(self) -> datetime:
@@ -44,20 +57,19 @@ class CapReached:
     """A cap that leaves no room for the run.
 
     `window` names the cap and its period, `runs_per_hour/2026-11-21T13`: the same for every run that it refuses.
-    `mark`: the mark that the run has all the same.
     """
 
     window: str
     fault: Fault
-    mark: CountedStart | None = None
 
 
 def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> CapReached | None:
     """The cap that leaves no room for `own` after the runs before it. None: the run may start.
 
     Hours and days are in UTC, and are those of `own`. `own` may be among `counted`, and counts once. Runs are admitted
-    in the order in which their marks were created. A run without room is skipped and uses none, whether its mark still
-    exists or not. So every reader of the same marks decides the same for each run, and if listings show all existing
+    in the order in which their marks were created. A run without room is skipped and uses none, whether it has a mark or
+    not. What a run did not spend is free for the runs whose marks were created after that of its end, for no
+    earlier one. So every reader decides the same for each run, whenever it reads, and if listings show all existing
     marks, no more runs start than the caps allow. With more than COUNTED_MAX marks nothing is decided: no run starts.
     """
     if len(counted) > COUNTED_MAX:
@@ -66,17 +78,22 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
     runs = {start.run_id: start for start in counted} | {own.run_id: own}
     runs_by_hour: dict[int, int] = {}
     cost = Decimal(0)
+    unspent: list[tuple[datetime, int, Decimal]] = []  # of the admitted runs, a heap by the mark of the end
     reached: CapReached | None = None
     for run in sorted(runs.values(), key=lambda start: start.order):
         moment = run.counts_at
         if moment.date() != day:
             continue
+        while unspent and unspent[0][:2] < run.order[:2]:
+            cost -= heapq.heappop(unspent)[2]
         reached = _cap_exceeded_by(caps, run, moment, runs_by_hour.get(moment.hour, 0), cost)
         if run.run_id == own.run_id:
             break
         if reached is None:
             runs_by_hour[moment.hour] = runs_by_hour.get(moment.hour, 0) + 1
             cost += run.cost or 0
+            if run.end is not None and run.cost is not None:
+                heapq.heappush(unspent, (run.end.created_at, run.end.version, run.cost - run.end.cost))
     return reached
 
 
@@ -119,11 +136,12 @@ def _of_cost(caps: Caps, cap: Decimal, own: Decimal, before: Decimal, moment: da
     currency = caps.currency
     fault = Fault(
         path="$",
-        problem=f"the runs started on {moment:%Y-%m-%d} (UTC) may cost {money(before, currency)} already, "
+        problem=f"the runs started on {moment:%Y-%m-%d} (UTC) have cost or may still cost {money(before, currency)}, "
         f"and the policy's cost_per_day is {money(cap, currency)}",
         found=f"at most {money(own, currency)} for this run",
         allowed=f"{money(max(cap - before, Decimal(0)), currency)} more today",
-        repair="submit it again tomorrow, set a shorter scheduling.timeout_s or use fewer replicas; "
+        repair="submit it again when one of them has ended, which then counts with its real cost, or tomorrow; "
+        "set a shorter scheduling.timeout_s or use fewer replicas; "
         "if you need this much, ask for cost_per_day to be raised in the policy",
     )
     return CapReached(window=f"cost_per_day/{moment:%Y-%m-%d}", fault=fault)

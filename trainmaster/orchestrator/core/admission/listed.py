@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
-from trainmaster.orchestrator.core.admission.caps import CountedStart
+from trainmaster.orchestrator.core.admission.caps import CountedEnd, CountedStart
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
 from trainmaster.orchestrator.core.names import SLOTS_PREFIX, started_hour, waiting_object, waiting_parts
@@ -85,7 +85,7 @@ def parse_slot(
 
 
 def parse_start(
-    object_name: str, metadata: Mapping[str, str], *, generation: int, created_at: datetime
+    object_name: str, metadata: Mapping[str, str], generation: int, created_at: datetime
 ) -> CountedStart | None:
     """The mark with this `started_object` name; a cost that cannot be read is unknown."""
     try:
@@ -104,3 +104,15 @@ def parse_start(
         hour=hour,
         version=generation,
     )
+
+
+def parse_end(
+    object_name: str, metadata: Mapping[str, str], generation: int, created_at: datetime
+) -> tuple[str, CountedEnd] | None:
+    """The id of the run with this `settled_object` name, and its end; None without a cost that can be read."""
+    _, _, run_id = object_name.partition("/ended/")
+    try:
+        cost = Decimal(metadata["cost"])
+    except (KeyError, InvalidOperation):
+        return None
+    return (run_id, CountedEnd(created_at=created_at, version=generation, cost=cost)) if run_id else None

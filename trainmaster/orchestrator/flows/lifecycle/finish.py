@@ -18,7 +18,7 @@ from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue
+from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue, settle_cost
 from trainmaster.orchestrator.flows.lifecycle.status import (
     publish_states,
     show_again,
@@ -95,6 +95,7 @@ def _leave_queue(end: End) -> None:
 
 def _free_slots(end: End) -> None:
     give_back(end.services, end.record.admission.slots)
+    settle_cost(end.services, end.record)
 
 
 def _do_nothing(_: End) -> None:

@@ -16,6 +16,7 @@ This is safe however late it happens: if the run's next job has taken the slot a
 import hashlib
 from collections.abc import Sequence
 
+from trainmaster.orchestrator.core.admission.actual_cost import final_cost
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
@@ -23,6 +24,7 @@ from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import held_slot_parts
+from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -38,6 +40,12 @@ ORPHAN_AGE = DELIVERED_WITHIN
 def limits_for(services: Services, spec: JobSpec, team: str | None) -> tuple[SlotSet, ...]:
     """The limits that cover the team's run, by the current policy."""
     return limits_of(services.request_rules().policy, spec.model_name, spec.labels, team)
+
+
+def caps_of(services: Services) -> Caps:
+    """The caps of the current policy."""
+    policy = services.request_rules().policy
+    return policy.admission.caps if policy is not None else Caps()
 
 
 def take_slots(
@@ -74,6 +82,14 @@ def give_back(services: Services, slots: Sequence[str]) -> None:
     """Free the slots that are unchanged since they were taken. Safe to repeat; without slots it costs nothing."""
     for held in slots:
         services.slots.free(held)
+
+
+def settle_cost(services: Services, record: RunRecord) -> None:
+    """If a cap counts the cost of the ended run's day, free what the run did not spend of its maximum. Safe to repeat."""
+    started_at, cost = record.history[0].at, final_cost(record)
+    is_today = started_at.date() == services.clock.now().date()
+    if is_today and cost is not None and caps_of(services).cost_per_day is not None:
+        services.starts.settle(record.run_id, started_at, cost)
 
 
 def _take(

@@ -28,7 +28,7 @@ from trainmaster.orchestrator.core.runs.moves import (
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.lifecycle.finish import STEPS_WITHOUT_JOB, finish_run
-from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue, place_of
+from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue, place_of, settle_cost
 from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, with_warnings
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
@@ -185,6 +185,7 @@ def finish_second_look(services: Services, held: Held) -> Held:
     held = look_for_second_job(services, held)
     submission = replace(held.record.submission, second_job_check_at=None)
     done = replace(held.record, submission=submission, attempt=services.attempt)
+    settle_cost(services, done)
     return services.ledger.replace(held, done)
 
 

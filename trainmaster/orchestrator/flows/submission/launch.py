@@ -8,12 +8,11 @@ The order of writes, and what a crash between two of them leaves:
     record    reserved, with a lease: until it expires no other attempt submits
     status    reserved: the user sees it at once, however long the submission takes; `submit.py` continues
 
-Caps turn a storm of requests into one clear refusal. Each run is counted by its own mark. The marks of its window,
-an hour, or a day where the policy caps cost, are read before the mark is written and again afterwards: all attempts see
-the marks in the same order, so they agree on which runs exceed a cap. A redelivery that finds its own mark is not
-counted twice, and the attempt that writes a rejection deletes the mark. Without a cap on cost, a redelivery in a later
-hour counts in that hour too: fewer runs may start than the cap allows, never more. With one, the run counts in the hour
-of its mark.
+Caps turn a storm of requests into one clear refusal. Each run is counted by its own mark. The marks of the day are read
+before the mark is written and again afterwards: all attempts see the marks in the same order, so they agree on which
+runs exceed a cap. A redelivery that finds its own mark is not counted twice; on a later day it counts there too: fewer
+runs may start than the cap allows, never more. The last step after a run's end writes a second mark, with what the run
+cost: runs that are marked later count that in place of the maximum.
 
 The hour is the one in the mark's name, by the clock of the attempt that wrote it, so all readers agree on it; the
 store's clock, which orders the marks, may already be in the next hour.
@@ -23,7 +22,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.cost import with_price
@@ -32,7 +30,6 @@ from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused, json_path, refusal_of
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
-from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, submitted_document
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import Request
@@ -49,6 +46,7 @@ from trainmaster.orchestrator.core.runs.record import (
 )
 from trainmaster.orchestrator.core.runs.same_request import is_key_reused
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.lifecycle.slots import caps_of
 from trainmaster.orchestrator.flows.lifecycle.status import show, with_warnings, write_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
@@ -144,30 +142,22 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, rea
 
 def _over_caps(services: Services, run_id: str, request: Request) -> CapReached | None:
     """The cap that refuses one more run. None: the run may start, and is counted. Without caps it costs nothing."""
-    policy = services.request_rules().policy
-    caps = policy.admission.caps if policy is not None else Caps()
+    caps = caps_of(services)
     if not caps.counted:
         return None
     now, cost = services.clock.now(), request.estimate.at_most if request.estimate else None
-    marks = _marks(services, caps, now)
+    marks = services.starts.of_day(now.date())
     own = _mark_of(marks, run_id)
     if own is None:
         # The marks have the store's clock: the existing ones are earlier.
-        latest = max((now, *(mark.created_at for mark in marks)))
+        latest = max((now, *((mark.end or mark).created_at for mark in marks)))
         last = CountedStart(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
         if reached := over_cap(caps, marks, last):
             return reached
         services.starts.mark(run_id, now, cost)
-        marks = _marks(services, caps, now)
+        marks = services.starts.of_day(now.date())
         own = _mark_of(marks, run_id) or last
-    reached = over_cap(caps, marks, own)
-    return None if reached is None else replace(reached, mark=own)
-
-
-def _marks(services: Services, caps: Caps, now: datetime) -> Sequence[CountedStart]:
-    """What counts beside a run that starts now: an hour's runs, or a day's if their cost counts."""
-    starts = services.starts
-    return starts.of_hour(now) if caps.cost_per_day is None else starts.of_day(now.date())
+    return over_cap(caps, marks, own)
 
 
 def _mark_of(marks: Sequence[CountedStart], run_id: str) -> CountedStart | None:
@@ -216,7 +206,7 @@ def reject(
 ) -> FlowResult:
     """Reject the run, or the order, for the faults. Safe to repeat and to run concurrently.
 
-    The report, then the record, then the status; if a cap refused the run, its mark is deleted after the record.
+    The report, then the record, then the status.
 
     The reconciler publishes the notice: importing the Pub/Sub client takes longer than all of this.
     """
@@ -240,8 +230,6 @@ def reject(
             # Another attempt accepted it, perhaps under another policy: a report next to that would mislead.
             services.ledger.unreport(incoming.run_id)
         return _resume_recorded(services, incoming, there)
-    if over is not None and over.mark is not None:
-        services.starts.unmark(over.mark)
     show(services, held)
     number = len(refused.faults)
     faults = "1 fault" if number == 1 else f"{number} faults"

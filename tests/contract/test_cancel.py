@@ -28,6 +28,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.sender import Sender, Surety
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import FlowResult
@@ -69,9 +70,10 @@ def test_a_cancelled_waiting_run_ends_at_once_and_the_next_is_admitted(world: Wo
 
 def test_an_order_cancels_the_job_and_the_jobs_end_ends_the_run(world: World) -> None:
     run_id = launched(world)
-    order = order_to_end(world, run_id)
+    order = world.drop(json.dumps({"cancel": {"run": run_id}}).encode(), "requests/end.json", by="Ben")
     result = carried_out(world, order)
     record = world.record(run_id)
+    assert record.cancel_requested_by == Sender(name="Ben", by=Surety.CLAIM)
     assert record.job is not None
     assert result.message == f"{record.job.name} was asked to cancel"
     assert record.state is RunState.SUBMITTED, "the job's end was not reported"

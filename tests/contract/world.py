@@ -238,10 +238,11 @@ class World:
         )
 
     def drop(
-        self, content: bytes = REQUEST, name: str = OBJECT, *, upload_id: str | None = None
+        self, content: bytes = REQUEST, name: str = OBJECT, *, upload_id: str | None = None, **sender: str
     ) -> IncomingDocument:
-        """`upload_id`: of the call of `trainmaster submit` that uploads it."""
-        metadata = None if upload_id is None else {UPLOAD_ID: upload_id}
+        """`upload_id`: of the call of `trainmaster submit` that uploads it; `sender`: further metadata, without `trainmaster-`."""
+        metadata = {} if upload_id is None else {UPLOAD_ID: upload_id}
+        metadata |= {f"trainmaster-{key}": value for key, value in sender.items()}
         generation = self.objects.write(INBOX, name, content, if_generation=None, metadata=metadata)
         found = self.objects.describe(INBOX, name, generation)
         known = {"crc32c": found.crc32c, "metadata": found.metadata}

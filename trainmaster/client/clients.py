@@ -1,7 +1,7 @@
 """Official clients of the services of one context."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from types import TracebackType
@@ -87,15 +87,15 @@ class Clients:
         """The resource name of the topic that takes requests and orders."""
         return f"projects/{self.context.project}/topics/{REQUESTS_TOPIC}"
 
-    def publish_request(self, content: bytes, key: str) -> None:
-        """Publish a request or an order with this idempotency key.
+    def publish_request(self, content: bytes, key: str, sender: Mapping[str, str]) -> None:
+        """Publish a request or an order with this idempotency key and the sender's metadata.
 
         Raises:
             google.api_core.exceptions.GoogleAPICallError: the topic did not take it within PUBLISH_WITHIN_S seconds.
         """
         from google.pubsub_v1.types import PubsubMessage
 
-        message = PubsubMessage(data=content, attributes={IDEMPOTENCY_KEY: key})
+        message = PubsubMessage(data=content, attributes={**sender, IDEMPOTENCY_KEY: key})
         self.pubsub[1].publish(topic=self.requests_topic, messages=[message], timeout=PUBLISH_WITHIN_S)
 
 

@@ -1,5 +1,6 @@
 """A run's row in the index: its object's name and metadata, there and back."""
 
+import json
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,11 +12,16 @@ from hypothesis import strategies as st
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import is_object_name
 from trainmaster.orchestrator.core.runs.index import (
+    ARGS_MAX_BYTES,
     LABELS_MAX_BYTES,
     METADATA_MAX_BYTES,
+    METRICS_MAX_BYTES,
     TEXT_MAX_BYTES,
+    VALUE_MAX_CHARS,
     IndexRow,
+    bounded_args,
     bounded_labels,
+    bounded_metrics,
     bounded_text,
     index_object,
     parse_row,
@@ -55,6 +61,11 @@ _ROWS = st.builds(
     at_most=_AMOUNT,
     prices_unknown=st.booleans(),
     cost=_AMOUNT,
+    sent_by=st.none() | _TEXT,
+    commit=st.none() | st.just("04889a2c"),
+    dirty=st.booleans(),
+    args=st.lists(_LABEL | st.text(max_size=70)).map(bounded_args),
+    metrics=st.dictionaries(_LABEL, st.floats()).map(bounded_metrics),
 )
 
 
@@ -79,7 +90,7 @@ def test_the_largest_row_fits_the_metadata_of_an_object() -> None:
         job_kind=JobKind.TUNING,
         job_id="9" * 63,
         region="r" * 63,
-        machines=bounded_text("\N{GRINNING FACE}" * 999),
+        machines=bounded_text("m" * 999),
         priority=100,
         labels=kept,
         labels_left_out=62 - len(kept),
@@ -89,7 +100,14 @@ def test_the_largest_row_fits_the_metadata_of_an_object() -> None:
         at_most=Decimal(1) / 3,
         prices_unknown=True,
         cost=Decimal(1) / 3,
+        sent_by="\N{GRINNING FACE}" * VALUE_MAX_CHARS,
+        commit="c" * 64,
+        dirty=True,
+        args=bounded_args([f"--a{number}=\N{GRINNING FACE}" for number in range(999)]),
+        metrics=bounded_metrics({f"m{number:03}": number / 3 for number in range(999)}),
     )
+    assert (len(json.dumps(longest.args)) <= ARGS_MAX_BYTES, len(longest.args)) == (True, 16)
+    assert (len(json.dumps(longest.metrics)) <= METRICS_MAX_BYTES, len(longest.metrics)) == (True, 17)
     metadata = row_metadata(longest)
     assert set(metadata) == {each.name for each in fields(IndexRow)} - {"run_id", "created_at"}
     assert all(value.isascii() for value in metadata.values())

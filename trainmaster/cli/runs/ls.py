@@ -23,7 +23,10 @@ from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trainmaster.client.clients import Clients
+    from trainmaster.client.runs.columns import Order
     from trainmaster.client.runs.listing import RunList
     from trainmaster.orchestrator.core.runs.index import IndexRow
 
@@ -31,6 +34,15 @@ LIMIT_MAX = 10_000
 NO_RUNS = "No runs yet. Submit one: trainmaster submit FILE"
 SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
 """Columns to leave out on a narrow terminal, in this order."""
+
+
+def _order_of_option(_call: click.Context, _option: click.Parameter, text: str | None) -> "Order | None":
+    from trainmaster.client.runs.columns import parse_order
+
+    try:
+        return parse_order(text or "")
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command()
@@ -46,6 +58,9 @@ SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
 @click.option(
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="only with this label; may be repeated"
 )
+@click.option("--group", metavar="NAME", help="only of this group, which is the label `group`")
+@click.option("--by", metavar="NAME", help="only sent by someone with this text in the name")
+@click.option("--commit", metavar="ID", help="only from the git commit whose id begins so")
 @click.option(
     "--text", metavar="TEXT", help="only with this text in the run's id, model, source or reason, in any case"
 )
@@ -64,6 +79,13 @@ SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
 @click.option(
     "--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="the most runs to list"
 )
+@click.option(
+    "--sort",
+    "order",
+    metavar="[-]NAME",
+    callback=_order_of_option,
+    help="by a metric, an argument, or recorded, duration, cost, state, model or by; with - the largest first",
+)
 @output_option(TABLE, JSON, YAML, NAME)
 @takes_context
 def ls(
@@ -73,43 +95,74 @@ def ls(
     model: str | None,
     team: str | None,
     labels: tuple[str, ...],
+    group: str | None,
+    by: str | None,
+    commit: str | None,
     text: str | None,
     since: datetime | None,
     before: datetime | None,
     limit: int,
+    order: "Order | None",
     output: str,
 ) -> int:  # fmt: skip
-    """List the newest runs.
+    """List the newest runs, with the metrics and the chief's arguments in which they differ; * marks the best value.
 
-    The first page costs one storage operation. A filter reads the index of runs, a thousand for each operation, and at
-    most 20,000; it then says how to continue.
+    The first page costs one storage operation. A filter or --sort reads the index of runs, a thousand for each
+    operation, and at most 20,000; a filter then says how to continue.
     """
-    from trainmaster.client.runs.listing import Filters, list_runs
+    from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs, sort_runs
 
     now = datetime.now(UTC)
     filters = Filters(
         states=frozenset(map(RunState, states)),
         model=model,
         team=team,
-        labels=_labels(labels),
+        labels=_labels((*labels, f"group={group}") if group else labels),
+        by=by,
+        commit=commit,
         text=text,
         since=since,
         before=before,
     )
-    found = list_runs(clients, filters, limit=limit)
-    print_runs(found, now, output)
+    if order is None:
+        found = list_runs(clients, filters, limit=limit)
+    else:
+        found = sort_runs(KeptIndex(clients).look(), filters, order, limit=limit)
+    print_runs(found, now, output, order)
     _say_the_rest(found, is_filtered=filters != Filters(), is_table=output == TABLE)
     return 0
 
 
-def print_runs(found: "RunList", now: datetime, output: str) -> None:
+def print_runs(found: "RunList", now: datetime, output: str, order: "Order | None" = None) -> None:
     """Print a list of runs in the format of `-o`."""
     if output == NAME:
         print_names(row.run_id for row in found.rows)
     elif output != TABLE:
         print_data(found.document, output)
     else:
-        print_table([columns(row, now) for row in found.rows], spare=SPARE)
+        table, spare = run_table(found.rows, now, order)
+        print_table(table, spare=spare)
+
+
+def run_table(
+    rows: "Sequence[IndexRow]", now: datetime, order: "Order | None" = None
+) -> tuple[list[dict[str, str]], list[str]]:
+    """The rows of the table, and the columns to leave out on a narrow terminal, in this order."""
+    from trainmaster.client.runs.columns import differing_columns
+    from trainmaster.client.terminal import one_line
+
+    differing = {one_line(each.name): each for each in differing_columns(rows, order)}
+    table = [
+        columns(row, now)
+        | {
+            name: f"{one_line(each.text(row)) or '-'}{'*' if each.is_best(row) else ''}"
+            for name, each in differing.items()
+        }
+        for row in rows
+    ]
+    sorted_by = () if order is None else (order.name, f"--{order.name}", order.name.upper())
+    spare = [*SPARE[:3], *reversed(differing), *SPARE[3:]]
+    return table, [name for name in spare if name not in sorted_by]
 
 
 def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
@@ -142,6 +195,10 @@ def _say_the_rest(found: "RunList", *, is_filtered: bool, is_table: bool) -> Non
     if found.undecided:
         talk(
             f"{found.undecided} runs have more labels than the index shows, and may match: trainmaster status RUN"
+        )
+    if found.left_out:
+        talk(
+            f"{found.left_out:,} more runs match: --limit {min(len(found.rows) + found.left_out, LIMIT_MAX)}"
         )
     if found.next_before is not None and (is_table or found.bound_reached):
         why = (

@@ -8,7 +8,7 @@ import click
 
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
-from trainmaster.client.runs.facts import candidate_of, metrics_of
+from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.shown.champion_lines import champion_file_facts, data_lines, value_text
 from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.queue_lines import place_text
@@ -20,6 +20,7 @@ from trainmaster.client.shown.run_lines import (
     job_facts,
     metric_facts,
     model_lines,
+    sender_facts,
     source_text,
     verdict_facts,
     waiting_facts,
@@ -27,6 +28,7 @@ from trainmaster.client.shown.run_lines import (
 from trainmaster.client.shown.run_screen import state_text
 from trainmaster.client.terminal import STATE, Fact
 from trainmaster.client.times import span, utc_text
+from trainmaster.orchestrator.core.runs.record import metrics_of
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -86,11 +88,9 @@ def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_lo
     yield STATE, [state_text(record, now)]
     yield "event", [_event(record.source)]
     yield from _rule_facts(record.source)
-    candidate = candidate_of(record)
-    if record.request is not None and candidate is not None:
+    if record.request is not None and candidate_of(record) is not None:
         yield "request", [f"{record.request.model_name}, as written: {record.request.original.uri}"]
-        digest = "" if found.image_digest else " (a tag: no digest is known)"
-        yield "image", [f"{candidate.spec.cluster.chief.program.image}{digest}"]
+    yield from sender_facts(record)
     yield from _tries(record.submission.tries)
     yield from waiting_facts(record, now)
     if found.place is not None:

@@ -14,7 +14,6 @@ from rich.text import Text
 from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import TrialBoard
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
-from trainmaster.client.runs.facts import metrics_of
 from trainmaster.client.shown.run_lines import progress_facts
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
@@ -22,6 +21,7 @@ from trainmaster.client.watch.now import with_progress
 from trainmaster.client.watch.sighting import Sighting, epochs
 from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, RunStage, timeline
 from trainmaster.orchestrator.core.documents.faults import cut
+from trainmaster.orchestrator.core.runs.record import metrics_of
 
 FRAME_LINES, FRAME_COLUMNS = 2, 4
 LEAST_LINES = 3

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, base_of, names_of_file, read_document, read_run
 from trainmaster.client.runs.admission_objects import active_runs
+from trainmaster.client.submission.sender import sender_metadata
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, message_status_object, status_object
@@ -90,15 +91,15 @@ def active_runs_of_file(clients: "Clients", run: Run) -> list[Run]:
 
 def _publish(clients: "Clients", content: bytes, key: str) -> str:
     """The name of the order's status."""
-    clients.publish_request(content, key)
+    clients.publish_request(content, key, sender_metadata(clients))
     return message_status_object(message_id="", idempotency_key=key)
 
 
 def _drop(clients: "Clients", content: bytes, name: str) -> str:
     """The name of the order's status. Members of a team may write into its folders, and publish on no topic."""
-    clients.storage.bucket(clients.context.inbox_bucket).blob(name).upload_from_string(
-        content, if_generation_match=0
-    )
+    blob = clients.storage.bucket(clients.context.inbox_bucket).blob(name)
+    blob.metadata = sender_metadata(clients)
+    blob.upload_from_string(content, if_generation_match=0)
     return status_object(name)
 
 

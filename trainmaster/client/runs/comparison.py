@@ -4,13 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from trainmaster.client.runs.facts import metrics_of
+from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.times import span
+from trainmaster.client.watch.curves import CHARTS_MAX, Chart, Series
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.index import bounded_args, named_args
+from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 
 RUNS_MIN, RUNS_MAX = 2, 8
+SHORT_ID_CHARS = 6
 ROWS_MAX = 300
 """Of a section; the records have all."""
 VALUE_MAX_CHARS = 300
@@ -56,6 +59,39 @@ def compare(records: Sequence[RunRecord]) -> list[Section]:
     return found
 
 
+def run_names(records: Sequence[RunRecord]) -> list[str]:
+    """A short name for each run: the unique part of its id, and the chief's arguments in which the runs differ."""
+    words = [_arguments(record) for record in records]
+    return [
+        " ".join(
+            [
+                record.run_id.rpartition("-")[2][:SHORT_ID_CHARS],
+                *(
+                    f"{name.lstrip('-')}={value}"
+                    for name, value in own.items()
+                    if any(each.get(name) != value for each in words)
+                ),
+            ]
+        )
+        for record, own in zip(records, words, strict=True)
+    ]
+
+
+def _arguments(record: RunRecord) -> Mapping[str, str]:
+    candidate = candidate_of(record)
+    return {} if candidate is None else bounded_args(candidate.spec.cluster.chief.program.args)
+
+
+def charts_of_runs(charts: Mapping[str, Sequence[Chart]]) -> list[Chart]:
+    """A chart for each quantity, with a series for each run that has it: that of its first replica, the chief."""
+    found: dict[tuple[str, str], list[Series]] = {}
+    for name, own in charts.items():
+        for chart in own:
+            series = Series(name=name, points=chart.series[0].points)
+            found.setdefault((chart.name, chart.x), []).append(series)
+    return [Chart(name=name, x=x, series=tuple(series)) for (name, x), series in found.items()][:CHARTS_MAX]
+
+
 def _facts(record: RunRecord) -> Mapping[str, dict[str, str]]:
     """The run's values by section and name."""
     facts: dict[str, dict[str, str]] = {title: {} for title in SECTIONS}
@@ -85,7 +121,8 @@ def _flat_values(value: object, path: str) -> Iterator[tuple[str, str]]:
             for key, each in value.items():
                 yield from _flat_values(each, f"{path}.{key}" if path else str(key))
         case list() | tuple() if path.endswith("args") and all(isinstance(each, str) for each in value):
-            yield from _arguments([str(each) for each in value], path)
+            for name, text in named_args([str(each) for each in value]).items():
+                yield f"{path} {name}", text
         case list() | tuple() if any(isinstance(each, Mapping) for each in value):
             for index, each in enumerate(value):
                 yield from _flat_values(each, f"{path}[{index}]")
@@ -95,20 +132,6 @@ def _flat_values(value: object, path: str) -> Iterator[tuple[str, str]]:
             yield path, str(value).lower()
         case _:
             yield path, str(value)
-
-
-def _arguments(words: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
-    """`--lr=0.1` and `--lr 0.1` as `args --lr`: `0.1`; other words by their place."""
-    index = 0
-    while index < len(words):
-        name, equals, value = words[index].partition("=")
-        if not name.startswith("-"):
-            name, value = f"[{index}]", words[index]
-        elif not equals and index + 1 < len(words) and not words[index + 1].startswith("-"):
-            index += 1
-            value = words[index]
-        yield f"{path} {name}", value or "set"
-        index += 1
 
 
 def _run(record: RunRecord) -> Iterator[tuple[str, str]]:

@@ -33,13 +33,6 @@ def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:
     return estimate.per_hour * Decimal(max((now - started).total_seconds(), 0)) / 3600
 
 
-def metrics_of(record: RunRecord) -> Mapping[str, float]:
-    """The model's metrics; without a model, those that the job had written when it was last seen running."""
-    if record.model is not None:
-        return record.model.metrics
-    return (record.progress.metrics if record.progress else None) or {}
-
-
 def has_timed_out(record: RunRecord) -> bool:
     """Whether its timeout cancelled the run's job: Vertex AI has no state for that."""
     if record.job is None or record.state is not RunState.CANCELLED:

@@ -1,10 +1,12 @@
 """Lists runs from their index: one storage operation for the first page, one for each thousand runs behind a filter."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.client.runs.columns import Order
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, index_object, parse_row
@@ -18,6 +20,8 @@ PAGE_SIZE = 1000
 """The most objects in one response: https://cloud.google.com/storage/docs/json_api/v1/objects/list (read 2026-11-23)."""
 SCANNED_MAX = 20_000
 """Objects of the index that one call reads at most: 20 storage operations."""
+SETTLED_AFTER = timedelta(hours=1)
+"""After this time, the row of a run that has ended counts as final."""
 TEXT_MAX_CHARS = 200
 _FIELDS = "items(name,metadata),nextPageToken"
 _MICROSECOND = timedelta(microseconds=1)
@@ -42,11 +46,15 @@ class Filters:
     """Runs that were recorded then or later."""
     before: datetime | None = None
     """Runs that were recorded earlier than that."""
+    by: str | None = None
+    """In the name of who sent the request, in any case."""
+    commit: str | None = None
+    """The beginning of the commit's id."""
 
     @property
     def by_content(self) -> bool:
         """Whether rows in the period may be left out."""
-        return bool(self.states or self.model or self.team or self.labels or self.text)
+        return any((self.states, self.model, self.team, self.labels, self.text, self.by, self.commit))
 
     def matches(self, row: IndexRow) -> bool:
         """Whether the run is list_page, but for its time and labels."""
@@ -57,7 +65,15 @@ class Filters:
                 self.model is None
                 or (row.model_name is not None and glob_matches(self.model, row.model_name))
             )
+            and (not self.by or self.by.casefold() in (row.sent_by or "").casefold())
+            and (not self.commit or (row.commit or "").startswith(self.commit.lower()))
             and self._has_text(row)
+        )
+
+    def in_period(self, row: IndexRow) -> bool:
+        """Whether the run was recorded in the time that is asked for."""
+        return (self.since is None or row.created_at >= self.since) and (
+            self.before is None or row.created_at < self.before
         )
 
     def _has_text(self, row: IndexRow) -> bool:
@@ -88,6 +104,8 @@ class RunList:
     """The `before` that continues the list; None if it is complete."""
     bound_reached: bool = False
     """The list ends because as many objects were read as one call may read; more runs may match."""
+    left_out: int = 0
+    """Runs that match and come later in the order of the list; only a sorted list has them."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -99,6 +117,7 @@ class RunList:
             "scanned": self.scanned,
             "undecided": self.undecided,
             "bound_reached": self.bound_reached,
+            **({"left_out": self.left_out} if self.left_out else {}),
             **more,
         }
 
@@ -136,6 +155,49 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: 
             kept.append(row)
         undecided += labels_match is None
     return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
+
+
+class KeptIndex:
+    """The newest SCANNED_MAX rows of the index, kept between looks: only what may have changed since is read again."""
+
+    def __init__(self, clients: "Clients") -> None:
+        self._clients = clients
+        self._rows: dict[str, IndexRow | None] = {}
+
+    def look(self) -> Sequence[IndexRow]:
+        """The rows, newest first. The first look costs an operation for each thousand runs, most later ones cost one."""
+        settled_from = self._settled_from()
+        fresh: dict[str, IndexRow | None] = {}
+        for blob in _index_objects(self._clients, Filters(), first_page=PAGE_SIZE):
+            if blob.name >= settled_from or len(fresh) == SCANNED_MAX:
+                break
+            fresh[blob.name] = parse_row(blob.name, blob.metadata or {})
+        kept = ((name, row) for name, row in self._rows.items() if name >= settled_from)
+        self._rows = dict(islice((*fresh.items(), *kept), SCANNED_MAX))
+        return [row for row in self._rows.values() if row is not None]
+
+    def _settled_from(self) -> str:
+        """The name from which on no row changes any more; behind every name if there is none."""
+        first, long_ago = "~", datetime.now(UTC) - SETTLED_AFTER
+        for name, row in reversed(self._rows.items()):
+            if row is not None and (row.ended_at is None or row.updated_at > long_ago):
+                break
+            first = name
+        return first
+
+
+def sort_runs(rows: Sequence[IndexRow], filters: Filters, order: Order, *, limit: int) -> RunList:
+    """The first `limit` runs that match, in this order, of the rows of a `KeptIndex`."""
+    matching = [row for row in rows if filters.in_period(row) and filters.matches(row)]
+    verdicts = [filters.labels_match(row) for row in matching]
+    found = order.sort(row for row, is_match in zip(matching, verdicts, strict=True) if is_match)
+    return RunList(
+        rows=tuple(found[:limit]),
+        scanned=len(rows),
+        undecided=verdicts.count(None),
+        bound_reached=len(rows) >= SCANNED_MAX,
+        left_out=max(len(found) - limit, 0),
+    )
 
 
 def _index_objects(

@@ -17,7 +17,7 @@ def row_cost(row: IndexRow) -> str:
     if row.currency is None:
         return ""
     if row.cost is not None:
-        return shown_money(row.cost, row.currency)
+        return shown_money(row.cost, row.currency, is_narrow=True)
     return "" if row.at_most is None else f"≤ {shown_bound(row.at_most, row.currency)}"
 
 

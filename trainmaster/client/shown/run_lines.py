@@ -1,16 +1,10 @@
 """Lines about a run that several screens and pages have."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from trainmaster.client.runs.facts import (
-    candidate_of,
-    console_uri,
-    cost_so_far,
-    has_timed_out,
-    metrics_of,
-    trials_text,
-)
+from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far, has_timed_out, trials_text
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text
@@ -24,11 +18,14 @@ from trainmaster.orchestrator.core.runs.job import (
     TrialState,
     trials_by_state,
 )
-from trainmaster.orchestrator.core.runs.record import RunRecord, Source
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source, metrics_of
+from trainmaster.orchestrator.core.runs.sender import Sender, Surety
 from trainmaster.orchestrator.core.runs.states import RunState
 
 FAILED_SHOWN = 3
 REASON_MAX_CHARS = 300
+COMMIT_SHOWN = 12
+"""Characters of a commit's id; the record has all."""
 
 
 def source_text(source: Source) -> str:
@@ -40,6 +37,30 @@ def source_text(source: Source) -> str:
         key = f", key {source.idempotency_key}" if source.idempotency_key else ""
         return f"message {source.message_id}{key}"
     return f"upload {uri}"
+
+
+def sender_text(sender: Sender) -> str:
+    """Who it was, and how sure that is."""
+    how = {Surety.EVENT: "as the service saw", Surety.CREDENTIALS: "by its credentials, as the sender says"}
+    return f"{sender.name} ({how.get(sender.by, 'as the sender says')})"
+
+
+def sender_facts(record: RunRecord) -> Iterator[Fact]:
+    """Who sent the request, from which commit, with which arguments for the chief and which image."""
+    source, candidate = record.source, candidate_of(record)
+    if source.sent_by is not None:
+        yield "sent by", [sender_text(source.sent_by)]
+    if (commit := source.commit) is not None:
+        on = f" on {commit.branch}" if commit.branch else ""
+        yield (
+            "commit",
+            [f"{commit.id[:COMMIT_SHOWN]}{on}{', with uncommitted changes' if commit.dirty else ''}"],
+        )
+    program = candidate.spec.cluster.chief.program if candidate is not None else None
+    if program is not None and program.args:
+        yield "arguments", [shlex.join(program.args)]
+    if program is not None:
+        yield "image", [program.image]
 
 
 def job_facts(record: RunRecord, *, is_local: bool) -> Iterator[Fact]:
@@ -180,13 +201,18 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
     failure = record.failure
     if failure is None:
         if record.state is RunState.CANCELLED and record.cancel_requested_at is not None:
-            yield "cancelled", [f"as requested at {utc_text(record.cancel_requested_at)}"]
+            yield "cancelled", [f"as requested at {utc_text(record.cancel_requested_at)}{by_text(record)}"]
         return
     yield _end_label(record), failure.message.split("\n")
     if failure.last_lines:
         yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
     if (repair := repair_of(failure, record.run_id)) is not None:
         yield "repair", [repair]
+
+
+def by_text(record: RunRecord) -> str:
+    """Who cancelled the run, to follow a time; empty if that is not known."""
+    return f" by {sender_text(record.cancel_requested_by)}" if record.cancel_requested_by else ""
 
 
 def _end_label(record: RunRecord) -> str:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.runs.facts import in_state_since, is_tuning
 from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.run_lines import (
+    by_text,
     failure_facts,
     fault_facts,
     job_facts,
     rendered_faults,
     result_facts,
+    sender_facts,
     source_text,
     waiting_facts,
 )
@@ -31,7 +33,7 @@ def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
     yield "run", [record.run_id]
     yield STATE, [state_text(record, now)]
     if record.cancel_requested_at is not None and not record.ended:
-        yield "cancelling", [f"since {utc_text(record.cancel_requested_at)}"]
+        yield "cancelling", [f"since {utc_text(record.cancel_requested_at)}{by_text(record)}"]
     yield from _delivery_facts(run)
     yield from waiting_facts(record, now)
     yield from subject_facts(record, now, is_local=is_local)
@@ -46,6 +48,7 @@ def subject_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterat
         yield "team", [record.source.team]
     yield "model name", [record.model_name or "-"]
     yield "source", [source_text(record.source)]
+    yield from sender_facts(record)
     yield from job_facts(record, is_local=is_local)
     yield from result_facts(record, now)
     yield from cost_facts(record, now)

@@ -34,4 +34,4 @@ def request_again(clients: "Clients", run: Run) -> Examination:
     found = examination_of(source, deployed_terms(clients))
     if found.refusal:
         raise ClientRefused(f"The deployment would refuse this request now.\n{found.refusal}")
-    return replace(found, object_name=object_name)
+    return replace(found, object_name=object_name, commit=record.source.commit)

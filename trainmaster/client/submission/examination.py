@@ -55,6 +55,7 @@ from trainmaster.orchestrator.core.requests.starting_models import starts_in
 from trainmaster.orchestrator.core.retraining.reading import oversized_rule, parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.runs.sender import Commit
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 COMMAND_LINE = "command line"
@@ -98,6 +99,7 @@ class Examination:
         request: as the service will accept it; None with faults, and for a rule or an order.
         rule: the same for a rule; a fault of its script does not count.
         expected: what the verb takes.
+        commit: of the files of an earlier run, which are sent again.
     """
 
     source: RequestSource
@@ -114,6 +116,7 @@ class Examination:
     request: Request | None = None
     rule: Rule | None = None
     expected: FileKind = FileKind.REQUEST
+    commit: Commit | None = None
 
     @property
     def title(self) -> str:

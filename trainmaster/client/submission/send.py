@@ -14,6 +14,7 @@ from trainmaster.client.find import read_document, read_run
 from trainmaster.client.records import read_json
 from trainmaster.client.submission.examination import Examination
 from trainmaster.client.submission.pack import Packed
+from trainmaster.client.submission.sender import read_commit, sender_metadata
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -106,6 +107,7 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
 
     deadline = time.monotonic() + timeout_s
     bucket, upload_id = clients.storage.bucket(clients.context.inbox_bucket), uuid.uuid4().hex
+    sender = _sender_of(clients, examination)
     active_run_id: str | None = None
     for _ in range(UPLOADS_MAX):
         present = bucket.get_blob(examination.object_name)
@@ -118,7 +120,7 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
                 break
             active_run_id = _active_run(read) if _has_content(present, examination.content) else None
         blob = bucket.blob(examination.object_name)
-        blob.metadata = {UPLOAD_ID: upload_id}
+        blob.metadata = {**sender, UPLOAD_ID: upload_id}
         try:
             blob.upload_from_string(
                 examination.content, if_generation_match=0 if present is None else present.generation
@@ -131,6 +133,12 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
         f"never read it after another upload of that name. See: trainmaster status {shlex.quote(examination.object_name)}\n"
         "Submit it again later, or rename the file."
     )
+
+
+def _sender_of(clients: "Clients", examination: Examination) -> dict[str, str]:
+    """The metadata that name the sender, and the commit of the folder that is packed, or that has the request."""
+    folder = examination.packed.folder if examination.packed else examination.source.folder
+    return sender_metadata(clients, examination.commit or (read_commit(folder) if folder else None))
 
 
 def start_run(
@@ -227,7 +235,7 @@ def publish(clients: "Clients", examination: Examination, key: str) -> Sent:
     if (earlier := started_with(clients, examination, key)) is not None:
         return earlier
     sent = _sent_with(clients, key)
-    clients.publish_request(examination.content, key)
+    clients.publish_request(examination.content, key, _sender_of(clients, examination))
     return sent
 
 

@@ -135,7 +135,9 @@ def _take_object(
         ObjectGone: that generation was deleted or overwritten before it was read.
     """
     found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
-    described = replace(dropped, size_bytes=found.size_bytes, content_id=_file_id(found))
+    described = replace(
+        dropped, size_bytes=found.size_bytes, content_id=_file_id(found), metadata=found.metadata
+    )
     source = incoming.source
     actual = drop_of(described, source.event_id, found.created_at, source.received_at)
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.

@@ -112,6 +112,6 @@ def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> Flow
     held = services.ledger.find(run_id)
     if held is None or held.record.source.team != incoming.source.team:
         return unknown_run(run_id)  # no team learns which runs another one has
-    result = cancel(services, held)
+    result = cancel(services, held, incoming.source.sent_by)
     write_order_status(services, incoming, about_uri=services.ledger.record_uri(run_id))
     return result

@@ -6,9 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.find import Run, read_run
-from trainmaster.client.runs.comparison import RUNS_MAX, RUNS_MIN, Section, compare
+from trainmaster.client.runs.comparison import (
+    RUNS_MAX,
+    RUNS_MIN,
+    Section,
+    charts_of_runs,
+    compare,
+    run_names,
+)
 from trainmaster.orchestrator.core.names import is_run_id
 from trainmaster.web.faults import WrongQuery
+from trainmaster.web.pages.run.asked_run import monitored_run
+from trainmaster.web.pages.run.drawings import chart_views
 from trainmaster.web.pages.runs import runs
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter
@@ -35,6 +44,7 @@ def comparison(ask: Ask) -> ConsolePage:
             "runs": [run.record for run in found],
             "sections": [each for each in map(_differing, sections) if each.rows] if only else sections,
             "only": only,
+            "curves": ask.address("/runs/compare/curves", only=None),
             "other": ask.address("/runs/compare", only=None if only else "differing"),
         },
         command=f'for run in {shlex.join(names)}; do trainmaster status "$run" -o yaml; done',
@@ -77,13 +87,38 @@ def _read(clients: "Clients", ids: list[str]) -> list[Run]:
         return list(pool.map(lambda each: read_run(clients, each), ids))
 
 
+def curves(ask: Ask) -> ConsolePage:
+    """The curves of the marked runs over each other. Their logs are read, so it is loaded after the comparison."""
+    ids = _ids(ask)
+    if problem := _miscount(ids):
+        raise WrongQuery(problem)
+    with ThreadPoolExecutor(len(ids)) as pool:
+        found = list(pool.map(lambda each: monitored_run(ask, each), ids))
+    names = run_names([each.run.record for each in found])
+    return ConsolePage(
+        title=f"Curves of {len(found)} runs",
+        template="compare_curves.html",
+        values={
+            "charts": chart_views(
+                charts_of_runs(dict(zip(names, (each.charts for each in found), strict=True)))
+            ),
+            "is_partial": any(each.is_partial for each in found),
+        },
+        command=f'for run in {shlex.join(ids)}; do trainmaster logs "$run" -o json; done',
+        is_final=all(each.is_over for each in found),
+    )
+
+
 def documents(ask: Ask) -> list[dict[str, Any]]:
     """The records, in the order of the query."""
     return [run.document for run in _runs(ask)]
 
 
 SUBJECT = ConsoleSubject(
-    pages=[PageRoute(path="/runs/compare", show=comparison)],
+    pages=[
+        PageRoute(path="/runs/compare", show=comparison),
+        PageRoute(path="/runs/compare/curves", show=curves),
+    ],
     api=[
         ApiRoute(
             path="/runs/compare",

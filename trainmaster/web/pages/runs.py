@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from trainmaster.client.runs.listing import Filters, RunList, list_runs
+from trainmaster.client.runs.columns import FIELDS, Order, differing_columns, parse_order
+from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
 from trainmaster.client.times import parse_since
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.faults import WrongQuery
@@ -17,7 +18,8 @@ SEARCHED_MAX = 4_000
 """Runs that one view of the page searches with a filter: four storage operations, and a fraction of a second."""
 VALUES_MAX = 20
 """Of `state` and of `label` in one query."""
-_FILTERS = ("state", "model", "label", "text", "since", "before", "team")
+_FILTERS = ("state", "model", "label", "by", "commit", "text", "since", "before", "team")
+_TEXTS = ("model", "text", "by", "commit", "since", "team", "limit", "sort")
 
 
 def runs(ask: Ask, notice: str = "") -> ConsolePage:
@@ -28,18 +30,25 @@ def runs(ask: Ask, notice: str = "") -> ConsolePage:
     try:
         if not notice:  # with one, the query is another page's
             ask.refuse_unknown([each.name for each in PARAMETERS])
-        found, problem = _read_list(ask, scanned_max=SEARCHED_MAX), ""
+        found, order, problem = _read_list(ask, scanned_max=SEARCHED_MAX), _order(ask), ""
     except WrongQuery as wrong:
-        found, problem = RunList(rows=(), scanned=0), str(wrong)
+        found, order, problem = RunList(rows=(), scanned=0), None, str(wrong)
+    columns = differing_columns(found.rows, order)
     values = {
         "found": found,
         "problem": problem,
         "notice": notice,
-        "query": {name: ask.query.get(name, "") for name in ("model", "text", "since", "team", "limit")},
+        "query": {name: ask.query.get(name, "") for name in _TEXTS},
+        "columns": columns,
+        "order": order,
+        "addresses": {
+            name: _sort_address(ask, name, order) for name in (*FIELDS, *(each.name for each in columns))
+        },
         "labels": _given_values(ask, "label"),
         "states": [(each.value, each.value in _given_values(ask, "state")) for each in RunState],
         "has_filter": any(ask.query.get(name) for name in _FILTERS if name != "before"),
         "newest": ask.address("/runs", before=None) if ask.query.get("before") else None,
+        "newest_first": ask.address("/runs", sort=None),
         "older": _address_of_older(ask, found),
     }
     status = 400 if problem or notice else 200
@@ -55,7 +64,10 @@ def document(ask: Ask) -> dict[str, Any]:
 
 def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     limit = ask.whole("limit", LIMIT, LIMIT_MAX)
-    filters = filters_of(ask)
+    filters, order = filters_of(ask), _order(ask)
+    if order is not None:
+        rows = ask.source.follow("index", AnswerAge.SLOW, KeptIndex, KeptIndex.look)
+        return sort_runs(rows, filters, order, limit=limit)
     key = ("runs", limit, scanned_max, *((name, *_given_values(ask, name)) for name in _FILTERS))
     is_newest = not filters.by_content and filters.before is None
     return ask.source.read(
@@ -63,6 +75,19 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
         AnswerAge.LIVE if is_newest else AnswerAge.SLOW,
         lambda clients: list_runs(clients, filters, limit=limit, scanned_max=scanned_max),
     )
+
+
+def _order(ask: Ask) -> Order | None:
+    try:
+        return parse_order(ask.query.get("sort", ""))
+    except ValueError as error:
+        raise WrongQuery(f"sort: {error}") from error
+
+
+def _sort_address(ask: Ask, name: str, order: Order | None) -> str:
+    """The address of the list in the order of this column: first the largest, and then the smallest."""
+    is_again = order is not None and order.name == name and order.is_descending
+    return ask.address("/runs", sort=name if is_again else f"-{name}", before=None)
 
 
 def filters_of(ask: Ask) -> Filters:
@@ -78,6 +103,8 @@ def filters_of(ask: Ask) -> Filters:
         team=ask.query.get("team") or None,
         labels=dict(_labels(_given_values(ask, "label"), faults)),
         text=ask.query.get("text") or None,
+        by=ask.query.get("by") or None,
+        commit=ask.query.get("commit") or None,
         since=_time(ask, "since", faults),
         before=_time(ask, "before", faults),
     )
@@ -128,7 +155,7 @@ def _address_of_older(ask: Ask, found: RunList) -> str | None:
 def _command(ask: Ask) -> str:
     """`trainmaster ls` with the same filters."""
     words = ["trainmaster", "ls"]
-    for name in _FILTERS:
+    for name in (*_FILTERS, "sort"):
         for value in _given_values(ask, name):
             words += [f"--{name}", value]
     return shlex.join([*words, "--limit", ask.query.get("limit") or str(LIMIT)])
@@ -139,12 +166,18 @@ PARAMETERS = (
     QueryParameter(name="model", description="only of this model; * stands for any characters"),
     QueryParameter(name="team", description="only of this team"),
     QueryParameter(name="label", description="only with this label: KEY=VALUE", repeated=True),
+    QueryParameter(name="by", description="only sent by someone with this text in the name"),
+    QueryParameter(name="commit", description="only from the git commit whose id begins so"),
     QueryParameter(
         name="text", description="only with this text in the run's id, model, source or reason, in any case"
     ),
     QueryParameter(name="since", description="recorded since then: 2h, 7d, 2026-11-01 or a time"),
     QueryParameter(name="before", description="recorded before that time; `next_before` continues a list"),
     QueryParameter(name="limit", description=f"the most runs, {LIMIT} by default", is_number=True),
+    QueryParameter(
+        name="sort",
+        description=f"by a metric, an argument, {', '.join(FIELDS)}; with - before it the largest first",
+    ),
 )
 SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/runs", show=runs)],

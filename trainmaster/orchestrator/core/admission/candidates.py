@@ -15,8 +15,15 @@ from trainmaster.orchestrator.core.names import output_prefix_uri
 from trainmaster.orchestrator.core.requests.draft import ROLES, candidate_documents
 from trainmaster.orchestrator.core.requests.spec import Cluster, JobSpec, Scheduling, WorkerPool, spec_from
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
-from trainmaster.orchestrator.core.runs.index import IndexRow, bounded_labels, bounded_text
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.index import (
+    VALUE_MAX_CHARS,
+    IndexRow,
+    bounded_args,
+    bounded_labels,
+    bounded_metrics,
+    bounded_text,
+)
+from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 from trainmaster.orchestrator.core.runs.states import RunState
 
 CLASS_MAX_CHARS = 63
@@ -121,7 +128,7 @@ def _terms(scheduling: Scheduling) -> list[str]:
 
 def index_row_of(record: RunRecord, generation: int) -> IndexRow:
     """The row of this generation of the record."""
-    job_end = record.job.end_time if record.job is not None else None
+    source, job_end = record.source, record.job.end_time if record.job is not None else None
     row = IndexRow(
         run_id=record.run_id,
         created_at=record.history[0].at,
@@ -133,6 +140,10 @@ def index_row_of(record: RunRecord, generation: int) -> IndexRow:
         team=record.source.team,
         model_name=record.model_name,
         reason=_reason(record),
+        sent_by=source.sent_by.name[:VALUE_MAX_CHARS] if source.sent_by else None,
+        commit=source.commit.id if source.commit else None,
+        dirty=bool(source.commit and source.commit.dirty),
+        metrics=bounded_metrics(metrics_of(record)),
     )
     return _with_job(_with_request(row, record), record)
 
@@ -168,6 +179,7 @@ def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
         priority=spec.priority,
         labels=labels,
         labels_left_out=len(spec.labels) - len(labels),
+        args=bounded_args(spec.cluster.chief.program.args),
         currency=(estimate.currency or None) if estimate else None,
         per_hour=estimate.per_hour if estimate else None,
         at_most=estimate.at_most if estimate else None,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
@@ -27,6 +27,7 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.same_request import file_id
+from trainmaster.orchestrator.core.runs.sender import commit_from, sender_from
 
 ORDER_KEYS = ("fire", "rollback", "cancel")
 """A document is an order when it has one of these keys; no request has such a key."""
@@ -47,6 +48,7 @@ class StoredObject:
     size_bytes: int
     content_id: str | None = None
     """Its `file_id`, as the event says; None if it does not."""
+    metadata: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @property
     def uri(self) -> str:
@@ -144,9 +146,14 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
         raise EventMalformed(f"{without} generation {of_file}: {said}")
     if size_bytes is None:
         raise EventMalformed(f"{without} size {of_file}: found {shown(fields['size'])}")
-    content_id = file_id(size_bytes, str(fields.get("crc32c") or ""), mapping_at(fields, "metadata"))
+    metadata = mapping_at(fields, "metadata")
     return StoredObject(
-        bucket=bucket, name=name, generation=generation, size_bytes=size_bytes, content_id=content_id
+        bucket=bucket,
+        name=name,
+        generation=generation,
+        size_bytes=size_bytes,
+        content_id=file_id(size_bytes, str(fields.get("crc32c") or ""), metadata),
+        metadata=metadata,
     )
 
 
@@ -177,6 +184,8 @@ def drop_of(
             object_name=dropped.name,
             generation=dropped.generation,
             content_id=dropped.content_id,
+            sent_by=sender_from(dropped.metadata),
+            commit=commit_from(dropped.metadata),
         ),
         content=dropped,
     )
@@ -201,6 +210,8 @@ def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocume
         message_id=message.message_id,
         idempotency_key=message.attributes.get(IDEMPOTENCY_KEY) or None,
         team=team,
+        sent_by=sender_from(message.attributes),
+        commit=commit_from(message.attributes),
     )
     return IncomingDocument(run_id=_run_id_of_message(source), source=source, content=message.data)
 

@@ -6,11 +6,12 @@ names, amounts and times as they are, all else as JSON in ASCII, because Cloud S
 """
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.job_names import JobKind
@@ -24,14 +25,25 @@ TEXT_MAX_BYTES = 400
 """The longest `reason` and the longest `machines`, in UTF-8."""
 LABELS_MAX_BYTES = 4096
 """A row's labels as JSON: at least 30 labels fit, however long they are."""
+ARGS_MAX_BYTES, METRICS_MAX_BYTES = 400, 400
+"""A row's arguments and metrics as JSON: a dozen of each with usual names."""
+VALUE_MAX_CHARS = 60
+"""The longest name and value among them, and the longest `sent_by`."""
 _LATEST = datetime.max.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_Value = TypeVar("_Value")
 _TIME_CHARS = 18
 """Digits of the microseconds from any time to the end of the year 9999."""
 _AS_JSON = frozenset(
-    {"labels", "labels_left_out", "priority", "prices_unknown", "generation", "machines", "reason"}
+    {
+        *("labels", "labels_left_out", "priority", "prices_unknown", "generation", "machines", "reason"),
+        *("sent_by", "dirty", "args", "metrics"),
+    }
 )
-_LEFT_OUT: Mapping[str, object] = {"labels": {}, "labels_left_out": 0, "prices_unknown": False}
+_LEFT_OUT: Mapping[str, object] = {
+    **{key: {} for key in ("labels", "args", "metrics")},
+    **dict.fromkeys(("labels_left_out", "prices_unknown", "dirty"), False),
+}
 """The values that the metadata leave out, beside None."""
 _IN_NAME = frozenset({"run_id", "created_at"})
 
@@ -79,6 +91,13 @@ class IndexRow:
     """Whether the price table lacked a price that the estimate needs."""
     cost: Decimal | None = None
     """What the job cost; None before its end, without an estimate, and if a price is unknown."""
+    sent_by: str | None = None
+    commit: str | None = None
+    dirty: bool = False
+    args: Mapping[str, str] = field(default_factory=dict)
+    """The chief's arguments by name: the first that fit ARGS_MAX_BYTES."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Of the model, or so far: the first by name that fit METRICS_MAX_BYTES."""
 
 
 def index_object(created_at: datetime, run_id: str) -> str:
@@ -127,10 +146,46 @@ def bounded_text(text: str) -> str:
 
 def bounded_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """The first labels, by name, whose JSON has at most LABELS_MAX_BYTES."""
-    kept: dict[str, str] = {}
-    for key in sorted(labels):
-        more = {**kept, key: labels[key]}
-        if len(json.dumps(more)) > LABELS_MAX_BYTES:
+    return _first_that_fit({key: labels[key] for key in sorted(labels)}, LABELS_MAX_BYTES)
+
+
+def bounded_args(words: Sequence[str]) -> dict[str, str]:
+    """The first arguments whose JSON has at most ARGS_MAX_BYTES; long ones are left out."""
+    named = {key: value for key, value in named_args(words).items() if len(key + value) <= VALUE_MAX_CHARS}
+    return _first_that_fit(named, ARGS_MAX_BYTES)
+
+
+def bounded_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The first metrics, by name, whose JSON has at most METRICS_MAX_BYTES; those with long names are left out."""
+    kept = {
+        name: value
+        for name, value in sorted(metrics.items())
+        if len(name) <= VALUE_MAX_CHARS and math.isfinite(value)
+    }
+    return _first_that_fit(kept, METRICS_MAX_BYTES)
+
+
+def _first_that_fit(values: Mapping[str, _Value], most: int) -> dict[str, _Value]:
+    kept: dict[str, _Value] = {}
+    for key, value in values.items():
+        more = {**kept, key: value}
+        if len(json.dumps(more)) > most:
             break
         kept = more
     return kept
+
+
+def named_args(words: Sequence[str]) -> dict[str, str]:
+    """`--lr=0.1` and `--lr 0.1` as `--lr`: `0.1`; a flag as `set`; other words by their place."""
+    found: dict[str, str] = {}
+    index = 0
+    while index < len(words):
+        name, equals, value = words[index].partition("=")
+        if not name.startswith("-"):
+            name, value = f"[{index}]", words[index]
+        elif not equals and index + 1 < len(words) and not words[index + 1].startswith("-"):
+            index += 1
+            value = words[index]
+        found[name] = value or "set"
+        index += 1
+    return found

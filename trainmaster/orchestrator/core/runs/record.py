@@ -12,6 +12,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Rejection, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob
+from trainmaster.orchestrator.core.runs.sender import Commit, Sender
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.orchestrator.core.sizes import MAX_RECORD_BYTES
 
@@ -139,6 +140,8 @@ class Source:
     """The values of the firing's placeholders, for example `data.newest_uri`, whether the request uses them or not."""
     traceparent: str | None = None
     """The W3C trace context of the event."""
+    sent_by: Sender | None = None
+    commit: Commit | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +212,7 @@ class RunRecord:
     submission: SubmissionState = field(default_factory=SubmissionState)
     cancel_requested_at: datetime | None = None
     """When an order, or a rule that replaces the run, asked it to end; no other job follows."""
+    cancel_requested_by: Sender | None = None
     job: RecordedJob | None = None
     progress: Progress | None = None
     """What the job had reached when the reconciler last saw it running. The final result replaces it."""
@@ -242,6 +246,13 @@ class RunRecord:
     @property
     def output_uri(self) -> str | None:
         return self.request.output_uri if self.request else None
+
+
+def metrics_of(record: RunRecord) -> Mapping[str, float]:
+    """The model's metrics; without a model, those that the job had written when it was last seen running."""
+    if record.model is not None:
+        return record.model.metrics
+    return (record.progress.metrics if record.progress else None) or {}
 
 
 PROBLEMS_MAX = 250

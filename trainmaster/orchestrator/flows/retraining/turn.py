@@ -41,6 +41,7 @@ from trainmaster.orchestrator.core.retraining.state import (
 )
 from trainmaster.orchestrator.core.retraining.waiting import DataBatch
 from trainmaster.orchestrator.core.runs.record import Source
+from trainmaster.orchestrator.core.runs.sender import Sender, Surety
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
 from trainmaster.orchestrator.flows.retraining.data import Waiting, decide_on_data
@@ -240,6 +241,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     if isinstance(content, Refused):
         return content
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
+    by = Sender(name=rule.rule_id, by=Surety.EVENT)
     source = Source(
         kind="rule",
         event_id=firing.event_id,
@@ -254,13 +256,16 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         template_uri=rule.request_uri,
         template_generation=rule.template.generation if rule.template is not None else None,
         firing_values=firing.values,
+        sent_by=by,
     )
     incoming = IncomingDocument(run_id=firing.run_id, source=source, content=content)
     read = parse_document(content, as_json=True)
     replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
     # A firing that is rejected must not end a run.
     leaves_place = (
-        replaced is not None and is_launchable(services, incoming, read) and cancel(services, replaced).is_due
+        replaced is not None
+        and is_launchable(services, incoming, read)
+        and cancel(services, replaced, by).is_due
     )
     try:
         results = take_request(services, incoming, read)

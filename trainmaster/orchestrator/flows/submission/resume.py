@@ -19,6 +19,7 @@ from trainmaster.orchestrator.core.requests.request import checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.sender import Sender
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.finish import refresh_status
 from trainmaster.orchestrator.flows.lifecycle.status import show_again, with_warnings
@@ -104,7 +105,7 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
     return Failure(message=f"the request is no longer allowed: {'; '.join(faults)}"), faults
 
 
-def cancel(services: Services, held: Held) -> FlowResult:
+def cancel(services: Services, held: Held, by: Sender | None = None) -> FlowResult:
     """End the run, or cancel its job. Safe to repeat, also for a run that has ended.
 
     Raises:
@@ -117,7 +118,13 @@ def cancel(services: Services, held: Held) -> FlowResult:
         return refresh_status(services, held, "the run had already ended")
     is_new = record.cancel_requested_at is None
     if is_new:
-        asked = replace(record, cancel_requested_at=now, updated_at=now, attempt=services.attempt)
+        asked = replace(
+            record,
+            cancel_requested_at=now,
+            cancel_requested_by=by,
+            updated_at=now,
+            attempt=services.attempt,
+        )
         held = replace(held, record=asked)
     if record.job is not None:
         if is_new:
@@ -135,4 +142,4 @@ def cancel(services: Services, held: Held) -> FlowResult:
         raise
     result = take_over(services, held, None)
     held = services.ledger.present(record.run_id)
-    return cancel(services, held) if held.record.job is not None else result
+    return cancel(services, held, by) if held.record.job is not None else result

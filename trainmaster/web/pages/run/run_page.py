@@ -8,6 +8,7 @@ from trainmaster.client.files.listing import model_files, model_listing
 from trainmaster.client.find import Drop, Run
 from trainmaster.client.runs.facts import is_tuning
 from trainmaster.client.shown.queue_lines import place_text
+from trainmaster.client.shown.run_lines import by_text
 from trainmaster.client.shown.run_screen import next_commands, subject_facts
 from trainmaster.client.terminal import visible
 from trainmaster.client.watch.monitor import Monitored
@@ -43,6 +44,7 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         "record": record,
         "path": path,
         "why": why,
+        "by": by_text(record),
         "place": place_text(why.place) if why.place else "",
         "facts": list(subject_facts(shown.record, ask.now, is_local=ask.source.is_local)),
         "labels": _labels(record),

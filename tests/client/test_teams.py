@@ -80,7 +80,7 @@ def test_a_teams_request_and_script_go_into_its_folders(tmp_path: Path) -> None:
         RequestSource(file="request.yaml", content=REQUEST), terms("vision", "speech"), Edits(script=script)
     )
     assert made.faults == ()
-    assert made.object_name == "requests/vision/request.yaml"
+    assert made.object_name == "requests/vision/m.yaml"
     archive = yaml.safe_load(made.content)["script"]["archive"]
     assert archive.startswith("gs://my-project-data/vision/scripts/")
     assert made.request is not None

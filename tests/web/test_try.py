@@ -20,6 +20,8 @@ from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.web.pages.attempt import EXAMPLES
 
 WRITABLE = True
+OBJECT = "requests/horses-small.yaml"
+"""A file that is called request.yaml has the model's name in the inbox."""
 SMALL = (ROOT / "examples/small.yaml").read_text()
 FAULTY = SMALL.replace("machine: n1-standard-4", "machine: n1-standard-5").replace(
     "scheduling:", "shceduling:"
@@ -125,10 +127,10 @@ def test_a_script_of_this_machine_is_neither_packed_nor_submitted(browser: Brows
 
 def test_submitting_uploads_the_text_and_goes_to_its_run(browser: Browser, served: Served) -> None:
     read: list[bytes] = []
-    with service(served, read):
+    with service(served, read, OBJECT):
         done = browser.post("/try/submit", data=form(text=SMALL.replace("\n", "\r\n"), file="request.yaml"))
     assert done.status_code == 303
-    assert done.headers["location"].startswith("/runs/request-20")
+    assert done.headers["location"].startswith("/runs/horses-small-20")
     assert read == [SMALL.encode()]
 
 
@@ -143,9 +145,9 @@ def test_a_faulty_request_is_not_submitted(browser: Browser, served: Served, tex
 
 def test_what_the_service_refuses_is_shown(browser: Browser, served: Served) -> None:
     bucket = served.clients.storage.bucket(served.clients.context.inbox_bucket)
-    with service(served, [], state="rejected", problems=["the cap of today is reached"]):
+    with service(served, [], OBJECT, state="rejected", problems=["the cap of today is reached"]):
         refused = browser.post("/try/submit", data=form(text=SMALL, file="request.yaml"))
-    assert (refused.status_code, bucket.get_blob("requests/request.yaml") is None) == (422, False)
+    assert (refused.status_code, bucket.get_blob(OBJECT) is None) == (422, False)
     assert "the cap of today is reached" in refused.text
 
 

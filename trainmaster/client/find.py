@@ -1,5 +1,6 @@
 """Finds a run by its id, by the file that started it, or by its message."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,13 @@ from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.nearest import nearest_names, nearest_of
 from trainmaster.client.records import read_json
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.client.runs.origin import LocalFile, read_local_file, submitted_text
+from trainmaster.client.runs.origin import (
+    GENERAL_NAMES,
+    LocalFile,
+    inbox_name,
+    read_local_file,
+    submitted_text,
+)
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.values import list_at
 from trainmaster.orchestrator.core.names import (
@@ -35,6 +42,9 @@ AGAIN_FOLDER = "again"
 which a model may be called, and the upload replaces no file of a user."""
 NEAR_MAX = 200
 """The newest runs, whose ids are compared with one that is unknown."""
+LATEST = "latest"
+"""Names the newest run, where no file has this name."""
+_SHORT_ID = re.compile(r"[0-9a-f]{4,20}")
 OF_NAME_MAX = 10
 """The newest runs of files with one name, whose requests are compared with a file on this machine."""
 OF_NAME_SCANNED_MAX = 5000
@@ -105,6 +115,8 @@ def find_run_or_drop(
     """
     if is_run_id(text) and (found := _run(clients, text, retry_s=retry_s)):
         return found
+    if text == LATEST and not _exists(text):
+        return _latest_run(clients, is_to_change=is_to_change)
     for name in _status_names(clients, text):
         status = read_document(clients, name, retry_s=retry_s)
         if status is not None:
@@ -112,6 +124,7 @@ def find_run_or_drop(
             latest = (
                 of_event if _is_object(clients, text) else _latest_of_file(clients, of_event, retry_s=retry_s)
             )
+            _note_model(clients, text, latest)
             file = local_file(clients, text)
             if file is None or isinstance(latest, Drop) or latest.record.source.object_name is None:
                 return latest
@@ -124,6 +137,8 @@ def find_run_or_drop(
             f"{text!r} is a rule, not a run. "
             f"Its state and its last run: trainmaster rules show {shlex.quote(text)}"
         )
+    if _SHORT_ID.fullmatch(text) and (short := _run_of_short_id(clients, text)):
+        return short
     rows = list_runs(clients, Filters(), limit=NEAR_MAX).rows
     if (latest_id := next((row.run_id for row in rows if row.model_name == text), None)) is not None:
         raise NotFound(
@@ -134,6 +149,41 @@ def find_run_or_drop(
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
     )
+
+
+def _latest_run(clients: "Clients", *, is_to_change: bool) -> Run:
+    rows = list_runs(clients, Filters(team=clients.context.team), limit=1).rows
+    if not rows:
+        raise NotFound(f"There is no run yet in {clients.context.title}.")
+    if is_to_change:
+        raise ClientRefused(f"The latest run may be another user's. Name it by its id: {rows[0].run_id}")
+    return read_run(clients, rows[0].run_id)
+
+
+def _run_of_short_id(clients: "Clients", text: str) -> Run | None:
+    """The run whose id ends with a part that begins or ends so, among the newest.
+
+    Raises:
+        NotFound: there are several.
+    """
+    found = list_runs(clients, Filters(text=text), limit=NEAR_MAX, scanned_max=OF_NAME_SCANNED_MAX).rows
+    ends = {row.run_id: row.run_id.rpartition("-")[2] for row in found}
+    ids = [run_id for run_id, end in ends.items() if end.startswith(text) or end.endswith(text)]
+    if len(ids) > 1:
+        listed = "".join(f"\n  {each}" for each in ids[:OF_NAME_MAX])
+        raise NotFound(f"{text!r} is part of {len(ids)} ids. Write more of one:{listed}")
+    return read_run(clients, ids[0]) if ids else None
+
+
+def _note_model(clients: "Clients", text: str, found: Run | Drop) -> None:
+    """Say so if a file or message was found by a name that a model has too, whose latest run is another one."""
+    if clients.note is None or set(text) & set("./") or isinstance(found, Drop):
+        return
+    rows = list_runs(clients, Filters(model=text), limit=1, scanned_max=NEAR_MAX).rows
+    if rows and rows[0].run_id != found.record.run_id:
+        clients.note(
+            f"{text!r} is a file or message here, and a model too, whose latest run is {rows[0].run_id}."
+        )
 
 
 def _is_rule(clients: "Clients", text: str, *, retry_s: float | None) -> bool:
@@ -261,10 +311,13 @@ def _file_name(record: RunRecord) -> str:
 
 def _status_names(clients: "Clients", text: str) -> list[str]:
     name = text.removeprefix(object_uri(clients.context.inbox_bucket, ""))
+    file = local_file(clients, text) if PurePosixPath(name).stem.lower() in GENERAL_NAMES else None
     uploaded = in_team(clients.context.team, Path(name).name)
+    named = in_team(clients.context.team, inbox_name(Path(name).name, file.model_name)) if file else uploaded
     of_file = status_object(name if _is_object(clients, text) else f"{REQUESTS_PREFIX}{uploaded}")
     is_elsewhere = name.startswith("gs://") or (_is_path(text) and not _exists(text))
     return [
+        *([] if named == uploaded else [status_object(f"{REQUESTS_PREFIX}{named}")]),
         *([] if is_elsewhere else [of_file]),
         message_status_object(message_id=text, idempotency_key=None),
         message_status_object(message_id="", idempotency_key=text),

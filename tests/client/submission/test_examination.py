@@ -34,7 +34,7 @@ def examined(text: str = REQUEST, file: str = "request.yaml", **edits: Any) -> E
 
 def test_a_file_without_edits_is_sent_as_it_is() -> None:
     found = examined()
-    assert (found.object_name, found.content) == ("requests/request.yaml", REQUEST.encode())
+    assert (found.object_name, found.content) == ("requests/m.yaml", REQUEST.encode())
     assert found.packed is None
 
 
@@ -61,7 +61,7 @@ def test_a_file_that_submit_does_not_take_is_refused_with_the_right_verb(
 
 def test_a_pasted_text_is_examined_without_its_script_which_is_elsewhere() -> None:
     found = examination_of(pasted_source(SCRIPTED.replace("\n", "\r\n"), "C:\\my\\request.yaml"), TERMS)
-    assert (found.faults, found.packed, found.object_name) == ((), None, "requests/request.yaml")
+    assert (found.faults, found.packed, found.object_name) == ((), None, "requests/m.yaml")
     assert found.request is not None
     assert "run: trainmaster submit FILE" in found.refusal
     with pytest.raises(ClientRefused, match="at most 200 characters"):

@@ -59,7 +59,7 @@ def logs(
 ) -> int:
     """Print the log of RUN: what its replicas and the training service wrote, in the order of time.
 
-    RUN is a run's id, the file that started it, or the id or key of a message. With -o json, each line is a document.
+    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. With -o json, each line is a document.
 
     Exit status: 0, or with --follow 1 if the run did not succeed; 3 there is no such run, replica or trial; 4 the
     services are gone.

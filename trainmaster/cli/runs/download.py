@@ -36,7 +36,7 @@ CLAIMS_SHOWN = 10
 def download(clients: "Clients", run: str, folder: Path | None, *, everything: bool, force: bool) -> int:
     """Download the model of RUN into DIR, by default a folder with the run's id, and verify every file.
 
-    RUN is a run's id, the file that started it, the id or key of a message, or champion:MODEL, for the copy that no job
+    RUN is a run's id or its last part, latest, the file that started it, the id or key of a message, or champion:MODEL, for the copy that no job
     can change. Generations, sizes and checksums are compared with what the run recorded when it ended. A file
     that exists is kept if it is the same; if it differs, nothing is downloaded without --force. After an
     interruption, the same command continues.

@@ -35,9 +35,10 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
 
     Without RUN it lists the newest runs, as `trainmaster ls`.
 
-    RUN is a run's id, the file that started it, or the id or key of a message. JSON is the run's record, or for a file
-    or message without a run its status. Of a run that has not ended, `progress` is as its log reports it now; of a
-    tuning the screen shows what the training service says now, and its record follows within a minute.
+    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. JSON is the run's
+    record, or for a file or message without a run its status. Of a run that has not ended, `progress` is as its log
+    reports it now; of a tuning the screen shows what the training service says now, and its record follows within a
+    minute.
 
     Exit status: 0 if the run exists, however it ended (`trainmaster wait` reports the end), 3 if no run matches RUN.
     """

@@ -46,7 +46,7 @@ TRIES_SHOWN = 5
 def why(clients: "Clients", subject: str, output: str) -> int:
     """Explain a run: its event, request, image, tries, job, model and verdict; or where a model's champion comes from.
 
-    RUN is a run's id, the file that started it, or the id or key of a message. MODEL is the name of a champion.
+    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. MODEL is the name of a champion.
 
     Exit status: 0 explained, 3 no run and no champion has this name.
     """

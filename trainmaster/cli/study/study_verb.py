@@ -39,7 +39,7 @@ PIPE_WIDTH = 10_000
 def study(clients: "Clients", run: str, html: Path | None, request: bool, output: str) -> int:
     """Show a tuning: its trials, their parameters and results; with --html drawn as on the console's page.
 
-    RUN is a run's id, the file that started it, or the id or key of a message. JOB is the name of any tuning job,
+    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. JOB is the name of any tuning job,
     projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID.
     """
     if html == Path():

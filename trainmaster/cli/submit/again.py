@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def again(clients: "Clients", run: str, *, following: Following, output: str) -> int:
     """Submit the request of RUN once more, as its user wrote it, and print the id of the new run.
 
-    RUN is a run's id, the file that started it, or the id or key of a message. A file that was edited since, or that
+    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. A file that was edited since, or that
     only has the name of the one that started a run, is refused, and the ids are printed. The text that the ledger keeps
     is checked as the deployment checks requests now, and uploaded below requests/again/, where it replaces no file of
     yours. RUN stays as it is. A packed script runs as it was. Of a rule's run it is the request that the rule filled in;

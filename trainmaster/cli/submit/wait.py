@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_model: bool, output: str) -> int:
     """Wait until RUN has ended, and print its last state, or with -o json its record.
 
-    RUN is a run's id, the file that started it, or the id or key of a message.
+    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message.
 
     Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there
     is no such run, 5 it has not ended in time.

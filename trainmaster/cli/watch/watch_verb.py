@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def watch(clients: "Clients", run: str) -> int:
     """Show RUN as it happens: each stage, the progress of each replica, and the trials of a tuning.
 
-    RUN is a run's id, the file that started it, or the id or key of a message. In a pipe, each change is one line.
+    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. In a pipe, each change is one line.
 
     Exit status: 0 it succeeded, 1 it ended in another way, 3 there is no such run, 4 the services are gone.
     """

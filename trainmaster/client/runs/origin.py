@@ -12,14 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.client.records import read_json
-from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.names import model_name_from, split_object_uri
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
+GENERAL_NAMES = ("request", "job", "run", "config")
+"""Names of files that do not say what is trained."""
 _HEADER = "# trainmaster submit changed this request, for example by an option. SHA-256 of the file: "
+
+
+def inbox_name(file_name: str, model_name: str | None) -> str:
+    """The name that `submit` gives a file in the inbox, after which runs are called: of `request.yaml`, its model's."""
+    stem, dot, suffix = file_name.rpartition(".")
+    is_general = stem.lower() in GENERAL_NAMES and model_name is not None
+    return f"{model_name_from(model_name)}{dot}{suffix}" if is_general and model_name else file_name
 
 
 def header_of(content: bytes) -> str:

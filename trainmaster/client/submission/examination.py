@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.client.errors import ClientRefused
+from trainmaster.client.runs.origin import inbox_name
 from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
@@ -317,9 +318,10 @@ def _set_option(text: str) -> str:
 
 
 def _object_name(source: RequestSource, document: object, team: str | None) -> str:
-    """`requests/`, the team's folder, and the file's name; without a file, the model's."""
+    """`requests/`, the team's folder, and the file's `inbox_name`; without a file, the model's name."""
     model = text_at(document, "model_name") if isinstance(document, dict) else None
     name = Path(source.file).name if source.is_named else f"{model_name_from(model or 'request')}.yaml"
+    name = inbox_name(name, model)
     return f"{REQUESTS_PREFIX}{in_team(team, name)}"
 
 

@@ -6,6 +6,8 @@ Source: https://cloud.google.com/vertex-ai/docs/training/cloud-storage-file-syst
 """
 
 import os
+import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from trainer.faults import Unusable, collect_faults
 SCHEME = "gs://"
 ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
 DEFAULT_ROOT = "/gcs"
+CONTINUE_VARIABLE = "TRAINMASTER_CONTINUE_FROM"
 VARIABLES = {"model": "AIP_MODEL_DIR", "checkpoints": "AIP_CHECKPOINT_DIR", "logs": "AIP_TENSORBOARD_LOG_DIR"}
 
 
@@ -92,6 +95,21 @@ def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs
     if faults:
         raise Unusable(*faults)
     return Outputs(**places)
+
+
+def copy_earlier_checkpoints(outputs: Outputs, environment: Mapping[str, str], *, is_chief: bool) -> None:
+    """Begin with the checkpoints that CONTINUE_VARIABLE names, copied once; other replicas wait for the chief.
+
+    Raises:
+        Unusable: their bucket is not mounted here.
+    """
+    uri, target = environment.get(CONTINUE_VARIABLE), outputs.checkpoints.path
+    done = target.parent / ".continued"
+    while uri and not done.exists():
+        if is_chief:
+            shutil.copytree(location_of(uri, environment).path, target, dirs_exist_ok=True)
+            done.touch()
+        time.sleep(0 if is_chief else 1)
 
 
 def write_whole(path: Path, text: str) -> None:

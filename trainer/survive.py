@@ -51,7 +51,7 @@ from trainer.replicas.ending import (
 from trainer.replicas.liveness import gather_replicas
 from trainer.settings.setting import read_flags, with_defaults
 from trainer.settings.settings import SETTINGS, TrainingSettings
-from trainer.storage import outputs_from
+from trainer.storage import copy_earlier_checkpoints, outputs_from
 from trainer.training.callbacks import callbacks_from
 from trainer.training.metric_file import trial_from
 from trainer.training.starting_weights import exported_weights
@@ -201,6 +201,7 @@ def attempt(
     if faults := _contradictions_of(run):
         raise Unusable(*faults)
     print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
+    copy_earlier_checkpoints(run.outputs, environment, is_chief=cluster.is_chief)
     if (metrics := finished_metrics(run)) is not None:
         return metrics
     require_accelerators(cluster, environment)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainer.faults import Unusable
-from trainer.storage import location_of, outputs_from
+from trainer.storage import copy_earlier_checkpoints, location_of, outputs_from
 
 
 @pytest.fixture
@@ -62,3 +62,22 @@ def test_files_in_the_place_of_directories_are_all_refused_before_the_training(t
     )
     assert f"because {tmp_path}/b is not one" in checkpoints
     assert f"because {tmp_path}/logs is not one" in logs
+
+
+def test_the_chief_copies_the_checkpoints_of_an_earlier_run_once(gcs: dict[str, str], tmp_path: Path) -> None:
+    earlier = tmp_path / "models/old/checkpoints/chief"
+    earlier.mkdir(parents=True)
+    (earlier / "ckpt-7").write_text("seven")
+    environment = {
+        **gcs,
+        "AIP_CHECKPOINT_DIR": "gs://models/new/checkpoints/",
+        "TRAINMASTER_CONTINUE_FROM": "gs://models/old/checkpoints/",
+    }
+    outputs = outputs_from(environment, str(tmp_path / "job"))
+    copy_earlier_checkpoints(outputs, environment, is_chief=True)
+    copied = tmp_path / "models/new/checkpoints/chief/ckpt-7"
+    assert copied.read_text() == "seven"
+    copied.unlink()  # as the run does once it has newer ones
+    for is_chief in (True, False):
+        copy_earlier_checkpoints(outputs, environment, is_chief=is_chief)
+    assert (copied.exists(), (earlier / "ckpt-7").read_text()) == (False, "seven")

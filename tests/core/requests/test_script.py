@@ -1,5 +1,9 @@
 """A request for a packed script: the image that runs it, the command of its job, and what is refused."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +21,7 @@ from tests.core.roles import (
     submitted,
     told,
 )
-from trainmaster.orchestrator.core.requests.script import RUNNER
+from trainmaster.orchestrator.core.requests.script import CONTINUER, RUNNER
 
 SHA = "ab" * 32
 ARCHIVE = f"gs://my-project-data/scripts/{SHA}.tar.gz"
@@ -137,3 +141,43 @@ def test_a_script_with_a_wrong_key_is_not_reported_as_not_uploaded(script: dict[
 def test_an_older_policy_allows_no_script() -> None:
     faults = told(of_script(image=OTHER), script_prefixes=())
     assert "allowed: none" in str(faults["$.script.archive"])
+
+
+def run_continuer(folder: Path, earlier: str, **task: Any) -> None:
+    environment = {
+        "TRAINMASTER_GCS_ROOT": str(folder),
+        "AIP_CHECKPOINT_DIR": "gs://models/new/checkpoints/",
+        "TRAINMASTER_CONTINUE_FROM": earlier,
+        **({"CLUSTER_SPEC": json.dumps({"task": task})} if task else {}),
+    }
+    subprocess.run([sys.executable, "-c", CONTINUER], env=environment, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("task", [{}, {"type": "workerpool0", "index": 0}])
+def test_a_script_begins_with_the_checkpoints_of_the_earlier_run_only_once(
+    tmp_path: Path, task: dict[str, Any]
+) -> None:
+    earlier = tmp_path / "models/old/checkpoints/epochs"
+    earlier.mkdir(parents=True)
+    (earlier / "3.json").write_text("3")
+    run_continuer(tmp_path, "gs://models/old/checkpoints/", **task)
+    copied = tmp_path / "models/new/checkpoints/epochs/3.json"
+    assert copied.read_text() == "3"
+    copied.write_text("4")  # the run saves its next one, and is started again
+    run_continuer(tmp_path, "gs://models/old/checkpoints/", **task)
+    run_continuer(tmp_path, "gs://models/old/checkpoints/", type="workerpool1", index=0)
+    assert (copied.read_text(), (earlier / "3.json").read_text()) == ("4", "3")
+
+
+def test_a_continued_run_names_the_earlier_checkpoints_to_every_replica() -> None:
+    source = "gs://models/flowers/run-1/checkpoints/"
+    for pool in pools(of_script(cluster=cluster(workers=ONE), continue_from=source, env={"A": "1"})):
+        named = {each["name"]: each["value"] for each in pool["containerSpec"]["env"]}
+        assert (named["TRAINMASTER_CONTINUE_FROM"], named["A"]) == (source, "1")
+
+
+@pytest.mark.parametrize(
+    "value", ["run-1", "gs://models", "gs://models/../x y", "gs://models/${run_id}/checkpoints", 5]
+)
+def test_what_is_no_directory_is_no_earlier_run(value: object) -> None:
+    assert any("$.continue_from" in line for line in told(of_script(continue_from=value)))

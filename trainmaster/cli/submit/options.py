@@ -16,6 +16,8 @@ from trainmaster.orchestrator.core.names import model_name_from
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
 
+set_option = click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+                          help="replace a value of the request, for example cluster.chief.machine=n1-standard-8; repeatable")  # fmt: skip
 _OPTIONS = (
     click.option("--script", type=click.Path(path_type=Path), metavar="PATH",
                  help="pack and run this Python script, with its folder"),
@@ -24,8 +26,7 @@ _OPTIONS = (
     click.option("--gpu", metavar="TYPE[:N]", help="GPUs of each replica, for example L4:1; chooses the machine"),
     click.option("--machine", metavar="TYPE", help="machine type of each replica"),
     click.option("--workers", type=click.IntRange(0), metavar="N", help="replicas beside the chief, on its machine"),
-    click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
-                 help="replace a value of the request, for example cluster.chief.machine=n1-standard-8; repeatable"),
+    set_option,
     click.option("--key", metavar="KEY", help="publish the request with this idempotency key instead of uploading it"),
 )  # fmt: skip
 _PATHS = ("/", "./", "../", "~/")

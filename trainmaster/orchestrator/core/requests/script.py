@@ -8,7 +8,34 @@ an object that was replaced since is refused.
 VARIABLE = "TRAINMASTER_SCRIPT"
 """Names the archive in the environment of a replica that runs a script."""
 
-RUNNER = """\
+CONTINUE_VARIABLE = "TRAINMASTER_CONTINUE_FROM"
+"""Names the checkpoints of an earlier run, with which this run's begin: docs/how-to/continue-a-run.md."""
+
+CONTINUER = """\
+import json, os, shutil, time
+
+def continue_from(source):
+    # The chief copies once, also if it is started again; the earlier run's directory is only read.
+    here = os.environ.get("AIP_CHECKPOINT_DIR", "").rstrip("/")
+    root = os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs")
+    source, target = (os.path.join(root, uri[len("gs://"):]) for uri in (source, here))
+    done = os.path.join(os.path.dirname(target), ".continued")
+    task = json.loads(os.environ.get("CLUSTER_SPEC") or "{}").get("task", {})
+    is_chief = (task.get("type", "workerpool0"), task.get("index", 0)) == ("workerpool0", 0)
+    while here and not os.path.exists(done):
+        if is_chief:
+            shutil.copytree(source, target, dirs_exist_ok=True)
+            open(done, "w").close()
+        time.sleep(0 if is_chief else 1)
+
+if os.environ.get("TRAINMASTER_CONTINUE_FROM"):
+    continue_from(os.environ["TRAINMASTER_CONTINUE_FROM"])
+"""
+"""The beginning of RUNNER."""
+
+RUNNER = (
+    CONTINUER
+    + """\
 import hashlib, io, os, site, subprocess, sys, tarfile, tempfile
 
 def environment():
@@ -59,6 +86,7 @@ if os.path.isfile("requirements.txt") and os.environ.get("TRAINMASTER_REQUIREMEN
     python = environment()
 os.execv(python, [python, "-u", script, *arguments])
 """
+)
 """A Python program. It gets the archive's URI, the script's path in it, and the script's arguments."""
 
 

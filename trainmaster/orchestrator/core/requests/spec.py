@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.names import output_uri
 from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
 from trainmaster.orchestrator.core.requests.draft import Draft, Running
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
+from trainmaster.orchestrator.core.requests.script import CONTINUE_VARIABLE
 
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _HYPERDISK = ("hyperdisk-balanced",)
@@ -287,7 +288,10 @@ def _settings(document: Mapping[str, Any]) -> Mapping[str, object]:
 
 def _cluster(document: Mapping[str, Any]) -> Cluster:
     draft = Draft(document=document)
-    pools = {role: _pool(document["cluster"][role], _program(draft.running_of(role))) for role in draft.roles}
+    more = {CONTINUE_VARIABLE: document["continue_from"]} if "continue_from" in document else {}
+    pools = {
+        role: _pool(document["cluster"][role], _program(draft.running_of(role), more)) for role in draft.roles
+    }
     environment = document["cluster"].get("replica_environment", ReplicaEnvironment.VERTEX)
     return Cluster(**pools, replica_environment=ReplicaEnvironment(environment))
 
@@ -304,8 +308,8 @@ def _pool(document: Mapping[str, Any], program: Program) -> WorkerPool:
     )
 
 
-def _program(runs: Running) -> Program:
-    env = {name: value for name, (_, value) in runs.env.items()}
+def _program(runs: Running, more: Mapping[str, object]) -> Program:
+    env = {**{name: value for name, (_, value) in runs.env.items()}, **more}
     words = {"image": runs.image, "args": list(runs.args), "env": env}
     if runs.script is not None:
         return decoded(Script, {**words, "image": runs.image or "", **runs.script})

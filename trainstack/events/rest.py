@@ -1,9 +1,9 @@
 """JSON calls to the REST surfaces of a stack."""
 
-import http.client
 import json
 from typing import Any
-from urllib.parse import urlsplit
+
+import requests
 
 TIMEOUT_S = 30
 
@@ -30,18 +30,12 @@ def call(method: str, base_url: str, path: str, body: object = None) -> Any:
         CallRefusedError: the status is 4xx or 5xx.
         OSError: no server answers at the address.
     """
-    address = urlsplit(base_url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port or 80, timeout=TIMEOUT_S)
-    try:
-        payload = None if body is None else json.dumps(body)
-        connection.request(method, path, body=payload, headers={"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
-    finally:
-        connection.close()
-    if answer.status >= 400:  # noqa: PLR2004  # HTTP's error classes
-        raise CallRefusedError(f"{method} {base_url}{path}", answer.status, text)
-    return json.loads(text) if text else None
+    with requests.Session() as session:
+        session.trust_env = False  # of this machine: by no proxy
+        answer = session.request(method, base_url + path, json=body, timeout=TIMEOUT_S)
+    if not answer.ok:
+        raise CallRefusedError(f"{method} {base_url}{path}", answer.status_code, answer.text)
+    return answer.json() if answer.content else None
 
 
 def _reason(body: str) -> str:

@@ -14,8 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.tuning_search import Json, body_of, discrete, double, under
-from trainstack.tuning.space import space_of
-from trainstack.tuning.suggest import Algorithm, TrialSuggestions
+from trainstack.tuning.suggest import Algorithm, TrialSuggestions, space_of
 from trainstack.tuning.tuning_job import TuningJob
 
 TRIALS, PENDING, LIMIT_MS = 1000, 4, 50

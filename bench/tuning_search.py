@@ -19,10 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from trainstack.tuning.space import space_of
-from trainstack.tuning.suggest import Algorithm, TrialSuggestions
-from trainstack.tuning.trial import Value
-from trainstack.tuning.tuning_job import TuningJob
+from trainstack.tuning.suggest import Algorithm, TrialSuggestions, space_of
+from trainstack.tuning.tuning_job import TuningJob, Value
 
 SEEDS, TRIALS, AT_ONCE = 30, 100, 2
 Point = Mapping[str, Value]

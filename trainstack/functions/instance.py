@@ -14,10 +14,9 @@ from pathlib import Path
 
 from trainstack.functions.function import Function, FunctionDeployment, environment_of
 from trainstack.functions.log import FunctionLog
-from trainstack.process.child import Child
 from trainstack.process.fork_server import ForkFailedError
 from trainstack.process.output import readable
-from trainstack.process.processes import empty_folder
+from trainstack.process.processes import Child, empty_folder
 
 START_DEADLINE_S = 60.0
 """How long a process may take until it has loaded its function, or answers; Cloud Run's startup probe allows 240 s."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from trainstack.gateway.authority import BUNDLE, OWN
 from trainstack.gateway.egress import http_variables
+from trainstack.gateway.metadata import InstanceMetadata, application
 from trainstack.gateway.proxy import Gateway
 from trainstack.http import Server
 from trainstack.iam.principals import Principal, Tokens
-from trainstack.metadata import InstanceMetadata, application
 
 _MOST_OF_A_REPLICA = 200
 """Connections to its metadata server at once: each is a file of the stack's."""

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from trainstack.process.child import Child
 from trainstack.process.family import MARK
 from trainstack.process.output import OnLines, OutputStream, readable
-from trainstack.process.processes import ProcessGuard
+from trainstack.process.processes import Child, ProcessGuard
 
 FORK_DEADLINE_S = 60.0
 """How long a fork may take, with the server's start."""

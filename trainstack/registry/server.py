@@ -22,10 +22,9 @@ from starlette.routing import Route
 
 from trainstack.http import LoopbackOnly, Server
 from trainstack.json_bodies import google_error, json_value
-from trainstack.process.child import Child
 from trainstack.process.output import OutputStream
 from trainstack.process.ports import free_port, give_back
-from trainstack.process.processes import SYSTEM_PATH, ProcessGuard
+from trainstack.process.processes import SYSTEM_PATH, Child, ProcessGuard
 
 PROGRAM = "docker-registry"
 _START_S = 20.0

@@ -11,10 +11,11 @@ from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.runners.runner import JobRunner
 from trainstack.jobs.service import JobService
 from trainstack.tuning.measurements import Point, is_below_median, read_metric_file
-from trainstack.tuning.trial import TuningTrial, TuningTrialState
 from trainstack.tuning.tuning_job import (
     WITH_ITS_JOB,
     TuningJob,
+    TuningTrial,
+    TuningTrialState,
     custom_job_of,
     failed_of,
     next_trial,
@@ -74,8 +75,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
     def _search(self) -> "TrialSuggestions":
         """The search after all trials of earlier stacks."""
         # Optuna and numpy take a quarter of a stack's start, and most stacks run no study.
-        from trainstack.tuning.space import space_of
-        from trainstack.tuning.suggest import Algorithm, SuggestedTrial, TrialSuggestions
+        from trainstack.tuning.suggest import Algorithm, SuggestedTrial, TrialSuggestions, space_of
 
         study = self.job.message.study_spec
         past = [

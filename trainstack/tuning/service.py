@@ -14,8 +14,7 @@ from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
 from trainstack.sqlite import Database, DiskFullError
 from trainstack.tuning.runner import TuningJobRunner
-from trainstack.tuning.trial import TuningTrial
-from trainstack.tuning.tuning_job import TuningJob
+from trainstack.tuning.tuning_job import TuningJob, TuningTrial
 
 TRIALS = """
 CREATE TABLE IF NOT EXISTS trials (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainstack.jobs.images.bases import base_of
+from trainstack.jobs.images.recipes import base_of
 
 DLC = "gcr.io/deeplearning-platform-release"
 NEW_DLC = "us-docker.pkg.dev/deeplearning-platform-release/gcr.io"

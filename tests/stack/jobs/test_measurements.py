@@ -10,7 +10,7 @@ from google.cloud.aiplatform_v1.types import StudySpec, Trial
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trainstack.tuning import trial as tuned
+from trainstack.tuning import tuning_job as tuned
 from trainstack.tuning.measurements import (
     MAX_FILE_BYTES,
     TrialMeasurement,

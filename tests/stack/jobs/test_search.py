@@ -5,8 +5,7 @@ import statistics
 import pytest
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from trainstack.tuning.space import space_of
-from trainstack.tuning.suggest import Algorithm, SuggestedTrial, TrialSuggestions
+from trainstack.tuning.suggest import Algorithm, SuggestedTrial, TrialSuggestions, space_of
 
 
 def study() -> StudySpec:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainstack.errors import InvalidArgumentError
-from trainstack.pubsub.checks.filters import parse_filter
+from trainstack.pubsub.checks.settings import parse_filter
 
 ATTRIBUTES = {"kind": "model", "empty": "", "iana.org/tag": "en-GB", "NOT": "x"}
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from trainstack.jobs.images.bases import base_of
 from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, read_image, repository_of
-from trainstack.jobs.images.recipes import Recipe, recipe_of, recipe_of_script
+from trainstack.jobs.images.recipes import Recipe, base_of, recipe_of, recipe_of_script
 from trainstack.jobs.images.scripts import INSTALLED, VARIABLE, Scripts
 from trainstack.jobs.resource.validation import Message
 

@@ -14,9 +14,9 @@ from trainstack.jobs.replicas.exits import ReplicaEnd, exit_status
 from trainstack.jobs.replicas.identities import ReplicaIdentities
 from trainstack.jobs.replicas.isolation import Isolation, Placement, ReplicaHost
 from trainstack.jobs.resource.job import JobReplica, VertexJob
-from trainstack.process.child import Child
 from trainstack.process.output import OutputStream
 from trainstack.process.ports import free_ports, give_back
+from trainstack.process.processes import Child
 from trainstack.sandbox.network import Network
 
 _FIRST_PORT = 2222

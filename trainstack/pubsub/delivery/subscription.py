@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from trainstack.pubsub import wire
-from trainstack.pubsub.checks.filters import parse_filter
+from trainstack.pubsub.checks.settings import parse_filter
 from trainstack.pubsub.delivery.backlog import Backlog, BacklogEntry, DeliveryPolicy
 
 

@@ -1,7 +1,6 @@
 """Identities and environment variables with which the functions and the local user's tools reach the services."""
 
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 from trainstack.gateway.authority import BUNDLE
@@ -15,26 +14,24 @@ from trainstack.stack.topology import Topology
 TOKEN = "access-token"  # noqa: S105  # a file's name
 
 
-async def function_variables(
-    services: RunningServices, topology: Topology, running: AsyncExitStack
-) -> dict[str, Mapping[str, str]]:
-    """The variables of each function's identity; identities are revoked with `running`."""
+async def function_variables(services: RunningServices, topology: Topology) -> dict[str, Mapping[str, str]]:
+    """The variables of each function's identity; identities are revoked with the services."""
     variables: dict[str, Mapping[str, str]] = {}
     for function in topology.functions:
         email = f"{ACCOUNT_PREFIX}{function.name}@{topology.project}.iam.gserviceaccount.com"
         principal = Principal(kind="function", name=function.name, email=email)
-        variables[function.name] = (await _issue_identity(principal, services, topology, running)).variables
+        variables[function.name] = (await _issue_identity(principal, services, topology)).variables
     return variables
 
 
 async def user_variables(
-    services: RunningServices, topology: Topology, running: AsyncExitStack, *, folder: Path
+    services: RunningServices, topology: Topology, *, folder: Path
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Variables for the local user's gcloud, and others for programs that use Google's default endpoints.
 
     `folder`, which only the user can read, gets a file with the access token, and the configurations of gcloud and gsutil.
     """
-    identity = await _issue_identity(LOCAL_USER, services, topology, running)
+    identity = await _issue_identity(LOCAL_USER, services, topology)
     token_file = folder / TOKEN
     write_whole(token_file, identity.token)
     gcloud = gcloud_variables(services.identities, topology, token_file=token_file, config=folder / "gcloud")
@@ -85,8 +82,8 @@ def _boto_config(proxy: Mapping[str, str], bundle: str, project: str, state: Pat
 
 
 async def _issue_identity(
-    principal: Principal, services: RunningServices, topology: Topology, running: AsyncExitStack
+    principal: Principal, services: RunningServices, topology: Topology
 ) -> WorkloadIdentity:
     identity = await services.identities.issue(principal, zone=f"{topology.region}-a")
-    running.push_async_callback(services.identities.revoke, identity)
+    services.running.push_async_callback(services.identities.revoke, identity)
     return identity

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
@@ -28,11 +27,9 @@ from trainstack.events.rest import CallRefusedError, call
 from trainstack.events.schedule import Scheduler
 from trainstack.functions.function import BucketTrigger, Function, TopicTrigger
 from trainstack.functions.instance import FunctionsHost, Instance
-from trainstack.iam import Grants
 from trainstack.injections import Injections
 from trainstack.stack.access import markers_of
 from trainstack.stack.errors import StackRefusedError
-from trainstack.stack.options import StackOptions
 from trainstack.stack.services import RunningServices
 from trainstack.stack.topology import EventSource, KeptTopic, Topology, TopologySink
 
@@ -41,21 +38,19 @@ Show: TypeAlias = Callable[[str, bytes], None]
 
 
 async def deliver_events(
-    options: StackOptions,
     topology: Topology,
     sources: Sequence[EventSource],
     services: RunningServices,
     host: FunctionsHost,
     *,
-    running: AsyncExitStack,
     show: Show,
-    grants: Grants,
 ) -> None:
-    """Deliver events from now on, until `running` ends.
+    """Deliver events from now on, until the services stop.
 
     Raises:
         StackRefusedError: a resource of the topology cannot be created.
     """
+    running, options = services.running, services.options
     clients = running.enter_context(clients_of(services.pubsub_host))
     try:
         transports = await asyncio.to_thread(
@@ -66,7 +61,7 @@ async def deliver_events(
             logging_url=services.logging_url,
             clients=clients,
             backoff=options.backoff,
-            markers=markers_of(grants, services.buckets_dir),
+            markers=markers_of(services.grants, services.buckets_dir),
         )
     except (CallRefusedError, GoogleAPICallError) as error:
         raise StackRefusedError(f"cannot create a resource of the topology: {error}") from error

@@ -8,8 +8,8 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -72,74 +72,45 @@ class Product:
     announce: Callable[[], str]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Stack:
-    """A running stack. `gcloud` and `clients` are variables for the local user's tools; see `user_variables`.
+    """A stack on a claimed state folder, stopped with `running`; no process of it remains afterwards.
 
-    `console_url` is the address of the console, or empty without one.
+    `console` starts with the first browser that connects, to which it says that the stack is starting. `gcloud` and
+    `clients` are variables for the local user's tools; see `user_variables`.
     """
 
+    options: StackOptions
     topology: Topology
-    services: "RunningServices"
-    host: "FunctionsHost"
-    gcloud: Mapping[str, str]
-    clients: Mapping[str, str]
-    console_url: str = ""
+    state: StateFolder
+    product: Product
+    console: StackConsole | None
+    running: AsyncExitStack
+    guard: ProcessGuard = field(init=False)
+    services: "RunningServices" = field(init=False)
+    host: "FunctionsHost" = field(init=False)
+    gcloud: Mapping[str, str] = field(init=False)
+    clients: Mapping[str, str] = field(init=False)
 
-    def variables(self) -> dict[str, str]:
-        """The variables that `stack.env` exports: the services' addresses, and the functions' settings."""
-        return {
-            "GOOGLE_CLOUD_PROJECT": self.topology.project,
-            **{
-                name: value
-                for name, value in self.topology.environment.items()
-                if name != "TRAINMASTER_NOTICES_TOPIC"
-            },
-            **addresses(self.services),
-            **({"TRAINMASTER_REGISTRY": self.services.registry} if self.services.registry else {}),
-            "IAM_EMULATOR_HOST": self.services.iam_url,
-            **({"TRAINMASTER_CONSOLE": self.console_url} if self.console_url else {}),
-        }
+    @property
+    def enforced(self) -> bool:
+        """Whether the services refuse what accounts have no permission for."""
+        return self.options.isolation == "enforced"
 
+    async def start(self) -> None:
+        """Start everything.
 
-def addresses(services: "RunningServices") -> dict[str, str]:
-    """The variables that point clients at the services."""
-    return {
-        "STORAGE_EMULATOR_HOST": services.storage_url,
-        "PUBSUB_EMULATOR_HOST": services.pubsub_host,
-        "VERTEX_EMULATOR_HOST": services.vertex_url,
-        "LOGGING_EMULATOR_HOST": services.logging_url,
-        # gcsfs would ask for a bucket's kind by gRPC over TLS at STORAGE_EMULATOR_HOST, for a minute a bucket.
-        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
-    }
-
-
-@asynccontextmanager
-async def running_stack(
-    options: StackOptions,
-    topology: Topology,
-    state: StateFolder,
-    *,
-    product: Product,
-    console: StackConsole | None,
-) -> AsyncIterator[Stack]:
-    """Run a stack on a claimed state folder while the block runs; no process of it remains afterwards.
-
-    `console` starts with the first browser that connects, to which it says that the stack is starting.
-
-    Raises:
-        StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or
-            one does not start.
-    """
-    async with AsyncExitStack() as running:
-        guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
-        running.push_async_callback(guard.stop, grace_s=_GUARD_GRACE_S)
-        state.own(watcher_pid=guard.watcher_pid)
-        if console is not None:
-            _start_console(console, guard, state, running)
-        loading = asyncio.create_task(
-            _fork_server(options, topology, state, guard, running=running, product=product)
-        )
+        Raises:
+            StackRefusedError: a service cannot run or refuses a resource; or the functions cannot be staged, or
+                one does not start.
+        """
+        running, topology, product = self.running, self.topology, self.product
+        self.guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
+        running.push_async_callback(self.guard.stop, grace_s=_GUARD_GRACE_S)
+        self.state.own(watcher_pid=self.guard.watcher_pid)
+        if self.console is not None:
+            self._start_console(self.console)
+        loading = asyncio.create_task(self._fork_server())
         running.callback(loading.cancel)
         await asyncio.to_thread(_import_services)
         from trainstack.functions.instance import FunctionsHost, StartFailedError
@@ -149,12 +120,16 @@ async def running_stack(
         from trainstack.stack.deliveries import deliver_events
         from trainstack.stack.services import RunningServices
 
-        enforced = options.isolation == "enforced"
-        grants = grants_of(topology, product.permissions, product.teams, enforced=enforced)
-        services = RunningServices(options=options, state=state, guard=guard, grants=grants, running=running)
+        services = self.services = RunningServices(
+            options=self.options,
+            state=self.state,
+            guard=self.guard,
+            grants=grants_of(topology, product.permissions, product.teams, enforced=self.enforced),
+            running=running,
+        )
         await services.start(
-            images=_images(options, product, state),
-            images_topic=_images_topic(options, topology),
+            images=self._images(),
+            images_topic=self._images_topic(),
             machines=machine_types_from(product.machines) if product.machines else {},
         )
         deployment = FunctionDeployment(
@@ -167,36 +142,123 @@ async def running_stack(
                 "API_ENDPOINT_OVERRIDE": services.storage_url,
                 **topology.environment,
             },
-            state=state.path,
+            state=self.state.path,
             project=topology.project,
             region=topology.region,
             write_log=services.logging.write,
-            identities=await function_variables(services, topology, running),
+            identities=await function_variables(services, topology),
         )
-        host = FunctionsHost(topology.functions, deployment)
-        running.push_async_callback(host.stop)
+        self.host = FunctionsHost(topology.functions, deployment)
+        running.push_async_callback(self.host.stop)
         try:
-            await host.start()
+            await self.host.start()
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
-        sources = sources_of(topology, product.teams)
         await deliver_events(
-            options, topology, sources, services, host, running=running, show=product.show, grants=grants
+            topology, sources_of(topology, product.teams), services, self.host, show=product.show
         )
         await asyncio.to_thread(product.publish, deployment.server.cwd, services.storage_url)
         # Only from here on: injections must not affect the start of a stack.
-        services.injections.put(options.injections)
-        gcloud, clients = await user_variables(
-            services, topology, running, folder=state.private_folder(USER_FOLDER)
+        services.injections.put(self.options.injections)
+        self.gcloud, self.clients = await user_variables(
+            services, topology, folder=self.state.private_folder(USER_FOLDER)
         )
-        yield Stack(
-            topology=topology,
-            services=services,
-            host=host,
-            gcloud=gcloud,
-            clients=clients,
-            console_url=console.url if console is not None else "",
+
+    def announce(self) -> None:
+        """Print the table of addresses, and let clients find the stack."""
+        # So that files can be copied there at once; the folders themselves are not objects.
+        inbox = self.services.buckets_dir / self.topology.buckets["inbox"]
+        for folder in ("requests", "rules"):
+            (inbox / folder).mkdir(parents=True, exist_ok=True)
+        functions = [(instance.function, instance.url) for instance in self.host.instances.values()]
+        table = endpoints(
+            self.services, self.topology, functions, env_path=self.state.env_path, enforced=self.enforced
         )
+        sys.stdout.write(f"{self.product.announce()}\n{table}\n")
+        sys.stdout.flush()
+        self.state.keep_client_variables("gcloud", self.gcloud)
+        self.state.keep_client_variables("gateway", self.clients)
+        self.state.keep_project(self.topology.project, self.topology.region)
+        self.state.announce(self._variables())
+
+    def _variables(self) -> dict[str, str]:
+        """The variables that `stack.env` exports: the services' addresses, and the functions' settings."""
+        services = self.services
+        variables = {
+            "GOOGLE_CLOUD_PROJECT": self.topology.project,
+            **self.topology.environment,
+            "STORAGE_EMULATOR_HOST": services.storage_url,
+            "PUBSUB_EMULATOR_HOST": services.pubsub_host,
+            "VERTEX_EMULATOR_HOST": services.vertex_url,
+            "LOGGING_EMULATOR_HOST": services.logging_url,
+            # gcsfs would ask for a bucket's kind by gRPC over TLS at STORAGE_EMULATOR_HOST, for a minute a bucket.
+            "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
+            "TRAINMASTER_REGISTRY": services.registry,
+            "IAM_EMULATOR_HOST": services.iam_url,
+            "TRAINMASTER_CONSOLE": self.console.url if self.console else "",
+        }
+        variables.pop("TRAINMASTER_NOTICES_TOPIC", None)
+        return {name: value for name, value in variables.items() if value}
+
+    def _start_console(self, console: StackConsole) -> None:
+        """Keep it running until `running` ends."""
+        self.state.keep_ports({CONSOLE: console.port})
+        log = self.state.folder("logs") / "console.log"
+        log.unlink(missing_ok=True)
+        self.running.callback(console.listener.close)
+        self.running.callback(asyncio.create_task(run_console(console, self.guard, log=log, say=_say)).cancel)
+
+    def _images_topic(self) -> str:
+        if "images" in self.topology.topics:
+            return self.topology.topic_name("images")
+        if self.options.registry:
+            raise StackRefusedError(
+                "--registry: the topology has no topic `images`, which is notified of every push."
+            )
+        return ""
+
+    def _images(self) -> Callable[[], dict[str, Path]]:
+        """Gives the current images by URI, the product's own too unless the user provides them."""
+        path, own = self.state.path, self.product.images
+        provide(path, self.options.images)
+        current_images(path, own)  # refuses a damaged file now, not at the first job
+        return lambda: current_images(path, own)
+
+    async def _fork_server(self) -> ForkServer:
+        """The functions' server, which loads their modules while the services start.
+
+        Raises:
+            StackRefusedError: the functions cannot be staged.
+        """
+        source = self.options.functions or await self._stage_functions(self.state.path / "functions")
+        server = fork_server(source, self.topology.environment, self.guard, preload=self.product.preload)
+        self.running.push_async_callback(server.stop)
+        server.start()
+        return server
+
+    async def _stage_functions(self, destination: Path) -> Path:
+        """Have the folder made that has `main.py`, and return it.
+
+        Raises:
+            StackRefusedError: the command failed.
+        """
+        output: list[bytes] = []
+
+        def keep(_stream: OutputStream, lines: list[bytes]) -> None:
+            output.extend(lines)
+
+        staging = self.guard.start(
+            [*self.product.stage, str(destination)],
+            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            cwd=self.product.stage_in,
+            on_lines=keep,
+        )
+        if code := await staging.wait():
+            text = b"\n".join(output).decode(errors="replace")
+            raise StackRefusedError(
+                f"Staging the functions failed: {shlex.join(self.product.stage)} ended with status {code}:\n{text}"
+            )
+        return destination
 
 
 def _import_services() -> None:
@@ -209,83 +271,6 @@ def _import_services() -> None:
     import_module("trainstack.stack.deliveries")
     gc.freeze()
     gc.enable()
-
-
-def _start_console(
-    console: StackConsole,
-    guard: ProcessGuard,
-    state: StateFolder,
-    running: AsyncExitStack,
-) -> None:
-    """Keep it running until `running` ends."""
-    state.keep_ports({CONSOLE: console.port})
-    log = state.folder("logs") / "console.log"
-    log.unlink(missing_ok=True)
-    running.callback(console.listener.close)
-    running.callback(asyncio.create_task(run_console(console, guard, log=log, say=_say)).cancel)
-
-
-def _images_topic(options: StackOptions, topology: Topology) -> str:
-    if "images" in topology.topics:
-        return topology.topic_name("images")
-    if options.registry:
-        raise StackRefusedError(
-            "--registry: the topology has no topic `images`, which is notified of every push."
-        )
-    return ""
-
-
-def _images(options: StackOptions, product: Product, state: StateFolder) -> Callable[[], dict[str, Path]]:
-    """Gives the current images by URI, the product's own too unless the user provides them."""
-    provide(state.path, options.images)
-    current_images(state.path, product.images)  # refuses a damaged file now, not at the first job
-    return lambda: current_images(state.path, product.images)
-
-
-async def _fork_server(
-    options: StackOptions,
-    topology: Topology,
-    state: StateFolder,
-    guard: ProcessGuard,
-    *,
-    running: AsyncExitStack,
-    product: Product,
-) -> ForkServer:
-    """The functions' server, which loads their modules while the services start.
-
-    Raises:
-        StackRefusedError: the functions cannot be staged.
-    """
-    source = options.functions or await _stage_functions(product, state.path / "functions", guard)
-    server = fork_server(source, topology.environment, guard, preload=product.preload)
-    running.push_async_callback(server.stop)
-    server.start()
-    return server
-
-
-async def _stage_functions(product: Product, destination: Path, guard: ProcessGuard) -> Path:
-    """Have the folder made that has `main.py`, and return it.
-
-    Raises:
-        StackRefusedError: the command failed.
-    """
-    output: list[bytes] = []
-
-    def keep(_stream: OutputStream, lines: list[bytes]) -> None:
-        output.extend(lines)
-
-    staging = guard.start(
-        [*product.stage, str(destination)],
-        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-        cwd=product.stage_in,
-        on_lines=keep,
-    )
-    if code := await staging.wait():
-        text = b"\n".join(output).decode(errors="replace")
-        raise StackRefusedError(
-            f"Staging the functions failed: {shlex.join(product.stage)} ended with status {code}:\n{text}"
-        )
-    return destination
 
 
 def run_until_stopped(
@@ -306,10 +291,26 @@ def run_until_stopped(
     Raises:
         StackRefusedError: the stack cannot start.
     """
+
+    async def run() -> None:
+        _cancel_at_a_signal(state)
+        with contextlib.suppress(asyncio.CancelledError):
+            async with AsyncExitStack() as running:
+                stack = Stack(
+                    options=options,
+                    topology=topology,
+                    state=state,
+                    product=product,
+                    console=console,
+                    running=running,
+                )
+                await stack.start()
+                stack.announce()
+                with registered_stack(state.path, settings):
+                    await asyncio.Event().wait()
+
     try:
-        asyncio.run(
-            _run_until_signal(options, topology, state, settings=settings, product=product, console=console)
-        )
+        asyncio.run(run())
     except (StateDamagedError, StateInUseError, DiskFullError) as error:
         raise StateError(str(error)) from error
     finally:
@@ -322,15 +323,8 @@ def _say(line: str) -> None:
         sys.stderr.flush()
 
 
-async def _run_until_signal(
-    options: StackOptions,
-    topology: Topology,
-    state: StateFolder,
-    *,
-    settings: Path,
-    product: Product,
-    console: StackConsole | None,
-) -> None:
+def _cancel_at_a_signal(state: StateFolder) -> None:
+    """Have the first signal cancel this task, and the second end the process."""
     loop = asyncio.get_running_loop()
     running = asyncio.current_task()
 
@@ -351,20 +345,3 @@ async def _run_until_signal(
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop)
-    with contextlib.suppress(asyncio.CancelledError):
-        async with running_stack(options, topology, state, product=product, console=console) as stack:
-            # So that files can be copied there at once; the folders themselves are not objects.
-            inbox = stack.services.buckets_dir / topology.buckets["inbox"]
-            for folder in ("requests", "rules"):
-                (inbox / folder).mkdir(parents=True, exist_ok=True)
-            functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
-            enforced = options.isolation == "enforced"
-            table = endpoints(stack.services, topology, functions, env_path=state.env_path, enforced=enforced)
-            sys.stdout.write(f"{product.announce()}\n{table}\n")
-            sys.stdout.flush()
-            state.keep_client_variables("gcloud", stack.gcloud)
-            state.keep_client_variables("gateway", stack.clients)
-            state.keep_project(topology.project, topology.region)
-            state.announce(stack.variables())
-            with registered_stack(state.path, settings):
-                await asyncio.Event().wait()

@@ -1,7 +1,7 @@
 """The table that `up` prints when the stack is ready."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,31 +29,21 @@ def endpoints(
     narrow terminal: users copy addresses from them.
     """
     title = f"Trainmaster's local stack: project {topology.project}, region {topology.region}"
-    rows = _rows(services, topology, functions, env_path=env_path, enforced=enforced)
-    return "\n".join([title, *(f"  {name:{_WIDTH}}{value}".rstrip() for name, value in rows)])
-
-
-def _rows(
-    services: "RunningServices",
-    topology: Topology,
-    functions: Iterable[tuple[Function, str]],
-    *,
-    env_path: Path,
-    enforced: bool,
-) -> Iterator[tuple[str, str]]:
-    yield "Cloud Storage", services.storage_url
-    yield "Pub/Sub", services.pubsub_host
-    yield "Vertex AI", services.vertex_url
-    yield "Cloud Logging", services.logging_url
-    yield "Permissions", services.iam_url if enforced else f"{services.iam_url}  {NOT_ENFORCED}"
-    if services.registry:
-        yield "Artifact Registry", services.registry
-    for function, url in functions:
-        yield function.name, f"{url}  ← {_source(function)}"
-    yield "Drop requests into", str(services.buckets_dir / topology.buckets["inbox"] / "requests")
-    if data := topology.buckets.get("data"):
-        yield "Put data into", f"{services.buckets_dir / data}  → gs://{data}"
-    yield "In another shell", f"source {shlex.quote(str(env_path))}"
+    data = topology.buckets.get("data")
+    rows = {
+        "Cloud Storage": services.storage_url,
+        "Pub/Sub": services.pubsub_host,
+        "Vertex AI": services.vertex_url,
+        "Cloud Logging": services.logging_url,
+        "Permissions": services.iam_url if enforced else f"{services.iam_url}  {NOT_ENFORCED}",
+        "Artifact Registry": services.registry,
+        **{function.name: f"{url}  ← {_source(function)}" for function, url in functions},
+        "Drop requests into": str(services.buckets_dir / topology.buckets["inbox"] / "requests"),
+        "Put data into": f"{services.buckets_dir / data}  → gs://{data}" if data else "",
+        "In another shell": f"source {shlex.quote(str(env_path))}",
+    }
+    shown = (f"  {name:{_WIDTH}}{value}".rstrip() for name, value in rows.items() if value)
+    return "\n".join([title, *shown])
 
 
 def _source(function: Function) -> str:

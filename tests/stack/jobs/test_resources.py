@@ -1,6 +1,7 @@
 """Training pipelines, models and metadata, by the official clients over REST."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -19,7 +20,7 @@ from trainstack.vertex.resources.pipelines import CUSTOM_TASK
 from .conftest import PARENT, Stack, container
 
 STORE = f"{PARENT}/metadataStores/default"
-FULL = {"display_name": "m", "artifact_uri": "gs://b/m", "container_spec": {"image_uri": "serving"}}
+FULL = {"display_name": "m", "container_spec": {"image_uri": "serving"}}
 
 
 def client(kind: Any, stack: Stack) -> Any:
@@ -103,6 +104,31 @@ def test_what_a_pipeline_cannot_do_here_is_refused(stack: Stack, more: dict[str,
         client(PipelineServiceClient, stack).create_training_pipeline(
             parent=PARENT, training_pipeline=pipeline("print=x", **more)
         )
+
+
+@pytest.mark.parametrize(
+    ("uri", "image", "fault"),
+    [
+        ("gs://b/m", "serving", None),
+        ("gs://b/empty", "serving", 'There are no files under "gs://b/empty" to copy.'),
+        ("gs://none/m", "serving", 'There are no files under "gs://none/m" to copy.'),
+        ("gs://b/../b/m", "serving", 'There are no files under "gs://b/../b/m" to copy.'),
+        ("gs://b/m", "sklearn-cpu.1-3", "gs://b/m is expected to contain exactly one of: [model.pkl, model.joblib]."),
+        ("gs://b/m/", "tf2-cpu.2-15", None),
+    ],
+)  # fmt: skip
+def test_a_model_without_the_files_that_its_container_needs_is_refused(
+    stack: Stack, models: Any, uri: str, image: str, fault: str | None
+) -> None:
+    file = stack.buckets / "b/m/saved_model.pb"
+    file.parent.mkdir(parents=True)
+    file.write_text("m")
+    image_uri = image if image == "serving" else f"us-docker.pkg.dev/vertex-ai/prediction/{image}:latest"
+    model = {**FULL, "artifact_uri": uri, "container_spec": {"image_uri": image_uri}}
+    refused = pytest.raises(exceptions.BadRequest, match=re.escape(fault) if fault else None)
+    with refused if fault else contextlib.nullcontext():
+        models.upload_model(parent=PARENT, model=model)
+    assert len(list(models.list_models(parent=PARENT))) == (fault is None)
 
 
 def test_versions_and_aliases_of_a_model(models: Any) -> None:

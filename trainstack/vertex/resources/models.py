@@ -1,11 +1,14 @@
 """ModelService: models, their versions and aliases. No model is deployed here.
 
 Source: https://cloud.google.com/vertex-ai/docs/model-registry/versioning and .../model-alias, and the comments of the
-google.cloud.aiplatform.v1 messages, read 2026-11.
+google.cloud.aiplatform.v1 messages, read 2026-11. That the files are looked at, and in which words they are missed:
+https://github.com/GoogleCloudPlatform/vertex-ai-samples/pull/1165, .../issues/3710; the names that a prebuilt container
+takes: https://cloud.google.com/vertex-ai/docs/training/exporting-model-artifacts
 """
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from google.protobuf import empty_pb2
 
@@ -20,14 +23,22 @@ _MODEL = message_of("Model")
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}|[0-9]{1,19}")
 _OF_MODEL = frozenset({"display_name", "description", "labels"})
 _OF_VERSION = frozenset({"version_description", "labels"})
+_PREBUILT = re.compile(r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai/prediction/(?P<framework>[a-z]+)")
+_FILES = {
+    "sklearn": ("model.pkl", "model.joblib"),
+    "xgboost": ("model.pkl", "model.joblib", "model.bst"),
+    "tf": ("saved_model.pb", "saved_model.pbtxt"),
+}
+"""Of each framework's prebuilt containers, the files of which the model's folder has one."""
 _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 
 
 class Models:
     """Each version is a resource `MODEL@VERSION` of the store; the default one stands for the model in lists."""
 
-    def __init__(self, store: ResourceStore, standard: StandardHandlers) -> None:
-        self._store, self._standard = store, standard
+    def __init__(self, store: ResourceStore, standard: StandardHandlers, buckets: Path) -> None:
+        """`buckets` has each bucket as a folder."""
+        self._store, self._standard, self._buckets = store, standard, buckets
 
     def handlers(self) -> Mapping[str, Handler]:
         return {
@@ -45,7 +56,7 @@ class Models:
         """A new model, or with `parent_model` a new version of one.
 
         Raises:
-            ApiError: INVALID_ARGUMENT, ALREADY_EXISTS, NOT_FOUND.
+            ApiError: INVALID_ARGUMENT, ALREADY_EXISTS, NOT_FOUND; FAILED_PRECONDITION if its files are missing.
         """
         parent, model = by_number(request.parent), copy_of(request.model)
         model_id = (
@@ -53,6 +64,8 @@ class Models:
         )
         if faults := list(_faults(model, model_id)):
             raise InvalidArgumentError(*faults)
+        if model.artifact_uri:
+            self._require_files(model)
         model.name = f"{parent}/models/{model_id}"
         versions = self._versions(model.name)
         if request.parent_model and not versions:
@@ -123,6 +136,17 @@ class Models:
             )
         self._store.remove(f"{model.name}@{model.version_id}")
         return self._standard.done("Delete", empty_pb2.Empty(), parent=model.name)
+
+    def _require_files(self, model: Message) -> None:
+        folder = self._buckets / model.artifact_uri.removeprefix("gs://")
+        if ".." in folder.parts or not any(path.is_file() for path in folder.rglob("*")):
+            message = f'There are no files under "{model.artifact_uri}" to copy.'
+            raise ApiError(Status.FAILED_PRECONDITION, message)
+        prebuilt = _PREBUILT.match(model.container_spec.image_uri)
+        names = _FILES.get(prebuilt["framework"], ()) if prebuilt else ()
+        if names and sum((folder / name).is_file() for name in names) != 1:
+            message = f"Model directory {model.artifact_uri} is expected to contain exactly one of: [{', '.join(names)}]."
+            raise ApiError(Status.FAILED_PRECONDITION, message)
 
     def _version(self, name: str) -> Message:
         """Of `MODEL`, the default version, of `MODEL@2` and `MODEL@alias` the one named."""

@@ -5,7 +5,6 @@ read 2026-11. Other training tasks, and datasets, are refused.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from google.protobuf import empty_pb2
 from google.protobuf.json_format import MessageToDict
@@ -28,15 +27,9 @@ class Pipelines:
     """A pipeline's state is that of its job, read when a pipeline or a model is requested."""
 
     def __init__(
-        self,
-        store: ResourceStore,
-        standard: StandardHandlers,
-        models: Models,
-        jobs: JobService,
-        buckets: Path,
+        self, store: ResourceStore, standard: StandardHandlers, models: Models, jobs: JobService
     ) -> None:
-        self._store, self._standard, self._models = store, standard, models
-        self._jobs, self._buckets = jobs, buckets
+        self._store, self._standard, self._models, self._jobs = store, standard, models, jobs
 
     def handlers(self) -> Mapping[str, Handler]:
         return {
@@ -107,11 +100,8 @@ class Pipelines:
 
     def _upload(self, pipeline: Message, output: str) -> None:
         """Upload what the job wrote as its model; without any file the pipeline fails, as in the service."""
-        model, folder = copy_of(pipeline.model_to_upload), f"{output.rstrip('/')}/model"
-        if not any(path.is_file() for path in (self._buckets / folder.removeprefix("gs://")).rglob("*")):
-            _fail(pipeline, _PRECONDITION_CODE, f'There are no files under "{folder}" to copy.')
-            return
-        model.artifact_uri = folder
+        model = copy_of(pipeline.model_to_upload)
+        model.artifact_uri = f"{output.rstrip('/')}/model"
         model.training_pipeline = pipeline.name
         request = message_of("UploadModelRequest")(
             parent="/".join(pipeline.name.split("/")[:4]),

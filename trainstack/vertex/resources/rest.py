@@ -46,8 +46,8 @@ class Resources:
     ) -> None:
         self._store, self._grants = ResourceStore(path), grants
         standard = StandardHandlers(self._store)
-        models = Models(self._store, standard)
-        self._pipelines = Pipelines(self._store, standard, models, jobs, buckets)
+        models = Models(self._store, standard, buckets)
+        self._pipelines = Pipelines(self._store, standard, models, jobs)
         handlers = {
             **standard.handlers(),
             **models.handlers(),

@@ -120,10 +120,8 @@ def install_lock(pins: dict[str, str]) -> None:
         OSError: the file system refuses it.
         SystemExit: pip failed.
     """
-    print(
-        f"Installing {LOCK.name}: {len(pins)} packages, {machine.INSTALLED_MB * len(pins) / 1000:.1f} GB",
-        flush=True,
-    )
+    size_gb = machine.INSTALLED_MB * len(pins) / 1000
+    print(f"Installing {LOCK.name}: {len(pins)} packages, {size_gb:.1f} GB", flush=True)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as builder:
         builder.writelines(f"{part}\n" for part, name in pins.items() if name == BUILDER)
         builder.flush()

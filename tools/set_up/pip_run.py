@@ -17,14 +17,14 @@ def packages_folder(environment: Path) -> Path:
 
 
 def run_pip(environment: Path, arguments: Sequence[str], *, shown_packages: int = 0) -> None:
-    """Run pip with its configured package index. On a terminal, count what it has downloaded of `shown_packages`.
+    """Run pip with its configured package index, and print how far it is with `shown_packages`.
 
     Raises:
         SystemExit: pip failed; the exit's sentences say why, and that `LOG` in the environment has pip's whole output,
             or why it cannot be written.
     """
     lines: list[str] = []
-    is_shown = shown_packages and sys.stdout.isatty()
+    before, after, step = ("\r\x1b[K", "", 1) if sys.stdout.isatty() else ("", "\n", 40)
     with subprocess.Popen(
         [environment / "bin" / "python", "-m", "pip", *arguments],
         env=_pip_variables(),
@@ -36,11 +36,11 @@ def run_pip(environment: Path, arguments: Sequence[str], *, shown_packages: int 
     ) as process:
         for line in process.stdout or ():
             lines.append(line)
-            if is_shown:
-                done = sum(line.startswith(_TAKEN) for line in lines)
-                print(f"\r\x1b[K  downloaded {done} of {shown_packages}", end="", flush=True)
-    if is_shown:
-        print()
+            done = sum(line.startswith(_TAKEN) for line in lines)
+            if shown_packages and line.startswith(_TAKEN) and done % step == 0:
+                print(f"{before}  downloaded {done} of {shown_packages}", end=after, flush=True)
+            elif shown_packages and line.startswith("Installing collected"):
+                print(f"{before}  downloaded {done} of {shown_packages}; installing them", flush=True)
     output = "".join(lines)
     if process.returncode != 0:
         sys.exit(

@@ -45,6 +45,7 @@ def test_it_needs_no_uv_and_uses_none(tmp_path: Path) -> None:
 def test_it_says_what_it_does(checkout: Checkout) -> None:
     said = checkout.make_setup().stdout.splitlines()
     assert said[0].startswith("Installing requirements.lock: 3 packages")
+    assert said[1] == "  downloaded 3 of 3; installing them"
     assert said[-1].startswith("Set up in ")
     assert len(said) < 6
 

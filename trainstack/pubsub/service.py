@@ -9,8 +9,9 @@ import math
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, TypeVar
+
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.iam.service import Grants
@@ -21,7 +22,7 @@ from trainstack.pubsub.delivery.backlog import BacklogEntry, Holder
 from trainstack.pubsub.delivery.subscription import Subscription
 from trainstack.pubsub.errors import ResourceNotFound
 from trainstack.pubsub.injections import DELIVER, through_injections
-from trainstack.pubsub.store import PubsubStore
+from trainstack.pubsub.store import PubsubStore, StoredMessage
 
 _LOG = logging.getLogger(__name__)
 OWED_MAX = 1_000_000
@@ -159,18 +160,22 @@ class PubsubService:
                     f"Subscription {names.id_of(one.name)} has {len(one.backlog):,} unacknowledged messages; "
                     f"the local stack holds at most {OWED_MAX:,}. Acknowledge them or delete the subscription.",
                 )
-        now_us = time.time_ns() // 1000
+        now, now_us = Timestamp(), time.time_ns() // 1000
+        now.FromMicroseconds(now_us)
+        stored: list[StoredMessage] = []
         owed: list[tuple[Subscription, BacklogEntry]] = []
         with self.store.transaction():
             for message_id, message in enumerate(messages, start=self.store.next_message_id()):
                 message.message_id = str(message_id)
-                message.publish_time.FromMicroseconds(now_us)
+                message.publish_time.CopyFrom(now)
                 body = message.SerializeToString()
                 attributes = dict(message.attributes)
-                entry = BacklogEntry(message_id=message_id, size=len(body))
                 to = [one for one in receivers if one.passes(attributes)]
-                self.store.add_message(entry, now_us, body, [one.id for one in to], holders)
-                owed.extend((one, replace(entry, key=one.key_of(message))) for one in to)
+                stored.append((message_id, body, [one.id for one in to]))
+                for one in to:
+                    key = one.key_of(message)
+                    owed.append((one, BacklogEntry(message_id=message_id, size=len(body), key=key)))
+            self.store.add_messages(stored, now_us, holders)
         for subscription, entry in owed:
             subscription.backlog.add(entry)
         for subscription in receivers:

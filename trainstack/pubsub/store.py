@@ -14,6 +14,8 @@ from trainstack.sqlite import Database
 
 Kind: TypeAlias = Literal["topics", "snapshots", "schemas", "policies"]
 """Tables of resources by name."""
+StoredMessage: TypeAlias = tuple[int, bytes, Sequence[int]]
+"""A message's id, its bytes on the wire, and the ids of its subscriptions."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS snapshots (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
@@ -97,24 +99,27 @@ class PubsubStore(Database):
         row = self.row("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")
         return int(row[0]) + 1
 
-    def add_message(
-        self,
-        entry: BacklogEntry,
-        published_us: int,
-        body: bytes,
-        subscription_ids: Sequence[int],
-        holders: Sequence[str] = (),
+    def add_messages(
+        self, messages: Sequence[StoredMessage], published_us: int, holders: Sequence[str]
     ) -> None:
-        """Store a message for its subscriptions, and for the `holders` that keep it. Without any, only its id is used up."""
-        if not subscription_ids and not holders:
-            self.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'messages'", (entry.message_id,))
-            return
-        self.execute("INSERT INTO messages VALUES (?, ?, ?)", (entry.message_id, published_us, body))
+        """Store messages for their subscriptions, and for the `holders` that keep them. Without any, only the id is used up."""
+        self.executemany(
+            "INSERT INTO messages VALUES (?, ?, ?)",
+            [(message_id, published_us, body) for message_id, body, to in messages if to or holders],
+        )
         self.executemany(
             "INSERT INTO deliveries (subscription, message, size) VALUES (?, ?, ?)",
-            [(subscription_id, entry.message_id, entry.size) for subscription_id in subscription_ids],
+            [
+                (subscription_id, message_id, len(body))
+                for message_id, body, to in messages
+                for subscription_id in to
+            ],
         )
-        self.executemany("INSERT INTO kept VALUES (?, ?)", [(holder, entry.message_id) for holder in holders])
+        self.executemany(
+            "INSERT INTO kept VALUES (?, ?)",
+            [(holder, message_id) for message_id, _, _ in messages for holder in holders],
+        )
+        self.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'messages'", (messages[-1][0],))
 
     def bodies(self, message_ids: Sequence[int]) -> dict[int, bytes]:
         """The messages as published; missing ids are left out."""

@@ -181,7 +181,8 @@ def _unary(
         again, place = functools.partial(do, request, context), place_of(method_name)
         try:
             with acting_as(_principal(tokens, context)):
-                return await apply_injections(service.injections, place, subjects_of(request), again)
+                subjects = subjects_of(request) if service.injections.concerns(place) else ()
+                return await apply_injections(service.injections, place, subjects, again)
         except _REFUSALS as refusal:
             await _refuse(context, refusal)
 

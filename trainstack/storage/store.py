@@ -35,6 +35,9 @@ from trainstack.storage.objects.records import (
 )
 from trainstack.storage.objects.staging import Staged
 
+_UNKNOWN = Fingerprint(size=-1, mtime_ns=0, inode=0)
+_OWN_CHANGES_MAX = 1000
+
 
 class ObjectStore:
     """One directory of buckets. Thread-safe; only one process at a time may have it open.
@@ -62,6 +65,7 @@ class ObjectStore:
         for path in (self.buckets_path, self._aside, self.uploads_path):
             path.mkdir(parents=True, exist_ok=True)
         self._folders: dict[str, Folder] = {}
+        self._own_changes: dict[tuple[str, str], Fingerprint | None] = {}
         self._recover()
 
     def close(self) -> None:
@@ -85,6 +89,18 @@ class ObjectStore:
             self.bucket(bucket)
             cached = self._folders[bucket] = Folder(self.buckets_path / bucket)
         return cached
+
+    def is_own_change(self, bucket: str, name: str) -> bool:
+        """Whether the file is as this store itself has left it. Asked again, False, until the store's next change of it."""
+        left = self._own_changes.pop((bucket, name), _UNKNOWN)
+        folder = self._folders.get(bucket)
+        return left is not _UNKNOWN and folder is not None and folder.fingerprint(name) == left
+
+    def _will_leave(self, stored: ObjectRecord, fingerprint: Fingerprint | None) -> None:
+        """Note what the object's file will be, before the change of it, of which the kernel may report at once."""
+        if len(self._own_changes) >= _OWN_CHANGES_MAX:  # of folders that are not watched yet
+            self._own_changes.clear()
+        self._own_changes[stored.bucket, stored.name] = fingerprint
 
     def forget_folder(self, bucket: str) -> None:
         self._folders.pop(bucket, None)
@@ -172,6 +188,7 @@ class ObjectStore:
                 staged.path,
             )
         staged.close()
+        staged.is_placed = True
         return stored
 
     def _replaceable(self, insertion: Insertion, *, strict: bool) -> ObjectRecord | None:
@@ -251,6 +268,7 @@ class ObjectStore:
                     kept = self._keep(stored, now_us, for_good=target.generation is not None)
                     self.notifications.owe(_end_of(kept), stored, now_us=now_us)
                     if not stored.aside:
+                        self._will_leave(stored, None)
                         # Before the commit: a kill in between leaves the file missing, which the next start treats as
                         # a deletion, unless it finds the bytes aside.
                         self.folder(stored.bucket).remove(stored.name)
@@ -312,6 +330,7 @@ class ObjectStore:
         if stored.aside:
             staged.rename(self._aside / stored.aside)
             return stored
+        self._will_leave(stored, stored.fingerprint)
         try:
             self.folder(stored.bucket).place(staged, stored.name)
         except OSError:  # a directory has just taken its place; keep the object aside

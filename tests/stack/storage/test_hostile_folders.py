@@ -21,8 +21,9 @@ from trainstack.storage.drops.scanner import DropScanner
 from trainstack.storage.drops.threads import THREADS_EACH, BucketThreads
 from trainstack.storage.objects.errors import RefusedError
 from trainstack.storage.objects.folder import Folder
+from trainstack.storage.objects.preconditions import Insertion, Preconditions
 from trainstack.storage.objects.records import BucketRecord
-from trainstack.storage.objects.staging import HOLES_HASHED_MAX_BYTES, Digest, digest_of
+from trainstack.storage.objects.staging import HOLES_HASHED_MAX_BYTES, Digest, Staged, digest_of
 from trainstack.storage.store import ObjectStore
 
 PIECES = st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 20_000)), max_size=4)
@@ -181,6 +182,23 @@ def test_hints_beyond_the_limit_become_one_scan_that_sees_files_rewritten_in_pla
     threads.close()
     known = bucket_store.catalog.plain_in_folder("bucket", "")
     assert known == {f"{number}": Folder(folder).fingerprint(f"{number}") for number in files}
+
+
+def test_only_what_another_process_does_to_a_file_needs_a_look(bucket_store: ObjectStore) -> None:
+    file = bucket_store.buckets_path / "bucket" / "a"
+    for content in (b"first", b"second"):
+        with Staged(bucket_store.uploads_path) as staged:
+            staged.write(content)
+            conditions = Preconditions()
+            bucket_store.put(
+                staged,
+                Insertion(bucket="bucket", name="a", content_type="", fields={}, conditions=conditions),
+            )
+        if content == b"second":
+            file.write_bytes(b"another")
+        assert bucket_store.is_own_change("bucket", "a") is (content == b"first")
+        assert not bucket_store.is_own_change("bucket", "a")
+    assert not bucket_store.is_own_change("bucket", "b")
 
 
 def eventually_settled(scanner: DropScanner) -> None:

@@ -71,6 +71,10 @@ class DropScanner:
                 self._waiting.add((bucket, name))
         return sight is not _Sight.OPEN
 
+    def is_own_change(self, bucket: str, name: str) -> bool:
+        """`ObjectStore.is_own_change`."""
+        return self._store.is_own_change(bucket, name)
+
     def stop(self) -> None:
         """Let every call return at the next file or megabyte, with that file unrecorded."""
         self._is_stopped.set()

@@ -6,6 +6,7 @@ import os
 import select
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,8 @@ _log = logging.getLogger(__name__)
 
 _HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _READ_BYTES = 1 << 16
+_GATHER_S = 0.002
+"""From the first event to the reading of all: what writes a file causes several, and meanwhile it gets on with its work."""
 
 Hint = Callable[[str, str], None]
 """Reports a bucket and the object name of a file in it that changed. The name of a folder is empty or ends in a slash."""
@@ -162,6 +165,7 @@ class Watch:
             ready, _, _ = select.select([self._inotify.descriptor, self._wake], [], [])
             if self._wake in ready:
                 return
+            time.sleep(_GATHER_S)
             # The same file often appears several times in a row: one check, after the last, is enough.
             for bucket, name in dict.fromkeys(self._place(event) for event in self._inotify.read()):
                 if bucket:

@@ -136,6 +136,7 @@ class Staged:
         self.path = directory / self.token
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
         self.digest = Digest()
+        self.is_placed = False
 
     @property
     def size(self) -> int:
@@ -175,8 +176,9 @@ class Staged:
 
     def discard(self) -> None:
         self.close()
-        with contextlib.suppress(FileNotFoundError):
-            self.path.unlink()
+        if not self.is_placed:
+            with contextlib.suppress(FileNotFoundError):
+                self.path.unlink()
 
     def __enter__(self) -> Self:
         return self

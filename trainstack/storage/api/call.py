@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from starlette.requests import Request
@@ -25,6 +26,7 @@ from trainstack.surface import load_surface
 Json = dict[str, object]
 
 SURFACE = load_surface(Path(__file__).parents[1] / "surface.toml")
+JSON_TYPE = "application/json; charset=UTF-8"
 _MAX_METADATA_BYTES = 8 << 10
 """Of an object: https://cloud.google.com/storage/quotas#objects"""
 _MAX_HEADER_CHARACTERS = 1024
@@ -45,9 +47,9 @@ class Call:
     def store(self) -> ObjectStore:
         return self.service.store
 
-    @property
+    @cached_property
     def query(self) -> Mapping[str, str]:
-        return self.request.query_params
+        return dict(self.request.query_params)
 
     @property
     def base_url(self) -> str:
@@ -173,4 +175,4 @@ def merged_fields(before: object, change: object) -> Json:
 
 
 def json_answer(resource: Mapping[str, object]) -> Response:
-    return JSONResponse(dict(resource), media_type="application/json; charset=UTF-8")
+    return JSONResponse(dict(resource), media_type=JSON_TYPE)

@@ -1,10 +1,12 @@
 """Object metadata: get, list, patch, update, delete."""
 
 import dataclasses
+import json
 
 from starlette.responses import Response
 
 from trainstack.storage.api.call import (
+    JSON_TYPE,
     Call,
     Json,
     custom_metadata,
@@ -23,11 +25,10 @@ from trainstack.storage.objects.listing import (
     page_token,
     resume_of,
 )
-from trainstack.storage.objects.names import is_plain
 from trainstack.storage.objects.preconditions import whole_number
 from trainstack.storage.objects.protection import with_retention
 from trainstack.storage.objects.records import ObjectRecord
-from trainstack.storage.objects.resource import WRITABLE_OBJECT_FIELDS, object_json
+from trainstack.storage.objects.resource import WRITABLE_OBJECT_FIELDS, object_json, object_text
 
 _ROUNDS = 3
 
@@ -39,7 +40,7 @@ async def get(call: Call) -> Response:
     stored, hashed = await _read(call), key_hash(call.request.headers)
     if hashed:
         check_key(stored, hashed)
-    return json_answer(object_json(stored, call.base_url, with_hashes=bool(hashed)))
+    return Response(object_text(stored, call.base_url, bool(hashed)), media_type=JSON_TYPE)
 
 
 async def download(call: Call) -> Response:
@@ -123,21 +124,20 @@ def _page(call: Call, bucket: str, query: ListQuery) -> tuple[Response, list[str
     rewritten = [
         item.name
         for item in page.items
-        if item.is_live
-        and not item.aside
-        and is_plain(item.name)
-        and folder.fingerprint(item.name) != item.fingerprint
+        if item.is_live and not item.aside and folder.fingerprint(item.name) != item.fingerprint
     ]
     if (policy := store.bucket(bucket)).setting("retentionPolicy"):
         page.items = [with_retention(item, policy) for item in page.items]
     answer: Json = {"kind": "storage#objects"}
     if page.prefixes:
         answer["prefixes"] = page.prefixes
-    if page.items:
-        answer["items"] = [object_json(stored, call.base_url, with_hashes=False) for stored in page.items]
     if page.resume:
         answer["nextPageToken"] = page_token(page.resume)
-    return json_answer(answer), rewritten
+    text, base_url = json.dumps(answer, ensure_ascii=False, separators=(",", ":")), call.base_url
+    if page.items:
+        items = ",".join([object_text(stored, base_url, False) for stored in page.items])
+        text = f'{text[:-1]},"items":[{items}]}}'
+    return Response(text, media_type=JSON_TYPE), rewritten
 
 
 def _list_query(call: Call) -> ListQuery:

@@ -47,9 +47,8 @@ class Catalog(Database):
 
     def next_generation(self, now_us: int) -> int:
         """Microseconds since the epoch, but always larger than every earlier number, even if the clock goes back."""
-        self.execute("UPDATE generations SET last = max(last + 1, ?)", (now_us,))
-        if row := self.row("SELECT last FROM generations"):
-            return int(row[0])
+        if rows := self.rows("UPDATE generations SET last = max(last + 1, ?) RETURNING last", (now_us,)):
+            return int(rows[0][0])
         self.execute("INSERT INTO generations VALUES (?)", (now_us,))
         return now_us
 
@@ -93,7 +92,7 @@ class Catalog(Database):
     def put(self, stored: ObjectRecord) -> None:
         """Record a generation, live or not, in place of its earlier record."""
         body = {key: value for key, value in vars(stored).items() if value and key not in _NOT_IN_BODY}
-        values = (stored.aside, json.dumps(vars(stored.fingerprint)), json.dumps(body))
+        values = (stored.aside, json.dumps(stored.fingerprint._asdict()), json.dumps(body))
         if stored.is_live:
             key = (stored.bucket, stored.name, folder_of(stored.name), stored.token)
             self.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, *values))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 FINALIZE, METADATA_UPDATE = "OBJECT_FINALIZE", "OBJECT_METADATA_UPDATE"
 DELETE, ARCHIVE = "OBJECT_DELETE", "OBJECT_ARCHIVE"
@@ -14,8 +14,7 @@ PAYLOADS = ("JSON_API_V1", NO_PAYLOAD)
 PUBSUB_PREFIX = "//pubsub.googleapis.com/"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """Identifies one state of a plain file without reading it. `mtime_ns` counts from the epoch."""
 
     size: int
@@ -23,9 +22,9 @@ class Fingerprint:
     inode: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ObjectRecord:
-    """One generation of an object.
+    """One generation of an object. Compared by identity, so that what is made of it can be kept.
 
     `aside` is empty for a plain file in the bucket's folder; otherwise the name of the file, outside of it,
     with the bytes. `token` names the staged file of the upload, so that an interrupted move can be finished.

@@ -3,6 +3,8 @@
 Source: https://cloud.google.com/storage/docs/json_api/v1/objects and …/notifications
 """
 
+import json
+from functools import lru_cache
 from urllib.parse import quote
 
 from trainstack.instants import format_instant
@@ -57,6 +59,13 @@ def object_json(stored: ObjectRecord, base_url: str, *, with_hashes: bool = True
         if not resource[key] or (is_hidden and key != "contentType"):
             del resource[key]
     return resource
+
+
+@lru_cache(maxsize=2048)  # as many as records that the catalog keeps
+def object_text(stored: ObjectRecord, base_url: str, with_hashes: bool) -> str:
+    """`object_json` as JSON."""
+    resource = object_json(stored, base_url, with_hashes=with_hashes)
+    return json.dumps(resource, ensure_ascii=False, separators=(",", ":"))
 
 
 def notification_json(config: NotificationConfig, base_url: str) -> dict[str, object]:

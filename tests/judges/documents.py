@@ -39,7 +39,16 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "run.v1": ("namespaces.services.",),
     "run.v2": ("projects.locations.services.",),
     "serviceusage.v1": ("services.", "operations."),
-    "storage.v1": ("buckets.", "managedFolders.", "notifications.", "objects.", "projects.serviceAccount."),
+    "storage.v1": (
+        *(
+            "bucketAccessControls.",
+            "buckets.",
+            "defaultObjectAccessControls.",
+            "managedFolders.",
+            "notifications.",
+        ),
+        *("objectAccessControls.", "objects.", "projects."),
+    ),
 }
 """The methods that are kept of each API, by the beginnings of their names, with the schemas that they reach."""
 

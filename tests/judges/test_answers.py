@@ -153,6 +153,11 @@ def test_cloud_storage(stack: Stack) -> None:
     call("POST", f"{bucket}/o/f.txt/compose", {"sourceObjects": [{"name": "a.txt"}, {"name": "b.txt"}]})
     call("GET", f"{bucket}/managedFolders/vision%2F/iam")
     call("GET", f"{bucket}/managedFolders/vision%2F/iam/testPermissions?permissions=storage.objects.get")
+    for path in ("/acl", "/defaultObjectAcl", "/o/a.txt/acl"):
+        entry = call("POST", f"{bucket}{path}", {"entity": "user-a@b.c", "role": "READER"})
+        for verb, body in (("PATCH", entry), ("PUT", entry), ("GET", None), ("DELETE", None)):
+            call(verb, f"{bucket}{path}/user-a@b.c", body)
+        call("GET", f"{bucket}{path}")
     notification = {
         "topic": f"//pubsub.googleapis.com/{TOPIC}",
         "payload_format": "JSON_API_V1",

@@ -8,11 +8,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.http import LoopbackOnly, cut
 from trainstack.iam.authorization import denial
-from trainstack.iam.principals import LOCAL_USER, Principal, Tokens, acting_as
+from trainstack.iam.principals import ANONYMOUS, LOCAL_USER, Principal, Tokens, acting_as
 from trainstack.json_bodies import google_error
 from trainstack.loopback import GATEWAY_ADDRESS
 
-_CHALLENGE = 'Bearer realm="https://accounts.google.com/"'
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="https://accounts.google.com/"'}
 _INVALID = (
     "Request had invalid authentication credentials. Expected an access token of this local stack: a replica's is good "
     "while its job runs. Outside of jobs send none, or use the variables that `trainmaster stack env` prints."
@@ -56,12 +56,13 @@ def authenticate(tokens: Tokens | None, *, authorization: str, peer: str) -> Pri
 class Authenticated:
     """An ASGI application that answers 401 to requests with invalid credentials; in all others, `caller` returns the principal.
 
-    It answers 403 to an account that calls `OWN_PATHS`.
+    It answers 403 to an account that calls `OWN_PATHS`. With `anonymous`, a missing credential is no fault.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens | None) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens | None, *, anonymous: bool = False) -> None:
         self._app = app
         self._tokens = tokens
+        self._anonymous = anonymous
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -72,8 +73,10 @@ class Authenticated:
         try:
             principal = authenticate(self._tokens, authorization=header, peer=peer)
         except UnauthenticatedError as refusal:
-            await answer_refusal(_refusal(str(refusal)), scope, receive, send)
-            return
+            if header or not self._anonymous:
+                await answer_refusal(_refusal(str(refusal)), scope, receive, send)
+                return
+            principal = ANONYMOUS
         if principal.member and scope["path"].startswith(OWN_PATHS):
             forbidden = google_error(403, denial(""), reason="forbidden", status="PERMISSION_DENIED")
             await answer_refusal(forbidden, scope, receive, send)
@@ -96,7 +99,7 @@ def _refusal(message: str) -> ASGIApp:
         message,
         reason="authError",
         status="UNAUTHENTICATED",
-        headers={"WWW-Authenticate": _CHALLENGE},
+        headers=CHALLENGE,
     )
 
 

@@ -3,7 +3,7 @@
 A method that is not in `REQUIRED` is refused to every caller but the project's owner.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from trainstack.iam.principals import Principal, caller
@@ -19,6 +19,17 @@ _CONSUME = (("pubsub.subscriptions.consume", "subscription"),)
 # Resource Manager: https://cloud.google.com/resource-manager/docs/access-control-proj
 REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "storage.batch": NOTHING,  # each of its requests has its own
+    **{
+        f"storage.{prefix}AccessControls.{verb}": tuple(
+            (f"storage.{kind}s.{need}", kind) for need in needs.split()
+        )
+        for prefix, kind in (("bucket", "bucket"), ("defaultObject", "bucket"), ("object", "object"))
+        for verbs, needs in (
+            ("get list", "get getIamPolicy"),
+            ("insert patch update delete", "get getIamPolicy setIamPolicy update"),
+        )
+        for verb in verbs.split()
+    },
     "storage.buckets.delete": (("storage.buckets.delete", "bucket"),),
     "storage.buckets.get": (("storage.buckets.get", "bucket"),),
     "storage.buckets.getIamPolicy": (("storage.buckets.getIamPolicy", "bucket"),),
@@ -173,21 +184,36 @@ def permission_info(permission: str, *, domain: str, **metadata: str) -> dict[st
     }
 
 
-def authorize(grants: Grants | None, method: str, resources: Mapping[str, Resource]) -> None:
-    """Return if the caller may call the method; always, without enforced grants or for the project's owner.
+def authorize(
+    grants: Grants | None,
+    method: str,
+    resources: Mapping[str, Resource],
+    is_listed: Callable[[str, Resource], bool] = lambda _permission, _resource: False,
+) -> None:
+    """Return if the caller may call the method; always for the project's owner, or without enforced grants.
 
     Args: grants: who has which role; None for a service that runs alone. method: its name in `REQUIRED`.
     resources: those of the call, by their kinds in `REQUIRED`; a missing one is not granted to anyone.
+    is_listed: whether the caller has a permission by a resource's own list, which is asked when no grant gives it.
 
     Raises:
         DeniedError: the caller lacks a permission.
     """
-    if grants is None or not grants.enforced or not caller().member:
+    if is_unrestricted(grants):
         return
     if method not in REQUIRED:
         raise DeniedError("", Resource(name=""), caller())
     for permission, kind in REQUIRED[method]:
-        require(grants, permission, resources.get(kind, Resource(name="")))
+        resource = resources.get(kind, Resource(name=""))
+        if not has(grants, permission, resource) and not is_listed(permission, resource):
+            raise DeniedError(permission, resource, caller())
+
+
+def is_unrestricted(grants: Grants | None) -> bool:
+    """Whether the caller needs no permission. An anonymous one always does."""
+    if caller().kind == "anonymous":
+        return False
+    return grants is None or not grants.enforced or not caller().member
 
 
 def require(grants: Grants | None, permission: str, resource: Resource) -> None:
@@ -198,10 +224,11 @@ def require(grants: Grants | None, permission: str, resource: Resource) -> None:
 
 def has(grants: Grants | None, permission: str, resource: Resource) -> bool:
     """Whether the caller has the permission, or needs none."""
-    principal = caller()
-    if grants is None or not grants.enforced or not principal.member:
+    if is_unrestricted(grants):
         return True
-    return grants.allows(principal.member, permission, resource.name, resource.object_name)
+    return grants is not None and grants.allows(
+        caller().member, permission, resource.name, resource.object_name
+    )
 
 
 def may_act_as(grants: Grants | None, email: str) -> bool:

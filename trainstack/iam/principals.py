@@ -46,23 +46,30 @@ MAX_EXPIRING = 10_000
 """The default maximum number of valid tokens with a lifetime."""
 
 
+EVERYONE = "allUsers"
+"""The member of a policy that stands for all callers, anonymous ones among them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Principal:
     """Who a token speaks for.
 
     Attributes:
-        kind: what it is; an `account` is a service account that a permitted caller impersonates.
+        kind: what it is; an `account` is a service account that a permitted caller impersonates, `anonymous` a caller without
+            credentials.
         name: a job's id and a replica's name, a function's name, an account's email, or a user's name.
         email: the service account it runs as, whose grants it has; empty for the local user.
     """
 
-    kind: Literal["replica", "function", "account", "user"]
+    kind: Literal["replica", "function", "account", "user", "anonymous"]
     name: str
     email: str
 
     @property
     def member(self) -> str:
         """The member name in a policy; empty for the local user, who owns the project and needs no grant."""
+        if self.kind == "anonymous":
+            return EVERYONE
         return f"serviceAccount:{self.email}" if self.email else ""
 
 
@@ -70,6 +77,8 @@ LOCAL_USER = Principal(kind="user", name="local", email="")
 """The principal of requests without a token from this machine, such as those of clients with emulator
 variables.
 """
+ANONYMOUS = Principal(kind="anonymous", name="anonymous", email="")
+"""That of requests without a token that come through the gateway, where a service has public data."""
 
 _caller: ContextVar[Principal] = ContextVar("caller", default=LOCAL_USER)
 

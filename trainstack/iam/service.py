@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fnmatch import filter as matching
 from fnmatch import fnmatchcase, translate
 
+from trainstack.iam.principals import EVERYONE
+
 _FIELDS = {"grants": ("member", "role", "resource"), "permissions": ("permission", "resource")}
 """What can be taken away, with the fields that identify it."""
 PATTERN_MAX_CHARS = 1024
@@ -106,6 +108,7 @@ class Grants:
         self._granted = tuple(grants)
         self._roles = roles or {}
         self._buckets = None if buckets is None else frozenset(BUCKETS + name for name in buckets)
+        self._every_account = (f"projectEditor:{project}", EVERYONE, "allAuthenticatedUsers")
         self._policies: dict[str, tuple[Grant, ...]] = {}
         self._taken: dict[str, list[dict[str, str]]] = {key: [] for key in _FIELDS}
         self._reaches = self._by_permission()
@@ -115,11 +118,14 @@ class Grants:
 
         One lookup in memory: every call of every service asks.
         """
-        for name in (member, f"projectEditor:{self.project}"):
+        is_public = member == EVERYONE
+        for name in (member, *(() if is_public else self._every_account)):
             reaches = self._reaches.get((name, permission), ())
             if any(reach.covers(resource, object_name) for reach in reaches):
                 return True
-        return self._is_users_bucket(resource) and any(permission in held for held in USERS_BUCKET.values())
+        if is_public or not self._is_users_bucket(resource):
+            return False
+        return any(permission in held for held in USERS_BUCKET.values())
 
     @property
     def roles(self) -> Collection[str]:

@@ -161,7 +161,8 @@ def kept_subscription(kept: KeptTopic) -> Subscription:
 
 
 def _ensure_bucket(storage_url: str, bucket: str, project: str, region: str) -> None:
-    wanted = {"name": bucket, "location": region.upper()}
+    access = {"uniformBucketLevelAccess": {"enabled": True}}
+    wanted = {"name": bucket, "location": region.upper(), "iamConfiguration": access}
     try:
         call("POST", storage_url, f"/storage/v1/b?project={quote(project)}", wanted)
     except CallRefusedError as refused:

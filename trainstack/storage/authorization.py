@@ -5,6 +5,7 @@ Its sentences are those that its clients report, for example https://github.com/
 
 from collections.abc import Mapping
 
+from trainstack.iam.authentication import CHALLENGE
 from trainstack.iam.authorization import (
     DeniedError,
     Resource,
@@ -15,7 +16,8 @@ from trainstack.iam.authorization import (
     require,
 )
 from trainstack.iam.principals import caller
-from trainstack.iam.service import Grants
+from trainstack.iam.service import BUCKETS, Grants
+from trainstack.storage.acl.records import allows, is_uniform
 from trainstack.storage.objects.errors import NoSuchObjectError, RefusedError, no_such_bucket
 from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.store import ObjectStore
@@ -34,13 +36,28 @@ def may_call(
     grants: Grants | None, store: ObjectStore, method: str, path: Mapping[str, str], query: Mapping[str, str]
 ) -> None:
     """Raises `RefusedError`: 403 if the caller may not call the method, 404 if a bucket of its path does not exist."""
+
+    def is_listed(permission: str, resource: Resource) -> bool:
+        return _is_listed(store, permission, resource, query.get("generation", ""))
+
     try:
-        authorize(grants, method, _resources(grants, path, query))
+        authorize(grants, method, _resources(grants, path, query), is_listed)
         if grants and grants.enforced and caller().member and "bucket" in path:
             _check_payer(grants, store.catalog.find_bucket(path["bucket"]), query.get("userProject", ""))
     except DeniedError as denied:
         missing = _missing(store, path.get("bucket", ""), path.get("to_bucket", ""))
         raise missing or _denial(denied) from denied
+
+
+def _is_listed(store: ObjectStore, permission: str, resource: Resource, generation: str) -> bool:
+    """Whether the object's access control list gives the caller the permission."""
+    name, bucket = resource.object_name, store.catalog.find_bucket(resource.name.removeprefix(BUCKETS))
+    if not permission.startswith("storage.objects.") or not name or bucket is None or is_uniform(bucket):
+        return False
+    stored = store.catalog.find(bucket.name, name)
+    if generation.isdecimal():
+        stored = store.catalog.find_old(bucket.name, name, int(generation[:18])) or stored
+    return stored is not None and allows(stored, bucket, caller(), permission)
 
 
 def may_create(grants: Grants | None, store: ObjectStore, bucket: str, name: str) -> None:
@@ -112,13 +129,16 @@ def _missing(store: ObjectStore, *buckets: str) -> RefusedError | None:
 
 
 def _denial(denied: DeniedError) -> RefusedError:
-    permission = denied.permission
-    if not permission:
-        return RefusedError(403, "forbidden", denial(""))
+    permission, message = denied.permission, denial(denied.permission)
+    is_anonymous = denied.principal.kind == "anonymous"
     if permission in _ON_PROJECT:
         on = "project"
     else:
         is_on_bucket = ".buckets." in permission or permission.endswith(".list")
         on = "Storage bucket" if is_on_bucket else "Storage object"
-    message = f"{denied.principal.email} does not have {permission} access to the Google Cloud {on}."
-    return RefusedError(403, "forbidden", f"{message} {denial(permission)}")
+    if permission:
+        who = "Anonymous caller" if is_anonymous else denied.principal.email
+        message = f"{who} does not have {permission} access to the Google Cloud {on}. {message}"
+    if is_anonymous:
+        return RefusedError(401, "required", message, xml_code="AccessDenied", headers=CHALLENGE)
+    return RefusedError(403, "forbidden", message)

@@ -20,14 +20,15 @@ from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections
 from trainstack.json_bodies import google_error, insufficient_storage, is_disk_full
 from trainstack.publisher import Publish
+from trainstack.storage.api.access_controls import in_full
 from trainstack.storage.api.call import Call
-from trainstack.storage.api.fields import partial
 from trainstack.storage.api.routes import is_xml, route_for
 from trainstack.storage.api.xml import xml_error
 from trainstack.storage.authorization import may_call, without_listing
 from trainstack.storage.drops.scanner import DropScanner
 from trainstack.storage.drops.threads import BucketThreads
 from trainstack.storage.drops.watching import Watch
+from trainstack.storage.fields import partial
 from trainstack.storage.injections import method_of, notification_subjects, subjects
 from trainstack.storage.notifications import with_links
 from trainstack.storage.objects.errors import RefusedError
@@ -84,7 +85,7 @@ class Storage:
         called = WithInjections(
             app=self._answer, injections=injections, service="storage", method_of=method_of, subjects=subjects
         )
-        self._authenticated: ASGIApp = Authenticated(called, tokens)
+        self._authenticated: ASGIApp = Authenticated(called, tokens, anonymous=True)
         self._public = PublicData(
             self._authenticated,
             has_bucket=lambda name: self.store.catalog.find_bucket(name) is not None,
@@ -187,6 +188,8 @@ class Storage:
             if not of_xml:
                 call.check(route.name)
             answer = await route.method(call)
+            if not of_xml and call.wants_acl(route.name):
+                answer = in_full(call, answer)
             mask = "" if of_xml else request.query_params.get("fields")
             return partial(answer, mask) if mask else answer
         except RefusedError as refused:

@@ -5,10 +5,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from trainstack.iam.service import BUCKETS, Grants
-from trainstack.storage.buckets.resource import ROLES
+from trainstack.storage.acl.records import hidden_members
+from trainstack.storage.buckets.resource import ROLES, Bindings
 from trainstack.storage.drops.threads import BucketThreads
 from trainstack.storage.objects.errors import RefusedError, UnsettledError
 from trainstack.storage.objects.preconditions import Insertion
@@ -92,8 +93,16 @@ class StorageService:
     def apply_policy(self, bucket: BucketRecord, *, removed: bool = False) -> None:
         """Let the bucket's IAM policy decide permissions, if a stack has grants."""
         if self.grants and bucket.bindings is not None:
-            granted = [(binding["role"], binding["members"]) for binding in bucket.bindings]
+            hidden = hidden_members(bucket)
+            granted = [(binding["role"], set(binding["members"]) - hidden) for binding in bucket.bindings]
             self.grants.set_policy(BUCKETS + bucket.name, None if removed else granted, ROLES)
+
+    def bindings(self, bucket: BucketRecord) -> Bindings:
+        """The bucket's policy, also if it was never set."""
+        if bucket.bindings is None and self.grants:
+            granted: Any = self.grants.policy(BUCKETS + bucket.name)
+            return granted.get("bindings") or ()
+        return bucket.bindings or ()
 
     async def run_when_settled(
         self, operation: Callable[..., _Result], *args: object, **more: object

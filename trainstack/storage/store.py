@@ -183,6 +183,8 @@ class ObjectStore:
                     updated_us=0,
                     fields=inherited(self.bucket(insertion.bucket), insertion.fields),
                     token=staged.token,
+                    owner=insertion.owner,
+                    acl=insertion.acl,
                 ),
                 replaced,
                 staged.path,

@@ -45,7 +45,8 @@ def direct() -> Iterator[httpx.Client]:
 
 def unauthenticated(answer: httpx.Response) -> bool:
     assert answer.headers["www-authenticate"].startswith("Bearer ")
-    assert answer.json()["error"]["status"] == "UNAUTHENTICATED"
+    # Cloud Storage has no status in its refusals of anonymous callers
+    assert answer.json()["error"].get("status", "UNAUTHENTICATED") == "UNAUTHENTICATED"
     return answer.status_code == 401
 
 
@@ -95,8 +96,8 @@ def test_an_upload_session_needs_no_token_and_opens_nothing_else(
         f"{root}/upload/storage/v1/b/sessions/o?uploadType=resumable&name=a", headers=authority, json={}
     )
     assert through.put(begun.headers["location"], content=b"x").status_code == 200
-    for path in ("/storage/v1/b/sessions/o/a?upload_id=1", "/sessions/a?upload_id=1"):
-        assert unauthenticated(through.get(root + path))
+    assert unauthenticated(through.get(f"{root}/storage/v1/b/sessions/o/a?upload_id=1"))
+    assert "<Code>AccessDenied</Code>" in through.get(f"{root}/sessions/a?upload_id=1").text
 
 
 def test_an_upload_is_read_to_its_end_before_it_is_refused(replica: Replica, direct: httpx.Client) -> None:

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from trainstack.http import in_thread
 from trainstack.iam import Grants
 from trainstack.iam.service import Grant
+from trainstack.loopback import GATEWAY_ADDRESS
 
 from .conftest import (
     ARRIVALS,
@@ -166,3 +168,29 @@ def test_a_grant_on_a_managed_folder_reaches_its_objects_alone(
         assert team.allows(member, permission, bucket, object_name) is allowed
     assert not team.allows(member, "storage.objects.delete", bucket, object_name)
     assert "bindings" not in team.policy(bucket)
+
+
+def test_what_a_list_or_a_policy_makes_public_is_read_without_a_token(served: Served) -> None:
+    """Through the gateway, where a request without a token is nobody's; an account reads what it uploaded."""
+    path = "/storage/v1/b/public-bucket"
+    served.call("POST", "storage", f"/storage/v1/b?project={PROJECT}", json={"name": "public-bucket"})
+    for name in ("a", "b"):
+        assert served.upload("public-bucket", name, STRANGER).status_code == 200
+    listed = {"bindings": [{"role": "roles/storage.objectCreator", "members": ["allAuthenticatedUsers"]}]}
+    assert served.call("PUT", "storage", f"{path}/iam", json=listed).status_code == 200
+    assert served.read("public-bucket", "a", STRANGER).status_code == 200
+    assert "storage.objects.get" in denied(served.read("public-bucket", "a", TRAINER))
+    acl = {"entity": "allUsers", "role": "READER"}
+    assert served.call("POST", "storage", f"{path}/o/a/acl", STRANGER, json=acl).status_code == 200
+    with httpx.Client(transport=httpx.HTTPTransport(local_address=GATEWAY_ADDRESS)) as public:
+        assert public.get(f"{served.urls['storage']}/public-bucket/a").content == b"x"
+        refused = public.get(f"{served.urls['storage']}{path}/o/b")
+        assert (refused.status_code, refused.json()["error"]["message"][:16]) == (401, "Anonymous caller")
+        assert public.get(f"{served.urls['storage']}{path}/o").status_code == 401
+        listed["bindings"].append({"role": "roles/storage.objectViewer", "members": ["allUsers"]})
+        served.call("PUT", "storage", f"{path}/iam", json=listed).raise_for_status()
+        assert len(public.get(f"{served.urls['storage']}{path}/o").json()["items"]) == 2
+        prevented = {"iamConfiguration": {"publicAccessPrevention": "enforced"}}
+        served.call("PATCH", "storage", path, json=prevented).raise_for_status()
+        for name in ("a", "b"):
+            assert public.get(f"{served.urls['storage']}{path}/o/{name}").status_code == 401

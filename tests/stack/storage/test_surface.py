@@ -27,11 +27,11 @@ def test_what_is_not_honoured_is_named_in_one_answer(http: httpx.Client, bucket:
         " leave out what this names."
     )
     answer = http.patch(
-        f"{path}/a", json={"acl": [{"entity": "allUsers"}], "kmsKeyName": "k", "contexts": None}
+        f"{path}/a", json={"retention": {"mode": "Locked"}, "kmsKeyName": "k", "contexts": None}
     )
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(
-        "Object.acl is not imitated by the local stack; Object.kmsKeyName"
+        "Object.retention is not imitated by the local stack; Object.kmsKeyName"
     )
     assert http.get(f"{path}?filter=").status_code == 200
 

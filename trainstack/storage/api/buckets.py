@@ -1,15 +1,18 @@
 """Buckets: insert, get, list, patch, update, delete, and the lock of a retention policy."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
+from trainstack.storage.api.access_controls import with_lists
 from trainstack.storage.api.call import (
     Call,
     Json,
+    change_bucket,
+    check_bucket,
     json_answer,
     merged_fields,
     text_field,
@@ -21,7 +24,7 @@ from trainstack.storage.buckets.settings import (
     location_type,
     new_settings,
 )
-from trainstack.storage.objects.errors import RefusedError, condition_not_met, conflict, invalid
+from trainstack.storage.objects.errors import RefusedError, conflict, invalid
 from trainstack.storage.objects.listing import page_token, resume_of
 from trainstack.storage.objects.names import bucket_fault
 from trainstack.storage.objects.preconditions import whole_number
@@ -39,15 +42,17 @@ async def insert(call: Call) -> Response:
         raise invalid(fault)
     store = call.store
     with store.changing() as now_us:
-        fields = new_settings(body, call.query, now_us)
+        fields = new_settings(body, now_us)
         _check_log_bucket(store, fields)
         if store.catalog.find_bucket(name):
             raise conflict(
                 "Your previous request to create the named bucket succeeded and you already own it."
             )
         bucket = BucketRecord(name=name, project=project, created_us=now_us, fields=fields)
+        bucket = with_lists(call, bucket, body)
         (store.buckets_path / name).mkdir(exist_ok=True)
         store.catalog.put_bucket(bucket)
+    call.service.apply_policy(bucket)
     await call.service.threads.wait_for_refresh(name)
     return json_answer(bucket_json(bucket, call.base_url))
 
@@ -60,7 +65,7 @@ def _project(call: Call) -> str:
 
 async def get(call: Call) -> Response:
     bucket = call.store.bucket(call.path["bucket"])
-    _check(call, bucket)
+    check_bucket(call, bucket)
     return json_answer(bucket_json(bucket, call.base_url))
 
 
@@ -75,7 +80,7 @@ async def patch(call: Call) -> Response:
         asked = body if whole else merged_fields(bucket.fields, body)
         fields = changed_settings(dict(bucket.fields), asked, now_us)
         _check_log_bucket(call.store, fields)
-        return replace(bucket, fields=fields)
+        return with_lists(call, replace(bucket, fields=fields), body)
 
     return json_answer(bucket_json(change_bucket(call, change), call.base_url))
 
@@ -94,36 +99,10 @@ async def lock_policy(call: Call) -> Response:
     return json_answer(bucket_json(change_bucket(call, lock), call.base_url))
 
 
-def change_bucket(call: Call, change: Callable[[BucketRecord, int], BucketRecord]) -> BucketRecord:
-    """The bucket in the path after a change, whose time `change` gets in microseconds.
-
-    Raises:
-        RefusedError: 404 without such a bucket, 412 for a condition that does not hold; also what `change` raises.
-    """
-    with call.store.changing() as now_us:
-        bucket = call.store.bucket(call.path["bucket"])
-        _check(call, bucket)
-        changed = replace(change(bucket, now_us), metageneration=bucket.metageneration + 1, updated_us=now_us)
-        call.store.catalog.put_bucket(changed)
-    return changed
-
-
 def _check_log_bucket(store: ObjectStore, fields: Mapping[str, Any]) -> None:
     """Source: InvalidTargetBucketForLogging in https://cloud.google.com/storage/docs/xml-api/reference-status"""
     if "logging" in fields and store.catalog.find_bucket(fields["logging"]["logBucket"]) is None:
         raise invalid("The target bucket for logging does not exist.")
-
-
-def _check(call: Call, bucket: BucketRecord) -> None:
-    """Raises `RefusedError` for a condition that does not hold: 412, or 304 for a NotMatch condition of a read."""
-    conditions, number = call.conditions(), bucket.metageneration
-    if conditions.metageneration not in (None, number):
-        raise condition_not_met(f"ifMetagenerationMatch, where the bucket's metageneration is {number}")
-    if conditions.not_metageneration == number:
-        unmet = f"ifMetagenerationNotMatch is the bucket's metageneration, {number}"
-        if call.request.method == "GET":
-            raise RefusedError(304, "notModified", f"Not modified: {unmet}.")
-        raise condition_not_met(unmet)
 
 
 async def list_all(call: Call) -> Response:
@@ -150,7 +129,7 @@ async def delete(call: Call) -> Response:
     store = call.store
     folder = store.buckets_path / name
     with store.changing():
-        _check(call, bucket := store.bucket(name))
+        check_bucket(call, bucket := store.bucket(name))
         if not store.catalog.is_empty(name) or any(
             not path.is_dir() or path.is_symlink() for path in folder.rglob("*")
         ):

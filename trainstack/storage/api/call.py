@@ -1,7 +1,7 @@
 """One request to a method of the API, with helpers that all methods share."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from starlette.responses import JSONResponse, Response
 
 from trainstack.json_bodies import read_object
 from trainstack.loopback import address_of
-from trainstack.storage.objects.errors import invalid
+from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid
 from trainstack.storage.objects.preconditions import (
     ObjectTarget,
     Preconditions,
     preconditions_from,
     whole_number,
 )
-from trainstack.storage.objects.records import ObjectRecord
+from trainstack.storage.objects.records import BucketRecord, ObjectRecord
 from trainstack.storage.objects.resource import WRITABLE_OBJECT_FIELDS
 from trainstack.storage.service import StorageService
 from trainstack.storage.store import ObjectStore
@@ -79,6 +79,11 @@ class Call:
         """The target's object, once its file has settled. Raises `RefusedError` (404) if it does not exist."""
         return await self.service.run_when_settled(self.store.get, target)
 
+    def wants_acl(self, method: str) -> bool:
+        """Whether the answer is to have owners and access control lists; by default, that of a change has them."""
+        default = "full" if method.endswith((".patch", ".update")) else ""
+        return self.query.get("projection", default) == "full"
+
     def flag(self, key: str) -> bool:
         return self.query.get(key, "").lower() == "true"
 
@@ -94,6 +99,33 @@ class Call:
             raise invalid(f"Parse Error: {fault}.") from None
         check_fields(resource, body)
         return body
+
+
+def change_bucket(call: Call, change: Callable[[BucketRecord, int], BucketRecord]) -> BucketRecord:
+    """The bucket in the path after a change, whose time `change` gets in microseconds.
+
+    Raises:
+        RefusedError: 404 without such a bucket, 412 for a condition that does not hold; also what `change` raises.
+    """
+    with call.store.changing() as now_us:
+        bucket = call.store.bucket(call.path["bucket"])
+        check_bucket(call, bucket)
+        changed = replace(change(bucket, now_us), metageneration=bucket.metageneration + 1, updated_us=now_us)
+        call.store.catalog.put_bucket(changed)
+    call.service.apply_policy(changed)
+    return changed
+
+
+def check_bucket(call: Call, bucket: BucketRecord) -> None:
+    """Raises `RefusedError` for a condition that does not hold: 412, or 304 for a NotMatch condition of a read."""
+    conditions, number = call.conditions(), bucket.metageneration
+    if conditions.metageneration not in (None, number):
+        raise condition_not_met(f"ifMetagenerationMatch, where the bucket's metageneration is {number}")
+    if conditions.not_metageneration == number:
+        unmet = f"ifMetagenerationNotMatch is the bucket's metageneration, {number}"
+        if call.request.method == "GET":
+            raise RefusedError(304, "notModified", f"Not modified: {unmet}.")
+        raise condition_not_met(unmet)
 
 
 def check_fields(resource: str, body: Mapping[str, object]) -> None:

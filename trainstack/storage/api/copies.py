@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
+from trainstack.storage.api.access_controls import new_access
 from trainstack.storage.api.call import (
     Call,
     Json,
@@ -82,18 +83,21 @@ async def restore(call: Call) -> Response:
         raise RefusedError(400, "required", "Required parameter: generation")
     source = await call.stored_object(target)
     insertion = _insertion(call, source.bucket, target.name, source.content_type, source.fields)
+    if call.flag("copySourceAcl"):
+        insertion = dataclasses.replace(insertion, acl=source.acl, owner=source.owner)
     restored = await _put_copy(call, source, insertion)
     return json_answer(object_json(restored, call.base_url, with_hashes=False))
 
 
 def _insertion(
-    call: Call, bucket: str, name: str, content_type: str, fields: Mapping[str, object]
+    call: Call, bucket: str, name: str, content_type: str, fields: Mapping[str, object], **body: object
 ) -> Insertion:
-    """The insertion of an object that is made from others, with the query's conditions."""
+    """The insertion of an object that is made from others, with the query's conditions and the body's ACL."""
     return Insertion(
         bucket=bucket,
         name=name,
         if_replaced=replacing(call.service.grants, bucket, name),
+        **new_access(call, bucket, body),
         content_type=content_type,
         fields=fields,
         conditions=call.conditions(),
@@ -125,7 +129,8 @@ async def compose(call: Call) -> Response:
         for component in objects:
             await call.service.threads.run(component.bucket, _append, call, component, staged)
         fields = object_fields(destination) | {"componentCount": components} | encryption_field(hashed)
-        insertion = _insertion(call, bucket, name, header_field(destination, "contentType"), fields)
+        content_type = header_field(destination, "contentType")
+        insertion = _insertion(call, bucket, name, content_type, fields, acl=destination.get("acl"))
         stored = await put(call, staged, insertion, composite=True)
     return json_answer(object_json(stored, call.base_url))
 
@@ -156,6 +161,7 @@ async def _copy_object(call: Call) -> ObjectRecord:
         call.path["to_object"],
         content_type if replaces else source.content_type,
         fields | encryption_field(key_hash(call.request.headers)),
+        acl=body.get("acl"),
     )
     return await _put_copy(call, source, insertion)
 

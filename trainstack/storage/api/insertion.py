@@ -1,5 +1,6 @@
 """Creates the object from an upload's request and bytes: the last step of every kind of upload."""
 
+from trainstack.storage.api.access_controls import new_access
 from trainstack.storage.api.call import Call, Json, header_field, object_fields, text_field
 from trainstack.storage.api.encryption import encryption_field, key_hash
 from trainstack.storage.authorization import may_create, replacing
@@ -27,6 +28,7 @@ def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
         bucket=bucket,
         name=name,
         if_replaced=replacing(call.service.grants, bucket, name),
+        **new_access(call, bucket, metadata),
         content_type=header_field(metadata, "contentType") or media_type or DEFAULT_CONTENT_TYPE,
         fields={
             **({"contentEncoding": encoding} if (encoding := call.query.get("contentEncoding")) else {}),

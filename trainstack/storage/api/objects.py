@@ -5,6 +5,7 @@ import json
 
 from starlette.responses import Response
 
+from trainstack.storage.api.access_controls import changed_acl
 from trainstack.storage.api.call import (
     JSON_TYPE,
     Call,
@@ -86,7 +87,8 @@ async def patch(call: Call) -> Response:
             fields.pop("metadata", None)
         is_kept = removed is body and "contentType" not in body
         content_type = before.content_type if is_kept else header_field(body, "contentType")
-        return dataclasses.replace(before, fields=fields, content_type=content_type)
+        acl = changed_acl(call, before, body)
+        return dataclasses.replace(before, fields=fields, content_type=content_type, acl=acl)
 
     target, hashed = call.target(), key_hash(call.request.headers)
     changed = await call.service.run_when_settled(call.store.patch, target, merge)

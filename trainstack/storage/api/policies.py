@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from trainstack.iam.principals import caller
 from trainstack.iam.service import BUCKETS
-from trainstack.storage.api.buckets import change_bucket
-from trainstack.storage.api.call import Call, Json, json_answer
+from trainstack.storage.acl.records import check_public
+from trainstack.storage.api.call import Call, Json, change_bucket, json_answer
 from trainstack.storage.buckets.resource import MEMBER, PERMISSIONS, ROLES, Bindings, bucket_etag
 from trainstack.storage.buckets.settings import check_values
-from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid, not_imitated
+from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid
 from trainstack.storage.objects.records import BucketRecord
 
 
@@ -43,14 +43,15 @@ async def set_iam_policy(call: Call) -> Response:
         raise invalid(f"Role {min(unknown)} is not supported for this resource.")
     members = {member for binding in bindings for member in binding["members"]}
     if others := [member for member in members if not MEMBER.fullmatch(member)]:
-        raise not_imitated(f"the member {min(others)!r}: grant roles to service accounts.")
+        raise invalid(f"Invalid member of a policy: {min(others)!r}.")
 
     def change(bucket: BucketRecord, _now_us: int) -> BucketRecord:
         if body.get("etag", bucket_etag(bucket)) != bucket_etag(bucket):
             raise condition_not_met("the policy has changed since its etag was read")
+        check_public(bucket, members)
         return replace(bucket, bindings=bindings)
 
-    call.service.apply_policy(change_bucket(call, change))
+    change_bucket(call, change)
     return await get_iam_policy(call)
 
 

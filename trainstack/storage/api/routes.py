@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from trainstack.json_bodies import not_served
+from trainstack.storage.api import access_controls as acls
 from trainstack.storage.api import batch, buckets, copies, notifications, objects, policies, uploads, xml
 from trainstack.storage.api.call import Call
 from trainstack.storage.objects.errors import RefusedError, invalid
@@ -50,14 +51,24 @@ ACCESS = re.compile(
 )
 """Methods on access to an object, and ACLs of a bucket; never names, whose slashes are %2F."""
 
-_NO_ACLS = (
-    "Cannot get or update access to a single object, or ACLs of a bucket, when uniform bucket-level access is enabled: the"
-    " local stack has no ACLs. Grant roles on the bucket."
+_ENTITY = "/(?P<entity>[^/]+)"
+_ACL_ROUTES = tuple(
+    Route(verb=verb, pattern=re.compile(f"{acl}{inner}"), name=f"{kind}AccessControls.{name}", method=method)
+    for kind, acl in (
+        ("bucket", f"{_BUCKET}/acl"),
+        ("defaultObject", f"{_BUCKET}/defaultObjectAcl"),
+        ("object", f"{_BUCKET}/o/(?P<object>[^/]+)/acl"),
+    )
+    for verb, inner, name, method in (
+        ("GET", "", "list", acls.list_all),
+        ("POST", "", "insert", acls.put),
+        ("GET", _ENTITY, "get", acls.get),
+        ("PATCH", _ENTITY, "patch", acls.put),
+        ("PUT", _ENTITY, "update", acls.put),
+        ("DELETE", _ENTITY, "delete", acls.delete),
+    )
 )
-"""Source of its words: https://github.com/googledatastudio/tooling/issues/114 and other reports of clients."""
-
-
-ROUTES = tuple(
+_PLAIN_ROUTES = tuple(
     Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker="".join(marker))
     for verb, pattern, name, method, *marker in (
         ("GET", _OBJECT, "objects.get", objects.get),
@@ -109,6 +120,7 @@ ROUTES = tuple(
         ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
     )
 )
+ROUTES = (*_ACL_ROUTES, *_PLAIN_ROUTES)
 XML_ROUTES = tuple(
     Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker="".join(marker))
     for verb, pattern, name, method, *marker in (
@@ -149,10 +161,10 @@ def _raw_path(scope: Scope) -> str:
 
 @lru_cache(maxsize=256)  # several layers ask about each request
 def _route_for(verb: str, raw_path: str, query: str) -> tuple[Route, Mapping[str, str]]:
-    if ACCESS.fullmatch(raw_path):
-        raise invalid(_NO_ACLS)
     given = {name for name, _ in parse_qsl(query, keep_blank_values=True)} | {""}
-    routes = XML_ROUTES if (of_xml := _XML.fullmatch(raw_path)) else ROUTES
+    routes = XML_ROUTES if (of_xml := _XML.fullmatch(raw_path)) else _PLAIN_ROUTES
+    if ACCESS.fullmatch(raw_path):
+        routes = _ACL_ROUTES
     for route in routes:
         if route.verb == verb and route.marker in given and (match := route.pattern.fullmatch(raw_path)):
             try:

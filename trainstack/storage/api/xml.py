@@ -64,7 +64,8 @@ def xml_error(refused: RefusedError) -> Response:
     """The XML API's error body."""
     code = refused.xml_code or _CODES.get(refused.code, "InvalidArgument")
     described = {"Code": code, "Message": refused.message, "Details": refused.message}
-    answer = _document({"Error": described}, code=refused.code)
+    # The JSON API's 401 of an anonymous caller
+    answer = _document({"Error": described}, code=403 if code == "AccessDenied" else refused.code)
     answer.headers.update(refused.headers)
     return answer
 

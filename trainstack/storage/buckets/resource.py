@@ -18,8 +18,10 @@ from trainstack.storage.objects.resource import rfc3339
 
 Bindings = Sequence[Mapping[str, Any]]
 
-MEMBER = re.compile(r"(?:user|serviceAccount):[^\s:]+@[^\s:]+|project(?:Owner|Editor|Viewer):[^\s:]+")
-"""What can be granted a role here: there are no groups, and no calls without a principal."""
+MEMBER = re.compile(
+    r"all(?:Authenticated)?Users|(?:user|group|serviceAccount):[^\s:]+@[^\s:]+|(?:domain|project(?:Owner|Editor|Viewer)):[^\s:]+"
+)
+"""What can be granted a role. No account here is in a group or a domain."""
 _ROLES: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("roles.toml").read_text())
 PERMISSIONS = frozenset(f"storage.{name}" for name in _ROLES["permissions"])
 """Those that a bucket's policy can give."""

@@ -20,29 +20,21 @@ _LOCATIONS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("location
 """Source: https://cloud.google.com/storage/docs/locations"""
 DEFAULT_LOCATION = "US"
 _FIXED = ("location", "customPlacementConfig", "hierarchicalNamespace")
+_FINE_GRAINED = {"uniformBucketLevelAccess": {"enabled": False}}
 _PERIODS = {"retentionPolicy": "retentionPeriod", "softDeletePolicy": "retentionDurationSeconds"}
-_NO_MORE_THAN_DEFAULT = {"", "private", "projectPrivate", "bucketOwnerFullControl", "bucketOwnerRead"}
 
 
-def new_settings(body: Mapping[str, Any], query: Mapping[str, str], now_us: int) -> Fields:
-    """The fields of a new bucket, which has uniform access unless the request gives predefined ACLs or says otherwise.
+def new_settings(body: Mapping[str, Any], now_us: int) -> Fields:
+    """The fields of a new bucket, where access is not uniform unless the request asks for it.
 
-    So it is in projects whose organization was created since May 2024:
-    https://cloud.google.com/resource-manager/docs/secure-by-default-organizations
+    So it is in the service, but for projects whose organization enforces uniform access, as those created since May 2024
+    do by default: https://cloud.google.com/resource-manager/docs/secure-by-default-organizations
 
     Raises:
         RefusedError: 400 for a value that the service or the stack does not take.
     """
     fields = _settled({"location": DEFAULT_LOCATION, **_fields_of(body)}, {}, now_us)
-    acls = {query.get("predefinedAcl", ""), query.get("predefinedDefaultObjectAcl", "")}
-    if beyond := acls - _NO_MORE_THAN_DEFAULT:
-        raise invalid(
-            f"The predefined ACL {beyond.pop()!r} is not imitated by the local stack: set a policy."
-        )
-    if acls != {""}:
-        access = fields.setdefault("iamConfiguration", {})
-        if access.setdefault("uniformBucketLevelAccess", {"enabled": False}).get("enabled"):
-            raise invalid("Cannot set a predefined ACL when uniform bucket-level access is enabled.")
+    fields["iamConfiguration"] = {**_FINE_GRAINED, **fields.get("iamConfiguration", {})}
     return fields
 
 
@@ -54,6 +46,7 @@ def changed_settings(before: Fields, body: Mapping[str, Any], now_us: int) -> Fi
     """
     before = {**before, "location": str(before.get("location", DEFAULT_LOCATION)).upper()}
     after = {**{key: before[key] for key in _FIXED if key in before}, **_fields_of(body)}
+    after["iamConfiguration"] = {**before.get("iamConfiguration", {}), **after.get("iamConfiguration", {})}
     if changed := [key for key in _FIXED if after.get(key) != before.get(key)]:
         raise invalid(f"Bucket.{changed[0]} cannot be changed: it is {before.get(changed[0])!r}.")
     return _settled(after, before, now_us)

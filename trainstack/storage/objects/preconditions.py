@@ -1,7 +1,7 @@
 """A request's target object and preconditions, which are checked against the live object."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid
@@ -79,7 +79,8 @@ class ObjectTarget:
 class Insertion:
     """The parameters of an upload, without the bytes. The hashes are empty if the client did not send them.
 
-    `if_replaced` is the refusal if the object exists, for a caller that may create objects but not delete them.
+    `if_replaced` is the refusal if the object exists, for a caller that may create objects but not delete them. `owner` and
+    `acl` are the record's.
     """
 
     bucket: str
@@ -90,6 +91,8 @@ class Insertion:
     md5: str = ""
     crc32c: str = ""
     if_replaced: RefusedError | None = None
+    owner: str = ""
+    acl: Mapping[str, str] = field(default_factory=dict)
 
 
 def preconditions_from(

@@ -34,6 +34,9 @@ class ObjectRecord:
 
     A live generation has no `deleted_us`, when it became noncurrent, and no `soft_deleted_us`. `released_us` is the end
     of its last event-based hold. `retained_us`, until when the bucket's policy retains it, is computed at each reading.
+
+    `acl` has the role of each entity, among them the owner; empty for the initial default. `owner` is the account that
+    uploaded it, empty for the local user. Neither is known where access is uniform.
     """
 
     bucket: str
@@ -54,6 +57,8 @@ class ObjectRecord:
     hard_delete_us: int = 0
     released_us: int = 0
     retained_us: int = 0
+    owner: str = ""
+    acl: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_live(self) -> bool:
@@ -68,7 +73,8 @@ class ObjectRecord:
 class BucketRecord:
     """A bucket; `fields` has its writable properties in the API's spelling.
 
-    `updated_us` is 0 before the first change. `bindings` are those of its IAM policy; None if it was never set.
+    `updated_us` is 0 before the first change. `bindings` are those of its IAM policy, and `default_acl` has the entries of
+    the default list of its objects; None if they were never set.
     """
 
     name: str
@@ -77,6 +83,7 @@ class BucketRecord:
     updated_us: int = 0
     metageneration: int = 1
     bindings: Sequence[Mapping[str, Any]] | None = None
+    default_acl: Mapping[str, str] | None = None
     fields: Mapping[str, object]
 
     def setting(self, *path: str) -> Any:

@@ -78,7 +78,9 @@ RULE = {"action": {"type": "SetStorageClass"}, "condition": {"age": 1}}
         ({"softDeletePolicy": {"retentionDurationSeconds": 5}}, "softDeletePolicy"),
         ({"ipFilter": {"mode": "Enabled"}}, "Bucket.ipFilter.mode"),
         ({"iamConfiguration": {"publicAccessPrevention": "x"}}, "publicAccessPrevention"),
-        ({"autoclass": {"enabled": True}}, "Bucket.autoclass is not imitated"),
+        ({"hierarchicalNamespace": {"enabled": True}}, "Bucket.hierarchicalNamespace is not imitated"),
+        ({"autoclass": {"enabled": True, "terminalStorageClass": "COLDLINE"}}, "terminalStorageClass"),
+        ({"encryption": {"defaultKmsKeyName": "k"}}, "defaultKmsKeyName"),
         ({"versioning": {"enabled": "yes"}}, "Bucket.versioning.enabled"),
     ],
 )

@@ -119,3 +119,43 @@ def test_a_key_without_its_hash_is_refused(http: httpx.Client, bucket: storage.B
     answer = http.post(path, content=b"1", headers={"x-goog-encryption-algorithm": "AES256"})
     assert answer.status_code == 400
     assert "Missing a SHA256 hash" in answer.json()["error"]["message"]
+
+
+def test_a_key_of_cloud_kms_is_the_requests_or_the_buckets_default(named: Named) -> None:
+    keys = "projects/p/locations/us/keyRings/r/cryptoKeys/"
+    bucket = named(encryption={"defaultKmsKeyName": f"{keys}default"})
+    for blob, key in (
+        (bucket.blob("a"), "default"),
+        (bucket.blob("b", kms_key_name=f"{keys}own"), "own"),
+    ):
+        blob.upload_from_string("x")
+        assert bucket.get_blob(blob.name).kms_key_name == f"{keys}{key}/cryptoKeyVersions/1"
+        assert blob.download_as_bytes() == b"x"
+    bucket.blob("c", encryption_key=KEY).upload_from_string("x")
+    assert bucket.get_blob("c").kms_key_name is None
+    with pytest.raises(exceptions.BadRequest, match="in the bucket's location"):
+        bucket.blob("d", kms_key_name=f"{keys}own".replace("/us/", "/europe/")).upload_from_string("x")
+
+
+def test_a_kind_of_encryption_that_the_bucket_restricts_is_refused_to_new_objects(named: Named) -> None:
+    restricted = {"restrictionMode": "FullyRestricted"}
+    bucket = named(encryption={"googleManagedEncryptionEnforcementConfig": restricted})
+    with pytest.raises(exceptions.PreconditionFailed, match="googleManagedEncryptionEnforcementConfig"):
+        bucket.blob("a").upload_from_string("x")
+    bucket.blob("a", encryption_key=KEY).upload_from_string("x")
+
+
+def test_autoclass_decides_about_storage_classes_and_keeps_its_times(named: Named) -> None:
+    bucket = named(autoclass={"enabled": True})
+    bucket.reload()
+    since, blob = bucket.autoclass_toggle_time, bucket.blob("a")
+    assert (bucket.autoclass_terminal_storage_class, since is None) == ("NEARLINE", False)
+    blob.storage_class = "COLDLINE"
+    blob.upload_from_string("x")
+    assert bucket.get_blob("a").storage_class == "STANDARD"
+    bucket.autoclass_terminal_storage_class = "ARCHIVE"
+    bucket.patch()
+    assert (bucket.autoclass_toggle_time, bucket.autoclass_terminal_storage_class) == (since, "ARCHIVE")
+    bucket.autoclass_enabled = False
+    bucket.patch()
+    assert (bucket.autoclass_enabled, bucket.autoclass_terminal_storage_class) == (False, None)

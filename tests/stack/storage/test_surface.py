@@ -26,12 +26,10 @@ def test_what_is_not_honoured_is_named_in_one_answer(http: httpx.Client, bucket:
         "The parameter filter is not imitated by the local stack; the parameter colour is unknown:"
         " leave out what this names."
     )
-    answer = http.patch(
-        f"{path}/a", json={"retention": {"mode": "Locked"}, "kmsKeyName": "k", "contexts": None}
-    )
+    answer = http.patch(f"{path}/a", json={"retention": {"mode": "Locked"}, "contexts": {"a": "b"}})
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(
-        "Object.retention is not imitated by the local stack; Object.kmsKeyName"
+        "Object.retention is not imitated by the local stack; Object.contexts"
     )
     assert http.get(f"{path}?filter=").status_code == 200
 
@@ -40,5 +38,5 @@ def test_a_field_below_a_list_or_another_resource_is_checked(
     http: httpx.Client, bucket: storage.Bucket
 ) -> None:
     path = f"/storage/v1/b/{bucket.name}/o/to/compose"
-    answer = http.post(path, json={"sourceObjects": [{"name": "a"}], "destination": {"kmsKeyName": "k"}})
-    assert "Object.kmsKeyName is not imitated" in answer.json()["error"]["message"]
+    answer = http.post(path, json={"sourceObjects": [{"name": "a"}], "destination": {"contexts": "k"}})
+    assert "Object.contexts is not imitated" in answer.json()["error"]["message"]

@@ -31,8 +31,8 @@ _MAX_METADATA_BYTES = 8 << 10
 """Of an object: https://cloud.google.com/storage/quotas#objects"""
 _MAX_HEADER_CHARACTERS = 1024
 _MAX_JSON_BYTES = 4 << 20
-_REFUSED_HEADERS = (b"x-goog-encryption-kms-key-name", b"x-goog-acl")
-"""The XML API's keys of Cloud KMS and predefined ACLs."""
+_REFUSED_HEADER = b"x-goog-acl"
+"""The XML API's predefined ACLs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Call:
 
     def check(self, method: str) -> None:
         """Raises `RefusedError` (400) for parameters and headers that this method does not honour."""
-        names = [name for name, _ in self.request.scope["headers"] if name.startswith(_REFUSED_HEADERS)]
+        names = [name for name, _ in self.request.scope["headers"] if name.startswith(_REFUSED_HEADER)]
         faults = [f"the header {name.decode('latin-1')} is not imitated by the local stack" for name in names]
         _refuse_any(faults + SURFACE.query_faults(method, self.query))
 

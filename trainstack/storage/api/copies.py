@@ -15,7 +15,7 @@ from trainstack.storage.api.call import (
     object_fields,
     text_field,
 )
-from trainstack.storage.api.encryption import check_key, encryption_field, key_hash
+from trainstack.storage.api.encryption import check_key, key_hash, new_encryption
 from trainstack.storage.api.insertion import put
 from trainstack.storage.authorization import may_read, replacing
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
@@ -128,7 +128,7 @@ async def compose(call: Call) -> Response:
     with Staged(call.store.uploads_path) as staged:
         for component in objects:
             await call.service.threads.run(component.bucket, _append, call, component, staged)
-        fields = object_fields(destination) | {"componentCount": components} | encryption_field(hashed)
+        fields = object_fields(destination) | {"componentCount": components} | new_encryption(call, bucket)
         content_type = header_field(destination, "contentType")
         insertion = _insertion(call, bucket, name, content_type, fields, acl=destination.get("acl"))
         stored = await put(call, staged, insertion, composite=True)
@@ -160,7 +160,7 @@ async def _copy_object(call: Call) -> ObjectRecord:
         call.path["to_bucket"],
         call.path["to_object"],
         content_type if replaces else source.content_type,
-        fields | encryption_field(key_hash(call.request.headers)),
+        fields | new_encryption(call, call.path["to_bucket"]),
         acl=body.get("acl"),
     )
     return await _put_copy(call, source, insertion)

@@ -1,4 +1,6 @@
-"""Customer-supplied encryption keys: enforced, although the bytes are stored as they came.
+"""The keys of objects: enforced where a request has them, although the bytes are stored as they came.
+
+Names of Cloud KMS keys are kept and shown; here is no Cloud KMS that would know the keys.
 
 Sources: https://cloud.google.com/storage/docs/encryption/customer-supplied-keys and …/json_api/v1/status-codes#400-bad-request
 """
@@ -6,12 +8,17 @@ Sources: https://cloud.google.com/storage/docs/encryption/customer-supplied-keys
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Mapping
 
-from trainstack.storage.objects.errors import RefusedError
+from trainstack.storage.api.call import Call
+from trainstack.storage.buckets.settings import DEFAULT_LOCATION
+from trainstack.storage.objects.errors import RefusedError, condition_not_met, invalid
 from trainstack.storage.objects.records import ObjectRecord
 
 FIELD = "customerEncryption"
+_KMS = "x-goog-encryption-kms-key-name"
+_KEY_NAME = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 _KEY_BYTES = 32
 
 
@@ -37,6 +44,35 @@ def key_hash(headers: Mapping[str, str], prefix: str = "x-goog-encryption") -> s
             " encryption key.",
         )
     return hashed
+
+
+def new_encryption(call: Call, bucket_name: str) -> dict[str, object]:
+    """The fields of a new object that say how it is encrypted: by the request's key, or the bucket's default.
+
+    Raises:
+        RefusedError: 400 for a key that it cannot have, 412 for a kind of encryption that the bucket restricts.
+    """
+    bucket, hashed = call.store.bucket(bucket_name), key_hash(call.request.headers)
+    given = (
+        call.query.get("kmsKeyName"),
+        call.query.get("destinationKmsKeyName"),
+        call.request.headers.get(_KMS),
+    )
+    name = next(filter(None, given), "")
+    if name and hashed:
+        raise invalid("An object has a key of Cloud KMS or a customer-supplied one, not both.")
+    name = name or (not hashed and bucket.setting("encryption", "defaultKmsKeyName")) or ""
+    kind = "customerSupplied" if hashed else "customerManaged" if name else "googleManaged"
+    config = f"{kind}EncryptionEnforcementConfig"
+    if bucket.setting("encryption", config, "restrictionMode") == "FullyRestricted":
+        raise condition_not_met(f"the bucket's {config} restricts this encryption of new objects")
+    if not name:
+        return encryption_field(hashed)
+    match, location = _KEY_NAME.fullmatch(name), str(bucket.setting("location") or DEFAULT_LOCATION).lower()
+    if not match or match[1].lower() != {"eu": "europe"}.get(location, location):
+        expected = f"projects/P/locations/{location}/keyRings/R/cryptoKeys/K, in the bucket's location"
+        raise invalid(f"Invalid Cloud KMS key: {name!r:.300}; expected {expected}.")
+    return {"kmsKeyName": f"{name}/cryptoKeyVersions/1"}
 
 
 def encryption_field(hashed: str) -> dict[str, object]:

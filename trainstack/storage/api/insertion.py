@@ -2,7 +2,7 @@
 
 from trainstack.storage.api.access_controls import new_access
 from trainstack.storage.api.call import Call, Json, header_field, object_fields, text_field
-from trainstack.storage.api.encryption import encryption_field, key_hash
+from trainstack.storage.api.encryption import new_encryption
 from trainstack.storage.authorization import may_create, replacing
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainstack.storage.objects.errors import RefusedError, invalid
@@ -33,7 +33,7 @@ def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
         fields={
             **({"contentEncoding": encoding} if (encoding := call.query.get("contentEncoding")) else {}),
             **object_fields(metadata),
-            **encryption_field(key_hash(call.request.headers)),
+            **new_encryption(call, bucket),
         },
         conditions=call.conditions(),
         md5=text_field(metadata, "md5Hash"),

@@ -90,15 +90,35 @@ def _settled(fields: Fields, before: Mapping[str, Any], now_us: int) -> Fields:
         raise invalid(f"Turbo replication requires a dual-region, found a {location_type(fields)}.")
     location_type(fields)
     settled = {key: value for key, value in fields.items() if key not in _PERIODS}
+    now = format_instant(now_us * 1000, digits=3)
     for key, period in _PERIODS.items():
         seconds, was = fields.get(key, {}).get(period), before.get(key, {})
         if was.get("isLocked") and (seconds or 0) < int(was[period]):
             raise RefusedError(403, "forbidden", f"Cannot reduce or remove {key}, which is locked.")
         if seconds is not None:
-            since = format_instant(now_us * 1000, digits=3)
-            kept = was if was.get(period) == str(seconds) else {**was, "effectiveTime": since}
-            settled[key] = {**kept, period: str(seconds)}
+            settled[key] = _timed({**was, period: str(seconds)}, was, period, "effectiveTime", now)
+    if autoclass := fields.get("autoclass"):
+        was, is_on = before.get("autoclass", {}), autoclass.get("enabled", False)
+        chosen = {"terminalStorageClass": autoclass.get("terminalStorageClass", "NEARLINE")} if is_on else {}
+        timed = _timed({"enabled": is_on, **chosen}, was, "enabled", "toggleTime", now)
+        times = ("terminalStorageClass", "terminalStorageClassUpdateTime")
+        settled["autoclass"] = _timed(timed, was, *times, now) if is_on else timed
+    for key, config in fields.get("encryption", {}).items():
+        if isinstance(config, dict):
+            was, mode = (
+                before.get("encryption", {}).get(key, {}),
+                {"restrictionMode": config["restrictionMode"]},
+            )
+            is_on = config["restrictionMode"] == "FullyRestricted"
+            timed = _timed(mode, was, "restrictionMode", "effectiveTime", now) if is_on else mode
+            settled["encryption"] = {**settled["encryption"], key: timed}
     return settled
+
+
+def _timed(after: Fields, before: Fields, key: str, time_key: str, now: str) -> Fields:
+    """A setting with the time of the last change of its `key`."""
+    is_same = after.get(key) == before.get(key)
+    return {**after, time_key: before.get(time_key, now) if is_same else now}
 
 
 def location_type(fields: Mapping[str, Any]) -> str:

@@ -22,6 +22,8 @@ def inherited(bucket: BucketRecord, fields: Mapping[str, object]) -> dict[str, o
         defaults["storageClass"] = storage_class
     if bucket.setting("defaultEventBasedHold"):
         defaults["eventBasedHold"] = True
+    if bucket.setting("autoclass", "enabled"):
+        return {**defaults, **fields, "storageClass": "STANDARD"}  # whatever the request asks for
     return {**defaults, **fields}
 
 

@@ -11,8 +11,9 @@ from tests.contract.schemas import FILES, RECORD
 from tests.contract.world import LEDGER, Boundary, World, request_rules_with
 from tests.core.roles import TUNING
 from tests.narrowing import present
+from trainmaster.orchestrator.core.admission.candidates import index_row_of
 from trainmaster.orchestrator.core.names import split_object_uri
-from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Trial, TrialState
+from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Progress, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -211,6 +212,18 @@ def test_if_no_model_is_found_each_place_is_listed() -> None:
         f"gs://models/export/{record.run_id}/ holds nothing; {record.output_uri}/model/ holds only metrics.json"
         in problem
     )
+
+
+def test_an_evaluation_leaves_metrics_without_a_model_and_is_told_from_a_run_that_left_neither() -> None:
+    evaluation = ended(World(), "scores", JobState.SUCCEEDED, {"metrics.json": {"auc": 0.9, "n": 5}})
+    assert evaluation.progress == Progress(metrics={"auc": 0.9, "n": 5})
+    assert evaluation.problems == (
+        f"no model was found: {evaluation.output_uri}/model/ holds only metrics.json",
+    )
+    nothing = ended(World(), "nothing", JobState.SUCCEEDED, {})
+    trained = ended(World(), "trained", JobState.SUCCEEDED, {"m.pt": b"x"})
+    reasons = [index_row_of(record, 1).reason for record in (evaluation, nothing, trained)]
+    assert reasons == ["no model, only metrics", "no model", None]
 
 
 def test_a_model_in_the_usual_place_is_recorded_where_the_named_one_holds_none() -> None:

@@ -66,8 +66,8 @@ class LogPrinter:
             return  # a blank line of a traceback, in the service's wrapping
         lane = one_line(line.lane, LANE_MAX_CHARS)
         self._width = max(self._width, len(lane)) if self._console.is_terminal else 0
-        word = line.severity if line.severity in SHOWN_SEVERITIES and not line.is_plain_error else ""
-        style = SHOWN_SEVERITIES.get(line.severity, "") if not line.is_plain_error else ""
+        word = line.label if line.label in SHOWN_SEVERITIES else ""
+        style = SHOWN_SEVERITIES.get(line.level, "")
         for part in visible(line.text).splitlines() or [""]:
             shown = Text(f"{lane:<{self._width}} | ", style=self._colour(lane))
             shown.append(f"{word} " if word else "", style=f"bold {style}")

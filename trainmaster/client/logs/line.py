@@ -13,6 +13,12 @@ from trainmaster.orchestrator.core.completion.entry import END_LINES, TRIAL_LABE
 SERVICE = "service"
 """The name under which Vertex AI itself writes, beside the replicas."""
 COMPLETED = "Job completed successfully."
+PREFIX_MAX_CHARS = 300
+_LEVELS = {level: level for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")}
+_LEVELS |= {"WARN": "WARNING", "FATAL": "CRITICAL"}
+_LETTERS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
+_SEPARATORS = str.maketrans(dict.fromkeys("[]|:()", " "))
+_WORDS_OF_DATED = 10
 _WRAPPING = {"message", "attrs", "levelname"}
 """Keys that the service puts around the text of a line on standard error."""
 
@@ -53,10 +59,15 @@ class LogLine:
         return () if self.replica == SERVICE else tuple(reports_in(self.payload, self.text))
 
     @property
-    def is_plain_error(self) -> bool:
-        """Whether its severity says no more than that a replica wrote it to standard error."""
+    def level(self) -> str:
+        """Its severity. Of a line on standard error, which the service calls an error whatever it says, what it says."""
         wraps = {"attrs", "levelname"} <= self.payload.keys() if isinstance(self.payload, Mapping) else False
-        return wraps and self.severity == "ERROR"
+        return level_of(self.text) or "DEFAULT" if wraps and self.severity == "ERROR" else self.severity
+
+    @property
+    def label(self) -> str:
+        """The level, to be shown before the text; empty if the text begins with it."""
+        return "" if level_of(self.text) else self.level
 
     @property
     def ends_job(self) -> bool:
@@ -77,6 +88,28 @@ class LogLine:
             "text": self.text,
             "payload": None if isinstance(self.payload, str) else dict(self.payload),
         }
+
+
+def level_of(text: str) -> str | None:
+    """The severity that a line of a library's log names in its prefix; None for any other line.
+
+    Known are `INFO:root:` of Python's logging, the same behind a date, `FutureWarning:`, and the letter of absl and
+    TensorFlow: `I0000 00:00:1795712569`, `2026-11-26 10:00:00.123456: W tensorflow/core`.
+    """
+    begin = text[:PREFIX_MAX_CHARS]
+    first, _, rest = begin.partition(" ")
+    if first[:1] in _LETTERS and first[1:].isdigit() and rest[:1].isdigit():
+        return _LETTERS[first[0]]
+    if "Warning: " in begin and (".py:" in begin or first.endswith("Warning:")):
+        return "WARNING"
+    words = begin.translate(_SEPARATORS).split()[:_WORDS_OF_DATED]
+    if begin.lstrip("[")[:4].isdigit():  # a date
+        return next(
+            (_LEVELS.get(word) or _LETTERS[word] for word in words if word in _LEVELS or word in _LETTERS),
+            None,
+        )
+    is_prefix = bool(words) and begin.lstrip("[")[len(words[0]) :].lstrip()[:1] in tuple(":|]")
+    return _LEVELS.get(words[0]) if is_prefix else None
 
 
 def line_of(entry: Any) -> LogLine:  # Any: the client's entry classes share no typed base

@@ -51,5 +51,5 @@ def left_out_hint(lines: Sequence[LogLine], limit: int) -> str:
 
 
 def shortened_line(line: LogLine) -> LogLine:
-    """The line with its text alone, at most LINE_MAX_CHARS of it."""
-    return replace(line, payload=cut(line.text, LINE_MAX_CHARS))
+    """The line with its text alone, at most LINE_MAX_CHARS of it, and the severity that it says itself."""
+    return replace(line, payload=cut(line.text, LINE_MAX_CHARS), severity=line.level)

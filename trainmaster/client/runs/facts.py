@@ -33,6 +33,11 @@ def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:
     return estimate.per_hour * Decimal(max((now - started).total_seconds(), 0)) / 3600
 
 
+def lacks_model(record: RunRecord) -> bool:
+    """Whether the run succeeded and left no model: it is an evaluation, or saved its model where nothing looks."""
+    return record.state is RunState.SUCCEEDED and record.model is None
+
+
 def has_timed_out(record: RunRecord) -> bool:
     """Whether its timeout cancelled the run's job: Vertex AI has no state for that."""
     if record.job is None or record.state is not RunState.CANCELLED:

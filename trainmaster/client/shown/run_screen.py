@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.runs.facts import in_state_since, is_tuning
+from trainmaster.client.runs.facts import in_state_since, is_tuning, lacks_model
 from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.run_lines import (
     by_text,
@@ -60,7 +60,8 @@ def state_text(record: RunRecord, now: datetime) -> str:
     if not record.ended:
         return f"{record.state} for {span(now - entered)}, since {utc_text(entered)}"
     took = f", after {span(entered - record.history[0].at)}" if record.job else ""
-    return f"{record.state} {span(now - entered)} ago, at {utc_text(entered)}{took}"
+    model = " without a model" if lacks_model(record) else ""
+    return f"{record.state}{model} {span(now - entered)} ago, at {utc_text(entered)}{took}"
 
 
 def _delivery_facts(run: "Run") -> Iterator[Fact]:

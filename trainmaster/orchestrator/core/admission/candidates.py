@@ -152,6 +152,8 @@ def _reason(record: RunRecord) -> str | None:
     reason = reason_of(record)
     if record.state is RunState.REJECTED and record.problems:
         reason = record.problems[0]
+    elif record.state is RunState.SUCCEEDED and record.model is None and record.tuning is None:
+        reason = "no model, only metrics" if record.progress and record.progress.metrics else "no model"
     elif record.state is RunState.SUCCEEDED and (problems := _problems_at_end(record)):
         reason = problems[-1]
     return bounded_text(reason) if reason is not None else None

@@ -126,9 +126,13 @@ class ModelDirectory:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundModel:
-    """The model in a directory, the files that it consists of, the documents that counted, and the problems found."""
+    """The model in a directory, the files that it consists of, the documents that counted, and the problems found.
+
+    `metrics`: those that the program left without a model, as an evaluation does.
+    """
 
     model: Model | None
+    metrics: Mapping[str, float] = field(default_factory=dict)
     files: tuple[ModelFile, ...] = ()
     documents: tuple[ModelFile, ...] = ()
     problems: tuple[str, ...] = field(default=())
@@ -148,7 +152,9 @@ def find_first_model(
             missed = (f"{_contents(earlier)}: no model" for earlier in named)
             return replace(found, problems=(*missed, *found.problems))
     looked = "; ".join(map(_contents, directories))
-    return FoundModel(model=None, problems=(f"no model was found: {looked}. {_ADVICE}",))
+    metrics = next(filter(None, (parse_metrics(directory.metrics) for directory in directories)), {})
+    advice = "" if metrics else f". {_ADVICE}"
+    return FoundModel(model=None, metrics=metrics, problems=(f"no model was found: {looked}{advice}",))
 
 
 def find_model(

@@ -159,10 +159,11 @@ def record_of_end(
         ValueError: the record had already ended.
     """
     known = with_job(record, job, now=now, attempt=attempt)
+    progress = Progress(metrics=outcome.found.metrics) if outcome.found.metrics else record.progress
     ended = with_state(known, outcome.state, entered_at=now, now=now, attempt=attempt)
     return replace(
         ended,
-        progress=None if outcome.tuning or outcome.found.model else record.progress,
+        progress=None if outcome.tuning or outcome.found.model else progress,
         model=outcome.found.model,
         tuning=outcome.tuning,
         failure=_reason(record, job, outcome),

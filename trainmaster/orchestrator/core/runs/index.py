@@ -80,8 +80,8 @@ class IndexRow:
     labels_left_out: int = 0
     """How many more labels the record has. If there are any, a label that is missing here may be one of them."""
     reason: str | None = None
-    """Why the run waits or failed, a rejected run's first fault, or the last problem of one that succeeded: one
-    line, at most TEXT_MAX_BYTES of it."""
+    """Why the run waits or failed, a rejected run's first fault, or of one that succeeded that it left no model, or its
+    last problem: one line, at most TEXT_MAX_BYTES of it."""
     currency: str | None = None
     per_hour: Decimal | None = None
     """What the job was estimated to cost per hour."""

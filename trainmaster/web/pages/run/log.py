@@ -133,14 +133,14 @@ def _command(run_id: str, lane: str) -> str:
 
 def _shown_line(line: LogLine) -> ShownLine:
     text = line.text if len(line.text) <= SHOWN_MAX_CHARS else f"{line.text[:SHOWN_MAX_CHARS]}…"
-    tone = "" if line.is_plain_error else _LOUD.get(line.severity, "")
+    tone = _LOUD.get(line.level, "")
     name = f"{line.insert_id} {line.at.isoformat()}".encode("utf-8", "surrogatepass")
     return ShownLine(
         id=f"line-{hashlib.blake2b(name, digest_size=8).hexdigest()}",
         time=f"{line.at:%H:%M:%S}.{line.at.microsecond // 1000:03}",
         lane=visible(one_line(line.lane, 80)),
         tone=tone,
-        severity=line.severity if tone else "",
+        severity=line.label if tone else "",
         text=visible(text).rstrip("\n"),
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainmaster.client.files.listing import model_files, model_listing
 from trainmaster.client.find import Drop, Run
-from trainmaster.client.runs.facts import is_tuning
+from trainmaster.client.runs.facts import is_tuning, lacks_model
 from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_lines import by_text
 from trainmaster.client.shown.run_screen import next_commands, subject_facts
@@ -48,6 +48,7 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         "place": place_text(why.place) if why.place else "",
         "facts": list(subject_facts(shown.record, ask.now, is_local=ask.source.is_local)),
         "labels": _labels(record),
+        "lacks_model": lacks_model(record),
         "stages": stage_rows(stages, now),
         "lanes": lane_table(found, now),
         "charts": chart_views(found.charts),

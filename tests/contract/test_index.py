@@ -11,7 +11,7 @@ from tests.contract.index import index_rows, index_violations
 from tests.contract.world import LEDGER, Boundary, BoundaryObjects, Killed, World
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.job_names import JobKind
-from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, bounded_text
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.status import show

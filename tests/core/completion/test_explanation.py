@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.completion.error_repair import as_sentence
 from trainmaster.orchestrator.core.completion.explanation import (
     LAST_LINES,
     LINE_MAX_CHARS,
+    LOGGED_ELSEWHERE,
     OF_ONE_END,
     SERVICE,
     LogEntry,
@@ -23,6 +24,7 @@ from trainmaster.orchestrator.core.runs.job import Failure
 
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 CHIEF, WORKER = "workerpool0-0", "workerpool1-0"
+HYDRA_ENDS = "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."
 USAGE = "usage: train.py [-h] [--epochs EPOCHS]\ntrain.py: error: unrecognized arguments: --lr=0.1"
 LOST = "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: Socket closed"
 
@@ -257,14 +259,40 @@ def test_the_reason_is_the_error_that_ended_the_replica(
             "FATAL Flags parsing error:\n  Unknown command line flag 'lr'\nPass --help",
             "FATAL Flags parsing error: Unknown command line flag 'lr'",
         ),
+        (
+            "Usage: t.py [OPTIONS] DATA\nTry 't.py --help' for help.\n╭─ Error ─────────╮\n│ No such option: --lr   │\n╰──╯",
+            "Error: No such option: --lr",
+        ),
+        ("ERROR: Could not consume arg: --lr\nUsage: f.py x -", "ERROR: Could not consume arg: --lr"),
+        (
+            f"Could not override 'lr'.\nTo append use +lr=3\nKey 'lr' is not in struct\n  full_key: lr\n{HYDRA_ENDS}",
+            "Could not override 'lr'.",
+        ),
+        (
+            f"mismatched input '=' expecting <EOF>\nSee https://hydra.cc/docs/1.2\n{HYDRA_ENDS}",
+            "mismatched input '=' expecting <EOF>",
+        ),
     ],
-    ids=["argparse", "click", "absl"],
+    ids=["argparse", "click", "absl", "typer", "fire", "hydra", "hydra's grammar"],
 )
 def test_a_program_that_refuses_its_arguments_is_told_as_that(text: str, reason: str) -> None:
     for words in ("", exited(CHIEF, 2)):
         failure = found(wrote(CHIEF, "a warning of something\n" + text), words)
         assert failure.message == f"the program rejected its arguments: {reason}"
         assert failure.last_lines == tuple(line for line in text.split("\n") if line)
+
+
+def test_a_program_whose_errors_went_to_another_log_is_said_to_have_sent_them_there() -> None:
+    for farewell in ("Failed to send 1 pending logs.", "Sent all pending logs."):
+        failure = found(wrote(CHIEF, f"epoch 1\n{farewell}"), exited(CHIEF, 1))
+        assert failure.message == LOGGED_ELSEWHERE
+    known = found(wrote(CHIEF, f"{raised('ValueError: a')}\nSent all pending logs."), exited(CHIEF, 1))
+    assert known.message == "ValueError: a"
+
+
+def test_a_traceback_before_hydras_last_line_is_no_refusal_of_arguments() -> None:
+    text = f"{raised('ValueError: a')}\n{HYDRA_ENDS}"
+    assert found(wrote(CHIEF, text), exited(CHIEF, 1)).message == "ValueError: a"
 
 
 def test_without_an_error_the_last_lines_of_the_named_replica_are_given() -> None:

@@ -18,6 +18,10 @@ _REPAIRS = (
         "compare `args` with what the program accepts, and with the tuning's parameters",
     ),
     (
+        r"\bsetup_logging\(\) sends them to the log ",
+        "leave the call out: Vertex AI collects standard error; what it sent is in Cloud Logging, in the log `python`",
+    ),
+    (
         r"\bcrashed \(SIGSEGV\)|exited with a non-zero status of 139\b",
         "set PYTHONFAULTHANDLER=1 in `env` to see the line; a package that does not fit the image is the usual cause",
     ),

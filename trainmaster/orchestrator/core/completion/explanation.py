@@ -44,6 +44,11 @@ _NO_TIME = datetime.max.replace(tzinfo=UTC)
 _LOG_LINK = re.compile(r"\s*To find out more\b[^\n]{0,200}?\bhttps?://\S+")
 """The sentence with a link to the Cloud console: hundreds of characters long, and a dead link for local jobs."""
 _REPLICA = re.compile(r"[a-z][a-z0-9-]{0,62}")
+LOGGED_ELSEWHERE = "its errors are not in the job's log: setup_logging() sends them to the log `python`"
+_SENT_ELSEWHERE = re.compile(
+    r"Sent all pending logs\.|Failed to send \d+ pending logs\.|(?:Program|Background thread) shutting down, attempting "
+)
+"""What google.cloud.logging.handlers.transports.BackgroundThreadTransport writes at a program's end."""
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
 
 
@@ -188,6 +193,8 @@ def _exit_logged(entries: Sequence[LogEntry]) -> ReplicaExit | None:
 
 
 def _message(ending: _Ending, *, runs_script: bool) -> str:
+    if any(_SENT_ELSEWHERE.match(line) for line in ending.last_lines) and not ending.is_cause:
+        return LOGGED_ELSEWHERE
     if ending.error is None:  # after sys.exit(text), for example
         return f"its last line was: {shortened_error(ending.last_lines[-1])!r}"
     if ending.error.refused_arguments:

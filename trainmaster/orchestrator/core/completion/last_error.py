@@ -56,6 +56,11 @@ Source: https://docs.python.org/3/library/argparse.html#exiting-methods
 """
 _FLAGS_REFUSED = "FATAL Flags parsing error:"
 """Written by absl, before the reason. Source: absl.app.parse_flags_with_usage"""
+_BOXED = re.compile(r"│ (.*\S) *│")
+"""The reason that typer 0.29 writes after the usage, in a box of rich."""
+_HYDRA_ENDS = "Set the environment variable HYDRA_FULL_ERROR=1 "
+_HYDRA = re.compile(r"(?:Could not |Cannot |Error |Key '|In '|\w+ input '|no viable ).*")
+"""How the reason begins that hydra 1.3 writes in the lines before its last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,12 +168,19 @@ def _arguments_refused(lines: Sequence[str], *, after: int) -> ErrorFound | None
     """The error with which an argument parser ended the program."""
     begin = after
     for number in range(after + 1, len(lines)):
-        is_of_flags, reason = lines[number].startswith(_FLAGS_REFUSED), lines[number]
-        if is_of_flags:
+        reason, before = lines[number], lines[after + 1 : number][-LINES_OF_PLACE:]
+        is_refusal = reason.startswith(_FLAGS_REFUSED)
+        if is_refusal:
             begin, reason = number, " ".join(line.strip() for line in lines[number : number + 2])
+        elif reason.startswith(_HYDRA_ENDS) and before and after < 0:
+            first = next((at for at, line in enumerate(before) if _HYDRA.match(line)), len(before) - 1)
+            begin, reason, is_refusal = number - len(before) + first, before[first], True
         elif _USAGE.match(reason):
-            begin = number
-        if is_of_flags or (begin > after and _REFUSED.fullmatch(reason)):
+            is_refusal = bool(before) and before[-1].startswith("ERROR: ")  # of fire, above its usage
+            begin, reason = (number - 1, before[-1]) if is_refusal else (number, reason)
+        elif boxed := _BOXED.fullmatch(reason):
+            reason = f"Error: {boxed[1]}"
+        if is_refusal or (begin > after and _REFUSED.fullmatch(reason)):
             return replace(_error_at(lines, reason, begin=begin, index=number), refused_arguments=True)
     return None
 

@@ -11,6 +11,7 @@ from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_lines import by_text
 from trainmaster.client.shown.run_screen import next_commands, subject_facts
 from trainmaster.client.terminal import visible
+from trainmaster.client.watch.curves import Chart
 from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.now import run_now, with_progress
 from trainmaster.client.watch.timeline import timeline
@@ -19,6 +20,7 @@ from trainmaster.web.pages.file_table import FileTable, file_table
 from trainmaster.web.pages.run.actions import ACTIONS
 from trainmaster.web.pages.run.asked_run import explanation_of, found_of, run_of, seen_of
 from trainmaster.web.pages.run.drawings import chart_views, lane_table, stage_rows, steady_time
+from trainmaster.web.pages.run.event_files import EventFiles
 from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
 from trainmaster.web.pages.run.request import request_view
 from trainmaster.web.source import AnswerAge
@@ -51,7 +53,7 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         "lacks_model": lacks_model(record),
         "stages": stage_rows(stages, now),
         "lanes": lane_table(found, now),
-        "charts": chart_views(found.charts),
+        "charts": chart_views([*found.charts, *_charts_of_files(ask, record)]),
         "is_partial": found.is_partial,
         "service_line": found.seen.service_line,
         "log": log_view(ask, found, path),
@@ -71,6 +73,19 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         values=values,
         command=shlex.join(["trainmaster", "watch", record.run_id]),
         is_final=found.is_over,
+    )
+
+
+def _charts_of_files(ask: Ask, record: RunRecord) -> Sequence[Chart]:
+    """Those of the run's TensorBoard files, which are read again once it has ended."""
+    if record.request is None or record.job is None or is_tuning(record):
+        return ()
+    uri = f"{record.request.output_uri}/logs/"
+    return ask.source.follow(
+        ("event files", record.run_id, record.ended),
+        AnswerAge.SLOW,
+        lambda clients: EventFiles(clients, uri),
+        EventFiles.look,
     )
 
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trainmaster.client.context import Context
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_region
 from trainmaster.orchestrator.core.names import IDEMPOTENCY_KEY
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
@@ -77,6 +78,15 @@ class Clients:
             )
             self._open.callback(self._jobs[region].transport.close)
         return self._jobs[region]
+
+    def read_job(self, name: str) -> Any:  # Any: proto-plus messages are untyped
+        """The custom or tuning job of this resource name.
+
+        Raises:
+            google.api_core.exceptions.GoogleAPICallError: it does not exist, or cannot be read.
+        """
+        jobs, is_tuning = self.jobs_of_region(job_region(name)), job_kind(name) is JobKind.TUNING
+        return (jobs.get_hyperparameter_tuning_job if is_tuning else jobs.get_custom_job)(name=name)
 
     @cached_property
     def pubsub(self) -> "tuple[SubscriberClient, PublisherClient]":

@@ -21,8 +21,6 @@ PAUSE_GROWTH = 1.5
 SETTLED_WITHIN_S = 15.0
 """The service looks for late lines of the log for longer, and a large model takes longer to copy; a caller that waits for
 a run need not."""
-TRIALS_EVERY_S, TRIALS_EVERY_LOCAL_S = 15.0, 2.0
-"""How often the job of a tuning is read."""
 READ_RETRY_S = 1.0
 """For one read by the client; `survive_restarts` repeats it for longer."""
 T = TypeVar("T")
@@ -55,8 +53,7 @@ def wait_for_end(
         clients.context, lambda: find_run(clients, text, retry_s=READ_RETRY_S), deadline=deadline
     )
     is_silent, is_local = False, clients.context.state is not None
-    trials = _TrialsWatch(clients, TRIALS_EVERY_LOCAL_S if is_local else TRIALS_EVERY_S)
-    said = trials.latest_of(run)
+    said = _run_now(clients, run, run)
     on_change(said)
 
     def read_end() -> Run | None:
@@ -66,7 +63,7 @@ def wait_for_end(
                 run = _read_again(clients, run, deadline)
             except TimedOut:
                 is_silent = True
-            before, said = said, trials.latest_of(run)
+            before, said = said, _run_now(clients, run, said)
             if _news(said) != _news(before):
                 on_change(said)
         return run if run.record.ended else None
@@ -149,21 +146,10 @@ def poll(
     return found
 
 
-class _TrialsWatch:
-    """A tuning as its job is, read at most once in `every_s`; any other run as it is on record."""
+def _run_now(clients: "Clients", run: Run, before: Run) -> Run:
+    """A tuning as its job is, or where that cannot be read as it was before; any other run as it is on record."""
+    if not is_active_tuning(run.record):
+        return run
+    from trainmaster.client.watch.now import tuning_now
 
-    def __init__(self, clients: "Clients", every_s: float) -> None:
-        self._clients, self._every_s = clients, every_s
-        self._next_at = 0.0
-        self._last: Run | None = None
-
-    def latest_of(self, run: Run) -> Run:
-        if not is_active_tuning(run.record):
-            return run
-        from trainmaster.client.watch.now import tuning_now
-
-        now = time.monotonic()
-        if now >= self._next_at:
-            self._next_at = now + self._every_s
-            self._last = tuning_now(self._clients, run, datetime.now(UTC)) or self._last
-        return self._last or run
+    return tuning_now(clients, run, datetime.now(UTC)) or before

@@ -20,7 +20,7 @@ def check_selection(selection: Selection, record: RunRecord) -> None:
     specs = [candidate.spec for candidate in candidates_of(record)] if record.request is not None else []
     if not specs:
         return
-    pools = sorted({pool for spec in specs for pool in _pools(spec.cluster)})
+    pools = sorted({pool for spec in specs for pool in pool_sizes(spec.cluster)})
     sizes = {name: max(size for pool, size in pools if pool == name) for name, _ in pools}
     pool, _, number = service_name(selection.replica or CHIEF).rpartition("-")
     is_replica = (
@@ -51,8 +51,8 @@ def _check_trial(trial_id: str, record: RunRecord, most: int) -> None:
     raise NotFound(f"{record.run_id} has no trial {trial_id!r}. It has {has}.")
 
 
-def _pools(cluster: Cluster) -> list[tuple[str, int]]:
-    """The name and size of each worker pool."""
+def pool_sizes(cluster: Cluster) -> list[tuple[str, int]]:
+    """The name and size of each worker pool, as Vertex AI names its replicas."""
     return [
         (f"workerpool{place}", pool.replicas) for place, pool in enumerate(cluster.pools) if pool is not None
     ]

@@ -8,7 +8,7 @@ from trainmaster.client.find import Run, find_run
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.terminal import one_line
-from trainmaster.orchestrator.core.job_names import JobKind, is_job_name, job_region
+from trainmaster.orchestrator.core.job_names import JobKind, is_job_name
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def tuning_of(clients: "Clients", run: Run) -> TuningStudy:
 
 def _read(clients: "Clients", job_name: str, run: Run | None) -> TuningStudy:
     """The best trial's model is where the record says, else below the job's directory."""
-    job = clients.jobs_of_region(job_region(job_name)).get_hyperparameter_tuning_job(name=job_name)
+    job = clients.read_job(job_name)
     prefix_uri = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
     study = study_of(job)
     best = study.best

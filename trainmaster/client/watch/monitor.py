@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.pages import LogPage, tail_page
+from trainmaster.client.logs.replicas import pool_sizes
 from trainmaster.client.logs.tail import Tail
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import Chart, Curves
@@ -121,10 +122,6 @@ def _is_settled(record: RunRecord) -> bool:
 
 
 def _replicas(record: RunRecord) -> Iterator[str]:
-    """The names of the job's replicas, by Vertex AI's pools."""
     candidate = candidate_of(record)
-    if candidate is None:
-        return
-    for place, pool in enumerate(candidate.spec.cluster.pools):
-        for number in range(pool.replicas if pool is not None else 0):
-            yield f"workerpool{place}-{number}"
+    for pool, size in pool_sizes(candidate.spec.cluster) if candidate else ():
+        yield from (f"{pool}-{number}" for number in range(size))

@@ -17,7 +17,7 @@ from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.job_names import job_id, job_region
+from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.runs.job import BestTrial, Job, JobState, Progress, TrialState
 from trainmaster.orchestrator.core.runs.moves import with_job
 
@@ -75,9 +75,8 @@ def tuning_now(clients: "Clients", run: Run, now: datetime) -> Run | None:
     record = run.record
     if record.job is None or not is_active_tuning(record):
         return None
-    jobs = clients.jobs_of_region(job_region(record.job.name))
     try:
-        found = jobs.get_hyperparameter_tuning_job(name=record.job.name)
+        found = clients.read_job(record.job.name)
     except service_errors():
         return None  # what is on record is shown; `study` says why
     job = Job(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
@@ -13,12 +13,10 @@ from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
-from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
+from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind
 from trainmaster.orchestrator.core.runs.job import RecordedJob
 
 if TYPE_CHECKING:
-    from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
-
     from trainmaster.client.clients import Clients
 
 FIRST_LINES = 10_000
@@ -82,7 +80,6 @@ class RunWatch:
         self._clients = clients
         self._on_lines, self._first_lines = on_lines, first_lines
         self._log = RunLog(clients, run)
-        self._jobs: dict[str, JobServiceClient] = {}
         self._seen = Sighting(run=run, at=datetime.now(UTC))
         self._has_begun = False
 
@@ -114,7 +111,7 @@ class RunWatch:
         from google.api_core.exceptions import NotFound
 
         try:
-            job = self._job(recorded.name)
+            job = self._clients.read_job(recorded.name)
         except NotFound:
             started, ended = recorded.start_time, recorded.end_time
             return replace(seen, job_state=str(recorded.state), job_started_at=started, job_ended_at=ended)
@@ -127,14 +124,6 @@ class RunWatch:
         if job_kind(recorded.name) is not JobKind.TUNING:
             return seen
         return replace(seen, study=study_of(job), parallel_trials=job.parallel_trial_count)
-
-    def _job(self, name: str) -> Any:  # Any: proto-plus messages are untyped
-        region = job_region(name)
-        if region not in self._jobs:
-            self._jobs[region] = self._clients.jobs_of_region(region)
-        if job_kind(name) is JobKind.TUNING:
-            return self._jobs[region].get_hyperparameter_tuning_job(name=name)
-        return self._jobs[region].get_custom_job(name=name)
 
 
 def sighting_after(seen: Sighting, line: LogLine) -> Sighting:

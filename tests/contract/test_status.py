@@ -75,10 +75,10 @@ def test_the_status_of_a_refused_request_has_its_faults_and_how_many_more_there_
     status = told(world)
     assert status["state"] == "rejected"
     assert status["reason"].startswith(
-        "the request was rejected for 33 faults, the first of them: $.cluster: missing"
+        "the request was rejected for 32 faults, the first of them: $.image: missing"
     )
-    assert status["problems"][0].startswith("$.cluster: missing")
-    assert (len(status["problems"]), status["problems"][-1]) == (21, "and 13 more")
+    assert status["problems"][0].startswith("$.image: missing")
+    assert (len(status["problems"]), status["problems"][-1]) == (21, "and 12 more")
 
 
 def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before(world: World) -> None:

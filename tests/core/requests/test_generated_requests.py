@@ -83,7 +83,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     document = draw(documents(schema("training_request.v1"), HINTS))
     same = draw(machines()) if draw(st.booleans()) else None
     for role in ROLES:
-        if role in document["cluster"]:
+        if role in document.get("cluster", {}):
             pool = {
                 key: value
                 for key, value in document["cluster"][role].items()

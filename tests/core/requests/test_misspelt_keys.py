@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.parsed import faults_of
+from tests.core.parsed import faults_of, sound_request
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN
 
@@ -85,11 +85,22 @@ def test_a_misspelt_key_is_one_fault_that_suggests_the_right_key(document: objec
         ("gpu", "cluster.chief.gpu"),
         ("accelerator", "cluster.chief.accelerator"),
         ("name", "model_name"),
+        ("timeout", "scheduling.timeout_s"),
+        ("spot", "scheduling.spot"),
     ],
 )
 def test_a_key_that_belongs_elsewhere_is_one_fault_with_its_place(key: str, place: str) -> None:
     (fault,) = faults(own(**{key: "L4"}))
     assert fault.startswith(f"$.{key}: unknown key {key!r}; did you mean {place!r}?")
+    assert "in all: schemas/training_request.v1.schema.json)" in fault
+
+
+def test_a_request_without_a_cluster_runs_on_one_small_machine() -> None:
+    document = {key: value for key, value in own().items() if key != "cluster"}
+    accepted = sound_request(document)
+    assert accepted.document["cluster"] == {"chief": {"machine": "n1-standard-4"}}
+    (fault,) = faults({**document, "cluster": {}})
+    assert fault.startswith("$.cluster.chief: missing")
 
 
 @pytest.mark.parametrize(

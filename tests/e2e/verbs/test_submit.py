@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -117,6 +118,41 @@ def test_a_folder_as_an_image_is_provided_to_the_stack(
     )
     assert done.status == 0, done.err
     assert "workerpool0-0 | from the image" in done.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "asks", "status"),
+    [
+        ((), "n\n", True, 2),
+        ((), "y\n", True, 0),
+        (("--yes",), "", False, 0),
+        (("-o", "json"), "", False, 0),
+        (("-o", "name"), "", False, 0),
+        (("--set", "scheduling.timeout_s=3600"), "", False, 0),
+    ],
+)
+def test_a_terminal_is_asked_before_a_run_that_may_cost_much(
+    words: tuple[str, ...], typed: str, asks: bool, status: int, trainmaster: Trainmaster, stack: Project
+) -> None:
+    dear = {"chief": {"machine": "n1-highmem-96"}}
+    (trainmaster.folder / "dear.yaml").write_text(request(PROJECT, cluster=dear))
+    command = [sys.executable, "-m", "trainmaster", "submit", "dear.yaml", "--context", local(stack), *words]
+    environment = {**os.environ, **trainmaster.environment, "PYTHONPATH": str(ROOT)}
+    before = inbox(stack)
+    ours, theirs = pty.openpty()
+    os.write(ours, typed.encode())
+    with subprocess.Popen(
+        command, cwd=trainmaster.folder, env=environment, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == status, said
+    assert ("The policy asks above 50.00 USD" in said) == asks, said
+    assert ("Submit? [y/N]" in said) == asks
+    assert (inbox(stack) == before) == (status == 2)
+    assert ("Nothing was sent." in said) == (status == 2)
 
 
 def test_ctrl_c_ends_the_command_and_says_how_to_see_and_cancel_the_run(

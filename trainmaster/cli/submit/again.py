@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.submit.options import Following, WithArguments, following_options, set_option
+from trainmaster.cli.submit.options import Following, WithArguments, following_options, set_option, yes_option
 from trainmaster.cli.verb import JSON, NAME, YAML, output_option, takes_context_to_change
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @set_option
 @click.option("--continue", "continues", is_flag=True, help="begin with the checkpoints that RUN has left")
 @following_options
+@yes_option
 @output_option(NAME, JSON, YAML)
 @takes_context_to_change
 def again(
@@ -25,6 +26,7 @@ def again(
     arguments: tuple[str, ...],
     settings: tuple[str, ...],
     continues: bool,
+    yes: bool,
     following: Following,
     output: str,
 ) -> int:
@@ -54,4 +56,4 @@ def again(
     more = continuing(clients, found) if continues else ()
     edits = Edits(args=arguments, settings=(*parse_settings(settings), *more))
     request = request_again(clients, found, edits)
-    return send_and_follow(clients, [request], following, output=output)
+    return send_and_follow(clients, [request], following, output=output, yes=yes)

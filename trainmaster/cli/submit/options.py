@@ -29,6 +29,7 @@ _OPTIONS = (
     set_option,
     click.option("--key", metavar="KEY", help="publish the request with this idempotency key instead of uploading it"),
 )  # fmt: skip
+yes_option = click.option("--yes", is_flag=True, help="do not ask, whatever the runs may cost")
 _PATHS = ("/", "./", "../", "~/")
 """How a path begins, and no image's URI."""
 _REQUESTS = (".yaml", ".yml", ".json")
@@ -41,7 +42,7 @@ _FOLLOWING = (
 
 def submit_options(verb: Callable[..., int]) -> Callable[..., int]:
     """All options but those of every verb."""
-    verb = following_options(verb)
+    verb = following_options(yes_option(verb))
     for option in reversed(_OPTIONS):
         verb = option(verb)
     return verb

@@ -64,6 +64,7 @@ def submit(
     settings: tuple[str, ...],
     include: tuple[str, ...],
     key: str | None,
+    yes: bool,
     following: Following,
     output: str,
 ) -> int:
@@ -72,6 +73,7 @@ def submit(
     Each file is checked first, as the service does it; if any has a fault, nothing is sent. - is standard input.
     With --script, the script's folder is packed without what .gitignore names, uploaded once, and run in the trainer's
     image or --image, with the packages of its requirements.txt. The words behind -- are the program's arguments.
+    On a terminal it asks before it sends what may cost more than the policy's confirm_above_usd.
 
     Exit status: 0 submitted, or with --wait or --logs succeeded; 1 a run ended in another way; 2 a fault; 5 not ended
     in time; of several runs, the worst. Ctrl-C ends this command, not the run.
@@ -93,7 +95,7 @@ def submit(
     )
     requests = _sound_requests(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)
-    return send_and_follow(clients, requests, following, key=key, output=output)
+    return send_and_follow(clients, requests, following, key=key, output=output, yes=yes)
 
 
 def send_and_follow(
@@ -103,14 +105,18 @@ def send_and_follow(
     *,
     key: str | None = None,
     output: str,
+    yes: bool,
 ) -> ExitStatus:
     """Send the requests, print the ids of their runs, and follow the runs if asked; the worst of their ends.
 
+    Without `yes`, ask first if they may cost much and someone is there to answer.
+
     Raises:
+        Stop: the answer is no.
         ClientRefused: another request with the same key was recorded first.
         TimedOut: the log is followed, and the run has not ended in time.
     """
-    sent = _send(clients, requests, key, output)
+    sent = _send(clients, requests, key, output, yes=yes)
     accepted = [
         each.run_id
         for each, request in zip(sent, requests, strict=True)
@@ -158,7 +164,7 @@ def _sound_requests(
 
 
 def _send(
-    clients: "Clients", requests: "Sequence[Examination]", key: str | None, output: str
+    clients: "Clients", requests: "Sequence[Examination]", key: str | None, output: str, *, yes: bool
 ) -> "list[Sent]":
     from trainmaster.cli.submit.script_notes import upload_script
     from trainmaster.client.submission.send import publish, started_with, upload
@@ -168,7 +174,11 @@ def _send(
     noted: set[Path] = set()
     for request in requests:
         warn(request, is_one=len(requests) == 1)
-        earlier = started_with(clients, request, key) if key is not None else None
+    first_sent = started_with(clients, requests[0], key) if key is not None else None
+    if not yes and first_sent is None and _is_anyone_there():
+        _ask_if_dear(requests)
+    for request in requests:
+        earlier = first_sent
         if request.packed is not None and earlier is None:
             upload_script(clients, request.packed, request.terms.team, noted)
         sent.append(earlier or (upload(clients, request) if key is None else publish(clients, request, key)))
@@ -178,6 +188,37 @@ def _send(
     if output != NAME:
         print_data([_document(each) for each in sent], output)
     return sent
+
+
+def _is_anyone_there() -> bool:
+    """Whether a person can answer: nothing is redirected, and no form of output is asked for, as programs do."""
+    source = click.get_current_context().get_parameter_source("output")
+    is_plain = source in (None, click.core.ParameterSource.DEFAULT)
+    return is_plain and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _ask_if_dear(requests: "Sequence[Examination]") -> None:
+    """Ask, if together they may cost more than the policy's bound. An unknown price counts as nothing.
+
+    Raises:
+        Stop: the answer is no.
+    """
+    from decimal import Decimal
+
+    from trainmaster.orchestrator.core.policy.admission import Admission
+    from trainmaster.orchestrator.core.policy.currency import shown_bound
+
+    policy = requests[0].terms.policy
+    bound = (policy.admission if policy is not None else Admission()).confirm_above_usd
+    estimates = [estimate for request in requests if (estimate := request.bound) is not None]
+    total = sum((estimate.at_most or Decimal(0) for estimate in estimates), Decimal(0))
+    if total <= bound:
+        return
+    currency = estimates[0].currency
+    of_all = f"Together they may cost up to {shown_bound(total, currency)}. " if len(requests) > 1 else ""
+    talk(f"{of_all}The policy asks above {shown_bound(bound, currency)}; to answer beforehand: --yes")
+    if not click.confirm("Submit?", err=True):
+        raise Stop(ExitStatus.USAGE, "Nothing was sent.")
 
 
 def _outcome(sent: "Sent") -> str:

@@ -11,10 +11,8 @@ from trainmaster.client.submission.settings import RequestSetting, with_settings
 from trainmaster.orchestrator.core.documents.faults import is_within, json_path
 from trainmaster.orchestrator.core.documents.values import Document, mapping_at
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests.draft import ROLES
+from trainmaster.orchestrator.core.requests.draft import ROLES, SMALL_CLUSTER
 
-SMALL_MACHINE = "n1-standard-4"
-"""For a script without a request: the smallest machine of the policy that a GPU can be added to."""
 _OF_MACHINE = ("machine", "gpu", "accelerator", "tpu_topology")
 
 
@@ -48,7 +46,7 @@ def new_request(edits: Edits) -> dict[str, Any]:
     """The request for a script or an image without a file: one small machine, and the model named after the program."""
     image = (edits.image or "").rpartition("/")[2].partition(":")[0].partition("@")[0]
     program = edits.script.stem if edits.script else image
-    return {"model_name": model_name_from(program), "cluster": {"chief": {"machine": SMALL_MACHINE}}}
+    return {"model_name": model_name_from(program), "cluster": SMALL_CLUSTER}
 
 
 def edited_request(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
@@ -62,6 +60,8 @@ def edited_request(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     changed |= {"image": edits.image} if edits.image else {}
     changed |= {"args": list(edits.args)} if edits.args else {}
     changed |= {"script": {"file": edits.script.name}} if edits.script else {}
+    if edits.machine or edits.gpu or edits.workers:
+        changed.setdefault("cluster", SMALL_CLUSTER)
     if isinstance(changed.get("cluster"), dict):
         changed["cluster"] = _cluster(changed["cluster"], edits)
     return with_settings(changed, edits.settings)

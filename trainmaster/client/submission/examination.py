@@ -23,6 +23,7 @@ from trainmaster.client.submission.edits import (
     option_of,
     setting_of,
 )
+from trainmaster.client.submission.idle_gpus import idle_gpus
 from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.rule_doubts import rule_doubts
@@ -56,6 +57,7 @@ from trainmaster.orchestrator.core.requests.starting_models import starts_in
 from trainmaster.orchestrator.core.retraining.reading import oversized_rule, parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.runs.sender import Commit
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
@@ -144,15 +146,21 @@ class Examination:
         return ""
 
     @property
+    def bound(self) -> Estimate | None:
+        """What the dearest of the request and its fallbacks may cost at most. None: it has faults."""
+        if self.request is None:
+            return None
+        return estimate_of(parse_candidates(self.request.document), self.terms.prices)
+
+    @property
     def bounds(self) -> str:
         """A sentence with the most that the dearest of the request and its fallbacks may cost, and the policy's time limit.
 
         Without a part where a price is unknown, or where the user chose the limit; empty if nothing is left.
         """
-        request = self.request
-        if request is None:
+        request, found = self.request, self.bound
+        if request is None or found is None:
             return ""
-        found = estimate_of(parse_candidates(request.document), self.terms.prices)
         is_default, parts = request.has_default_timeout, list[str]()
         if is_default:
             parts.append(f"run for {request.document['scheduling']['timeout_s'] / 3600:g} h")
@@ -243,14 +251,16 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
     faults += placed_faults(of_script, read, terms)
     faults = [*_name_faults(source, object_name), *_with_options(faults, written, read.value, edits)]
     request = outcome if isinstance(outcome, Request) else None
-    warning = scripted.warning if scripted else None
+    doubts = [scripted.warning] if scripted and scripted.warning else []
+    if request is not None and scripted is not None and scripted.packed is not None:
+        doubts += [fault for fault in (idle_gpus(request, scripted.packed),) if fault is not None]
     to_come = () if scripted is None else (_TO_COME.format(verb="submit"),)
     if request is not None and any(starts_in(request.document)):
         to_come = (*to_come, _STARTS)
     return replace(
         blank,
         faults=tuple(faults),
-        warnings=(*(request.warnings if request else ()), *([warning] if warning else ())),
+        warnings=(*(request.warnings if request else ()), *doubts),
         not_checked=(*to_come, *blank.not_checked),
         content=content,
         object_name=object_name,

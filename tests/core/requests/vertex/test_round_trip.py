@@ -26,7 +26,7 @@ SCHEMA = REQUEST_RULES.schemas["training_request.v1"]
 
 def read_again(document: object, dialect: Dialect, *, name: str | None) -> JobSpec:
     """The job of a file with this content; both the file and its translation into our dialect must be valid."""
-    text = yaml.dump(document, Dumper=WithoutAliases, sort_keys=False, allow_unicode=True)
+    text = yaml.dump(document, Dumper=WithoutAliases, sort_keys=False)
     read = parse_document(text.encode(), as_json=False)
     assert not read.faults
     assert isinstance(read.value, dict)

@@ -61,13 +61,15 @@ class Caps:
 class Admission:
     """The policy's `admission`; if it is absent, nothing is limited.
 
-    `estimates` requires an estimated cost for every run, even if no cap needs it. Requests may ask for `max_priority`
+    `estimates` requires an estimated cost for every run, even if no cap needs it. The command asks its user before it
+    submits what may cost more than `confirm_above_usd`, in the price table's currency. Requests may ask for `max_priority`
     at most, and must have `required_labels`, because a limit by label does not cover runs without that label.
     """
 
     limits: tuple[Limit, ...] = ()
     caps: Caps = field(default_factory=Caps)
     estimates: bool = False
+    confirm_above_usd: Decimal = Decimal(50)
     max_priority: int | None = None
     required_labels: tuple[str, ...] = ()
 
@@ -83,7 +85,8 @@ def normalize_admission(document: Mapping[str, Any]) -> dict[str, object]:
     caps = document.get("caps", {})
     costs = {key: amount(caps[key]) for key in ("cost_per_run", "cost_per_day") if key in caps}
     limits = [_limit(limit) for limit in document.get("limits", ())]
-    return {**document, "limits": limits, "caps": {**caps, **costs}}
+    asks = {key: amount(value) for key, value in document.items() if key == "confirm_above_usd"}
+    return {**document, **asks, "limits": limits, "caps": {**caps, **costs}}
 
 
 def _limit(document: Mapping[str, Any]) -> dict[str, object]:

@@ -12,7 +12,13 @@ from trainmaster.orchestrator.core.documents.values import Work, text_at, units
 from trainmaster.orchestrator.core.policy.policy import Policy, among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, iter_fallbacks, placeable
+from trainmaster.orchestrator.core.requests.draft import (
+    SCRIPT,
+    SMALL_CLUSTER,
+    Draft,
+    iter_fallbacks,
+    placeable,
+)
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.own_document import Translated, with_meant_keys
 from trainmaster.orchestrator.core.requests.placeholders import request_with_deployment
@@ -164,6 +170,7 @@ def _request_from(
     in_own = dialect.in_own(value, name)
     if dialect is OWN:
         in_own = with_meant_keys(in_own, request_rules.schemas[REQUEST_SCHEMA])
+        in_own = replace(in_own, document={"cluster": SMALL_CLUSTER, **in_own.document})
     in_own = _with_script_image(in_own, request_rules)
     meant = _without_refused_keys(with_machines(in_own, request_rules.machines), request_rules)
     request = check_document(

@@ -25,6 +25,7 @@ NAVIGATION = (
     ("/models", "Models"),
     ("/rules", "Rules"),
     ("/queue", "Queue and limits"),
+    ("/costs", "Costs"),
     ("/dead-letters", "Dead letters"),
     ("/try", "Try a request"),
 )

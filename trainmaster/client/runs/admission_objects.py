@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.admission.caps import CountedStart
-from trainmaster.orchestrator.core.admission.listed import Slot, parse_place, parse_slot, parse_start
+from trainmaster.orchestrator.core.admission.listed import Slot, parse_place, parse_slot, parse_starts
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.names import (
     ACTIVE_PREFIX,
@@ -58,10 +58,10 @@ def read_admission_objects(
 
 
 def read_starts(clients: "Clients", now: datetime) -> list[CountedStart]:
-    """Today's starts alone, by one listing."""
-    return _parsed_objects(
-        parse_start, list(ledger_objects(clients, started_prefix(now.astimezone(UTC).date())))
-    )
+    """Today's starts alone, each with its end, by one listing."""
+    listed = ledger_objects(clients, started_prefix(now.astimezone(UTC).date()))
+    seen = ((blob.name, blob.metadata or {}, blob.generation, blob.time_created) for blob in listed)
+    return parse_starts(seen, OBJECTS_MAX)
 
 
 def read_places(clients: "Clients") -> list[Place]:

@@ -87,7 +87,8 @@ class Started:
     this_hour: int
     today: int
     may_cost_today: Decimal | None = None
-    """The sum of what they may cost at most; runs without a known price count as nothing. None if no price is known."""
+    """What those that ended cost, and the others may cost at most; runs without a known price count as nothing. None if no
+    price is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +216,7 @@ def _caps(caps: Caps) -> CapsNow:
 def _started_runs(counted: Sequence[CountedStart], now: datetime) -> Started:
     runs: Mapping[str, CountedStart] = {each.run_id: each for each in counted}
     hour = now.astimezone(UTC).hour
-    costs = [start.cost for start in runs.values() if start.cost is not None]
+    costs = [start.counted_cost for start in runs.values() if start.counted_cost is not None]
     return Started(
         this_hour=sum(each.counts_at.hour == hour for each in runs.values()),
         today=len(runs),

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
 
+from trainmaster.client.runs.costs import CostGroup
 from trainmaster.client.runs.facts import cost_so_far
-from trainmaster.client.terminal import Fact
+from trainmaster.client.terminal import Fact, one_line
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.end import Cost
 from trainmaster.orchestrator.core.runs.index import IndexRow
@@ -36,6 +37,20 @@ def total_cost(rows: Iterable[IndexRow], *, is_complete: bool) -> str:
     if all(row.cost is not None for row in same):
         return f"{'' if is_complete else 'over '}{shown_money(total, currency, is_narrow=True)}"
     return f"{'≤' if is_complete else 'over'} {shown_bound(total, currency)}"
+
+
+def group_columns(group: CostGroup, title: str) -> dict[str, str]:
+    """A group of runs as a row of a table; `title` is that of the column of the groups."""
+    currency = group.currency or ""
+    may_cost = f"≤ {shown_bound(group.at_most, currency)}" if group.active and group.currency else "-"
+    return {
+        title: one_line(group.name),
+        "RUNS": f"{group.runs:,}",
+        "COST": shown_money(group.cost, currency, is_narrow=True) if group.currency else "-",
+        "ACTIVE": f"{group.active:,}",
+        "MAY STILL COST": may_cost,
+        "UNKNOWN": f"{group.unpriced:,}",
+    }
 
 
 def cost_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:

@@ -30,8 +30,12 @@ def place_text(place: Waits) -> str:
 def cap_texts(queue: QueueListing) -> list[tuple[str, str]]:
     """The caps that refuse runs now: the name of each, and a sentence about it."""
     caps = (cap.partition("/")[::2] for cap in queue.caps_reached)
+    ends = {"cost_per_day": "runs end that cost less than they might, or it is over"}
     return [
-        (name, f"The cap {name} is reached for {period} (UTC): more runs are rejected until it is over.")
+        (
+            name,
+            f"The cap {name} is reached for {period} (UTC): more runs are rejected until {ends.get(name, 'it is over')}.",
+        )
         for name, period in caps
     ]
 
@@ -70,4 +74,4 @@ def _started_text(queue: QueueListing) -> str:
     a_day = ""
     if caps and caps.cost_per_day is not None:
         a_day = f" of {shown_money(caps.cost_per_day, caps.currency)}"
-    return f"{text}, each counted at its maximum cost: {may_cost_text(queue)}{a_day}"
+    return f"{text}, what they cost, or may cost until they end: {may_cost_text(queue)}{a_day}"

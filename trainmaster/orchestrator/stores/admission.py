@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 
-from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedEnd, CountedStart
+from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart
 from trainmaster.orchestrator.core.admission.listed import (
     Slot,
-    parse_end,
     parse_place,
     parse_slot,
-    parse_start,
+    parse_starts,
     place_metadata,
     place_object,
 )
@@ -103,16 +101,9 @@ class Starts(Store):
 
     def of_day(self, day: date) -> Sequence[CountedStart]:
         """The marks of the day (UTC), at most COUNTED_MAX + 1, each with that of its end."""
-        marks, ends = list[CountedStart](), dict[str, CountedEnd]()
-        for entry in self.objects.listing(self.bucket, started_prefix(day)):
-            seen = entry.name, entry.metadata, entry.generation, entry.created_at
-            if mark := parse_start(*seen):
-                marks.append(mark)
-            elif end := parse_end(*seen):
-                ends.update([end])
-            if len(marks) > COUNTED_MAX:
-                break
-        return [replace(mark, end=ends.get(mark.run_id)) for mark in marks]
+        listed = self.objects.listing(self.bucket, started_prefix(day))
+        seen = ((entry.name, entry.metadata, entry.generation, entry.created_at) for entry in listed)
+        return parse_starts(seen, COUNTED_MAX + 1)
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         """Mark the run as started. Safe to repeat: the first mark of an hour stays."""

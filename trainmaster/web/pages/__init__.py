@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from trainmaster.web.pages import (
     attempt,
     compare,
+    costs_page,
     dead_letters,
     lately,
     models_page,
@@ -27,6 +28,7 @@ SUBJECTS: Sequence[ConsoleSubject] = (
     models_page.SUBJECT,
     rules_page.SUBJECT,
     queue_page.SUBJECT,
+    costs_page.SUBJECT,
     dead_letters.SUBJECT,
     study.SUBJECT,
 )

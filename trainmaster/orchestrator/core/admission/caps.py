@@ -42,6 +42,11 @@ class CountedStart:
     end: CountedEnd | None = None
 
     @property
+    def counted_cost(self) -> Decimal | None:
+        """What it counts with now."""
+        return self.cost if self.end is None else self.end.cost
+
+    @property
     def counts_at(self) -> datetime:
         """A moment, in UTC, of the hour in which the run counts."""
         return (self.hour or self.created_at).astimezone(UTC)

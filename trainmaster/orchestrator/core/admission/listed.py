@@ -4,8 +4,8 @@ Names and metadata hold everything, so no object is read. Any other object under
 not stop runs from starting.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
@@ -82,6 +82,21 @@ def parse_slot(
         version=generation,
         taken_at=created_at,
     )
+
+
+def parse_starts(
+    listed: Iterable[tuple[str, Mapping[str, str], int, datetime]], most: int
+) -> list[CountedStart]:
+    """The first `most` marks of a day, each with that of its end, from their names, metadata, generations and times."""
+    marks, ends = list[CountedStart](), dict[str, CountedEnd]()
+    for entry in listed:
+        if mark := parse_start(*entry):
+            marks.append(mark)
+        elif end := parse_end(*entry):
+            ends.update([end])
+        if len(marks) == most:
+            break
+    return [replace(mark, end=ends.get(mark.run_id)) for mark in marks]
 
 
 def parse_start(

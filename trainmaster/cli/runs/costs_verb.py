@@ -1,0 +1,79 @@
+"""`trainmaster costs`: what runs have cost, by model, team, user or label."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmaster.cli.table import print_table
+from trainmaster.cli.verb import (
+    JSON,
+    TABLE,
+    YAML,
+    moment_of_option,
+    output_option,
+    print_data,
+    takes_context,
+    talk,
+)
+from trainmaster.client.runs.costs import BY
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+
+@click.command()
+@click.option(
+    "--by", type=click.Choice(BY), default="model", show_default=True, help="what to group the runs by"
+)
+@click.option(
+    "--since",
+    metavar="TIME",
+    default="30d",
+    show_default=True,
+    callback=moment_of_option,
+    help="runs recorded since then: 12h, 30d, 2026-11-01 or a time, UTC if it has no zone",
+)
+@click.option(
+    "--before",
+    metavar="TIME",
+    callback=moment_of_option,
+    help="runs recorded before that time, in the same forms",
+)
+@click.option("--model", metavar="NAME", help="only of this model; * stands for any characters")
+@click.option("--team", metavar="NAME", help="only of this team")
+@output_option(TABLE, JSON, YAML)
+@takes_context
+def costs(
+    clients: "Clients",
+    *,
+    by: str,
+    since: datetime | None,
+    before: datetime | None,
+    model: str | None,
+    team: str | None,
+    output: str,
+) -> int:
+    """Show what runs have cost, and what those that have not ended may still cost, the dearest group first.
+
+    By the price table and the service's times, as each run's record has it; the bill may differ. The index of runs is
+    read, a thousand runs for each storage operation, and at most 20,000 runs.
+    """
+    from trainmaster.client.runs.costs import read_costs
+    from trainmaster.client.runs.listing import Filters
+    from trainmaster.client.shown.cost_lines import group_columns
+
+    found = read_costs(clients, by, Filters(since=since, before=before, model=model, team=team))
+    if output != TABLE:
+        print_data(found.document, output)
+    elif found.groups:
+        rows = [group_columns(group, by.upper()) for group in (*found.groups, *found.total)]
+        print_table(rows, spare=("UNKNOWN",))
+    else:
+        talk("No run matches.")
+    if found.next_before is not None:
+        talk(
+            f"The newest {found.scanned:,} runs are counted; there are more. "
+            f"Continue with the same options and: --before {found.next_before.isoformat()}"
+        )
+    return 0

@@ -13,7 +13,7 @@ GAP = "  "
 COLOURS: Mapping[str, str] = {
     "succeeded": "green", "failed": "red", "rejected": "red", "expired": "red", "dead_letter": "red",
     "running": "cyan", "submitted": "cyan", "reserved": "yellow", "waiting": "yellow", "retrying": "yellow",
-    "cancelled": "magenta", "partially_succeeded": "magenta",
+    "cancelled": "magenta", "timed_out": "magenta", "partially_succeeded": "magenta",
 }  # fmt: skip
 """Colours of states, on a terminal."""
 

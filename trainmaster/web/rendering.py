@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from trainmaster.client.runs.facts import state_of
 from trainmaster.client.shown.cost_lines import row_cost
 from trainmaster.client.study.study import number
 from trainmaster.client.terminal import size_text, visible
@@ -83,6 +84,7 @@ def environment() -> Environment:
         "number": number,
         "encoded": encoded,
         "cost": row_cost,
+        "state_of": state_of,
         "size": size_text,
         "visible": visible,
     }

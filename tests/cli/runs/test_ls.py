@@ -4,16 +4,19 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import click
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
 from trainmaster.cli.runs.ls import SPARE, columns
 from trainmaster.cli.table import table_lines
+from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -63,6 +66,21 @@ def test_a_pipe_gets_whole_words_and_no_colour(served: Served) -> None:
     ]
     assert "\x1b" not in done.out
     assert (done.status, done.err) == (0, "")
+
+
+def test_a_run_that_ran_out_of_time_is_cancelled_and_called_timed_out(tmp_path: Path) -> None:
+    reason = "the job ran longer than its timeout of 60 s. Vertex AI says: CANCELED"
+    with served_context(tmp_path) as served:
+        for number, why in enumerate((reason, "its cancellation was requested")):
+            write_row(served, row(number, state=RunState.CANCELLED, reason=why))
+        lines = served.trainmaster("ls").out.splitlines()[1:]
+        assert [line.split()[1] for line in lines] == ["cancelled", "timed_out"]
+        for state, names in (("timed_out", ["run-0"]), ("cancelled", ["run-1", "run-0"])):
+            found = json.loads(served.trainmaster("ls", "--state", state, "-o", "json").out)
+            Draft202012Validator(schema("run_list.v1")).validate(found)
+            assert [each["run_id"] for each in found["runs"]] == names
+            assert {each["state"] for each in found["runs"]} == {"cancelled"}
+            assert found["runs"][-1]["timed_out"] is True
 
 
 def test_other_formats_are_for_programs(served: Served) -> None:

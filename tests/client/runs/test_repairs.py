@@ -2,9 +2,17 @@
 
 import pytest
 
+from tests.client.served import run_record
 from trainmaster.client.runs.repairs import likely_repair, repair_of
 from trainmaster.orchestrator.core.completion.error_repair import with_repair
+from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.record import RunRecord
+
+
+def recorded(**changes: object) -> RunRecord:
+    return decoded(RunRecord, run_record("failed", **changes))
+
 
 RUN = "request-20261123t021008-ca4778377e"
 
@@ -81,3 +89,44 @@ def test_a_repair_that_the_message_states_is_not_repeated(error: str, *, runs_sc
 def test_of_a_failed_tuning_the_repair_names_its_limit_of_failed_trials() -> None:
     message = "3 of 3 trials are infeasible; the first, trial 1: ValueError: odd depth is bad"
     assert "`tuning.max_failed_trials`" in (repair_of(Failure(message=message), RUN) or "")
+
+
+def test_of_a_tuning_whose_metric_was_never_reported_the_repair_is_to_report_it() -> None:
+    message = (
+        "3 of 3 trials are infeasible; the first, trial 1: The trial ended without reporting the metric 'a'"
+    )
+    record = recorded(problems=["no trial reported the metric 'a' (3 infeasible). If trials ran"])
+    repair = repair_of(Failure(message=message), RUN, record) or ""
+    assert repair.startswith(
+        "let the chief report the tuning's metric with report_hyperparameter_tuning_metric"
+    )
+    assert "max_failed_trials" not in repair
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        (
+            "n1-standard-4",
+            ": n1-standard-4 has 15 GB; n1-highmem-4 has 26 GB; with `scheduling.disable_retries` ",
+        ),
+        ("n1-highmem-96", ": n1-highmem-96 has 624 GB; with `scheduling.disable_retries` "),
+        ("a2-highgpu-2g", ": a2-highgpu-2g has 170 GB; a2-highgpu-4g has 340 GB; with "),
+        ("x9-mega-4", None),
+    ],
+)
+def test_a_replica_that_was_killed_is_told_its_memory_and_the_next_machine(
+    machine: str, said: str | None
+) -> None:
+    killed = Failure(
+        message="workerpool1-0: killed (SIGKILL): it ran out of memory.", replica="workerpool1-0"
+    )
+    cluster = {"chief": {"machine": "e2-standard-4"}, "workers": {"machine": machine}}
+    found = run_record("failed")
+    found["request"]["document"]["cluster"] = cluster
+    record = recorded(request=found["request"])
+    known = "use a smaller batch, or a machine or accelerator with more memory"
+    repair = repair_of(killed, RUN, record) or ""
+    assert repair == known if said is None else repair.startswith(f"{known}{said}")
+    on_gpu = Failure(message="torch.OutOfMemoryError: CUDA out of memory.", replica="workerpool1-0")
+    assert repair_of(on_gpu, RUN, record) == known

@@ -167,6 +167,21 @@ def test_a_killed_replica_is_the_first_though_only_its_peers_wrote_an_error() ->
     assert first_failure(wrote(WORKER, raised("RuntimeError: no answer")), words) is None
 
 
+def test_a_killed_replica_says_how_often_it_was_started_again() -> None:
+    words = f"The replica {CHIEF} ran out of memory and exited with a non-zero status of 137(SIGKILL)."
+    again = [
+        entry
+        for number in range(23)
+        for entry in wrote(
+            SERVICE, f"The replica {CHIEF} exited with status 137 and is restarted.", after_s=number
+        )
+    ]
+    service = wrote(SERVICE, f"{words}\nJob failed.", after_s=30)
+    assert found([*again, *service], words) == Failure(
+        message="killed (SIGKILL): it ran out of memory, after at least 23 restarts", replica=CHIEF
+    )
+
+
 @pytest.mark.parametrize(
     ("status", "meaning"),
     [

@@ -107,7 +107,7 @@ def say_end(run: Run, *, requires_model: bool = False) -> ExitStatus:
     if lacks_reason(run):
         talk("The service has not read the cause from the job's log yet; status will show it.")
     failure = run.record.failure
-    if failure is not None and (repair := repair_of(failure, run.record.run_id)) is not None:
+    if failure is not None and (repair := repair_of(failure, run.record.run_id, run.record)) is not None:
         talk(f"Likely repair: {repair}")
     _say_more(run)
     return ExitStatus.FINDING

@@ -19,8 +19,8 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
+from trainmaster.client.runs.facts import SHOWN_STATES
 from trainmaster.orchestrator.core.names import in_team
-from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _order_of_option(_call: click.Context, _option: click.Parameter, text: str |
     "--state",
     "states",
     multiple=True,
-    type=click.Choice([each.value for each in RunState]),
+    type=click.Choice(SHOWN_STATES),
     help="only in this state; may be repeated",
 )
 @click.option("--model", metavar="NAME", help="only of this model; * stands for any characters")
@@ -114,7 +114,7 @@ def ls(
 
     now = datetime.now(UTC)
     filters = Filters(
-        states=frozenset(map(RunState, states)),
+        states=frozenset(states),
         model=model,
         team=team,
         labels=_labels((*labels, f"group={group}") if group else labels),
@@ -174,13 +174,14 @@ def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
 
 def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
     """A run as a row of the table."""
+    from trainmaster.client.runs.facts import state_of
     from trainmaster.client.shown.cost_lines import row_cost
     from trainmaster.client.terminal import one_line
     from trainmaster.client.times import span
 
     return {
         "RUN": row.run_id,
-        "STATE": row.state,
+        "STATE": state_of(row),
         "MODEL": one_line(in_team(row.team, row.model_name or "-")),
         "AGE": span(now - row.created_at),
         "DURATION": span(row.ended_at - row.created_at) if row.ended_at else "-",

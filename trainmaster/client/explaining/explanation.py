@@ -47,7 +47,7 @@ class Explanation:
     def repair(self) -> str | None:
         """The likely repair of the failure."""
         failure = self.record.failure if self.record else None
-        return repair_of(failure, self.record.run_id) if failure and self.record else None
+        return repair_of(failure, self.record.run_id, self.record) if failure and self.record else None
 
     @property
     def image_digest(self) -> str | None:

@@ -7,9 +7,14 @@ from decimal import Decimal
 from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.admission.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
-from trainmaster.orchestrator.core.runs.job import TrialState
+from trainmaster.orchestrator.core.runs.index import IndexRow
+from trainmaster.orchestrator.core.runs.job import OVERRAN, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+
+TIMED_OUT = "timed_out"
+"""What a run is called whose timeout cancelled its job: Vertex AI has no state for that."""
+SHOWN_STATES = (*(state.value for state in RunState), TIMED_OUT)
 
 
 def console_uri(job_name: str) -> str:
@@ -39,13 +44,22 @@ def lacks_model(record: RunRecord) -> bool:
 
 
 def has_timed_out(record: RunRecord) -> bool:
-    """Whether its timeout cancelled the run's job: Vertex AI has no state for that."""
+    """Whether its timeout cancelled the run's job."""
     if record.job is None or record.state is not RunState.CANCELLED:
         return False
     # Imported late: it reads models too, and few runs are cancelled.
     from trainmaster.orchestrator.core.completion.outcome import overrun_timeout_s
 
     return overrun_timeout_s(record, record.job) is not None
+
+
+def state_of(run: RunRecord | IndexRow) -> str:
+    """The run's state for people and filters; one that ran out of time is `timed_out`, though its state is `cancelled`."""
+    if isinstance(run, RunRecord):
+        timed_out = has_timed_out(run)
+    else:
+        timed_out = run.state is RunState.CANCELLED and (run.reason or "").startswith(OVERRAN)
+    return TIMED_OUT if timed_out else run.state.value
 
 
 def is_tuning(record: RunRecord) -> bool:

@@ -7,10 +7,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.runs.columns import Order
+from trainmaster.client.runs.facts import TIMED_OUT, state_of
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, index_object, parse_row
-from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -34,8 +34,8 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC) + _MICROSECOND
 class Filters:
     """Which runs are listed. Every filter must match; without any, all runs are listed."""
 
-    states: frozenset[RunState] = frozenset()
-    """Any of these; empty for all."""
+    states: frozenset[str] = frozenset()
+    """Any of these states, or `timed_out`, which is a kind of `cancelled`; empty for all."""
     model: str | None = None
     """The model's name; `*` stands for any characters."""
     team: str | None = None
@@ -59,7 +59,7 @@ class Filters:
     def matches(self, row: IndexRow) -> bool:
         """Whether the run is list_page, but for its time and labels."""
         return (
-            (not self.states or row.state in self.states)
+            (not self.states or not self.states.isdisjoint({row.state, state_of(row)}))
             and (self.team is None or row.team == self.team)
             and (
                 self.model is None
@@ -113,13 +113,18 @@ class RunList:
         more = {} if self.next_before is None else {"next_before": encoded_time(self.next_before)}
         return {
             "schema": RUN_LIST_SCHEMA,
-            "runs": [encoded(row) for row in self.rows],
+            "runs": [_document(row) for row in self.rows],
             "scanned": self.scanned,
             "undecided": self.undecided,
             "bound_reached": self.bound_reached,
             **({"left_out": self.left_out} if self.left_out else {}),
             **more,
         }
+
+
+def _document(row: IndexRow) -> dict[str, Any]:
+    document: Any = encoded(row)
+    return {**document, **({TIMED_OUT: True} if state_of(row) == TIMED_OUT else {})}
 
 
 def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: int | None = None) -> RunList:

@@ -2,16 +2,24 @@
 
 import re
 
+from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.completion.error_repair import PATH_OF_PLAIN_FILES, states_repair
 from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.record import RunRecord
 
+_LESS_MEMORY = "use a smaller batch, or a machine or accelerator with more memory"
+_KILLED = re.compile(
+    r"killed \(SIGKILL\)|ran out of memory and exited|exited with a non-zero status of 137\b"
+)
+_UNREPORTED = "no trial reported the metric "
+_REPORT = "let the chief report the tuning's metric with report_hyperparameter_tuning_metric, under the id that `problem` names"
 _REPAIRS = (
     (
         (
             r"\bMemoryError\b|\bOutOfMemoryError\b|\bResourceExhaustedError\b|CUDA out of memory|OOM when allocating"
             r"|ran out of memory and exited|killed \(SIGKILL\)|exited with a non-zero status of 137\b"
         ),
-        "use a smaller batch, or a machine or accelerator with more memory",
+        _LESS_MEMORY,
     ),
     (
         r"the program rejected its arguments: |error: unrecognized arguments: |\bFATAL Flags parsing error:",
@@ -85,16 +93,36 @@ _OF_TRIALS = re.compile(r"\d+ of \d+ trials are infeasible\b")
 _MORE_TRIALS = "To let the tuning continue after a failed trial, raise `tuning.max_failed_trials`"
 
 
-def repair_of(failure: Failure, run_id: str) -> str | None:
-    """What usually repairs this failure of a run, from its message and the last lines that were read.
+def repair_of(failure: Failure, run_id: str, record: RunRecord | None = None) -> str | None:
+    """What usually repairs this failure of a run, from its message, the last lines that were read, and its record.
 
     None if unknown, and if the message says it.
     """
     error = " ".join((failure.message, *(failure.last_lines or ())))
     known = None if states_repair(failure.message) else likely_repair(error, run_id)
+    if known == _LESS_MEMORY and record is not None and _KILLED.search(failure.message):
+        known = _with_machine(known, record, failure)
     if not _OF_TRIALS.match(failure.message):
         return known
+    if known is None and record and any(problem.startswith(_UNREPORTED) for problem in record.problems):
+        return _REPORT
     return f"{known}. {_MORE_TRIALS}" if known else _MORE_TRIALS
+
+
+def _with_machine(repair: str, record: RunRecord, failure: Failure) -> str:
+    """With the memory of the replica's machine, the next larger one, and how to pay for one failure only."""
+    from trainmaster.client.machines import memory_of, next_larger  # they import the parser of YAML
+
+    pools = current_candidate(record).spec.cluster.pools
+    number = re.match(r"workerpool(\d)-", failure.replica or "")
+    pool = pools[int(number[1]) if number else 0]
+    machine, memory_gb = (pool.machine, memory_of(pool.machine)) if pool else ("", None)
+    if memory_gb is None:
+        return repair
+    larger = next_larger(machine)
+    more = f"; {larger[0]} has {larger[1]:g} GB" if larger else ""
+    once = "; with `scheduling.disable_retries` a failure ends the run at once, before restarts that cost as much again"
+    return f"{repair}: {machine} has {memory_gb:g} GB{more}{once}"
 
 
 def likely_repair(error: str, run_id: str | None = None) -> str | None:

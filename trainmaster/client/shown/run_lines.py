@@ -206,7 +206,7 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
     yield _end_label(record), failure.message.split("\n")
     if failure.last_lines:
         yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
-    if (repair := repair_of(failure, record.run_id)) is not None:
+    if (repair := repair_of(failure, record.run_id, record)) is not None:
         yield "repair", [repair]
 
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.client.runs.columns import FIELDS, Order, differing_columns, parse_order
+from trainmaster.client.runs.facts import SHOWN_STATES
 from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
 from trainmaster.client.times import parse_since
-from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter
@@ -45,7 +45,7 @@ def runs(ask: Ask, notice: str = "") -> ConsolePage:
             name: _sort_address(ask, name, order) for name in (*FIELDS, *(each.name for each in columns))
         },
         "labels": _given_values(ask, "label"),
-        "states": [(each.value, each.value in _given_values(ask, "state")) for each in RunState],
+        "states": [(each, each in _given_values(ask, "state")) for each in SHOWN_STATES],
         "has_filter": any(ask.query.get(name) for name in _FILTERS if name != "before"),
         "newest": ask.address("/runs", before=None) if ask.query.get("before") else None,
         "newest_first": ask.address("/runs", sort=None),
@@ -119,12 +119,12 @@ def _given_values(ask: Ask, name: str) -> list[str]:
     return [each for each in stripped if each][:VALUES_MAX]
 
 
-def _states(texts: list[str], faults: list[str]) -> Iterator[RunState]:
+def _states(texts: list[str], faults: list[str]) -> Iterator[str]:
     for text in texts:
-        try:
-            yield RunState(text)
-        except ValueError:
-            faults.append(f"state: expected one of {', '.join(RunState)}, found {text[:40]!r}")
+        if text in SHOWN_STATES:
+            yield text
+        else:
+            faults.append(f"state: expected one of {', '.join(SHOWN_STATES)}, found {text[:40]!r}")
 
 
 def _labels(texts: list[str], faults: list[str]) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from trainmaster.orchestrator.core.completion.last_error import (
     is_lost_peer_error,
     shortened_error,
 )
-from trainmaster.orchestrator.core.completion.replica_exit import ReplicaExit, parse_exit
+from trainmaster.orchestrator.core.completion.replica_exit import RESTARTED, ReplicaExit, parse_exit
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
@@ -174,6 +174,8 @@ def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool 
     named = exited.replica if exited else None
     ending = _first(_endings(entries), named=named, killed=exited is not None and exited.was_killed)
     signal = exited.signal_text if exited else None
+    if signal and (restarts := _restarts(entries)):
+        signal = f"{signal}, after at least {restarts} restart{'' if restarts == 1 else 's'}"
     if ending is None:
         is_all = exited is not None and signal is not None and has_arrived(entries)
         return Failure(message=signal or "", replica=named) if is_all else None
@@ -183,6 +185,11 @@ def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool 
         is_cause = exited is not None and exited.was_killed
     message = signal if signal and is_cause else _message(ending, runs_script=runs_script)
     return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)
+
+
+def _restarts(entries: Sequence[LogEntry]) -> int:
+    """How often the service says, in the end of the log, that it starts replicas or the whole job again."""
+    return sum(bool(RESTARTED.search(entry.text)) for entry in entries if entry.task == SERVICE)
 
 
 def _exit_logged(entries: Sequence[LogEntry]) -> ReplicaExit | None:

@@ -25,6 +25,7 @@ from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_I
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, spec_from
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, TuningResult
 from trainmaster.orchestrator.core.runs.job import (
+    OVERRAN,
     Failure,
     Job,
     JobState,
@@ -179,7 +180,7 @@ def _reason(record: RunRecord, job: Job, outcome: Outcome) -> Failure | None:
         return failure
     timeout_s = overrun_timeout_s(record, job)
     if timeout_s is not None:
-        message = f"the job ran longer than its timeout of {timeout_s} s"
+        message = f"{OVERRAN} of {timeout_s} s"
     elif asked_at is not None:
         message = f"its cancellation was requested at {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     else:

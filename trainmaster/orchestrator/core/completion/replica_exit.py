@@ -12,6 +12,7 @@ NEXT_ATTEMPT = "Internal error occurred for the current attempt"
 
 Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service
 """
+RESTARTED = re.compile(rf"\b(?:is|are) restarted\b|{NEXT_ATTEMPT}")
 _KILL = 137
 _SIGNALS = {
     132: "crashed (SIGILL): a package was built for another processor",

@@ -25,6 +25,10 @@ class TrialState(StrEnum):
         return self in {TrialState.SUCCEEDED, TrialState.INFEASIBLE}
 
 
+OVERRAN = "the job ran longer than its timeout"
+"""Begins the reason of a run whose timeout cancelled its job: Vertex AI has no state for that."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """One measurement of a trial: metric values by id, at a training step."""

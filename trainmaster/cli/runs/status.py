@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmaster.cli.runs.following import run_survives_interrupt, say_change
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import (
     JSON,
@@ -28,9 +29,10 @@ NEWEST = 10
 
 @click.command()
 @click.argument("run", required=False)
+@click.option("--wait", is_flag=True, help="until RUN has ended")
 @output_option(TABLE, JSON, YAML, NAME)
 @takes_context
-def status(clients: "Clients", run: str | None, output: str) -> int:
+def status(clients: "Clients", run: str | None, *, wait: bool, output: str) -> int:
     """Show RUN: its state and why, its job, results, cost and problems, and the next commands.
 
     Without RUN it lists the newest runs, as `trainmaster ls`.
@@ -45,7 +47,14 @@ def status(clients: "Clients", run: str | None, output: str) -> int:
     from trainmaster.client.find import Drop, find_run_or_drop
 
     if run is None:
+        if wait:
+            raise click.UsageError("--wait needs a RUN.")
         return _newest(clients, output)
+    if wait:
+        from trainmaster.client.wait import wait_for_end, wait_until_settled
+
+        with run_survives_interrupt(run):
+            run = wait_until_settled(clients, wait_for_end(clients, run, on_change=say_change)).record.run_id
     now, found = datetime.now(UTC), find_run_or_drop(clients, run)
     if not isinstance(found, Drop) and not found.record.ended and output != NAME:
         from trainmaster.client.watch.now import run_now

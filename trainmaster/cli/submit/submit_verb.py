@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +118,17 @@ def send_and_follow(
         TimedOut: the log is followed, and the run has not ended in time.
     """
     sent = _send(clients, requests, key, output, yes=yes)
+    try:
+        return _follow(clients, requests, sent, following)
+    finally:
+        if output != NAME:
+            print_data([_document(clients, each, following) for each in sent], output)
+
+
+def _follow(
+    clients: "Clients", requests: "Sequence[Examination]", sent: "Sequence[Sent]", following: Following
+) -> ExitStatus:
+    """Wait until the runs are recorded, and follow them if asked."""
     accepted = [
         each.run_id
         for each, request in zip(sent, requests, strict=True)
@@ -185,8 +197,6 @@ def _send(
         if output == NAME:
             print_names([sent[-1].run_id])
         talk(_outcome(sent[-1]))
-    if output != NAME:
-        print_data([_document(each) for each in sent], output)
     return sent
 
 
@@ -251,9 +261,20 @@ def warn(request: "Examination", *, is_one: bool) -> None:
             talk(line)
 
 
-def _document(sent: "Sent") -> dict[str, Any]:  # Any: a JSON document
-    generation = {} if sent.generation is None else {"generation": str(sent.generation)}
-    return {"run_id": sent.run_id, "sent_to": sent.where, **generation}
+def _document(
+    clients: "Clients", sent: "Sent", following: Following
+) -> dict[str, Any]:  # Any: a JSON document
+    """What was sent, and of a run that was followed its state and results, as far as they are on record."""
+    from trainmaster.client.errors import NotFound
+    from trainmaster.client.find import read_run
+    from trainmaster.client.runs.facts import result_of
+
+    found: dict[str, Any] = {"run_id": sent.run_id, "sent_to": sent.where}
+    found |= {} if sent.generation is None else {"generation": str(sent.generation)}
+    if following.waits or following.shows_logs:
+        with suppress(NotFound):
+            found |= result_of(read_run(clients, sent.run_id).record)
+    return found
 
 
 def _is_accepted(clients: "Clients", sent: "Sent", request: "Examination") -> bool:

@@ -27,7 +27,7 @@ BOUNDS = {
     "/runs/{run_id}": 800,
     "/drops/{run_id:path}": 800,
     "/runs/{run_id}/study": 800,
-    "/models": 100,
+    "/models": 150,
     "/models/{name:path}": 800,
     "/rules": 150,
     "/rules/{rule_id}": 800,
@@ -37,6 +37,7 @@ BOUNDS = {
 }
 """Storage operations in an hour, for each page that a browser looks at again and again: docs/reference/console.md."""
 WITHOUT = {
+    "/runs/compare/curves": "reads logs, once for each page that is opened",
     "/try/check": "answers a form",
     "/dead-letters/list": "reads Pub/Sub, once for each click",
     "/overview/dead-letters": "reads Pub/Sub, once for each page that is opened",

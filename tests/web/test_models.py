@@ -63,7 +63,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_the_list_has_each_champion_with_its_metric_and_the_latest_verdict(browser: Browser) -> None:
     page = browser.get("/models").text
     rows = {each.partition('"')[0]: each for each in page.split('<tr id="model-')[1:]}
-    assert set(rows) == {"cassava-resnet50", "vision/leaves"}
+    assert set(rows) == {"cassava-resnet50", "vision/leaves", "other"}
+    assert ('href="/runs?model=other"' in rows["other"], 'href="/runs/run-2"' in rows["other"]) == (
+        True,
+        True,
+    )
     assert f'href="/runs/{B}"' in rows["cassava-resnet50"]
     assert "accuracy 0.8" in rows["cassava-resnet50"]
     assert "not better by 0.01" in rows["cassava-resnet50"]
@@ -76,6 +80,12 @@ def test_the_documents_are_those_that_the_command_prints(browser: Browser, serve
         return json.loads(served.trainmaster(*words, "-o", "json").out)
 
     assert browser.get("/api/v1/champions").json() == printed("champions", "ls")
+    models = browser.get("/api/v1/models").json()
+    assert models == printed("models")
+    Draft202012Validator(schema("model_list.v1")).validate(models)
+    assert [(each["name"], each["runs"]) for each in models["models"]] == [
+        ("cassava-resnet50", 1), ("other", 1), ("vision/leaves", 0),
+    ]  # fmt: skip
     for name in ("cassava-resnet50", "vision/leaves"):
         found = browser.get(f"/api/v1/champions/{name}").json()
         Draft202012Validator(schema("champion.v1")).validate(found)

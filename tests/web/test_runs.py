@@ -22,11 +22,25 @@ ROWS = [
     row(
         5, state=RunState.WAITING, reason="the limit of 2 jobs for each model is reached", model_name="leaves"
     ),
-    row(4, state=RunState.RUNNING, currency="USD", at_most=Decimal("6.7288")),
+    row(4, state=RunState.RUNNING, currency="USD", at_most=Decimal("6.7288"), metrics={"loss": 0.5}),
     row(3, state=RunState.FAILED, reason=HOSTILE, labels={"team": "vision"}),
     row(2, state=RunState.REJECTED, model_name=None, reason="$.priority: expected an integer"),
-    row(1, model_name=HOSTILE, ended_at=START + timedelta(minutes=77), currency="USD", cost=Decimal("0.21")),
-    row(0, labels={"team": "vision", "owner": "ann"}, source="rule"),
+    row(
+        1,
+        model_name=HOSTILE,
+        metrics={"loss": 0.25, HOSTILE: 1.0},
+        ended_at=START + timedelta(minutes=77),
+        currency="USD",
+        cost=Decimal("0.21"),
+    ),
+    row(
+        0,
+        labels={"team": "vision", "owner": "ann"},
+        source="rule",
+        sent_by="ann",
+        commit="04889a2c",
+        dirty=True,
+    ),
 ]
 
 
@@ -64,6 +78,10 @@ def test_each_row_says_why_its_run_waits_or_failed_and_what_it_costs(browser: Br
         ("label=team%3Dvision", [3, 0]),
         ("label=team%3Dvision&label=owner%3Dann", [0]),
         ("text=run-4", [4]),
+        ("by=ANN&commit=0488", [0]),
+        ("sort=-loss", [4, 1, 5, 3, 2, 0]),
+        ("sort=-loss&state=running", [4]),
+        ("sort=state&limit=2", [3, 2]),
         ("since=2026-03-01T12:04Z", [5, 4]),
         ("before=2026-03-01T12:02Z", [1, 0]),
         ("text=&model=&label=&since=&state=running", [4]),
@@ -143,3 +161,13 @@ def test_the_page_names_its_command_quoted_for_a_shell(browser: Browser) -> None
         "trainmaster ls --state failed --label a=b --text &#39;it&#39;&#34;&#39;&#34;&#39;s&#39; --limit 50"
         in page
     )
+
+
+def test_a_metric_that_differs_is_a_column_with_its_best_value_and_sorts_the_list(browser: Browser) -> None:
+    page = browser.get("/runs?sort=loss").text
+    assert 'href="/runs?sort=-loss"' in page
+    assert "Sorted by loss, the smallest first: of 6 runs." in page
+    assert ["best" in each for each in rows_of(page)[:2]] == [True, False]
+    assert "trainmaster ls --sort loss --limit 50" in page
+    assert "ann <span" in page
+    assert browser.get("/runs?sort=-").status_code == 400

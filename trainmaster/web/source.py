@@ -14,6 +14,8 @@ from trainstack.find import is_open
 
 FOLLOWED_MAX, FOLLOWED_IDLE_S = 16, 60.0
 """Runs and parts of logs that pages follow at once, and how long one is kept after it was last shown."""
+INDEX = "index"
+"""The key of the rows that several pages follow."""
 ANSWERS_KEPT = 100
 """Each page needs a few; a list of 1,000 runs takes about 2 MiB."""
 _Answer = TypeVar("_Answer")

@@ -14,14 +14,23 @@ from jsonschema import Draft202012Validator
 from tests.cli.screens import assert_screen
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
-from trainmaster.cli.runs.ls import SPARE, columns
+from trainmaster.cli.runs.ls import run_table
 from trainmaster.cli.table import table_lines
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.states import RunState
 
 ROWS = [
-    row(3, state=RunState.RUNNING, currency="USD", at_most=Decimal("6.7288")),
+    row(
+        3,
+        state=RunState.RUNNING,
+        currency="USD",
+        at_most=Decimal("6.7288"),
+        sent_by="anna@example.com",
+        commit="04889a2c",
+        args={"--lr": "0.1", "--epochs": "3"},
+        metrics={"loss": 0.25},
+    ),
     row(2, state=RunState.REJECTED, model_name=None, ended_at=START + timedelta(minutes=2)),
     row(
         1,
@@ -31,6 +40,8 @@ ROWS = [
         currency="USD",
         at_most=Decimal("0.5"),
         cost=Decimal("0.21"),
+        args={"--lr": "0.5", "--epochs": "3"},
+        metrics={"loss": 0.5},
     ),
 ]
 
@@ -45,8 +56,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.mark.parametrize("width", [None, 80, 60])
 def test_the_table_fits_the_terminal(width: int | None) -> None:
-    shown = [columns(_long(each), START + timedelta(hours=2)) for each in ROWS]
-    lines = table_lines(shown, width=width, spare=SPARE)
+    shown, spare = run_table([_long(each) for each in ROWS], START + timedelta(hours=2))
+    lines = table_lines(shown, width=width, spare=spare)
     assert_screen(f"ls.{width or 'pipe'}", "".join(f"{click.unstyle(line)}\n" for line in lines))
 
 
@@ -58,7 +69,7 @@ def _long(each: IndexRow) -> IndexRow:
 def test_a_pipe_gets_whole_words_and_no_colour(served: Served) -> None:
     done = served.trainmaster("ls")
     header, *lines = done.out.splitlines()
-    assert header.split() == ["RUN", "STATE", "MODEL", "AGE", "DURATION", "COST", "SOURCE"]
+    assert header.split() == ["RUN", "STATE", "MODEL", "AGE", "DURATION", "COST", "SOURCE", "loss", "--lr"]
     assert [line.split()[:2] for line in lines] == [
         ["run-3", "running"],
         ["run-2", "rejected"],
@@ -97,6 +108,11 @@ def test_other_formats_are_for_programs(served: Served) -> None:
         (["--model", "flow*"], ["run-1"]),
         (["--label", "team=vision"], ["run-1"]),
         (["--text", "FLOW"], ["run-1"]),
+        (["--by", "ANN"], ["run-3"]),
+        (["--commit", "04889a"], ["run-3"]),
+        (["--sort", "cost"], ["run-1", "run-3", "run-2"]),
+        (["--sort", "-lr"], ["run-1", "run-3", "run-2"]),
+        (["--sort", "loss", "--limit", "1"], ["run-3"]),
         (["--since", "2026-03-01T12:02"], ["run-3", "run-2"]),
         (["--before", "2026-03-01T13:02+01:00"], ["run-1"]),
         (["--since", "1d"], []),

@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 from tests.client.runs.rows import START, row, write_index_object, write_row
 from tests.client.served import Served, served_context
 from trainmaster.client.runs import listing
-from trainmaster.client.runs.listing import Filters, RunList, list_runs
+from trainmaster.client.runs.columns import Order
+from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.index import IndexRow, index_object
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -27,7 +28,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         for number in range(RUNS):
             state = RunState.FAILED if number % 3 == 0 else RunState.SUCCEEDED
             model = "flowers-large" if number % 4 == 0 else "cassava"
-            write_row(served, row(number, state=state, model_name=model, labels={"team": f"t{number % 2}"}))
+            sender = {"sent_by": "Anna@example.com"} if number % 5 == 0 else {}
+            sender |= {"commit": "04889a2c"} if number == 5 else {}
+            labels = {"team": f"t{number % 2}"}
+            write_row(served, row(number, state=state, model_name=model, labels=labels, **sender))
         write_index_object(served, "index/unknown", {})
         write_index_object(
             served, index_object(START - timedelta(days=1), "of-another-version"), {"state": "lost"}
@@ -54,6 +58,8 @@ def test_the_newest_runs_come_first(served: Served) -> None:
         (Filters(labels={"team": "t1"}), [11, 9, 7, 5, 3, 1]),
         (Filters(labels={"team": "t1", "owner": "ann"}), []),
         (Filters(text="RUN-1"), [11, 10, 1]),
+        (Filters(by="ANNA"), [10, 5, 0]),
+        (Filters(commit="04889A", by="anna"), [5]),
         (Filters(text="FLOWERS", states=frozenset({RunState.FAILED})), [0]),
         (Filters(text="upload", model="flowers-*"), [8, 4, 0]),
         (Filters(text="nothing like that"), []),
@@ -129,3 +135,26 @@ def test_the_list_as_json_fits_its_schema_which_describes_every_field(served: Se
 
 def _fields(kind: type) -> set[str]:
     return {each.name for each in dataclasses.fields(kind)}
+
+
+def test_a_kept_index_reads_again_only_what_may_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "PAGE_SIZE", 5)
+    with served_context(tmp_path) as served:
+        for number in range(12):
+            write_row(served, row(number, ended_at=START, metrics={"loss": 1 / (number + 1)}))
+        kept = KeptIndex(served.clients)
+
+        def operations() -> int:
+            before = served.clients.storage_calls
+            kept.look()
+            return served.clients.storage_calls - before
+
+        assert [operations() for _ in range(3)] == [3, 1, 1]
+        write_row(served, row(12, state=RunState.RUNNING))
+        assert [len(kept.look()), operations()] == [13, 1]
+        write_row(served, row(12, ended_at=START, metrics={"loss": 0.001}))
+        order = Order(name="loss")
+        found = sort_runs(kept.look(), Filters(since=START + timedelta(minutes=6)), order, limit=2)
+        assert ([each.run_id for each in found.rows], found.left_out) == (["run-12", "run-11"], 5)

@@ -105,10 +105,13 @@ class Column:
 
 def differing_columns(rows: Sequence[IndexRow], order: Order | None = None) -> list[Column]:
     """The metrics and the arguments in which the runs differ, at most COLUMNS_MAX of each; what the list is sorted by too."""
-    metrics = _differing([row.metrics for row in rows], order)
+    metrics = _differing([row.metrics for row in rows if row.metrics], order)
     return [
         *(Column(name=name, is_metric=True, best=_best_of(name, rows, order)) for name in metrics),
-        *(Column(name=name, is_metric=False) for name in _differing([row.args for row in rows], order)),
+        *(
+            Column(name=name, is_metric=False)
+            for name in _differing([row.args for row in rows if row.args], order)
+        ),
     ]
 
 

@@ -16,13 +16,15 @@ from trainmaster.client.rules.champions import (
     reigns_of,
     roll_back,
 )
-from trainmaster.client.runs.listing import Filters, list_runs
+from trainmaster.client.rules.models import ListedModel, model_list, models_of
+from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs
 from trainmaster.client.shown.champion_lines import lineage_facts, value_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.requests.spec import Goal
+from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.web.pages.file_table import FileTable, file_table
-from trainmaster.web.source import AnswerAge
+from trainmaster.web.source import INDEX, AnswerAge
 from trainmaster.web.subject import (
     ActionOutcome,
     ApiRoute,
@@ -62,15 +64,35 @@ def champion_of(ask: Ask) -> FoundChampion:
 
 
 def models(ask: Ask) -> ConsolePage:
-    """The champion of each model."""
-    found, problems = _read_champions(ask)
-    rows = [(each.champion, name_of(each.champion), address_of(name_of(each.champion))) for each in found]
+    """All models, and the champion of each that has one."""
+    found, _, problems = _read_models(ask)
     return ConsolePage(
         title="Models",
         template="models.html",
-        values={"rows": rows, "problems": problems},
-        command="trainmaster champions ls",
+        values={"rows": [(each, _address_of_model(each)) for each in found], "problems": problems},
+        command="trainmaster models",
     )
+
+
+def _address_of_model(model: ListedModel) -> str:
+    """The page about the champion; of a model without one, the list of its runs."""
+    if model.champion is not None:
+        return address_of(model.name)
+    row = model.latest
+    team = {"team": row.team} if row and row.team else {}
+    return f"/runs?{urlencode({'model': row.model_name if row else model.name, **team})}"
+
+
+def _read_models(ask: Ask) -> tuple[list[ListedModel], Sequence[IndexRow], list[str]]:
+    rows = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)
+    champions, problems = _read_champions(ask)
+    return models_of(rows, champions), rows, problems
+
+
+def models_document(ask: Ask) -> dict[str, Any]:
+    """schemas/model_list.v1.schema.json."""
+    found, rows, _ = _read_models(ask)
+    return model_list(found, rows)
 
 
 def _read_champions(ask: Ask) -> tuple[list[FoundChampion], list[str]]:
@@ -220,6 +242,12 @@ SUBJECT = ConsoleSubject(
         PageRoute(path="/models/{name:path}", show=model),
     ],
     api=[
+        ApiRoute(
+            path="/models",
+            summary="All models, with their newest run and their champion.",
+            read=models_document,
+            schema="model_list.v1",
+        ),
         ApiRoute(path="/champions", summary="Every champion, as an array of champion.v1.", read=documents),
         ApiRoute(
             path="/champions/{name:path}/-/explanation",

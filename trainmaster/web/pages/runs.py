@@ -10,7 +10,7 @@ from trainmaster.client.runs.facts import SHOWN_STATES
 from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
 from trainmaster.client.times import parse_since
 from trainmaster.web.faults import WrongQuery
-from trainmaster.web.source import AnswerAge
+from trainmaster.web.source import INDEX, AnswerAge
 from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter
 
 LIMIT, LIMIT_MAX = 50, 1000
@@ -66,7 +66,7 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     limit = ask.whole("limit", LIMIT, LIMIT_MAX)
     filters, order = filters_of(ask), _order(ask)
     if order is not None:
-        rows = ask.source.follow("index", AnswerAge.SLOW, KeptIndex, KeptIndex.look)
+        rows = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)
         return sort_runs(rows, filters, order, limit=limit)
     key = ("runs", limit, scanned_max, *((name, *_given_values(ask, name)) for name in _FILTERS))
     is_newest = not filters.by_content and filters.before is None

@@ -105,6 +105,10 @@ def row_of(number: int) -> IndexRow:
         machines="n1-standard-8 with 1 NVIDIA_TESLA_T4, 3 workers of the same type",
         region="us-central1",
         labels={"team": f"team-{number % 7}", "owner": "ann"},
+        sent_by=f"user{number % 9}@example.com",
+        commit="04889a2c9d3b6c1f0e7a5d4c3b2a190817263544",
+        args={"--learning_rate": f"{1 / (number % 11 + 1):.4f}", "--epochs": "20"},
+        metrics={"accuracy": number * 7919 % 10_007 / 10_007, "loss": number * 104_729 % 9_973 / 9_973},
     )
 
 

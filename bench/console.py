@@ -25,6 +25,9 @@ import psutil  # noqa: E402
 from bench.cli import fill  # noqa: E402
 from bench.stack_start import descendants  # noqa: E402
 from tests.e2e.project import Project, request, running_project  # noqa: E402
+from trainmaster.client.clients import Clients  # noqa: E402
+from trainmaster.client.context import context_of_stack  # noqa: E402
+from trainmaster.client.runs.listing import KeptIndex  # noqa: E402
 from trainmaster.web.pages import SUBJECTS  # noqa: E402
 from trainmaster.web.source import AnswerAge  # noqa: E402
 
@@ -33,6 +36,9 @@ SEEN_S = 1.5
 MEMORY_MIB = 160
 PROJECT = "bench-console"
 PAGING = "/runs?before="
+SORTED = "/runs?sort=-accuracy"
+SORTED_OPERATIONS = 10
+"""Of a look at the sorted list, but for the first one."""
 PAUSE_S = 1.2 * AnswerAge.SLOW.value[0]
 """Between two rounds, so that pages are read again, but for what the console keeps longer than that."""
 
@@ -64,8 +70,9 @@ def main() -> int:
                 time.sleep(PAUSE_S)
                 for path in paths:
                     took[path].append(opened(browser, path))
+            operations = operations_of_look(project)
             seen = [seen_after(browser, project, f"seen{number}") for number in range(asked.rounds)]
-        return report(first, took, seen, memory)
+        return report(first, took, seen, memory, operations)
 
 
 def addresses(run_id: str) -> Iterator[str]:
@@ -77,6 +84,7 @@ def addresses(run_id: str) -> Iterator[str]:
                 yield path
     yield f"{PAGING}2026-01-05T00:00:00Z"
     yield "/runs?state=failed"
+    yield SORTED
 
 
 def opened(browser: httpx.Client, path: str) -> float:
@@ -85,6 +93,17 @@ def opened(browser: httpx.Client, path: str) -> float:
     answer = browser.get(path)
     assert answer.status_code in (200, 404, 422), (path, answer.status_code, answer.text[-2000:])
     return time.perf_counter() - began
+
+
+def operations_of_look(project: Project) -> list[int]:
+    """The storage operations of two looks at the index, as the sorted list makes them: the first, and a later one."""
+    with Clients(context_of_stack(project.env, project.state)) as clients:
+        kept, counts = KeptIndex(clients), []
+        for _ in range(2):
+            before = clients.storage_calls
+            kept.look()
+            counts.append(clients.storage_calls - before)
+    return counts
 
 
 def seen_after(browser: httpx.Client, project: Project, name: str) -> float:
@@ -101,7 +120,11 @@ def seen_after(browser: httpx.Client, project: Project, name: str) -> float:
 
 
 def report(
-    first: Mapping[str, float], took: Mapping[str, Sequence[float]], seen: Sequence[float], memory: float
+    first: Mapping[str, float],
+    took: Mapping[str, Sequence[float]],
+    seen: Sequence[float],
+    memory: float,
+    operations: Sequence[int],
 ) -> int:
     """Print each page's times beside its limit, the times until uploads were seen, and the memory; 1 if a limit is broken."""
     broken = []
@@ -116,6 +139,10 @@ def report(
         f"{'an upload seen on the open Overview':44}{'':8}{statistics.median(seen):7.2f} s{min(seen):7.2f} s{SEEN_S:5.1f} s"
     )
     broken += ["the Overview's change"] if min(seen) > SEEN_S else []
+    print(
+        f"storage operations of {SORTED}: first {operations[0]}, then {operations[1]}, limit {SORTED_OPERATIONS - 1}"
+    )
+    broken += ["operations"] if operations[1] >= SORTED_OPERATIONS else []
     broken += ["memory"] if memory > MEMORY_MIB else []
     print(f"memory: {memory:.0f} MiB, limit {MEMORY_MIB} MiB")
     print(f"limits: {'kept' if not broken else 'broken: ' + ', '.join(broken)}")

@@ -58,7 +58,6 @@ def _order_of_option(_call: click.Context, _option: click.Parameter, text: str |
 @click.option(
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="only with this label; may be repeated"
 )
-@click.option("--group", metavar="NAME", help="only of this group, which is the label `group`")
 @click.option("--by", metavar="NAME", help="only sent by someone with this text in the name")
 @click.option("--commit", metavar="ID", help="only from the git commit whose id begins so")
 @click.option(
@@ -95,7 +94,6 @@ def ls(
     model: str | None,
     team: str | None,
     labels: tuple[str, ...],
-    group: str | None,
     by: str | None,
     commit: str | None,
     text: str | None,
@@ -117,7 +115,7 @@ def ls(
         states=frozenset(states),
         model=model,
         team=team,
-        labels=_labels((*labels, f"group={group}") if group else labels),
+        labels=_labels(labels),
         by=by,
         commit=commit,
         text=text,

@@ -1,0 +1,47 @@
+"""Continuing a run and sweeps: every command of the pages is run, and must print what they show."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .project import ROOT
+from .reader import DEADLINE_S, Reader, with_commands
+
+PAGES = {name: ROOT / "docs" / "how-to" / f"{name}.md" for name in ("continue-a-run", "sweeps")}
+
+
+@pytest.fixture
+def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reader]:
+    reader = Reader(PAGES[request.param], tmp_path)
+    try:
+        yield reader
+    finally:
+        reader.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.parametrize("reader", ["continue-a-run"], indirect=True)
+def test_a_run_continues_from_the_checkpoints_of_another(reader: Reader) -> None:
+    for title in with_commands(PAGES["continue-a-run"])[:-1]:
+        reader.follow(title)
+    done = json.loads(reader.run("trainmaster status latest -o json"))
+    assert done["request"]["document"]["continue_from"].endswith("/checkpoints/")
+    earlier = reader.run("trainmaster ls -o name").split()[1]
+    assert earlier in done["request"]["document"]["continue_from"]
+    reader.follow("Stop")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.parametrize("reader", ["sweeps"], indirect=True)
+def test_the_runs_of_a_sweep_are_one_table(reader: Reader) -> None:
+    reader.follow("Start")
+    reader.follow("Submit a run for each value")
+    table = reader.follow("Compare them").splitlines()
+    assert table[0].split()[-2:] == ["val_accuracy", "--learning_rate"]
+    values = [float(line.split()[-2].rstrip("*")) for line in table[1:]]
+    assert (len(values), values) == (3, sorted(values, reverse=True))
+    reader.follow("End them all")

@@ -1,5 +1,8 @@
 """Costs of an open page in the cloud: storage operations for an hour of looks, against clients that count them."""
 
+import html
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -78,6 +81,15 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
         for run_id in RUN_IDS:
             log.record(run_id, job_id="1")
         log.write("1", 1, "workerpool0-0", textPayload="a line")
+        step = {
+            "event": "train_progress",
+            "epoch": 1,
+            "epochs": 1,
+            "step": 1,
+            "steps_per_epoch": 1,
+            "loss": 0.5,
+        }
+        log.write("1", 2, "workerpool0-0", jsonPayload=step)
         for number in range(30):
             write_row(served, row(number))
         yield replace(served.clients.context, state=None, logging_host=url, vertex_host=vertex_url)
@@ -113,6 +125,15 @@ def test_an_hour_of_looks_costs_a_bounded_number_of_operations(cloud: Context, p
         )
     assert cost <= BOUNDS[path]
     assert cost > BOUNDS[path] / 4 or BOUNDS[path] - cost < 100  # a bound says something
+
+
+def test_the_curves_of_compared_runs_are_one_page(cloud: Context) -> None:
+    with opened(cloud) as console:
+        page = console.browser.get("/runs/compare" + QUERY["/runs/compare"]).text
+        (address,) = re.findall(r'hx-get="(/runs/compare/curves[^"]*)"', page)
+        curves = console.browser.get(html.unescape(address)).text
+    (data,) = re.findall(r'id="curve-0-data">(.*?)</script>', curves)
+    assert [each["points"] for each in json.loads(data)["series"]] == [[[1, 0.5]], [[1, 0.5]]]
 
 
 def test_two_tabs_cost_as_much_as_one(cloud: Context) -> None:

@@ -4,7 +4,15 @@ from typing import Any
 
 from tests.cli.runs.records import rejected
 from tests.client.served import run_record
-from trainmaster.client.runs.comparison import ROWS_MAX, VALUE_MAX_CHARS, Compared, compare
+from trainmaster.client.runs.comparison import (
+    ROWS_MAX,
+    VALUE_MAX_CHARS,
+    Compared,
+    charts_of_runs,
+    compare,
+    run_names,
+)
+from trainmaster.client.watch.curves import Chart, Series
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
@@ -74,3 +82,22 @@ def test_sections_and_values_are_bounded() -> None:
     (section,) = [each for each in compare([record(labels=labels)] * 2) if each.title == "Labels"]
     assert (len(section.rows), section.left_out) == (ROWS_MAX, 7)
     assert len(section.rows[0].values[0]) == VALUE_MAX_CHARS
+
+
+def test_the_curves_of_runs_are_drawn_over_each_other_under_short_names_with_what_differs() -> None:
+    def chart(name: str, *series: str) -> Chart:
+        return Chart(
+            name=name, x="step", series=tuple(Series(name=each, points=((1, 2.0),)) for each in series)
+        )
+
+    records = [record(args=[f"--lr={lr}", "--epochs=3"]) for lr in (0.1, 0.2)]
+    names = run_names(records)
+    assert names == [f"{each.run_id[-10:-4]} lr={lr}" for each, lr in zip(records, (0.1, 0.2), strict=True)]
+    found = charts_of_runs({
+        names[0]: [chart("loss", "workerpool0-0", "workerpool1-0"), chart("accuracy", "workerpool0-0")],
+        names[1]: [chart("loss", "workerpool0-0")],
+    })  # fmt: skip
+    assert [(each.name, [one.name for one in each.series]) for each in found] == [
+        ("loss", names),
+        ("accuracy", names[:1]),
+    ]

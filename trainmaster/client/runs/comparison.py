@@ -60,21 +60,18 @@ def compare(records: Sequence[RunRecord]) -> list[Section]:
 
 
 def run_names(records: Sequence[RunRecord]) -> list[str]:
-    """A short name for each run: the unique part of its id, and the chief's arguments in which the runs differ."""
+    """A different name for each run: the unique part of its id, and the chief's arguments in which the runs differ."""
     words = [_arguments(record) for record in records]
-    return [
-        " ".join(
-            [
-                record.run_id.rpartition("-")[2][:SHORT_ID_CHARS],
-                *(
-                    f"{name.lstrip('-')}={value}"
-                    for name, value in own.items()
-                    if any(each.get(name) != value for each in words)
-                ),
-            ]
-        )
-        for record, own in zip(records, words, strict=True)
-    ]
+    ids = [record.run_id.rpartition("-")[2][:SHORT_ID_CHARS] for record in records]
+    if len(set(ids)) < len(records):
+        ids = [record.run_id for record in records]
+    return [" ".join([run_id, *_differing_words(own, words)]) for run_id, own in zip(ids, words, strict=True)]
+
+
+def _differing_words(own: Mapping[str, str], words: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    for name, value in own.items():
+        if any(each.get(name) != value for each in words):
+            yield f"{name.lstrip('-')}={value}"
 
 
 def _arguments(record: RunRecord) -> Mapping[str, str]:

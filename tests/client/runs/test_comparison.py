@@ -1,5 +1,6 @@
 """Runs side by side, from their records alone."""
 
+from dataclasses import replace
 from typing import Any
 
 from tests.cli.runs.records import rejected
@@ -90,9 +91,12 @@ def test_the_curves_of_runs_are_drawn_over_each_other_under_short_names_with_wha
             name=name, x="step", series=tuple(Series(name=each, points=((1, 2.0),)) for each in series)
         )
 
-    records = [record(args=[f"--lr={lr}", "--epochs=3"]) for lr in (0.1, 0.2)]
+    made = [record(args=[f"--lr={lr}", "--epochs=3"]) for lr in (0.1, 0.2)]
+    ids = ("cassava-20260301t120000-ed76f2bda9", "cassava-20260301t120000-00beefbda9")
+    records = [replace(each, run_id=run_id) for each, run_id in zip(made, ids, strict=True)]
     names = run_names(records)
-    assert names == [f"{each.run_id[-10:-4]} lr={lr}" for each, lr in zip(records, (0.1, 0.2), strict=True)]
+    assert names == ["ed76f2 lr=0.1", "00beef lr=0.2"]
+    assert run_names(made[:1] * 2) == [made[0].run_id] * 2
     found = charts_of_runs({
         names[0]: [chart("loss", "workerpool0-0", "workerpool1-0"), chart("accuracy", "workerpool0-0")],
         names[1]: [chart("loss", "workerpool0-0")],

@@ -44,7 +44,7 @@ def read_variables(framework: str, environment: dict[str, str], **facts: Any) ->
 @pytest.mark.parametrize(
     ("framework", "facts", "overwritten", "kept"),
     [
-        ("torch", {}, TORCH, {}),
+        ("torch", {"gpus": 2}, TORCH, {"PET_NPROC_PER_NODE": "2"}),
         ("jax", {"gpus": 4}, JAX, {"JAX_LOCAL_DEVICE_IDS": "0,1,2,3"}),
         ("horovod", {}, HOROVOD, {"HOROVOD_GLOO_TIMEOUT_SECONDS": "1800"}),
     ],

@@ -25,6 +25,7 @@ UNUSED_ROLES = {
 
 KEPT_IF_SET = (
     "GLOO_SOCKET_IFNAME",
+    "PET_NPROC_PER_NODE",
     "JAX_LOCAL_DEVICE_IDS",
     "JAX_COORDINATOR_BIND_ADDRESS",
     "HOROVOD_GLOO_TIMEOUT_SECONDS",
@@ -52,7 +53,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
     # What `init_process_group()` reads with its default `env://`; one process per replica:
     # https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initialization; LOCAL_* and GROUP_*:
     # https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables. The PET_* are the defaults of
-    # torchrun's flags: `-- torchrun --nproc_per_node=gpu train.py` starts one process per GPU.
+    # torchrun's flags: `-- torchrun train.py` starts one process per GPU, and one without GPUs.
     "torch": Framework(
         variables={
             "{host}": ("MASTER_ADDR", "PET_MASTER_ADDR"),
@@ -61,6 +62,7 @@ FRAMEWORKS: Mapping[str, Framework] = {
             "{size}": ("WORLD_SIZE", "GROUP_WORLD_SIZE", "PET_NNODES"),
             "0": ("LOCAL_RANK",),
             "1": ("LOCAL_WORLD_SIZE",),
+            "{processes}": ("PET_NPROC_PER_NODE",),
             "{loopback_interface}": ("GLOO_SOCKET_IFNAME",),
         },
     ),
@@ -170,6 +172,7 @@ def _facts_of(cluster: ClusterSpec, gpus: int) -> dict[str, object]:
         "hosts": ",".join(f"{_plain_host(member)}:1" for member in cluster.trainers),
         "loopback_interface": "lo" if is_local else "",
         "loopback_address": address if is_local else "",
+        "processes": max(1, gpus),
         "gpu_indices": ",".join(map(str, range(gpus))),
         "legacy_tf_config": json.dumps(legacy),
         "legacy_cluster_spec": json.dumps({**legacy, "cluster": {**legacy["cluster"], **evaluators}}),

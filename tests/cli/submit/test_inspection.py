@@ -29,7 +29,7 @@ def warned(script: Path, source: str, request: str = "") -> list[str]:
     else:
         found = examined("", NO_FILE, script=script)
     assert found.request is not None, found.faults
-    return list(script_warnings(script, found.request, found.source.file))
+    return list(script_warnings(found))
 
 
 @pytest.fixture

@@ -87,4 +87,4 @@ def test_options_that_contradict_each_other_are_wrong_usage(
 ) -> None:
     asked = {"waits": False, "shows_logs": False, "requires_model": False, "timeout_s": None, **following}
     with pytest.raises(click.UsageError, match=said):
-        check_together(files, Following(**asked), script=None, image=None, key=key)
+        check_together(files, Following(**asked), script=None, module=None, image=None, key=key)

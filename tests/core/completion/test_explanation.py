@@ -70,6 +70,8 @@ def test_a_syntax_error_of_the_program_itself_keeps_its_file_line_and_caret() ->
 
 MISSING = "ModuleNotFoundError: No module named '{}'"
 NO_FILE = "FileNotFoundError: [Errno 2] No such file or directory: '{}'"
+NO_RANK = "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set"
+NO_OTHERS = ". torch.distributed finds no other process: "
 IN_THE_IMAGE = ". The image lacks it: "
 BESIDE_THE_SCRIPT = ". It is not installed: add "
 AS_A_PATH = ". Functions for plain files need the path with /gcs/ in place of gs://, and make no folders"
@@ -91,6 +93,8 @@ AS_A_PATH = ". Functions for plain files need the path with /gcs/ in place of gs
             True,
             f"{BESIDE_THE_SCRIPT}its package to requirements.txt beside the script, or put the module there if it is your own",
         ),
+        (NO_RANK, True, f"{NO_OTHERS}start it with script.launcher: torchrun, or --launcher torchrun"),
+        (NO_RANK, False, f"{NO_OTHERS}start it with `python -m trainer.launch --framework torch -- torchrun` (docs/how-to/frameworks.md)"),
         (NO_FILE.format("gs://models/m/model.pkl"), False, AS_A_PATH),
         (NO_FILE.format("gs:/models/m/model.pkl"), False, AS_A_PATH),
     ],
@@ -203,6 +207,10 @@ def test_the_signal_that_ended_a_replica_is_named_though_it_wrote_nothing(status
 
 LATER_S = (OF_ONE_END + timedelta(minutes=1)).total_seconds()
 NATIVE = "failed call to cuInit: INTERNAL: CUDA error: x\nThe model does not fit the data"
+OF_TORCHRUN = (
+    'Traceback (most recent call last):\n  File "/v/site-packages/torch/distributed/run.py", line 1032, in <module>\n'
+    "    main()\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED"
+)
 IGNORED = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeError: 'NoneType'")
 
 
@@ -256,6 +264,19 @@ IGNORED = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeE
             "",
             "ValueError: a",
             id="an exception that Python ignored after the error is not the reason",
+        ),
+        pytest.param(
+            wrote(CHIEF, "\n".join(f"[rank0]: {line}" for line in raised("KeyError: 'price'").splitlines()))
+            + wrote(CHIEF, OF_TORCHRUN),
+            exited(CHIEF, 1),
+            "KeyError: 'price'",
+            id="of a process that a launcher started its own error counts",
+        ),
+        pytest.param(
+            wrote(CHIEF, OF_TORCHRUN),
+            exited(CHIEF, 1),
+            "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+            id="a launcher's error counts where its process shows none",
         ),
     ],
 )

@@ -42,11 +42,25 @@ def test_every_replica_unpacks_the_archive_and_becomes_the_script() -> None:
     chief, worker = pools(of_script(cluster=cluster(workers=workers), **document))
     assert chief["containerSpec"] == {
         "imageUri": TRAINER,
-        "command": ["python3", "-c", RUNNER, ARCHIVE, "src/train.py"],
+        "command": ["python3", "-c", RUNNER, ARCHIVE, "none", "src/train.py"],
         "args": ["--run=run-1"],
         "env": [{"name": "A", "value": "1"}, {"name": "TRAINMASTER_SCRIPT", "value": ARCHIVE}],
     }
     assert worker["containerSpec"] == chief["containerSpec"]
+
+
+def test_a_module_is_run_by_its_name_and_under_its_launcher() -> None:
+    script = {
+        "module": "digits.train",
+        "archive": ARCHIVE,
+        "root": ".",
+        "extras": ["gpu"],
+        "groups": ["train"],
+    }
+    (chief,) = pools(of_script(script=script))
+    assert chief["containerSpec"]["command"][3:] == [ARCHIVE, "none", "-m", "digits.train"]
+    (chief,) = pools(of_script(script={**script, "launcher": "torchrun"}))
+    assert chief["containerSpec"]["command"][3:] == [ARCHIVE, "torchrun", "-m", "digits.train"]
 
 
 def test_the_runner_has_no_text_that_the_service_would_replace() -> None:
@@ -84,6 +98,14 @@ def test_a_tuning_may_vary_any_flag_of_a_script_also_in_the_trainers_image() -> 
     ("changes", "path", "said"),
     [
         ({"script": {"file": "train.py"}}, "$.script.archive", "missing: the script was not uploaded"),
+        (
+            {"script": {**SCRIPT, "module": "m"}},
+            "$.script.module",
+            "a script is a file or a module, not both",
+        ),
+        ({"script": {**SCRIPT, "launcher": "torch"}}, "$.script.launcher", "not an allowed value"),
+        ({"script": {**SCRIPT, "extras": ["a b"]}}, "$.script.extras[0]", "not in the expected format"),
+        ({"script": {"module": "a-b", "archive": ARCHIVE}}, "$.script.module", "not in the expected format"),
         ({"script": {"archive": ARCHIVE}}, "$.script.file", "missing"),
         ({"script": "train.py"}, "$.script", "expected a mapping"),
         ({"script": {**SCRIPT, "file": "../train.py"}}, "$.script.file", "without white space and '..'"),

@@ -231,7 +231,7 @@ def runner(
         "TMPDIR": str(tmp_path),
         **variables,
     }
-    command = [python, "-c", RUNNER, uri, "train.py", *args]
+    command = [python, "-c", RUNNER, uri, "none", "train.py", *args]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -12,6 +12,7 @@ import click
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import require_model_option, timeout_option
 from trainmaster.orchestrator.core.names import model_name_from
+from trainmaster.orchestrator.core.requests.script import LAUNCHERS
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
@@ -20,7 +21,12 @@ set_option = click.option("--set", "settings", multiple=True, metavar="KEY=VALUE
                           help="replace a value of the request, for example cluster.chief.machine=n1-standard-8; repeatable")  # fmt: skip
 _OPTIONS = (
     click.option("--script", type=click.Path(path_type=Path), metavar="PATH",
-                 help="pack and run this Python script, with its folder"),
+                 help="pack and run this Python script, with its project"),
+    click.option("--module", metavar="NAME", help="run this module of the project instead, as python -m does"),
+    click.option("--root", type=click.Path(path_type=Path), metavar="DIR",
+                 help="the project to pack; default: the nearest folder upwards with pyproject.toml, setup.py or .git"),
+    click.option("--launcher", type=click.Choice(LAUNCHERS), help="what starts the script, a process for each GPU"),
+    click.option("--force", is_flag=True, help="send a script that will certainly end at once"),
     click.option("--image", metavar="DIR|URI", help="the image to run; a folder with a Dockerfile on a local stack"),
     click.option("--name", metavar="MODEL", help="the model's name"),
     click.option("--gpu", metavar="TYPE[:N]", help="GPUs of each replica, for example L4:1; chooses the machine"),
@@ -99,7 +105,9 @@ class WithArguments(click.Command):
         try:
             return super().parse_args(ctx, args[:end])
         except click.NoSuchOption as unknown:
-            if not any(word.startswith("--script") or word.endswith(_REQUESTS) for word in args[:end]):
+            if not any(
+                word.startswith(("--script", "--module")) or word.endswith(_REQUESTS) for word in args[:end]
+            ):
                 raise
             text = f"{unknown.format_message()} The program's own arguments go behind --, at the end."
             raise click.UsageError(text, ctx) from unknown
@@ -110,7 +118,13 @@ class WithArguments(click.Command):
 
 
 def check_together(
-    files: tuple[str, ...], following: Following, *, script: Path | None, image: str | None, key: str | None
+    files: tuple[str, ...],
+    following: Following,
+    *,
+    script: Path | None,
+    module: str | None,
+    image: str | None,
+    key: str | None,
 ) -> None:
     """Refuse combinations of options that contradict each other, each with the repair.
 
@@ -121,7 +135,8 @@ def check_together(
     faults = [
         text
         for holds, text in (
-            (not files and script is None and image is None, "Name a request file, or --script train.py."),
+            (not (files or script or module or image), "Name a request file, or --script train.py."),
+            (bool(script and module), "--script and --module both name the program. Leave one out."),
             (key is not None and runs > 1, "--key names one run: submit one file with it."),
             (key == "", "--key must not be empty."),
             (

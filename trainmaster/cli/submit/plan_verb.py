@@ -151,8 +151,9 @@ def _with_short_commands(document: Any) -> Any:  # Any: JSON
     if not isinstance(document, list | tuple):
         return document
     if len(document) > RUNNER_AT + 2 and document[RUNNER_AT] == RUNNER:
-        archive, file = document[RUNNER_AT + 1 : RUNNER_AT + 3]
-        line = f"# runs {file} of {archive}; all of it: -o yaml"
+        archive, launcher, *program = document[RUNNER_AT + 1 :]
+        start = "" if launcher == "none" else f"{launcher} "
+        line = f"# runs {start}{' '.join(program)} of {archive}; all of it: -o yaml"
         return [*document[:RUNNER_AT], line, *document[RUNNER_AT + 1 :]]
     return [_with_short_commands(each) for each in document]
 

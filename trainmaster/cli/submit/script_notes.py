@@ -10,9 +10,9 @@ from trainmaster.client.terminal import one_line, plural, size_text
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
+    from trainmaster.client.submission.examination import Examination
     from trainmaster.client.submission.pack import Packed
     from trainmaster.inspect.finding import ProgramFinding
-    from trainmaster.orchestrator.core.requests.request import Request
 
 LEFT_OUT_SHOWN = 5
 """Names for each reason why something is not packed."""
@@ -35,6 +35,7 @@ def folder_notes(packed: "Packed", noted: set[Path]) -> Iterator[str]:
     if packed.folder in noted:
         return
     noted.add(packed.folder)
+    yield from packed.notes
     for why, names in packed.left_out.items():
         more = f" and {len(names) - LEFT_OUT_SHOWN} more" if len(names) > LEFT_OUT_SHOWN else ""
         yield f"Not packed, because {why}: {', '.join(map(one_line, names[:LEFT_OUT_SHOWN]))}{more}"
@@ -51,43 +52,68 @@ def upload_script(clients: "Clients", packed: "Packed", team: str | None, noted:
     talk(f"{'Uploaded' if is_new else 'Already there:'} {plural(len(packed.files), 'file')} as {uri}")
 
 
-def script_warnings(script: Path, request: "Request", file: str) -> Iterator[str]:
-    """A line for each error and warning, and the command that explains them. Nothing is run; some hundredths of a second.
+def certain_lines(request: "Examination", *, force: bool) -> list[str]:
+    """Why the program would certainly end as soon as it reads its command line, in lines with the repair; none by `force`."""
+    certain = [] if force else [finding for finding in _findings(request) if _is_certain(finding)]
+    force_it = ["To send it all the same: --force"] if certain else []
+    return [*(_line_of(finding, "error") for finding in certain), *force_it]
 
-    Args:
-        script: on this machine.
-        request: that runs it.
-        file: the request's, or empty if it has none.
-    """
-    from trainmaster.inspect.finding import Level, relative_to_cwd
 
-    findings = list(_findings(script, request, file))
+def script_warnings(request: "Examination") -> Iterator[str]:
+    """A line for each error and warning, and the command that explains them. Nothing is run; some hundredths of a second."""
+    from trainmaster.inspect.finding import relative_to_cwd
+
+    findings = list(_findings(request))
     for finding in findings:
-        where = f"{finding.place}: " if finding.place and finding.place.path else ""
-        sentence = finding.found if finding.found.endswith((".", "?")) else f"{finding.found}."
-        repair = f" {finding.repair}" if finding.level is Level.WARNING else ""
-        yield f"warning: {where}{sentence} {finding.cost}{repair}"
-    if findings:
-        words = ["trainmaster", "inspect", relative_to_cwd(script), *(["--request", file] if file else [])]
+        yield _line_of(finding, "warning")
+    if findings and request.packed is not None:
+        file = _file_of(request)
+        words = ["trainmaster", "inspect", relative_to_cwd(request.packed.script)]
+        words += ["--request", file] if file else []
         yield f"It is sent all the same. To see more: {shlex.join(words)}"
 
 
-def _findings(script: Path, request: "Request", file: str) -> "Iterator[ProgramFinding]":
+def _line_of(finding: "ProgramFinding", level: str) -> str:
+    where = f"{finding.place}: " if finding.place and finding.place.path else ""
+    sentence = finding.found if finding.found.endswith((".", "?")) else f"{finding.found}."
+    repair = f" {finding.repair}" if level == "error" or finding.level == "warning" else ""
+    return f"{level}: {where}{sentence} {finding.cost}{repair}"
+
+
+def _is_certain(finding: "ProgramFinding") -> bool:
+    from trainmaster.inspect.finding import FindingSubject, Level
+
+    flags = {FindingSubject.ARGUMENTS, FindingSubject.PARAMETERS}
+    return finding.level is Level.ERROR and finding.subject in flags
+
+
+def _file_of(request: "Examination") -> str:
+    from trainmaster.client.submission.source import STDIN
+
+    return "" if request.source.file == STDIN else request.source.file
+
+
+def _findings(request: "Examination") -> "Iterator[ProgramFinding]":
     from trainmaster.inspect.checks import findings_of
-    from trainmaster.inspect.finding import Level, UnusableProgram
+    from trainmaster.inspect.finding import FindingSubject, Level, UnusableProgram
     from trainmaster.inspect.request import ProgramRequest
     from trainmaster.inspect.start import Examined, surroundings_of
     from trainmaster.inspect.tree import read_source, tree_at
 
+    packed, is_python = request.packed, not any(warning.source for warning in request.warnings)
+    if packed is None or request.request is None or not is_python:
+        return
     try:
-        tree = tree_at(script)
+        tree = tree_at(packed.script)
         examined = Examined(
             source=read_source(tree, None),
             surroundings=surroundings_of(tree.root),
-            request=ProgramRequest(path=file, spec=request.spec),
+            request=ProgramRequest(path=_file_of(request), spec=request.request.spec),
         )
         for finding in findings_of(examined):
-            if finding.level in {Level.ERROR, Level.WARNING}:
+            # What args of two words reach is a warning of the request itself.
+            is_said = finding.subject is FindingSubject.ARGUMENTS and finding.level is Level.WARNING
+            if finding.level in {Level.ERROR, Level.WARNING} and not is_said:
                 yield finding
     except (UnusableProgram, OSError, RecursionError):  # what cannot be examined may still run
         return

@@ -57,6 +57,10 @@ def submit(
     files: tuple[str, ...],
     arguments: tuple[str, ...],
     script: Path | None,
+    module: str | None,
+    root: Path | None,
+    launcher: str | None,
+    force: bool,
     image: str | None,
     name: str | None,
     gpu: str | None,
@@ -72,9 +76,10 @@ def submit(
     """Start a run of each request FILE, or of a Python script, and print the run's id.
 
     Each file is checked first, as the service does it; if any has a fault, nothing is sent. - is standard input.
-    With --script, the script's folder is packed without what .gitignore names, uploaded once, and run in the trainer's
-    image or --image, with the packages of its requirements.txt. The words behind -- are the program's arguments.
-    On a terminal it asks before it sends what may cost more than the policy's confirm_above_usd.
+    With --script or --module, the project is packed without what .gitignore names, uploaded once, and run in the trainer's
+    image or --image, with the packages that it names. The words behind -- are the program's arguments. A program that
+    will certainly end at once is refused. On a terminal it asks before it sends what may cost more than the policy's
+    confirm_above_usd.
 
     Exit status: 0 submitted, or with --wait or --logs succeeded; 1 a run ended in another way; 2 a fault; 5 not ended
     in time; of several runs, the worst. Ctrl-C ends this command, not the run.
@@ -82,9 +87,13 @@ def submit(
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.settings import parse_settings
 
-    check_together(files, following, script=script, image=image, key=key)
+    check_together(files, following, script=script, module=module, image=image, key=key)
     edits = Edits(
         script=script,
+        module=module,
+        root=root,
+        launcher=launcher,
+        force=force,
         args=arguments,
         name=name,
         image=image_of(image, clients.context),
@@ -152,6 +161,7 @@ def _sound_requests(
 ) -> "list[Examination]":
     """All requests, without a fault among them; otherwise every fault of every file is shown, and nothing is sent."""
     from trainmaster.cli.faults import problem_lines
+    from trainmaster.cli.submit.script_notes import certain_lines
     from trainmaster.client.errors import ClientRefused
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.send import check_names
@@ -165,7 +175,7 @@ def _sound_requests(
         try:
             source = read_source(file, sys.stdin.buffer)
             requests.append(examination_of(source, terms, edits, is_message=is_message))
-            problems += problem_lines(requests[-1])
+            problems += [*problem_lines(requests[-1])] or certain_lines(requests[-1], force=edits.force)
         except ClientRefused as refused:
             problems.append(str(refused))
     if problems:
@@ -248,17 +258,13 @@ def warn(request: "Examination", *, is_one: bool) -> None:
     """Say what is doubtful about the request, and what it may cost; of several requests, with its name."""
     from trainmaster.cli.faults import WARNING, fault_lines
     from trainmaster.cli.submit.script_notes import script_warnings
-    from trainmaster.client.submission.source import STDIN
 
     for line in fault_lines(request.warnings, request.faulty, WARNING):
         talk(line)
     if request.bounds:
         talk(request.bounds if is_one else f"{request.title}: {request.bounds}")
-    is_python = not any(warning.source for warning in request.warnings)
-    if request.packed is not None and request.request is not None and is_python:
-        file = "" if request.source.file == STDIN else request.source.file
-        for line in script_warnings(request.packed.script, request.request, file):
-            talk(line)
+    for line in script_warnings(request):
+        talk(line)
 
 
 def _document(

@@ -21,10 +21,14 @@ class Edits:
     """The options that change a request; None or empty leaves it as it is.
 
     `workers` are those beside the chief, on the chief's machine; 0 removes them. `machine` and `gpu` are for all roles.
-    `include` changes no request: it is `pack_script`'s.
+    `include`, `root` and `force` change no request: they say how its script is packed, and that it is sent though it
+    would end at once.
     """
 
     script: Path | None = None
+    module: str | None = None
+    root: Path | None = None
+    launcher: str | None = None
     args: tuple[str, ...] = ()
     name: str | None = None
     image: str | None = None
@@ -33,10 +37,11 @@ class Edits:
     workers: int | None = None
     settings: tuple[RequestSetting, ...] = ()
     include: tuple[str, ...] = ()
+    force: bool = False
 
     @property
     def any(self) -> bool:
-        return self != Edits(include=self.include)
+        return self != Edits(include=self.include, root=self.root, force=self.force)
 
 
 NO_EDITS = Edits()
@@ -45,7 +50,7 @@ NO_EDITS = Edits()
 def new_request(edits: Edits) -> dict[str, Any]:
     """The request for a script or an image without a file: one small machine, and the model named after the program."""
     image = (edits.image or "").rpartition("/")[2].partition(":")[0].partition("@")[0]
-    program = edits.script.stem if edits.script else image
+    program = edits.script.stem if edits.script else (edits.module or image).rpartition(".")[2]
     return {"model_name": model_name_from(program), "cluster": SMALL_CLUSTER}
 
 
@@ -60,6 +65,9 @@ def edited_request(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     changed |= {"image": edits.image} if edits.image else {}
     changed |= {"args": list(edits.args)} if edits.args else {}
     changed |= {"script": {"file": edits.script.name}} if edits.script else {}
+    changed |= {"script": {"module": edits.module}} if edits.module else {}
+    if edits.launcher:
+        changed["script"] = {**mapping_at(changed, "script"), "launcher": edits.launcher}
     if edits.machine or edits.gpu or edits.workers:
         changed.setdefault("cluster", SMALL_CLUSTER)
     if isinstance(changed.get("cluster"), dict):
@@ -102,6 +110,8 @@ def option_of(path: str, edits: Edits) -> str:
         r"\$\.cluster\.workers\.count": ("--workers", edits.workers),
         r"\$\.image": ("--image", edits.image),
         r"\$\.model_name": ("--name", edits.name),
+        r"\$\.script\.module": ("--module", edits.module),
+        r"\$\.script\.launcher": ("--launcher", edits.launcher),
         r"\$\.args(\[[0-9]+\])?": ("the arguments behind --", edits.args or None),
     }
     found = (

@@ -28,7 +28,8 @@ from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.rule_doubts import rule_doubts
 from trainmaster.client.submission.script import placed_faults, with_archive
-from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, is_json_file
+from trainmaster.client.submission.skypilot import is_task, request_text
+from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, UnusableFile, is_json_file
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.admission.cost import estimate_of, with_price
@@ -233,11 +234,18 @@ def examination_of(
 
 def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_message: bool) -> Examination:
     source, terms, written = blank.source, blank.terms, read.value
+    if isinstance(written, dict) and is_task(written):
+        raise UnusableFile(request_text(written, blank.faulty))
     if isinstance(written, dict) and not read.faults and edits.any:
         read = _with_edits(source.file, read, written, edits)
     scripted = with_archive(read.value, source, terms, edits) if isinstance(read.value, dict) else None
     if scripted is not None:
         read = replace(read, value=scripted.request)
+    elif edits.root or edits.launcher or edits.force:
+        raise ClientRefused(
+            f"{source.file or COMMAND_LINE}: --root, --launcher and --force are for a script that is packed, and this "
+            "request names none. Write script: {file: train.py}, or --script train.py"
+        )
     content = source.content
     if isinstance(read.value, dict) and read.value is not written:
         content = source.text_of(read.value)
@@ -251,7 +259,7 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
     faults += placed_faults(of_script, read, terms)
     faults = [*_name_faults(source, object_name), *_with_options(faults, written, read.value, edits)]
     request = outcome if isinstance(outcome, Request) else None
-    doubts = [scripted.warning] if scripted and scripted.warning else []
+    doubts = list(placed_faults(scripted.warnings, read, terms)) if scripted else []
     if request is not None and scripted is not None and scripted.packed is not None:
         doubts += [fault for fault in (idle_gpus(request, scripted.packed),) if fault is not None]
     to_come = () if scripted is None else (_TO_COME.format(verb="submit"),)

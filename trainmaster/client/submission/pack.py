@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import os
+import shlex
 import tarfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,6 +61,7 @@ class Packed:
         left_out: what is not in it for a reason that users cannot see in a .gitignore, with '/' after folders, and
             behind a file with a secret its kind.
         sizes: bytes before compression of each entry of the folder, the largest first, with '/' after folders.
+        notes: which folder it is and which packages are installed, in sentences for people.
     """
 
     content: bytes
@@ -68,6 +70,7 @@ class Packed:
     files: tuple[str, ...]
     left_out: Mapping[Why, tuple[str, ...]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def is_large(self) -> bool:
@@ -125,7 +128,13 @@ class _Found:
         self.left_out[why].add(f"{path.relative_to(self.folder).as_posix()}{slash}")
 
 
-def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str] = ()) -> Packed:
+def pack_script(
+    script: Path,
+    root: Path | None = None,
+    *,
+    include: Iterable[str] = (),
+    more: Mapping[str, bytes] | None = None,
+) -> Packed:
     """The archive of the folder `root`, by default the one that holds `script`, which is in it.
 
     Left out are what .gitignore names, and always names that begin with a dot, Python's caches, virtual environments,
@@ -137,6 +146,7 @@ def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str
         root: a folder above it.
         include: paths in the folder, with '/', of files that are packed though they seem to hold a secret or are links
             to files that are not packed.
+        more: files to add, by their names in the archive.
 
     Raises:
         ClientRefused: `script` is not a Python file or not in `root`, the folder is itself a stack's state, a file
@@ -146,12 +156,16 @@ def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str
     """
     if not script.is_file():
         raise ClientRefused(_in_place_of(script, root))
+    if script.suffix == ".ipynb":
+        raise ClientRefused(notebook_text(str(script)))
     if script.suffix != ".py":
         raise ClientRefused(f"{str(script)!r} is not a Python script: its name must end in .py.")
     shown, script = str(script), Path(os.path.normpath(script.absolute()))
     folder = script.parent if root is None else Path(os.path.normpath(root.absolute()))
     if not script.is_relative_to(folder):
-        raise ClientRefused(f"{shown!r} is not in the folder of the file that names it. Move it there.")
+        raise ClientRefused(
+            f"{shown!r} is not in the root {str(folder)!r}. Move it there, or name another root."
+        )
     if is_state(folder):
         raise ClientRefused(
             f"The script's folder {str(folder)!r} is a local stack's state folder, which holds access tokens. "
@@ -164,9 +178,18 @@ def pack_script(script: Path, root: Path | None = None, *, include: Iterable[str
         _check_included(found)
         _check_links(found)
         _check_size(found)
-        return _archive_of_files(found, script.relative_to(folder).as_posix())
+        return _archive_of_files(found, script.relative_to(folder).as_posix(), more or {})
     except OSError as error:
         raise ClientRefused(f"{error.filename or folder}: {error.strerror or error}") from error
+
+
+def notebook_text(name: str) -> str:
+    """What to do with a notebook."""
+    made = shlex.quote(f"{name.removesuffix('.ipynb')}.py")
+    return (
+        f"{name}: a notebook, which no job runs. Make a script of it: jupyter nbconvert --to script {shlex.quote(name)}\n"
+        f"Then submit that: trainmaster submit --script {made}"
+    )
 
 
 def _in_place_of(script: Path, root: Path | None) -> str:
@@ -285,12 +308,12 @@ def _size_refusal(found: _Found, what: str, where: str) -> ClientRefused:
     return ClientRefused(
         f"The script's folder {str(found.folder)!r} {what}; at most {size_text(BYTES_MAX)} in "
         f"{FILES_MAX:,} files are allowed.\n{where}.\n"
-        "Name data and results in a .gitignore there, and have the script read data from Cloud Storage; or move the "
-        "script to a separate folder."
+        "Name data and results in a .gitignore there, and have the script read data from Cloud Storage; or pack a folder "
+        "below it: --root DIR, or script.root"
     )
 
 
-def _archive_of_files(found: _Found, script: str) -> Packed:
+def _archive_of_files(found: _Found, script: str, more: Mapping[str, bytes]) -> Packed:
     """The archive of the found files but those with a secret; a program that lacks one of its modules is refused."""
     if script not in found.files:
         why = next((each for each in Why if script in found.left_out[each]), ".gitignore names it")
@@ -310,11 +333,10 @@ def _archive_of_files(found: _Found, script: str) -> Packed:
                     raise _secret_in_program(name, kind)
                 found.left_out[Why.CONFIDENTIAL].add(f"{name} ({kind})")
                 continue
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            member.mode = 0o755 if os.access(path, os.X_OK) else 0o644
-            tar.addfile(member, io.BytesIO(content))
+            _add(tar, name, content, mode=0o755 if os.access(path, os.X_OK) else 0o644)
             names.append(name)
+        for name, content in sorted(more.items()):
+            _add(tar, name, content)
     return Packed(
         content=packed.getvalue(),
         file=script,
@@ -323,6 +345,12 @@ def _archive_of_files(found: _Found, script: str) -> Packed:
         left_out={why: tuple(sorted(found.left_out[why])) for why in Why if found.left_out[why]},
         sizes=dict(found.sizes.most_common()),
     )
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = len(content), mode
+    tar.addfile(member, io.BytesIO(content))
 
 
 def _secret_in_program(name: str, kind: str) -> ClientRefused:

@@ -1,8 +1,9 @@
 """The script of this machine that a request or a rule names: packed, and named in the document by its archive."""
 
+import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,31 @@ from typing import Any
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.pack import Packed, pack_script
+from trainmaster.client.submission.project.dependencies import Dependencies, find_dependencies
+from trainmaster.client.submission.project.imports import missing_imports
+from trainmaster.client.submission.project.root import (
+    ProjectRefused,
+    file_of_program,
+    find_root,
+    launcher_files,
+)
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions, json_path
 from trainmaster.orchestrator.core.documents.places import TextPlace, with_quoted_line
 from trainmaster.orchestrator.core.documents.placing import faults_with_places
-from trainmaster.orchestrator.core.documents.values import at, text_at
+from trainmaster.orchestrator.core.documents.values import at, list_at, text_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
+from trainmaster.orchestrator.core.requests.script import REQUIREMENTS
 
 NO_HASH = "0" * 64
 """In the name of an archive that is not packed, so that all else in the document is checked."""
+_FORCE = ", or send it all the same with --force"
+_SENT = "it is sent all the same: the image may be able to run it"
 _PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -34,17 +46,18 @@ class ScriptedRequest:
     Attributes:
         packed: the archive; None if the script cannot be packed, or is on another machine. The name is then a sample.
         faults: why the script cannot be sent, without their places in the request.
-        warning: why this Python cannot compile it, in an image of the request's own, whose Python may be newer.
+        warnings: doubts about it, and with `edits.force` why it would end at once.
     """
 
     request: dict[str, Any]  # Any: values that no schema has validated
     packed: Packed | None = None
     faults: tuple[Fault, ...] = ()
-    warning: Fault | None = None
+    warnings: tuple[Fault, ...] = ()
 
 
 def _is_local(request: Mapping[str, object], key: str) -> bool:
-    return text_at(request, key, "file") is not None and at(request, key, "archive") is None
+    named = [name for name in ("file", "module") if text_at(request, key, name) is not None]
+    return len(named) == 1 and at(request, key, "archive") is None
 
 
 def with_archive(
@@ -56,13 +69,13 @@ def with_archive(
 ) -> ScriptedRequest | None:
     """The request with the name of its script's archive; None if its script is not one of a machine.
 
-    Reads the script's folder, which is the source's, or that of `edits.script`; uploads nothing.
+    Reads the root of the script's project; uploads nothing.
 
     Args:
         request: in our own dialect, with its edits.
         source: it comes from.
         terms: name the bucket of the archive.
-        edits: `script` and `include`.
+        edits: `script`, `module`, `root`, `include` and `force`.
         above: the path of the request in its document.
 
     Raises:
@@ -73,31 +86,102 @@ def with_archive(
     key = SCRIPT if SCRIPT in request else next(near, SCRIPT)
     if not _is_local(request, key):
         return None
-    packed, faults, warning = None, list[Fault](), None
+    named: Mapping[str, Any] = request[key]
+    name = "file" if "file" in named else "module"
+    packed, faults, warnings = None, list[Fault](), list[Fault]()
     if key == SCRIPT and source.folder is not None:
         try:
-            packed = _pack_named_script(request[SCRIPT]["file"], source.folder, edits)
+            packed, needs = _pack_named_script(named, name, source.folder, edits)
+            has_image = request.get("image") is not None
+            ends = _certain_ends(packed, name, None if has_image else needs)
+            if has_image or edits.force:
+                warnings += [replace(fault, repair=_SENT) for fault in ends]
+            else:
+                faults += ends
         except ClientRefused as refused:
-            if edits.script is not None:
+            if edits.script is not None or edits.module is not None:
                 raise
-            faults.append(Fault(at=(*above, SCRIPT, "file"), problem=str(refused)))
-    if packed is not None and (problem := _syntax_fault(packed.script, (*above, SCRIPT, "file"))):
-        # The trainer's image has the oldest Python that this package runs on: what does not compile here does not there.
-        if request.get("image") is None:
-            faults.append(problem)
-        else:
-            warning = replace(problem, repair="it is sent all the same: the image may have a newer Python")
-    name = script_object(NO_HASH if packed is None else packed.sha256, terms.team)
-    script = {**request[key], "archive": object_uri(terms.context.data_bucket, name)}
+            part = refused.part if isinstance(refused, ProjectRefused) else name
+            faults.append(Fault(at=(part,), problem=str(refused)))
+    archive = script_object(NO_HASH if packed is None else packed.sha256, terms.team)
+    script = {**named, "archive": object_uri(terms.context.data_bucket, archive)}
+    script |= {"file": packed.file} if packed is not None and name == "file" else {}
     return ScriptedRequest(
-        request={**request, key: script}, packed=packed, faults=tuple(faults), warning=warning
+        request={**request, key: script},
+        packed=packed,
+        faults=tuple(_within(faults, above)),
+        warnings=tuple(_within(warnings, above)),
     )
 
 
-def _pack_named_script(file: str, folder: Path, edits: Edits) -> Packed:
-    if edits.script is not None:
-        return pack_script(edits.script, include=edits.include)
-    return pack_script(folder / file, folder, include=edits.include)
+def _within(faults: Iterable[Fault], above: Sequence[PathPart]) -> Iterator[Fault]:
+    """The faults of a script at their paths in the document."""
+    here = json_path((*above, SCRIPT))
+    yield from (fault.moved(lambda path: f"{here}{path.removeprefix('$')}") for fault in faults)
+
+
+def _pack_named_script(
+    named: Mapping[str, Any], name: str, folder: Path, edits: Edits
+) -> tuple[Packed, Dependencies]:
+    """The archive of the script's root, and what its project needs."""
+    given = edits.root or (folder / named["root"] if isinstance(named.get("root"), str) else None)
+    if given is not None and not given.is_dir():
+        raise ProjectRefused(f"The root {str(given)!r} is no folder. Name one from the request's.", "root")
+    script = edits.script or (given or folder) / named["file"] if name == "file" else None
+    beside = _absolute(given or folder if script is None else script.parent)
+    found = None if given else find_root(beside)
+    root = found[0] if found else beside if edits.script and not given else _absolute(given or folder)
+    if script is None:
+        script = file_of_program(named["module"], root)
+    needs, more, notes = Dependencies(), dict[str, bytes](), list[str]()
+    if script.is_file():
+        parts = (
+            [each for each in list_at(named, key) if isinstance(each, str)] for key in ("extras", "groups")
+        )
+        needs = find_dependencies(_absolute(script), root, *parts)
+        more |= {REQUIREMENTS: needs.packed.encode()} if needs.packed else {}
+    if named.get("launcher", "none") != "none":
+        more |= launcher_files()
+    if found is not None and root != beside:
+        notes.append(
+            f"Packs {relative_to_cwd(root)}, which has {found[1]}. For another root: --root DIR, or script.root"
+        )
+    if needs.source:
+        notes.append(f"Installs the packages of {needs.source}")
+    shown = root if script.is_file() or not edits.script else None
+    return replace(pack_script(script, shown, include=edits.include, more=more), notes=tuple(notes)), needs
+
+
+def _certain_ends(packed: Packed, name: str, needs: Dependencies | None) -> list[Fault]:
+    """Why the script would end as soon as it starts; without `needs`, only what this Python says of its own file."""
+    if fault := _syntax_fault(packed.script, (name,)):
+        return [fault]
+    listed_in = (needs and needs.source) or "requirements.txt beside the script"
+    try:
+        return [
+            Fault(
+                at=(name,),
+                problem=f"imports {module}, which neither the image nor {listed_in} has",
+                source=f"{relative_to_cwd(file)}:{line}",
+                repair=f"add {package} to {listed_in}{_FORCE}",
+            )
+            for file, line, module, package in (
+                missing_imports(packed.script, packed.folder, needs) if needs else ()
+            )
+        ]
+    except SyntaxError as error:
+        fault = _syntax_fault(Path(error.filename or ""), (name,))
+        return [replace(fault, repair=f"correct it{_FORCE}")] if fault else []
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.normpath(path.absolute()))
+
+
+def relative_to_cwd(path: Path) -> Path:
+    """The path as users know it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def placed_faults(faults: Iterable[Fault], read: Document, terms: Terms) -> tuple[Fault, ...]:
@@ -129,9 +213,7 @@ def _syntax_fault(script: Path, at: Iterable[PathPart]) -> Fault | None:
         place = None
     else:
         return None
-    here = Path.cwd()
-    shown = script.relative_to(here) if script.is_relative_to(here) else script
-    return Fault(at=at, problem=problem, place=place, source=str(shown))
+    return Fault(at=at, problem=problem, place=place, source=str(relative_to_cwd(script)))
 
 
 def _place_in_script(error: SyntaxError) -> TextPlace | None:

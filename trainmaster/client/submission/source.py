@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.runs.origin import header_of
+from trainmaster.client.submission.pack import notebook_text
 from trainmaster.orchestrator.core.documents.document import Document, is_json, parse_document
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
@@ -95,6 +96,8 @@ def read_input(name: str, stdin: BinaryIO) -> bytes:
     if name.lower().endswith(".py"):
         submit = shlex.join(["trainmaster", "submit", "--script", name])
         raise UnusableFile(f"{name}: a Python script, not a request. To submit it: {submit}")
+    if name.lower().endswith(".ipynb"):
+        raise UnusableFile(notebook_text(name))
     return content
 
 

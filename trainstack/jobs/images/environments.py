@@ -43,6 +43,12 @@ _GRACE_S = 2.0
 _CHECK_LIMIT_S = 60.0
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _UNREACHABLE = ("error sending request", "dns error", "failed to fetch", "network connectivity is disabled")
+_NOT_FOUND = "was not found in the package registry"
+_REFUSED = ("401 unauthorized", "403 forbidden")
+_LOG_IN = (
+    "A package index wants a name and a password. Start the stack with them in a .netrc, in UV_INDEX_<NAME>_PASSWORD, or in a "
+    "keyring and UV_KEYRING_PROVIDER=subprocess. In the cloud, pip needs a .netrc or a keyring in the image."
+)
 _WAY_OUT = (
     "The package index cannot be reached. Do one of these:",
     "- Name one that can be, or a folder of wheels, where it is named now: in {}, else in pip.conf, PIP_INDEX_URL or PIP_FIND_LINKS.",
@@ -190,16 +196,28 @@ class _Uv:
         self._last.clear()
         self._install, self._error = install, ""
         environment = {**self._environment, **(_indexes(install, self._environment) if install else {})}
+        code = await self._wait(arguments, environment)
+        if code and any(_NOT_FOUND in line for line in self._last):
+            said = [*self._last]
+            # uv says that an index refuses it only where it asks one after the other.
+            await self._wait([*arguments, "--dry-run"], {**environment, "UV_INDEX_STRATEGY": "first-index"})
+            if not self._shows(_REFUSED):
+                self._last = deque(said, maxlen=_LAST_LINES)
+        if code:
+            raise ProgramError(self._failure(what))
+
+    async def _wait(self, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         child = self._guard.start(
             [find_uv_bin(), *arguments], env=environment, cwd=self.cwd, on_lines=self._hear
         )
         try:
-            code = await child.wait()
+            return await child.wait()
         except asyncio.CancelledError:
             await child.stop(grace_s=_GRACE_S)
             raise
-        if code:
-            raise ProgramError(self._failure(what))
+
+    def _shows(self, signs: Sequence[str]) -> bool:
+        return any(sign in line.lower() for line in self._last for sign in signs)
 
     async def _hear(self, _stream: OutputStream, lines: list[bytes]) -> None:
         for line in lines:
@@ -220,7 +238,9 @@ class _Uv:
         if self._error not in lines:  # a build that failed has said much since
             lines[:0] = [self._error, "…"]
         way_out: list[str] = []
-        if any(sign in line.lower() for line in self._last for sign in _UNREACHABLE):
+        if self._shows(_REFUSED):
+            way_out = [_LOG_IN, "uv printed:"]
+        elif self._shows(_UNREACHABLE):
             where = "requirements.txt" if is_of_script else "the line of the Dockerfile"
             way_out = [*(line.format(where) for line in _WAY_OUT), "uv printed:"]
         # The repair comes first: some readers cut a long reason.

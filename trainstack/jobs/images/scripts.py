@@ -29,7 +29,8 @@ MEMBERS_MAX = 10_000
 MAX_KEPT = 20
 
 _ARCHIVE = re.compile(r"gs://(?P<bucket>[^/]+)/(?P<name>(?:[^/]+/)*(?P<sha256>[0-9a-f]{64})\.tar\.gz)")
-_REQUIREMENTS = "requirements.txt"
+_REQUIREMENTS = (".trainmaster/requirements.txt", "requirements.txt")
+"""Of these an archive's first counts: the packer's own, or the user's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class Scripts:
     _unpacking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def install_of(self, archive_uri: str) -> Install | None:
-        """What the requirements.txt of the archive installs.
+        """What the requirements of the archive install.
 
         None without one, and for an archive that is missing, damaged or too large: the job's own command says why.
 
@@ -67,12 +68,12 @@ class Scripts:
             return None
         except OSError as error:
             raise ImageError(f"The script's archive {archive_uri} cannot be unpacked: {error}") from error
-        path = target / _REQUIREMENTS
-        if not path.is_file():
+        path = next((path for name in _REQUIREMENTS if (path := target / name).is_file()), None)
+        if path is None:
             return None
         content = tuple(lines_of(path))
         tree = target if any(map(names_a_path, content)) else None
-        return Install(line=_REQUIREMENTS, files=(path,), content=content, tree=tree, is_of_script=True)
+        return Install(line=path.name, files=(path,), content=content, tree=tree, is_of_script=True)
 
     def _unpack(self, archive: Path, sha256: str) -> None:
         """Into a folder of that name, whole or not at all; empty if the archive has no requirements.txt."""
@@ -88,7 +89,7 @@ class Scripts:
             try:
                 with tarfile.open(fileobj=file, mode="r:gz") as tar:
                     members = _read_members(tar)
-                    if any(member.name == _REQUIREMENTS for member in members):
+                    if any(member.name in _REQUIREMENTS for member in members):
                         _write_files(tar, members, unfinished)
                 unfinished.rename(self.folder / sha256)
             finally:

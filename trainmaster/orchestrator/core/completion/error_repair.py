@@ -1,4 +1,4 @@
-"""Repairs of a program that lacks a module, or gives a gs:// path to a function for plain files."""
+"""Repairs of a program that lacks a module or a launcher, or gives a gs:// path to a function for plain files."""
 
 import re
 
@@ -24,17 +24,25 @@ NOT_INSTALLED = "It is not installed: "
 PATH_OF_PLAIN_FILES = (
     "Functions for plain files need the path with /gcs/ in place of gs://, and make no folders"
 )
+NOT_LAUNCHED = "torch.distributed finds no other process: "
+_NO_RANK = re.compile(r".*env:// rendezvous: environment variable \w+ expected, but not set")
 _PLAIN_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: 'gs:/")
 """`pathlib` makes one slash of two."""
 
 
 def with_repair(error: str, *, runs_script: bool) -> str:
-    """The error; for a missing module or a gs:// path that was opened as a plain file, with its repair.
+    """The error; for a missing module or launcher, or a gs:// path that was opened as a plain file, with its repair.
 
     `runs_script`: packages are added beside a packed script, not in an image's Dockerfile.
     """
     if _PLAIN_FILE.match(error):
         return f"{error}. {PATH_OF_PLAIN_FILES}"
+    if _NO_RANK.match(error):
+        of_image = "start it with `python -m trainer.launch --framework torch -- torchrun` (docs/how-to/frameworks.md)"
+        repair = (
+            "start it with script.launcher: torchrun, or --launcher torchrun" if runs_script else of_image
+        )
+        return f"{error}. {NOT_LAUNCHED}{repair}"
     missing = _MISSING.fullmatch(error)
     if missing is None:
         return error
@@ -50,7 +58,7 @@ def with_repair(error: str, *, runs_script: bool) -> str:
 
 def states_repair(message: str) -> bool:
     """Whether `with_repair` added one to this message."""
-    return any(words in message for words in (IMAGE_LACKS, NOT_INSTALLED, PATH_OF_PLAIN_FILES))
+    return any(words in message for words in (IMAGE_LACKS, NOT_INSTALLED, NOT_LAUNCHED, PATH_OF_PLAIN_FILES))
 
 
 def as_sentence(text: str) -> str:

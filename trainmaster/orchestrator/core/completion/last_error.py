@@ -47,6 +47,9 @@ Source: google.api_core.exceptions.format_http_response_error, and `_raise_from_
 """
 _BODY_MESSAGE = re.compile(r'"message":\s*("(?:[^"\\]|\\.){1,2000}")')
 _STATUS_EXPECTED = ": ('Request failed with status code'"
+_RANK = re.compile(r"^\[rank\d+\]: ?")
+_LAUNCHER = re.compile(r"/(?:torch/distributed/run|accelerate/commands/launch)\.py\"")
+"""Of frames; the processes that torchrun starts write their rank before the lines of their tracebacks."""
 _NODE = re.compile(r"\{\{.*?\}\} ?")
 _USAGE = re.compile(r"usage: ", re.IGNORECASE)
 _REFUSED = re.compile(r"(?:\S+: )?error: .*", re.IGNORECASE)
@@ -119,7 +122,17 @@ def _without_address(error: str) -> str:
 
 
 def error_found(lines: Sequence[str]) -> ErrorFound | None:
-    """The error that ended the program that wrote these lines, oldest first; None if no line shows one."""
+    """The error that ended the program that wrote these lines, oldest first; None if no line shows one.
+
+    A launcher's own error, of a process that it started, counts only where that process shows none.
+    """
+    lines = [_RANK.sub("", line) for line in lines]
+    begin = _last_traceback(lines)
+    of_process = lines[: max(begin, 0)] if any(map(_LAUNCHER.search, lines[begin:])) else []
+    return _last_error(of_process) or _last_error(lines)
+
+
+def _last_error(lines: Sequence[str]) -> ErrorFound | None:
     begin = _last_traceback(lines)
     refused = _arguments_refused(lines, after=begin)
     if refused is not None:

@@ -23,7 +23,8 @@ EXECUTOR_IMAGE = ("python_package", "executor_image")
 FALLBACKS = "fallbacks"
 MAX_FALLBACKS = 8
 """As schemas/training_request.v1.schema.json says; no more are checked."""
-SMALL_CLUSTER: Mapping[str, object] = {"chief": {"machine": "n1-standard-4"}}
+SMALL_MACHINE = "n1-standard-4"
+SMALL_CLUSTER: Mapping[str, object] = {"chief": {"machine": SMALL_MACHINE}}
 """Of a request that names no cluster: the smallest machine of the policy that a GPU can be added to."""
 FALLBACK_KEYS = ("region", "cluster", "scheduling")
 _UNMOVED = frozenset(

@@ -1,5 +1,9 @@
 """The command with which a replica unpacks a script's archive, installs its requirements and becomes it.
 
+The unpacked folder is on the import path, and so is its `src`, if that is no package. What `trainmaster submit` adds
+to the archive is below OWN: the requirements that are not in the requirements.txt at its top, and, for a launcher, the
+files of `trainer.launch`, which knows the other replicas.
+
 The command needs Python 3.9 or newer in the image and the bucket under /gcs, and nothing else: the image need not be
 made for scripts. Each replica unpacks a copy. The archive is named after its SHA-256, so what runs is what was checked:
 an object that was replaced since is refused.
@@ -7,6 +11,11 @@ an object that was replaced since is refused.
 
 VARIABLE = "TRAINMASTER_SCRIPT"
 """Names the archive in the environment of a replica that runs a script."""
+
+OWN = ".trainmaster"
+"""No file of a user is packed under such a name."""
+REQUIREMENTS = f"{OWN}/requirements.txt"
+LAUNCHERS = ("torchrun", "accelerate", "none")
 
 CONTINUE_VARIABLE = "TRAINMASTER_CONTINUE_FROM"
 """Names the checkpoints of an earlier run, with which this run's begin: docs/how-to/continue-a-run.md."""
@@ -38,13 +47,13 @@ RUNNER = (
     + """\
 import hashlib, io, os, site, subprocess, sys, tarfile, tempfile
 
-def environment():
+def environment(requirements):
     # pip comes from the image's environment, or from the Python that it was made of.
     pythons = [sys.executable, getattr(sys, "_base_executable", sys.executable)]
     asked = [[python, "-m", "pip"] for python in pythons]
     pip = next((words for words in asked if not subprocess.run([*words, "--version"], capture_output=True).returncode), None)
     if pip is None:
-        sys.exit("requirements.txt cannot be installed: the image has no pip. Use an image that has it, or the packages.")
+        sys.exit("The script's packages cannot be installed: the image has no pip. Use an image that has it, or the packages.")
     target = tempfile.mkdtemp(prefix="environment-")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", target], check=True)
     python = os.path.join(target, "bin", "python")
@@ -53,9 +62,9 @@ def environment():
     with open(os.path.join(own, "image.pth"), "w") as file:
         file.write("\\n".join(site.getsitepackages()))
     install = ["--python", python, "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
-    status = subprocess.run([*pip, *install, "--requirement", "requirements.txt"]).returncode
+    status = subprocess.run([*pip, *install, "--requirement", requirements]).returncode
     if status:
-        sys.exit("requirements.txt cannot be installed: pip ended with status %d, see its output above." % status)
+        sys.exit("%s cannot be installed: pip ended with status %d, see its output above." % (requirements, status))
     return python
 
 def keep_own(beside):
@@ -67,7 +76,25 @@ def keep_own(beside):
         if holds_python and any(map(os.path.isfile, hiding)):
             open(os.path.join(own, "__init__.py"), "a").close()
 
-archive, script, *arguments = sys.argv[1:]
+def launched(python, launcher, program):
+    # trainer.launch sets what torchrun reads, from CLUSTER_SPEC; accelerate reads no variables for it.
+    if not os.path.isdir(".trainmaster/trainer"):
+        sys.exit("The script's archive has no launcher: submit the script again.")
+    launch = "import sys; sys.path.insert(0, '.trainmaster'); from trainer.launch.__main__ import run; run()"
+    words = [python, "-u", "-m", "torch.distributed.run"]
+    if launcher == "accelerate":
+        accelerate = (
+            "import os, sys, torch; machines, each, rank, host, port = (os.environ['PET_' + name] for name in"
+            " ('NNODES', 'NPROC_PER_NODE', 'NODE_RANK', 'MASTER_ADDR', 'MASTER_PORT'));"
+            " os.execv(sys.executable, [sys.executable, '-u', '-m', 'accelerate.commands.launch',"
+            " '--num_machines', machines, '--num_processes', str(int(machines) * int(each)), '--machine_rank', rank,"
+            " '--main_process_ip', host, '--main_process_port', port,"
+            " *['--cpu'] * (machines != '1' and not torch.cuda.is_available()), *sys.argv[1:]])"
+        )
+        words = [python, "-c", accelerate]
+    return ["-c", launch, "--framework", "torch", "--", *words, *program]
+
+archive, launcher, *program = sys.argv[1:]
 path = os.path.join(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), archive[len("gs://"):])
 try:
     with open(path, "rb") as file:
@@ -80,16 +107,25 @@ folder = tempfile.mkdtemp(prefix="script-")
 with tarfile.open(fileobj=io.BytesIO(content)) as tar:
     tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
 os.chdir(folder)
-keep_own(os.path.dirname(script) or ".")
+roots = [folder]
+if os.path.isdir("src") and not os.path.isfile("src/__init__.py"):
+    roots.append(os.path.join(folder, "src"))
+beside = "." if program[0] == "-m" else os.path.dirname(program[0]) or "."
+for own in {os.path.realpath(path) for path in [beside, *roots]}:
+    keep_own(own)
 python = sys.executable
-if os.path.isfile("requirements.txt") and os.environ.get("TRAINMASTER_REQUIREMENTS") != "installed":
-    python = environment()
-os.execv(python, [python, "-u", script, *arguments])
+named = [path for path in (".trainmaster/requirements.txt", "requirements.txt") if os.path.isfile(path)]
+if named and os.environ.get("TRAINMASTER_REQUIREMENTS") != "installed":
+    python = environment(named[0])
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*roots, os.environ.get("PYTHONPATH")]))
+words = ["-u", *program] if launcher == "none" else launched(python, launcher, program)
+os.execv(python, [python, *words])
 """
 )
-"""A Python program. It gets the archive's URI, the script's path in it, and the script's arguments."""
+"""A Python program. It gets the archive's URI, the launcher, and the script's path in it or `-m` and its module, which its
+arguments follow."""
 
 
-def run_command(archive_uri: str, file: str) -> tuple[str, ...]:
-    """The container's command; the script's arguments follow it."""
-    return ("python3", "-c", RUNNER, archive_uri, file)
+def run_command(archive_uri: str, *program: str, launcher: str = "none") -> tuple[str, ...]:
+    """The container's command; the arguments of the program, a file or `-m` and a module, follow it."""
+    return ("python3", "-c", RUNNER, archive_uri, launcher, *program)

@@ -95,16 +95,23 @@ class PythonPackage:
 
 @dataclass(frozen=True, kw_only=True)
 class Script:
-    """A Python script that a replica runs in `image`: `file` is its path in the archive at `archive`, gs://.
+    """A Python script that a replica runs in `image`: the path `file`, or else `module`, in the archive at `archive`, gs://.
 
     `image` and `archive` are empty only in a request that the service has not accepted yet.
     """
 
     image: str
-    file: str
+    file: str = ""
+    module: str = ""
     archive: str = ""
+    launcher: str = "none"
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What Python runs."""
+        return ("-m", self.module) if self.module else (self.file,)
 
 
 Program = Container | PythonPackage | Script
@@ -312,7 +319,10 @@ def _program(runs: Running, more: Mapping[str, object]) -> Program:
     env = {**{name: value for name, (_, value) in runs.env.items()}, **more}
     words = {"image": runs.image, "args": list(runs.args), "env": env}
     if runs.script is not None:
-        return decoded(Script, {**words, "image": runs.image or "", **runs.script})
+        named = {
+            key: runs.script[key] for key in ("file", "module", "archive", "launcher") if key in runs.script
+        }
+        return decoded(Script, {**words, "image": runs.image or "", **named})
     if runs.package is None:
         return decoded(Container, {**words, "command": runs.command})
     return decoded(PythonPackage, {**words, **runs.package})

@@ -137,7 +137,9 @@ def _program(program: Program, environment: ReplicaEnvironment, run_id: str) -> 
             command = {"command": list(program.command)} if program.command else {}
             return {"containerSpec": {"imageUri": program.image, **command, **fields}}
         case Script():
-            command = {"command": list(run_command(program.archive, program.file))}
+            command = {
+                "command": list(run_command(program.archive, *program.words, launcher=program.launcher))
+            }
             return {"containerSpec": {"imageUri": program.image, **command, **fields}}
         case PythonPackage():
             package = {

@@ -156,6 +156,8 @@ ENV_MOST = 100
 ARGS_MOST_CHARS = 100_000
 """Of the arguments and commands of all roles together: https://cloud.google.com/vertex-ai/docs/training/create-custom-job"""
 _WORDS = ("command", "args", "env")
+_SCRIPT_KEYS = frozenset({"file", "module", "root", "extras", "groups", "launcher", "archive"})
+_TWO_WORDS = re.compile(r"(--?[A-Za-z][\w.-]*) (\S+)")
 
 PARAMETER_SERVER = "parameter_server"
 WITHOUT_SERVERS = ("multi_worker_mirrored", "mirrored", "one_device", "tpu")
@@ -215,7 +217,12 @@ def _script(draft: Draft) -> Iterator[Fault]:
         return
     script = mapping_at(draft.document, SCRIPT)
     # Where the schema has another fault in `script`, that is the one to repair.
-    if script.get("archive") is None and "file" in script and script.keys() <= {"file", "archive"}:
+    if {"file", "module"} <= script.keys():
+        repair = "name the file or the module, and remove the other"
+        yield Fault(at=(SCRIPT, "module"), problem="a script is a file or a module, not both", repair=repair)
+    elif (
+        script.get("archive") is None and script.keys() & {"file", "module"} and script.keys() <= _SCRIPT_KEYS
+    ):
         yield Fault(
             at=(SCRIPT, "archive"),
             problem="missing: the script was not uploaded",
@@ -340,6 +347,12 @@ def _of_program(runs: Running) -> Iterator[Fault]:
         yield from _templates([*words, *env])
         for path, word in words:
             yield from _references(path, word, runs.env, "the role has no variable of this name")
+        for path, word in words:
+            if isinstance(word, str) and (two := _TWO_WORDS.fullmatch(word)):
+                problem = "holds two words, and reaches the program as one"
+                yield Fault(
+                    at=path, problem=problem, value=word, repair=f"write {two[1]}={two[2]}, or two elements"
+                )
     for number, (path, value) in enumerate(env):
         yield from _references(path, value, [*runs.env][:number], "no variable of this name comes before it")
         # https://github.com/PrefectHQ/prefect/issues/5940, https://github.com/kubeflow/pipelines/issues/10111

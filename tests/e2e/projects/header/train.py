@@ -1,0 +1,14 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = [
+#   "pyyaml>=6",
+# ]
+# ///
+import os
+from pathlib import Path
+
+import yaml
+
+folder = Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1))
+folder.mkdir(parents=True, exist_ok=True)
+(folder / "model.yaml").write_text(yaml.safe_dump({"header": True}))

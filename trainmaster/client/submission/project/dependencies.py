@@ -1,0 +1,231 @@
+"""The packages that a project says it needs, by the first of several files that say so."""
+
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from trainmaster.client.errors import ClientRefused
+from trainmaster.client.submission.project.root import ProjectRefused
+from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.requests.checks.secrets import TOKEN_FORMATS
+
+REQUIREMENTS, PYPROJECT, LOCK = "requirements.txt", "pyproject.toml", "uv.lock"
+_HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+"""https://packaging.python.org/en/latest/specifications/inline-script-metadata"""
+_NESTED = re.compile(r"(?:-r|--requirement)[= ]?\s*(\S+)")
+_LINUX = {"sys_platform": "linux", "platform_system": "Linux"}
+_EXPORT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dependencies:
+    """What is installed before the script starts.
+
+    Attributes:
+        source: which file says so, for people; empty if none does.
+        lines: as in a requirements file.
+        is_whole: whether the lines name all that is installed, also what packages need themselves.
+        packed: the requirements file to add to the archive; empty where a replica reads the root's own.
+    """
+
+    source: str = ""
+    lines: tuple[str, ...] = ()
+    is_whole: bool = False
+    packed: str = ""
+
+    @property
+    def wanted(self) -> Mapping[str, Requirement]:
+        """The requirements that count on a replica, by the names of packages."""
+        found = dict[str, Requirement]()
+        for line in self.lines:
+            try:
+                requirement = Requirement(line)
+            except InvalidRequirement:  # an option, a path, or what pip alone takes
+                continue
+            if requirement.marker is None or requirement.marker.evaluate(_LINUX):
+                found[canonicalize_name(requirement.name)] = requirement
+        return found
+
+
+def find_dependencies(
+    script: Path, root: Path, extras: Sequence[str] = (), groups: Sequence[str] = ()
+) -> Dependencies:
+    """What the first of these says: the script's header, requirements.txt beside it or at the root, uv.lock, pyproject.toml.
+
+    With extras or groups, which only a project has, it is one of the last two.
+
+    Raises:
+        ClientRefused: a file is damaged or holds a secret, there is no such extra or group, or two of the files want
+            versions of a package that exclude each other.
+    """
+    project = _parsed(_text(root / PYPROJECT), PYPROJECT)
+    of_files = [] if extras or groups else [*_of_files(script, root)]
+    sources = [*of_files, *_of_project(root, project, extras, groups)]
+    if not sources:
+        # Those of setup.py, Poetry and `dynamic` are not read.
+        is_elsewhere = (root / "setup.py").exists() or "poetry" in project.get("tool", {})
+        return Dependencies(is_whole=not (is_elsewhere or "dynamic" in project.get("project", {})))
+    if faults := [fault for other in sources[1:] for fault in _contradictions(sources[0], other)]:
+        raise ClientRefused(" ".join([*faults, "Make them agree, or remove the file that does not count."]))
+    return sources[0]
+
+
+def _of_files(script: Path, root: Path) -> Iterator[Dependencies]:
+    name = script.relative_to(root).as_posix()
+    if header := _HEADER.search(script.read_text(encoding="utf-8", errors="replace")):
+        content = re.sub(r"(?m)^# ?", "", header["content"])
+        _check_secrets(content, name)
+        if "dependencies" in (stated := _parsed(content, name)):
+            lines = _checked_lines(stated["dependencies"], name)
+            yield _listed_in(f"the header of {name}", [*_indexes(stated), *lines])
+    for folder in dict.fromkeys((script.parent, root)):
+        if (folder / REQUIREMENTS).is_file():
+            file = (folder / REQUIREMENTS).relative_to(root).as_posix()
+            packed = "" if folder == root else f"-r ../{file}\n"
+            yield Dependencies(source=file, lines=tuple(_file_lines(folder / REQUIREMENTS)), packed=packed)
+
+
+def _of_project(
+    root: Path, project: Mapping[str, Any], extras: Sequence[str], groups: Sequence[str]
+) -> Iterator[Dependencies]:
+    named = [f"{kind} {listed(names)}" for kind, names in (("extras", extras), ("groups", groups)) if names]
+    with_named = f" with the {' and the '.join(named)}" if named else ""
+    lines = list(dict.fromkeys(_wanted_lines(project, extras, groups)))
+    if project and (root / LOCK).is_file():
+        _text(root / LOCK)
+        locked = [*_indexes(project), *_locked_lines(root, extras, groups)]
+        yield _listed_in(f"{LOCK}{with_named}", locked, is_whole=True)
+    if lines or "dependencies" in project.get("project", {}):
+        yield _listed_in(f"{PYPROJECT}{with_named}", [*_indexes(project), *lines])
+
+
+def _listed_in(source: str, lines: Sequence[str], *, is_whole: bool = False) -> Dependencies:
+    packed = "".join(f"{line}\n" for line in lines) or "\n"
+    return Dependencies(source=source, lines=tuple(lines), is_whole=is_whole, packed=packed)
+
+
+# Any: TOML.
+def _wanted_lines(project: Mapping[str, Any], extras: Sequence[str], groups: Sequence[str]) -> Iterator[str]:
+    """The project's own requirements, and those of extras and groups; one of itself stands for its extras."""
+    about = project.get("project", {})
+    lines = [*about.get("dependencies", ())]
+    lines += _entries(about.get("optional-dependencies", {}), extras, "extras")
+    waiting, seen = [*groups], set[str]()
+    while waiting:
+        entries = _entries(project.get("dependency-groups", {}), waiting, "groups")
+        seen.update(waiting)
+        nested = [entry.get("include-group", "") for entry in entries if isinstance(entry, dict)]
+        waiting = [name for name in nested if name not in seen]
+        lines += [entry for entry in entries if not isinstance(entry, dict)]
+    for line in _checked_lines(lines, PYPROJECT):
+        requirement = Requirement(line)
+        if canonicalize_name(requirement.name) != canonicalize_name(about.get("name", "")):
+            yield line
+        elif more := sorted(requirement.extras - {*extras}):
+            yield from _wanted_lines(project, [*extras, *more], ())
+
+
+def _entries(table: Mapping[str, Any], names: Sequence[str], kind: str) -> list[Any]:
+    known = {canonicalize_name(name): entries for name, entries in table.items()}
+    if missing := [name for name in names if canonicalize_name(name) not in known]:
+        raise ProjectRefused(
+            f"{PYPROJECT} has no {kind} {listed(missing)}. It has: {listed(table) or 'none'}.", kind
+        )
+    return [entry for name in names for entry in known[canonicalize_name(name)]]
+
+
+def _locked_lines(root: Path, extras: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """What uv.lock pins, for every platform. Asks no index."""
+    from uv import find_uv_bin
+
+    named = [f"--extra={name}" for name in extras] + [f"--group={name}" for name in groups]
+    form = ["--quiet", "--no-header", "--no-annotate", "--no-hashes", "--no-emit-project", "--no-editable"]
+    command = [find_uv_bin(), "export", "--frozen", "--offline", "--no-default-groups", *form, *named]
+    try:
+        done = subprocess.run(
+            command, cwd=root, capture_output=True, text=True, timeout=_EXPORT_S, check=True
+        )
+    except subprocess.SubprocessError as error:
+        said = one_line(str(getattr(error, "stderr", "") or error).strip())
+        raise ClientRefused(f"{LOCK} cannot be read: {said}. Make it anew: uv lock") from error
+    return done.stdout.splitlines()
+
+
+def _indexes(table: Mapping[str, Any]) -> Iterator[str]:
+    """Uv's indexes as options of pip's requirements files."""
+    for index in table.get("tool", {}).get("uv", {}).get("index", ()):
+        yield f"{'--index-url' if index.get('default') else '--extra-index-url'} {index['url']}"
+
+
+def _contradictions(used: Dependencies, other: Dependencies) -> Iterator[str]:
+    """Packages that one of the two pins to a version that the other excludes."""
+    wanted, others = used.wanted, other.wanted
+    for name in sorted(wanted.keys() & others.keys()):
+        mine, theirs = wanted[name], others[name]
+        pins = ((theirs, _pin(mine)), (mine, _pin(theirs)))
+        if any(pin and not allowing.specifier.contains(pin, prereleases=True) for allowing, pin in pins):
+            yield f"{used.source} wants {mine}, and {other.source} {theirs}."
+
+
+def _pin(requirement: Requirement) -> str:
+    pins = (
+        each.version for each in requirement.specifier if each.operator == "==" and "*" not in each.version
+    )
+    return next(pins, "")
+
+
+def _checked_lines(lines: Sequence[Any], file: str) -> list[str]:
+    for line in lines:
+        try:
+            Requirement(line)
+        except (InvalidRequirement, TypeError) as error:
+            said = one_line(str(error))
+            raise ClientRefused(f"{file}: {line!r} is no requirement, such as numpy>=2: {said}") from error
+    return [*lines]
+
+
+def _file_lines(path: Path) -> Iterator[str]:
+    """The lines of a requirements file, and of those that it names, without comments."""
+    waiting, seen = [path], {path}
+    while waiting:
+        here = waiting.pop()
+        for line in _text(here).replace("\\\n", " ").splitlines():
+            if text := re.sub(r"(^|\s)#.*", "", line).strip():
+                yield text
+            other = (here.parent / nested[1]).resolve() if (nested := _NESTED.fullmatch(text)) else path
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+
+
+def _parsed(text: str, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ClientRefused(f"{file} is not TOML: {error}") from error
+
+
+def _text(path: Path) -> str:
+    """The text of a file, or of none."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    _check_secrets(text, os.path.relpath(path))
+    return text
+
+
+def _check_secrets(text: str, file: str) -> None:
+    for number, line in enumerate(text.splitlines(), start=1):
+        kind = next((kind for kind, pattern in TOKEN_FORMATS.items() if pattern.search(line)), None)
+        if kind:
+            raise ClientRefused(
+                f"{file}:{number} holds {kind}, not shown here, and everyone who can read the bucket could read it. Remove "
+                "and revoke it: pip takes the password of an index from a keyring or a .netrc of the job's image"
+            )

@@ -119,7 +119,8 @@ def test_trainmaster_check_finds_no_fault_in_the_requests_and_rules_that_pages_s
     (tmp_path / "policy.yaml").write_text(
         yaml.safe_dump({**policy, "regions": ["us-central1", "europe-west4"]})
     )
-    for script in ("train.py", "program.py"):
+    (tmp_path / "jobs").mkdir()
+    for script in ("train.py", "program.py", "jobs/train.py"):
         (tmp_path / script).touch()
     files: list[str] = []
     for page, content in shown():

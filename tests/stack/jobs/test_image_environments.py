@@ -4,7 +4,9 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -212,6 +214,29 @@ def test_an_unreachable_index_is_named_with_the_repairs(
     assert "127.0.0.1:9/simple/nowhere-at-all/" in message
     assert not [entry for entry in stack.entries if "secret" in str(entry)]
     assert "secret" not in message
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """An index that wants a password."""
+
+    def do_GET(self) -> None:
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="packages"')
+        self.end_headers()
+
+
+def test_an_index_that_wants_a_password_is_the_reason(stack: Stack, tree: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as index:
+        Thread(target=index.serve_forever, daemon=True).start()
+        host = f"http://127.0.0.1:{index.server_port}/simple"
+        write(tree, f"RUN pip install --index-url {host} nowhere-at-all")
+        _, reason, printed, *said = error(stack).splitlines()
+        index.shutdown()
+    assert reason.startswith(
+        "A package index wants a name and a password. Start the stack with them in a .netrc, "
+    )
+    assert printed == "uv printed:"
+    assert any("401 Unauthorized" in line for line in said), said
 
 
 def test_a_base_that_is_not_known_is_refused_with_the_repair(stack: Stack, tree: Path) -> None:

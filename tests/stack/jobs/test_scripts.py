@@ -39,7 +39,7 @@ def upload(buckets: Path, folder: Path, script: str = SAY, **files: str) -> str:
     """The URI of the packed script in the bucket `data`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {"train.py": script, "beside.py": "VALUE = 7\n", **files}.items():
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     packed = pack_script(folder / "train.py")
     target = buckets / "data" / "scripts" / f"{packed.sha256}.tar.gz"
@@ -222,7 +222,12 @@ def test_an_archive_that_unpacks_elsewhere_writes_nothing_there(stack: Stack, tm
 
 
 def runner(
-    tmp_path: Path, uri: str, *args: str, python: str = sys.executable, **variables: str
+    tmp_path: Path,
+    uri: str,
+    *args: str,
+    python: str = sys.executable,
+    program: tuple[str, ...] = ("none", "train.py"),
+    **variables: str,
 ) -> "subprocess.Popen[str]":
     """The command outside the stack, as in a container without pip's configuration."""
     environment = {
@@ -231,10 +236,34 @@ def runner(
         "TMPDIR": str(tmp_path),
         **variables,
     }
-    command = [python, "-c", RUNNER, uri, "none", "train.py", *args]
+    command = [python, "-c", RUNNER, uri, *program, *args]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+
+
+@pytest.mark.parametrize(
+    "program", [("none", "jobs/fit.py"), ("none", "-m", "jobs.fit"), ("none", "-m", "house.fit")]
+)
+def test_the_root_and_its_src_are_on_the_import_path(tmp_path: Path, program: tuple[str, ...]) -> None:
+    """Before the image's packages, also where they are no regular ones; `src` only if it is no package itself."""
+    (tmp_path / "image" / "house").mkdir(parents=True)
+    (tmp_path / "image" / "house" / "__init__.py").touch()
+    own = {"jobs/fit.py": "import lib, house.fit\n", "lib.py": "print('lib', end=' ')\n"}
+    own |= {"src/house/fit.py": "import sys\nprint('house', sys.argv[1:])\n"}
+    uri = upload(tmp_path, tmp_path / "own", "", **own)
+    with runner(tmp_path, uri, "-x", program=program, PYTHONPATH=str(tmp_path / "image")) as process:
+        said, errors = process.communicate(timeout=60)
+    assert said == ("" if program[-1] == "house.fit" else "lib ") + "house ['-x']\n", errors
+
+
+def test_a_launcher_that_is_not_in_the_archive_is_named(tmp_path: Path) -> None:
+    uri = upload(tmp_path, tmp_path / "own", "")
+    with runner(tmp_path, uri, program=("torchrun", "train.py")) as process:
+        assert (
+            process.communicate(timeout=60)[1]
+            == "The script's archive has no launcher: submit the script again.\n"
+        )
 
 
 def test_sigterm_reaches_the_script(tmp_path: Path) -> None:

@@ -299,8 +299,8 @@ def test_in_a_container_requirements_are_installed_beside_the_images_packages(tm
     subprocess.run([*install, "vendored==0.9", "shared"], check=True)
     show = "import vendored, shared; print(vendored.VERSION, vendored.__file__, shared.__file__, sep='\\n')\n"
     uri = upload(tmp_path, tmp_path / "own", show, **{"requirements.txt": "vendored>=1\nshared\n"})
-    options = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index")}
-    with runner(tmp_path, uri, python=python, **options) as process:
+    index = str(tmp_path / "index")
+    with runner(tmp_path, uri, python=python, PIP_NO_INDEX="1", PIP_FIND_LINKS=index) as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, out + err
     version, own, shared = out.splitlines()[-3:]

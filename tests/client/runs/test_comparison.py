@@ -9,13 +9,12 @@ from trainmaster.client.runs.comparison import (
     ROWS_MAX,
     VALUE_MAX_CHARS,
     Compared,
-    charts_of_runs,
     compare,
-    run_names,
 )
 from trainmaster.client.watch.curves import Chart, Series
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.web.pages.compare import charts_of_runs, run_names
 
 
 def record(example: str = "succeeded", **request: Any) -> RunRecord:

@@ -49,7 +49,6 @@ def models_of(rows: Iterable[IndexRow], champions: Iterable[FoundChampion]) -> l
     ]
 
 
-def model_list(models: Sequence[ListedModel], rows: Sequence[IndexRow]) -> dict[str, Any]:
+def model_list(models: Iterable[ListedModel], rows: Sequence[IndexRow]) -> dict[str, Any]:
     """schemas/model_list.v1.schema.json."""
-    documents = [each.document for each in models]
-    return {"schema": MODEL_LIST_SCHEMA, "models": documents, "scanned": len(rows)}
+    return {"schema": MODEL_LIST_SCHEMA, "models": [each.document for each in models], "scanned": len(rows)}

@@ -30,11 +30,6 @@ class Order:
     name: str
     is_descending: bool = False
 
-    @property
-    def text(self) -> str:
-        """As users write it."""
-        return f"{'-' if self.is_descending else ''}{self.name}"
-
     def value_of(self, row: IndexRow) -> float | str | None:
         """What is compared; None where the run has none."""
         if self.name in FIELDS:
@@ -45,20 +40,11 @@ class Order:
 
     def sort(self, rows: Iterable[IndexRow]) -> list[IndexRow]:
         """Numbers before texts, and runs without a value last; of equal ones, the newer one first."""
-        numbers: list[tuple[float, IndexRow]] = []
-        texts: list[tuple[str, IndexRow]] = []
-        missing: list[IndexRow] = []
-        for row in rows:
-            match self.value_of(row):
-                case float(number):
-                    numbers.append((number, row))
-                case str(text):
-                    texts.append((text, row))
-                case _:
-                    missing.append(row)
-        numbers.sort(key=lambda pair: pair[0], reverse=self.is_descending)
-        texts.sort(key=lambda pair: pair[0], reverse=self.is_descending)
-        return [*(row for _, row in numbers), *(row for _, row in texts), *missing]
+        valued = [(self.value_of(row), row) for row in rows]
+        found = [(isinstance(value, str), value, row) for value, row in valued if value is not None]
+        found.sort(key=lambda each: each[:2], reverse=self.is_descending)
+        found.sort(key=lambda each: each[0])
+        return [*(row for *_, row in found), *(row for value, row in valued if value is None)]
 
 
 def parse_order(text: str) -> Order | None:

@@ -4,16 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.times import span
-from trainmaster.client.watch.curves import CHARTS_MAX, Chart, Series
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
-from trainmaster.orchestrator.core.runs.index import bounded_args, named_args
+from trainmaster.orchestrator.core.runs.index import named_args
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 
 RUNS_MIN, RUNS_MAX = 2, 8
-SHORT_ID_CHARS = 6
 ROWS_MAX = 300
 """Of a section; the records have all."""
 VALUE_MAX_CHARS = 300
@@ -57,36 +54,6 @@ def compare(records: Sequence[RunRecord]) -> list[Section]:
         if names:
             found.append(Section(title=title, rows=tuple(rows), left_out=max(len(names) - ROWS_MAX, 0)))
     return found
-
-
-def run_names(records: Sequence[RunRecord]) -> list[str]:
-    """A different name for each run: the unique part of its id, and the chief's arguments in which the runs differ."""
-    words = [_arguments(record) for record in records]
-    ids = [record.run_id.rpartition("-")[2][:SHORT_ID_CHARS] for record in records]
-    if len(set(ids)) < len(records):
-        ids = [record.run_id for record in records]
-    return [" ".join([run_id, *_differing_words(own, words)]) for run_id, own in zip(ids, words, strict=True)]
-
-
-def _differing_words(own: Mapping[str, str], words: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    for name, value in own.items():
-        if any(each.get(name) != value for each in words):
-            yield f"{name.lstrip('-')}={value}"
-
-
-def _arguments(record: RunRecord) -> Mapping[str, str]:
-    candidate = candidate_of(record)
-    return {} if candidate is None else bounded_args(candidate.spec.cluster.chief.program.args)
-
-
-def charts_of_runs(charts: Mapping[str, Sequence[Chart]]) -> list[Chart]:
-    """A chart for each quantity, with a series for each run that has it: that of its first replica, the chief."""
-    found: dict[tuple[str, str], list[Series]] = {}
-    for name, own in charts.items():
-        for chart in own:
-            series = Series(name=name, points=chart.series[0].points)
-            found.setdefault((chart.name, chart.x), []).append(series)
-    return [Chart(name=name, x=x, series=tuple(series)) for (name, x), series in found.items()][:CHARTS_MAX]
 
 
 def _facts(record: RunRecord) -> Mapping[str, dict[str, str]]:

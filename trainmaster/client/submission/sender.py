@@ -31,19 +31,14 @@ _SAFE: Mapping[str, str] = {"core.fsmonitor": "", "core.hooksPath": os.devnull, 
 
 def sender_metadata(clients: "Clients", commit: Commit | None = None) -> dict[str, str]:
     """The metadata that name the sender: the user of the credentials, CI's user, a service account, or the login name."""
-    user = account = ""
-    if clients.context.state is None:
-        credentials = clients.storage._credentials  # noqa: SLF001 - the client has no property for them
-        user = str(getattr(credentials, "account", ""))
-        account = str(getattr(credentials, "service_account_email", ""))
-    ci_user = _first_of(_CI_USERS)
-    login = ""
+    credentials = clients.storage._credentials  # noqa: SLF001 - the client has no property for them
+    account, name = str(getattr(credentials, "account", "")), _first_of(_CI_USERS)
+    robot = str(getattr(credentials, "service_account_email", ""))
+    if not account and not name and "@" in robot:
+        account = robot
     with suppress(OSError, KeyError, ImportError):  # the user has no name on this machine
-        login = getpass.getuser()
-    found = {
-        ACCOUNT_KEY: user or ("" if ci_user or "@" not in account else account),
-        NAME_KEY: ci_user or login,
-    }
+        name = name or getpass.getuser()
+    found = {ACCOUNT_KEY: account, NAME_KEY: name}
     if commit is not None:
         dirty = "" if commit.dirty is None else str(commit.dirty).lower()
         found |= {COMMIT_KEY: commit.id, BRANCH_KEY: commit.branch or "", DIRTY_KEY: dirty}

@@ -1,26 +1,26 @@
 """Several runs side by side."""
 
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.find import Run, read_run
-from trainmaster.client.runs.comparison import (
-    RUNS_MAX,
-    RUNS_MIN,
-    Section,
-    charts_of_runs,
-    compare,
-    run_names,
-)
+from trainmaster.client.runs.comparison import RUNS_MAX, RUNS_MIN, Section, compare
+from trainmaster.client.runs.facts import candidate_of
+from trainmaster.client.watch.curves import CHARTS_MAX, Chart, Series
 from trainmaster.orchestrator.core.names import is_run_id
+from trainmaster.orchestrator.core.runs.index import bounded_args
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.run.asked_run import monitored_run
 from trainmaster.web.pages.run.drawings import chart_views
 from trainmaster.web.pages.runs import runs
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter
+
+SHORT_ID_CHARS = 6
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -107,6 +107,36 @@ def curves(ask: Ask) -> ConsolePage:
         command=f'for run in {shlex.join(ids)}; do trainmaster logs "$run" -o json; done',
         is_final=all(each.is_over for each in found),
     )
+
+
+def run_names(records: Sequence[RunRecord]) -> list[str]:
+    """A different name for each run: the unique part of its id, and the chief's arguments in which the runs differ."""
+    words = [_arguments(record) for record in records]
+    ids = [record.run_id.rpartition("-")[2][:SHORT_ID_CHARS] for record in records]
+    if len(set(ids)) < len(records):
+        ids = [record.run_id for record in records]
+    return [" ".join([run_id, *_differing_words(own, words)]) for run_id, own in zip(ids, words, strict=True)]
+
+
+def _differing_words(own: Mapping[str, str], words: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    for name, value in own.items():
+        if any(each.get(name) != value for each in words):
+            yield f"{name.lstrip('-')}={value}"
+
+
+def _arguments(record: RunRecord) -> Mapping[str, str]:
+    candidate = candidate_of(record)
+    return {} if candidate is None else bounded_args(candidate.spec.cluster.chief.program.args)
+
+
+def charts_of_runs(charts: Mapping[str, Sequence[Chart]]) -> list[Chart]:
+    """A chart for each quantity, with a series for each run that has it: that of its first replica, the chief."""
+    found: dict[tuple[str, str], list[Series]] = {}
+    for name, own in charts.items():
+        for chart in own:
+            series = Series(name=name, points=chart.series[0].points)
+            found.setdefault((chart.name, chart.x), []).append(series)
+    return [Chart(name=name, x=x, series=tuple(series)) for (name, x), series in found.items()][:CHARTS_MAX]
 
 
 def documents(ask: Ask) -> list[dict[str, Any]]:

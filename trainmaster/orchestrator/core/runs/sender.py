@@ -16,14 +16,11 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 class Surety(StrEnum):
-    """How sure the name of a sender is."""
+    """The service saw it, such as the rule that fired; the sender says that it has these credentials; or claims the name."""
 
     EVENT = "event"
-    """The service saw it: for example the rule that fired."""
     CREDENTIALS = "credentials"
-    """The sender says that its credentials are this account's."""
     CLAIM = "claim"
-    """The sender says so: a CI system's user, a login name, or a name that someone typed."""
 
 
 @dataclass(frozen=True, kw_only=True)

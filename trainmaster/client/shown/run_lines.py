@@ -10,6 +10,7 @@ from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.policy.currency import shown_money
+from trainmaster.orchestrator.core.requests.spec import Script
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
 from trainmaster.orchestrator.core.runs.job import (
     BestTrial,
@@ -46,7 +47,7 @@ def sender_text(sender: Sender) -> str:
 
 
 def sender_facts(record: RunRecord) -> Iterator[Fact]:
-    """Who sent the request, from which commit, with which arguments for the chief and which image."""
+    """Who sent the request, from which commit, with which arguments for the chief, which image and which packed script."""
     source, candidate = record.source, candidate_of(record)
     if source.sent_by is not None:
         yield "sent by", [sender_text(source.sent_by)]
@@ -61,6 +62,8 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         yield "arguments", [shlex.join(program.args)]
     if program is not None:
         yield "image", [program.image]
+    if isinstance(program, Script):
+        yield "packed", [program.archive]
 
 
 def job_facts(record: RunRecord, *, is_local: bool) -> Iterator[Fact]:

@@ -193,7 +193,7 @@ def _sent_object(blob: "Blob") -> Sent:
         size_bytes=int(blob.size or 0),
     )
     return Sent(
-        run_id=drop_of(dropped, "", blob.time_created, blob.time_created).run_id,
+        run_id=drop_of(dropped, "", blob.time_created, blob.time_created, {}).run_id,
         where=dropped.uri,
         status_name=status_object(blob.name),
         generation=dropped.generation,

@@ -135,11 +135,9 @@ def _take_object(
         ObjectGone: that generation was deleted or overwritten before it was read.
     """
     found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
-    described = replace(
-        dropped, size_bytes=found.size_bytes, content_id=_file_id(found), metadata=found.metadata
-    )
+    described = replace(dropped, size_bytes=found.size_bytes, content_id=_file_id(found))
     source = incoming.source
-    actual = drop_of(described, source.event_id, found.created_at, source.received_at)
+    actual = drop_of(described, source.event_id, found.created_at, source.received_at, found.metadata)
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
     if shown_generation(present) >= dropped.generation and (known := _resume_known(services, actual.run_id)):
         return known

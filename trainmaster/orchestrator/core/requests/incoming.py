@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
@@ -48,7 +48,6 @@ class StoredObject:
     size_bytes: int
     content_id: str | None = None
     """Its `file_id`, as the event says; None if it does not."""
-    metadata: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @property
     def uri(self) -> str:
@@ -108,7 +107,8 @@ def parse_upload(envelope: Envelope, inbox_bucket: str) -> IncomingDocument | Ig
     if not (is_request_object(name) or is_rule_object(name)):
         return _ignored_upload(envelope, bucket, name)
     created_at = time_or(fields.get("timeCreated"), envelope.time)
-    return drop_of(parse_stored_object(envelope, bucket, name), envelope.id, created_at, envelope.received_at)
+    dropped, metadata = parse_stored_object(envelope, bucket, name), mapping_at(fields, "metadata")
+    return drop_of(dropped, envelope.id, created_at, envelope.received_at, metadata)
 
 
 def _ignored_upload(envelope: Envelope, bucket: str, name: str) -> Ignored:
@@ -146,14 +146,9 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
         raise EventMalformed(f"{without} generation {of_file}: {said}")
     if size_bytes is None:
         raise EventMalformed(f"{without} size {of_file}: found {shown(fields['size'])}")
-    metadata = mapping_at(fields, "metadata")
+    content_id = file_id(size_bytes, str(fields.get("crc32c") or ""), mapping_at(fields, "metadata"))
     return StoredObject(
-        bucket=bucket,
-        name=name,
-        generation=generation,
-        size_bytes=size_bytes,
-        content_id=file_id(size_bytes, str(fields.get("crc32c") or ""), metadata),
-        metadata=metadata,
+        bucket=bucket, name=name, generation=generation, size_bytes=size_bytes, content_id=content_id
     )
 
 
@@ -165,9 +160,13 @@ def _integer(value: object) -> int | None:
 
 
 def drop_of(
-    dropped: StoredObject, event_id: str, created_at: datetime, received_at: datetime
+    dropped: StoredObject,
+    event_id: str,
+    created_at: datetime,
+    received_at: datetime,
+    metadata: Mapping[str, object],
 ) -> IncomingDocument:
-    """What came in with this generation of a file.
+    """What came in with this generation of a file, which has this custom metadata.
 
     A request's `run_id` takes its time from `created_at`: by an event, until the object itself says when it was created.
     A rule's has no time.
@@ -184,8 +183,8 @@ def drop_of(
             object_name=dropped.name,
             generation=dropped.generation,
             content_id=dropped.content_id,
-            sent_by=sender_from(dropped.metadata),
-            commit=commit_from(dropped.metadata),
+            sent_by=sender_from(metadata),
+            commit=commit_from(metadata),
         ),
         content=dropped,
     )

@@ -63,7 +63,7 @@ def _check(services: Services, file: Listed) -> FlowResult | None:
         size_bytes=file.size_bytes,
     )
     now = services.clock.now()
-    return accept(services, drop_of(dropped, f"tick/{dropped.generation}", now, now), dropped)
+    return accept(services, drop_of(dropped, f"tick/{dropped.generation}", now, now, {}), dropped)
 
 
 def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Iterator[FlowResult]:

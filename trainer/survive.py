@@ -149,7 +149,12 @@ def end_on_error(*, at_once: bool = True) -> Iterator[None]:
             raise SystemExit(2) from unusable
         end_with(2)
     except Diverged as diverged:
-        report_event("diverged", _repair_of(diverged), severity="ERROR")
+        repair = (
+            f"The training diverged: {diverged}. It ends here, and the checkpoints from before are kept. Lower the learning rate, "
+            f"limit the gradients (clipnorm=1.0 of the optimizer), or look for values in the data that are not finite. A restart "
+            f"continues from the last checkpoint; to begin afresh, use another AIP_CHECKPOINT_DIR or --job_dir."
+        )
+        report_event("diverged", repair, severity="ERROR")
         if not at_once:
             raise
         end_with(1)
@@ -159,14 +164,6 @@ def end_on_error(*, at_once: bool = True) -> Iterator[None]:
         end_for_taken_address(error)
         traceback.print_exc()
         end_with(PEER_LOST if is_loss_of_peer(error) else 1)
-
-
-def _repair_of(diverged: Diverged) -> str:
-    return (
-        f"The training diverged: {diverged}. It ends here, and the checkpoints from before are kept. Lower the learning rate, "
-        f"limit the gradients (clipnorm=1.0 of the optimizer), or look for values in the data that are not finite. A restart "
-        f"continues from the last checkpoint; to begin afresh, use another AIP_CHECKPOINT_DIR or --job_dir."
-    )
 
 
 def attempt(

@@ -175,7 +175,7 @@ def run_continuer(folder: Path, earlier: str, **task: Any) -> None:
     subprocess.run([sys.executable, "-c", CONTINUER], env=environment, check=True, timeout=60)
 
 
-@pytest.mark.parametrize("task", [{}, {"type": "workerpool0", "index": 0}])
+@pytest.mark.parametrize("task", [{}, {"type": "workerpool0", "index": 0}, {"type": "master", "index": "0"}])
 def test_a_script_begins_with_the_checkpoints_of_the_earlier_run_only_once(
     tmp_path: Path, task: dict[str, Any]
 ) -> None:

@@ -195,6 +195,8 @@ def _say_the_rest(found: "RunList", *, is_filtered: bool, is_table: bool) -> Non
         talk(
             f"{found.undecided} runs have more labels than the index shows, and may match: trainmaster status RUN"
         )
+    if found.bound_reached and found.next_before is None:
+        talk(f"Only the newest {found.scanned:,} runs were sorted.")
     if found.left_out:
         talk(
             f"{found.left_out:,} more runs match: --limit {min(len(found.rows) + found.left_out, LIMIT_MAX)}"

@@ -30,7 +30,8 @@ def continue_from(source):
     source, target = (os.path.join(root, uri[len("gs://"):]) for uri in (source, here))
     done = os.path.join(os.path.dirname(target), ".continued")
     task = json.loads(os.environ.get("CLUSTER_SPEC") or "{}").get("task", {})
-    is_chief = (task.get("type", "workerpool0"), task.get("index", 0)) == ("workerpool0", 0)
+    # AI Platform Training called it master.
+    is_chief = task.get("type", "chief") in ("workerpool0", "master", "chief") and str(task.get("index", 0)) == "0"
     while here and not os.path.exists(done):
         if is_chief:
             shutil.copytree(source, target, dirs_exist_ok=True)

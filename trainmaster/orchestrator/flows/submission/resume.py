@@ -118,13 +118,8 @@ def cancel(services: Services, held: Held, by: Sender | None = None) -> FlowResu
         return refresh_status(services, held, "the run had already ended")
     is_new = record.cancel_requested_at is None
     if is_new:
-        asked = replace(
-            record,
-            cancel_requested_at=now,
-            cancel_requested_by=by,
-            updated_at=now,
-            attempt=services.attempt,
-        )
+        asked = replace(record, cancel_requested_at=now, cancel_requested_by=by)
+        asked = replace(asked, updated_at=now, attempt=services.attempt)
         held = replace(held, record=asked)
     if record.job is not None:
         if is_new:

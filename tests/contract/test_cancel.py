@@ -82,6 +82,7 @@ def test_an_order_cancels_the_job_and_the_jobs_end_ends_the_run(world: World) ->
     assert (status["state"], status["record_uri"]) == ("succeeded", f"gs://{LEDGER}/runs/{run_id}.json")
     world.complete(world.hint(world.jobs.read(record.job.name)))
     assert states(world, run_id) == ["cancelled"]
+    assert " UTC by Ben" in str(world.record(run_id).failure)
     asked_at = world.record(run_id).cancel_requested_at
     assert carried_out(world, order).message == "the run had already ended: cancelled"
     assert world.record(run_id).cancel_requested_at == asked_at

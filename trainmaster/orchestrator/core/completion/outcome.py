@@ -182,7 +182,8 @@ def _reason(record: RunRecord, job: Job, outcome: Outcome) -> Failure | None:
     if timeout_s is not None:
         message = f"{OVERRAN} of {timeout_s} s"
     elif asked_at is not None:
-        message = f"its cancellation was requested at {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        by = f" by {record.cancel_requested_by.name}" if record.cancel_requested_by else ""
+        message = f"its cancellation was requested at {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC{by}"
     else:
         message = "its job was cancelled outside Trainmaster"
     failure = failure or Failure(message="")

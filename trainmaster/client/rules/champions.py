@@ -1,6 +1,6 @@
-"""The champions of models, how long each reigned, and the order that restores an earlier one."""
+"""All models, their champions, how long each reigned, and the order that restores an earlier one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,12 +12,14 @@ from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 from trainmaster.orchestrator.core.champions.promotion import after_rollback, restorable_runs
-from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import champion_object, in_team
+from trainmaster.orchestrator.core.runs.index import IndexRow
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
+MODEL_LIST_SCHEMA = "model_list.v1"
 CHAMPIONS_MAX = 1000
 _PREFIX = champion_object("").removesuffix(".json")
 
@@ -154,3 +156,45 @@ def reigns_of(champion: Champion) -> list[Reigned]:
     starts = [each.since for each in champion.history[1:]]
     pairs = zip(champion.history, [*starts, None], strict=True) if champion.history else ()
     return [Reigned(reign=reign, until=until) for reign, until in pairs][::-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedModel:
+    """A model: how many of the runs that were read are its, the newest of them, and its champion."""
+
+    name: str
+    """With the folder of its team."""
+    runs: int
+    latest: IndexRow | None
+    """None if no run of it was read."""
+    champion: FoundChampion | None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """An entry of schemas/model_list.v1.schema.json."""
+        latest = {} if self.latest is None else {"latest_run": encoded(self.latest)}
+        champion = {} if self.champion is None else {"champion": self.champion.document}
+        return {"name": self.name, "runs": self.runs, **latest, **champion}
+
+
+def models_of(rows: Iterable[IndexRow], champions: Iterable[FoundChampion]) -> list[ListedModel]:
+    """The models of these runs, which are newest first, and of these champions, by name."""
+    runs: dict[str, list[IndexRow]] = {}
+    for row in rows:
+        if row.model_name is not None:
+            runs.setdefault(in_team(row.team, row.model_name), []).append(row)
+    by_name = {in_team(each.champion.team, each.champion.model_name): each for each in champions}
+    return [
+        ListedModel(
+            name=name,
+            runs=len(own := runs.get(name, [])),
+            latest=own[0] if own else None,
+            champion=by_name.get(name),
+        )
+        for name in sorted(runs.keys() | by_name.keys())
+    ]
+
+
+def model_list(models: Iterable[ListedModel], rows: Sequence[IndexRow]) -> dict[str, Any]:
+    """schemas/model_list.v1.schema.json."""
+    return {"schema": MODEL_LIST_SCHEMA, "models": [each.document for each in models], "scanned": len(rows)}

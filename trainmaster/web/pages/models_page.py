@@ -9,14 +9,16 @@ from trainmaster.client.explaining.explanation import Explanation, explain_model
 from trainmaster.client.files.listing import champion_files
 from trainmaster.client.rules.champions import (
     FoundChampion,
+    ListedModel,
     after_roll_back,
     champions_written,
     find_champion,
     list_champions,
+    model_list,
+    models_of,
     reigns_of,
     roll_back,
 )
-from trainmaster.client.rules.models import ListedModel, model_list, models_of
 from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs
 from trainmaster.client.shown.champion_lines import lineage_facts, value_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign

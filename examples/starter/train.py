@@ -57,9 +57,9 @@ for epoch in range(state["epoch"] + 1, args.epochs + 1):
     loss = -sum(math.log(abs(1 - label - score(model, x, y)) + 1e-9) for x, y, label in training) / len(
         training
     )
-    # A line that is one JSON object becomes a structured log entry.
-    progress = {"event": "train_progress", "epoch": epoch, "epochs": args.epochs, "loss": round(loss, 4)}
-    message = f"epoch {epoch}/{args.epochs}: loss {loss:.4f}, accuracy {accuracy(model):.3f}"
+    # A line that is one JSON object becomes a structured log entry; its numbers become the curves of the run's page.
+    progress = {"epoch": epoch, "epochs": args.epochs, "loss": loss, "val_accuracy": accuracy(model)}
+    message = f"epoch {epoch}/{args.epochs}: loss {loss:.4f}, val_accuracy {accuracy(model):.3f}"
     print(json.dumps({"message": message, **progress}), flush=True)
     unfinished = checkpoint.with_suffix(".tmp")
     unfinished.write_text(json.dumps({"epoch": epoch, "model": model}))

@@ -63,6 +63,15 @@ def points(found: EventFiles) -> dict[tuple[str, str], tuple[Point, ...]]:
 def test_what_the_tensorboard_callback_of_keras_writes(served: Served, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     subprocess.run([sys.executable, "-c", KERAS, str(logs)], check=True, capture_output=True)
+    inspect = [
+        "-m",
+        "tensorboard.main",
+        "--inspect",
+        "--logdir",
+        str(logs),
+    ]  # docs/how-to/track-experiments.md
+    shown = subprocess.run([sys.executable, *inspect], check=True, capture_output=True, text=True).stdout
+    assert "epoch_loss" in shown
     for file in logs.rglob("*.tfevents.*"):
         upload(served, str(file.relative_to(logs)), file.read_bytes())
     found = points(reader(served))

@@ -176,10 +176,11 @@ def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
     from trainmaster.client.shown.cost_lines import row_cost
     from trainmaster.client.terminal import one_line
     from trainmaster.client.times import span
+    from trainmaster.orchestrator.core.runs.index import NO_MODEL
 
     return {
         "RUN": row.run_id,
-        "STATE": state_of(row),
+        "STATE": f"{state_of(row)}, {NO_MODEL}" if row.lacks_model else state_of(row),
         "MODEL": one_line(in_team(row.team, row.model_name or "-")),
         "AGE": span(now - row.created_at),
         "DURATION": span(row.ended_at - row.created_at) if row.ended_at else "-",

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far, has_timed_out, trials_text
 from trainmaster.client.runs.repairs import repair_of
@@ -24,6 +25,7 @@ from trainmaster.orchestrator.core.runs.sender import Sender, Surety
 from trainmaster.orchestrator.core.runs.states import RunState
 
 FAILED_SHOWN = 3
+CENT = Decimal("0.01")
 REASON_MAX_CHARS = 300
 COMMIT_SHOWN = 12
 """Characters of a commit's id; the record has all."""
@@ -128,7 +130,8 @@ def _at_this_pace(record: RunRecord, end: datetime, now: datetime) -> Iterator[s
     )
     if isinstance(timeout_s, int) and end > (stop := started + timedelta(seconds=timeout_s)):
         yield f"will exceed timeout_s ({timeout_s}) at this pace: it is cancelled in {span(stop - now)}"
-    if estimate is not None and (cost := cost_so_far(record, end)) is not None:
+    cost = cost_so_far(record, end) or 0
+    if estimate is not None and cost >= CENT:
         yield f"will cost about {shown_money(cost, estimate.currency)} at this pace"
 
 

@@ -116,4 +116,4 @@ class Curves:
             return
         chart = self._charts.setdefault(key, {})
         if series in chart or len(chart) < SERIES_MAX:
-            chart.setdefault(series, Thinned()).add(at, value)
+            chart.setdefault(series, Thinned()).add(float(at), value)

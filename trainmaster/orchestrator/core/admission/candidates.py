@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.requests.draft import ROLES, candidate_docume
 from trainmaster.orchestrator.core.requests.spec import Cluster, JobSpec, Scheduling, WorkerPool, spec_from
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
 from trainmaster.orchestrator.core.runs.index import (
+    NO_MODEL,
     VALUE_MAX_CHARS,
     IndexRow,
     bounded_args,
@@ -153,7 +154,7 @@ def _reason(record: RunRecord) -> str | None:
     if record.state is RunState.REJECTED and record.problems:
         reason = record.problems[0]
     elif record.state is RunState.SUCCEEDED and record.model is None and record.tuning is None:
-        reason = "no model, only metrics" if record.progress and record.progress.metrics else "no model"
+        reason = f"{NO_MODEL}, only metrics" if record.progress and record.progress.metrics else NO_MODEL
     elif record.state is RunState.SUCCEEDED and (problems := _problems_at_end(record)):
         reason = problems[-1]
     return bounded_text(reason) if reason is not None else None

@@ -29,6 +29,8 @@ ARGS_MAX_BYTES, METRICS_MAX_BYTES = 400, 400
 """A row's arguments and metrics as JSON: a dozen of each with usual names."""
 VALUE_MAX_CHARS = 60
 """The longest name and value among them, and the longest `sent_by`."""
+NO_MODEL = "no model"
+"""How the reason of a run begins that succeeded and left none."""
 _LATEST = datetime.max.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _Value = TypeVar("_Value")
@@ -98,6 +100,11 @@ class IndexRow:
     """The chief's arguments by name: the first that fit ARGS_MAX_BYTES."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Of the model, or so far: the first by name that fit METRICS_MAX_BYTES."""
+
+    @property
+    def lacks_model(self) -> bool:
+        """Whether the run succeeded without a model, as its reason says."""
+        return self.state is RunState.SUCCEEDED and (self.reason or "").startswith(NO_MODEL)
 
 
 def index_object(created_at: datetime, run_id: str) -> str:

@@ -59,7 +59,7 @@ for epoch in range(state["epoch"] + 1, args.epochs + 1):
     )
     # A line that is one JSON object becomes a structured log entry; its numbers become the curves of the run's page.
     progress = {"epoch": epoch, "epochs": args.epochs, "loss": loss, "val_accuracy": accuracy(model)}
-    message = f"epoch {epoch}/{args.epochs}: loss {loss:.4f}, val_accuracy {accuracy(model):.3f}"
+    message = f"epoch {epoch}/{args.epochs}: loss {loss:.4f}, accuracy {accuracy(model):.3f}"
     print(json.dumps({"message": message, **progress}), flush=True)
     unfinished = checkpoint.with_suffix(".tmp")
     unfinished.write_text(json.dumps({"epoch": epoch, "model": model}))

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from trainmaster.cli.logs.bars import progress_bars
 from trainmaster.client.logs.line import SERVICE, LogLine
-from trainmaster.client.logs.progress import TrainingProgress, is_progress
+from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.terminal import one_line, visible
 
 COLOURS = ("cyan", "green", "magenta", "blue", "yellow", "bright_cyan", "bright_green", "bright_magenta")
@@ -51,7 +51,7 @@ class LogPrinter:
 
     def show(self, lines: Sequence[LogLine]) -> None:
         for line in lines:
-            if self._console.is_terminal and is_progress(line.payload):
+            if self._console.is_terminal and _is_step(line):
                 self._training = self._training.after(line)
             else:
                 self._print(line)
@@ -84,3 +84,9 @@ class LogPrinter:
         if not self._training.replicas:
             return self._spinner
         return Group(progress_bars(self._training, width=self._console.width), self._spinner)
+
+
+def _is_step(line: LogLine) -> bool:
+    """Whether a document reports a step, with every number that a bar needs."""
+    report = line.reports[0] if line.reports and not isinstance(line.payload, str) else None
+    return report is not None and None not in (report.step, report.steps, report.epoch, report.epochs)

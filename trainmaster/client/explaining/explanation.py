@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 EXPLANATION_SCHEMA = "explanation.v1"
 LAST_LINES = 12
 _DIGEST = "@sha256:"
+_PARTS = ("run_id", "state", "history", "source", "job", "failure", "model", "problems")
+"""Of a record, as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,30 +68,24 @@ class Explanation:
         completion, candidate = record.completion, candidate_of(record)
         best = record.tuning or record.progress
         pools = pools_of(candidate.spec.cluster) if candidate else ()
+        parts: dict[str, object] = {name: getattr(record, name) for name in _PARTS}
         return _known_parts(
-            {
-                "run_id": record.run_id,
-                "state": record.state,
-                "history": record.history,
-                "source": record.source,
+            parts
+            | {
                 "program": self._program_document(record),
                 "tries": record.submission.tries,
                 "abandoned_jobs": record.submission.abandoned_jobs,
-                "job": record.job,
                 "console_uri": console_uri(record.job.name) if record.job else None,
                 "replicas": [
                     {"role": role, "count": pool.replicas, "machine": pool.machine} for role, pool in pools
                 ],
                 "waiting": record.admission.waiting,
                 "place": self.place,
-                "failure": record.failure,
                 "repair": self.repair,
-                "model": record.model,
                 "best_trial": best.best_trial if best else None,
                 "champion": completion.champion if completion else None,
                 "estimate": record.request.estimate if record.request else None,
                 "cost": completion.cost if completion else None,
-                "problems": record.problems,
             }
         )
 

@@ -18,7 +18,7 @@ _LEVELS = {level: level for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRIT
 _LEVELS |= {"WARN": "WARNING", "FATAL": "CRITICAL"}
 _LETTERS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 _SEPARATORS = str.maketrans(dict.fromkeys("[]|:()", " "))
-_WORDS_OF_DATED = 10
+_WORDS_OF_DATED, _GLOG_CHARS = 10, 5
 _WRAPPING = {"message", "attrs", "levelname"}
 """Keys that the service puts around the text of a line on standard error."""
 
@@ -97,19 +97,17 @@ def level_of(text: str) -> str | None:
     TensorFlow: `I0000 00:00:1795712569`, `2026-11-26 10:00:00.123456: W tensorflow/core`.
     """
     begin = text[:PREFIX_MAX_CHARS]
-    first, _, rest = begin.partition(" ")
-    if first[:1] in _LETTERS and first[1:].isdigit() and rest[:1].isdigit():
+    words = begin.translate(_SEPARATORS).split()[:_WORDS_OF_DATED] or [""]
+    first, levels = words[0], _LEVELS
+    if first[:1] in _LETTERS and len(first) == _GLOG_CHARS and first[1:].isdigit():
         return _LETTERS[first[0]]
-    if "Warning: " in begin and (".py:" in begin or first.endswith("Warning:")):
+    if "Warning: " in begin and any(word.endswith("Warning") for word in words):
         return "WARNING"
-    words = begin.translate(_SEPARATORS).split()[:_WORDS_OF_DATED]
-    if begin.lstrip("[")[:4].isdigit():  # a date
-        return next(
-            (_LEVELS.get(word) or _LETTERS[word] for word in words if word in _LEVELS or word in _LETTERS),
-            None,
-        )
-    is_prefix = bool(words) and begin.lstrip("[")[len(words[0]) :].lstrip()[:1] in tuple(":|]")
-    return _LEVELS.get(words[0]) if is_prefix else None
+    if first[:4].isdigit():  # a date
+        levels = _LEVELS | _LETTERS
+    else:
+        words = words[:1]
+    return next((levels[word] for word in words if word in levels), None)
 
 
 def line_of(entry: Any) -> LogLine:  # Any: the client's entry classes share no typed base

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Self, TypeGuard
+from typing import Self
 
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.report import NAME_MAX_CHARS, PROGRESS, STARTED, Report, whole
+from trainmaster.client.logs.report import NAME_MAX_CHARS, STARTED, Report
 
 REPLICAS_MAX = 1000
 LONGEST_S = 10 * 365 * 86_400
@@ -134,10 +134,3 @@ def epoch_text(replica: ReplicaProgress) -> str:
     if not replica.epochs:
         return f"epoch {replica.epoch:g}" if replica.epoch else ""
     return f"epoch {max(replica.epoch, 1):g}/{replica.epochs}"
-
-
-def is_progress(payload: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a log entry's payload reports a step of a training, with every number that a bar needs."""
-    if not isinstance(payload, Mapping) or payload.get("event") != PROGRESS:
-        return False
-    return all(whole(payload.get(key)) is not None for key in ("steps_per_epoch", "epoch", "epochs", "step"))

@@ -18,8 +18,8 @@ METRICS_MAX, NAME_MAX_CHARS, WORDS_MAX = 30, 60, 2
 MOST, Y_MAX = 2**53, 1e300
 """Larger counts are not exact in JSON, and no chart shows larger values."""
 THROUGHPUT = "examples_per_s"
-STARTED, PROGRESS = "train_started", "train_progress"
-_EVENTS = (STARTED, PROGRESS, "epoch_finished", "evaluated")
+STARTED = "train_started"
+_EVENTS = (STARTED, "train_progress", "epoch_finished", "evaluated")
 _NO_METRICS = frozenset(
     {"epoch", "epochs", "step", "global_step", "steps_per_epoch", "metrics", "seconds", "time", "timestamp"}
     | {"trial", "rank", "v_num", "device cuda", "from", "to", "in", "at", "of", "after", "took"}

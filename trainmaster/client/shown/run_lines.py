@@ -130,7 +130,7 @@ def _at_this_pace(record: RunRecord, end: datetime, now: datetime) -> Iterator[s
     )
     if isinstance(timeout_s, int) and end > (stop := started + timedelta(seconds=timeout_s)):
         yield f"will exceed timeout_s ({timeout_s}) at this pace: it is cancelled in {span(stop - now)}"
-    cost = cost_so_far(record, end) or 0
+    cost = cost_so_far(record, end) or Decimal(0)
     if estimate is not None and cost >= CENT:
         yield f"will cost about {shown_money(cost, estimate.currency)} at this pace"
 

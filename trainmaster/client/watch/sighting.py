@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import SERVICE, LogLine
-from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text, is_progress
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text
 from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
@@ -131,7 +131,7 @@ def sighting_after(seen: Sighting, line: LogLine) -> Sighting:
     text = shortened_line(line).text
     if line.replica == SERVICE:
         return _after_service(seen, line, text)
-    if not is_progress(line.payload) and (line.lane in seen.last_lines or len(seen.last_lines) < LINES_KEPT):
+    if not line.reports and (line.lane in seen.last_lines or len(seen.last_lines) < LINES_KEPT):
         seen = replace(seen, last_lines={**seen.last_lines, line.lane: text})
     seen = replace(seen, training=seen.training.after(line))
     if isinstance(line.payload, Mapping) and line.payload.get("event") == "model_exported":

@@ -63,6 +63,9 @@ def write_runs(log: Logged) -> None:
     for step in range(1, 6):
         log.write("1", 50 + step, "workerpool1-0", **progress(step))
     log.write("1", 57, "workerpool0-0", textPayload=HOSTILE)
+    for second, text in ((58, "INFO:root:rows 3000"), (59, "WARNING:root:few rows")):
+        wrapped = {"message": text, "attrs": {"tag": "workerpool0-0"}, "levelname": "ERROR"}
+        log.write("1", second, "workerpool0-0", severity="ERROR", jsonPayload=wrapped)
     ignored = {"schema": "drop_status.v1", "dropped_name": "requests/notes.yaml", "generation": 1}
     ignored |= {"state": "ignored", "reason": HOSTILE, "updated_at": "2026-03-01T12:00:00Z"}
     log.served.write("ledger", "status/requests/notes.yaml.json", ignored)
@@ -86,6 +89,13 @@ def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(br
     assert page.count('<li id="line-') == 200
     assert f"line {LINES - 1}" in page
     assert "$ " not in page.partition("<code>trainmaster watch trains</code>")[0]
+
+
+def test_lines_on_standard_error_have_the_severity_of_their_own_prefix(browser: Browser) -> None:
+    lines = browser.get("/runs/trains").text.splitlines()
+    (info,), (warning,) = ([each for each in lines if text in each] for text in ("rows 3000", "few rows"))
+    assert ('class="warn"' in warning, 'class="' in info.partition(">")[0]) == (True, False)
+    assert "<b>" not in info + warning
 
 
 def test_the_page_of_a_run_that_is_over_is_sent_once_and_is_final(browser: Browser) -> None:
@@ -187,7 +197,7 @@ def test_the_log_document_continues_from_page_to_page(browser: Browser) -> None:
     for each in lines:
         line_schema.validate(each)
     assert [each["text"] for each in lines][:LINES] == [f"line {number}" for number in range(LINES)]
-    assert len(lines) == LINES + 6
+    assert len(lines) == LINES + 8
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,13 @@ def test_an_upload_appears_on_the_overview_of_two_windows_without_a_reload(
         assert second.seen == Seen()
 
 
+def test_a_part_that_is_loaded_later_does_not_change_the_title_of_the_page(window: Window) -> None:
+    page = window.open("/")
+    expect(page.locator("#lately-found")).to_be_visible()
+    expect(page.locator("#dead-letters b")).not_to_have_text("–")
+    expect(page).to_have_title("Overview – Trainmaster")
+
+
 def test_a_lost_connection_is_reported_and_restored(window: Window) -> None:
     page = window.open("/runs")
     expect(page.locator("#link-state")).to_have_text("live")

@@ -13,11 +13,11 @@ from tests.cli.study.studies import many, study, trial
 from tests.cli.watch import sightings
 from tests.client.test_lanes import line
 from trainmaster.cli.watch.live import LiveView
-from trainmaster.cli.watch.run import doing, news, picture
+from trainmaster.cli.watch.run import doing, epochs, news, picture
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.client.study.study import Study
-from trainmaster.client.watch.sighting import Sighting, epochs, sighting_after
+from trainmaster.client.watch.sighting import Sighting, sighting_after
 from trainmaster.client.watch.timeline import LAST_TRIAL_ENDED, timeline
 from trainmaster.orchestrator.core.runs.job import TrialState
 

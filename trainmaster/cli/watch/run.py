@@ -14,11 +14,12 @@ from rich.text import Text
 from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import TrialBoard
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text
 from trainmaster.client.shown.run_lines import progress_facts
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.now import with_progress
-from trainmaster.client.watch.sighting import Sighting, epochs
+from trainmaster.client.watch.sighting import Sighting
 from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, RunStage, timeline
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.runs.record import metrics_of
@@ -106,6 +107,16 @@ def _title(seen: Sighting) -> str:
 def board_of(seen: Sighting, study: Study) -> TrialBoard:
     """The study's table of trials, each with the epoch and the last lines that it has logged."""
     return TrialBoard(study=study, at=seen.at, progress=epochs(seen.training), last_lines=seen.last_lines)
+
+
+def epochs(training: TrainingProgress) -> dict[str, str]:
+    """The epoch of the furthest replica by trial id, for example `epoch 3/10`, for those that have logged one."""
+    by_trial: dict[str, ReplicaProgress] = {}
+    for lane, replica in training.replicas.items():
+        trial_id = lane.rpartition("/")[0]
+        if replica.epochs and replica.steps_done >= by_trial.get(trial_id, replica).steps_done:
+            by_trial[trial_id] = replica
+    return {trial_id: epoch_text(replica) for trial_id, replica in by_trial.items()}
 
 
 def doing(seen: Sighting) -> str:

@@ -48,8 +48,6 @@ class ReplicaProgress(Place):
     epochs_done: float = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The last value of each."""
-    at: datetime | None = None
-    """When it last reported."""
     first: tuple[datetime, float] | None = None
     """When it first reported how much is done, and the share."""
     last: tuple[datetime, float] | None = None
@@ -77,7 +75,7 @@ class ReplicaProgress(Place):
 
     def after(self, report: Report, at: datetime) -> "ReplicaProgress":
         """The progress after a report, which may come twice and in any order: it never decreases."""
-        known = replace(self.moved(report), at=at)
+        known = self.moved(report)
         x = known.x_of(report)
         if x is None:
             return replace(known, metrics={**self.metrics, **report.metrics})

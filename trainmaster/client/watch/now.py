@@ -54,14 +54,15 @@ def with_progress(run: Run, training: TrainingProgress) -> Run:
     furthest, record = training.furthest, run.record
     if furthest is None or record.ended or is_tuning(record):
         return run
-    left_s = (furthest.end - furthest.at).total_seconds() if furthest.end and furthest.at else None
+    at, share = furthest.last or (None, None)
+    left_s = (furthest.end - at).total_seconds() if furthest.end and at else None
     known = record.progress or Progress()
     progress = replace(
         known,
-        progress_percentage=None if furthest.share is None else int(100 * furthest.share),
+        progress_percentage=None if share is None else int(100 * share),
         estimated_remaining_seconds=None if left_s is None else max(round(left_s), 0),
         metrics={**furthest.metrics, **(known.metrics or {})},
-        last_updated_time=furthest.at,
+        last_updated_time=at,
     )
     document = run.document | {"progress": encoded(progress)}
     return replace(run, document=document, record=replace(record, progress=progress))

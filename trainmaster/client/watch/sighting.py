@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import SERVICE, LogLine
-from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text
+from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
@@ -147,13 +147,3 @@ def _after_service(seen: Sighting, line: LogLine, text: str) -> Sighting:
     if line.severity in _WARNINGS:
         seen = replace(seen, warnings=(*seen.warnings, text)[-LINES_KEPT:])
     return replace(seen, service_lines=(*seen.service_lines, text)[-LINES_KEPT:])
-
-
-def epochs(training: TrainingProgress) -> dict[str, str]:
-    """The epoch of the furthest replica by trial id, for example `epoch 3/10`, for those that have logged one."""
-    by_trial: dict[str, ReplicaProgress] = {}
-    for lane, replica in training.replicas.items():
-        trial_id = lane.rpartition("/")[0]
-        if replica.epochs and replica.steps_done >= by_trial.get(trial_id, replica).steps_done:
-            by_trial[trial_id] = replica
-    return {trial_id: epoch_text(replica) for trial_id, replica in by_trial.items()}

@@ -54,7 +54,7 @@ def with_progress(run: Run, training: TrainingProgress) -> Run:
     furthest, record = training.furthest, run.record
     if furthest is None or record.ended or is_tuning(record):
         return run
-    at, share = furthest.last or (None, None)
+    at, share = furthest.last[0] if furthest.last else None, furthest.share
     left_s = (furthest.end - at).total_seconds() if furthest.end and at else None
     known = record.progress or Progress()
     progress = replace(

@@ -77,7 +77,12 @@ LINES = {
     "Epoch 3 | train loss = 0.5 | val loss = 0.6": Report(
         metrics={"train loss": 0.5, "val loss": 0.6}, epoch=3
     ),
-    "Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.300039": Report(metrics={"Loss": 2.300039}, epoch=1),
+    "Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.300039": Report(
+        metrics={"Loss": 2.300039}, epoch=1, step=640, steps=60000
+    ),
+    "Epoch [1/5], Step [100/600], Loss: 0.5": Report(
+        metrics={"Loss": 0.5}, epoch=1, epochs=5, step=100, steps=600
+    ),
     "2026-11-26 10:00:00 INFO 5 - x: 3": None,
     "Epoch 1: val_loss improved from 0.7 to 0.68616, saving model to x.keras": None,
     "[12:29:13] WARNING: /workspace/src/learner.cc:740": None,

@@ -97,21 +97,31 @@ def _report_of_dictionary(text: str) -> Report | None:
 def _report_of_epoch(line: str) -> Report | None:
     """`Epoch 2/5`, with which Keras begins one, or `epoch 2: loss 0.5, accuracy 0.9` of a script, which ends one.
 
-    And the bar of Lightning, `Epoch 0: 100%|███| 25/25 [01:54<00:00, 0.22it/s, loss=1.31]`, which counts them from 0.
+    With a step in it, `Epoch [1/5], Step [100/600], Loss: 0.5`, as in the bar of Lightning, which counts epochs from 0:
+    `Epoch 0: 100%|███| 25/25 [01:54<00:00, 0.22it/s, loss=1.31]`.
     """
     is_bar = "it/s" in line or "s/it" in line
     words = _words(line.rpartition("]")[0] if is_bar else line)
     start = next((at for at, word in enumerate(words[:3]) if word.casefold() == "epoch"), len(words))
-    place, *_ = [word for word in words[start + 1 : start + 3] if word != "-"] or [""]
+    place, *rest = [word for word in words[start + 1 :] if word != "-"] or [""]
     first, slash, last = place.partition("/")
     if (epoch := _count(first)) is None:
         return None
+    if is_bar and not slash:
+        epoch += 1
+    step, _, steps = next((word.partition("/") for word in rest if _is_fraction(word)), ("", "", ""))
     metrics = _kept(_named_numbers(words[start + 2 :]))
-    if not is_bar:
-        return Report(metrics=metrics, epoch=epoch, epochs=_count(last), step=None if metrics else 0)
-    step, _, steps = line.rpartition("| ")[2].partition(" ")[0].partition("/")
-    epoch += not slash  # `Epoch 1/5: 100%|███|` is a script's own
-    return Report(metrics=metrics, epoch=epoch, epochs=_count(last), step=_count(step), steps=_count(steps))
+    return Report(
+        metrics=metrics,
+        epoch=epoch,
+        epochs=_count(last),
+        step=_count(step) if step or metrics else 0,
+        steps=_count(steps),
+    )
+
+
+def _is_fraction(word: str) -> bool:
+    return "/" in word and _count(word.partition("/")[0]) is not None
 
 
 def _words(line: str) -> list[str]:

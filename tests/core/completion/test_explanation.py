@@ -319,7 +319,11 @@ def test_a_program_that_refuses_its_arguments_is_told_as_that(text: str, reason:
 
 
 def test_a_program_whose_errors_went_to_another_log_is_said_to_have_sent_them_there() -> None:
-    for farewell in ("Failed to send 1 pending logs.", "Sent all pending logs."):
+    for farewell in (
+        "Failed to send 1 pending logs.",
+        "Sent all pending logs.",
+        "CloudLoggingHandler shutting down, cannot send logs entries to Cloud Logging due to inconsistent threading",
+    ):
         failure = found(wrote(CHIEF, f"epoch 1\n{farewell}"), exited(CHIEF, 1))
         assert failure.message == LOGGED_ELSEWHERE
     known = found(wrote(CHIEF, f"{raised('ValueError: a')}\nSent all pending logs."), exited(CHIEF, 1))

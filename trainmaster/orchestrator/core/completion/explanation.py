@@ -46,7 +46,7 @@ _LOG_LINK = re.compile(r"\s*To find out more\b[^\n]{0,200}?\bhttps?://\S+")
 _REPLICA = re.compile(r"[a-z][a-z0-9-]{0,62}")
 LOGGED_ELSEWHERE = "its errors are not in the job's log: setup_logging() sends them to the log `python`"
 _SENT_ELSEWHERE = re.compile(
-    r"Sent all pending logs\.|Failed to send \d+ pending logs\.|(?:Program|Background thread) shutting down, attempting "
+    r"(?:Sent all|Failed to send \d+) pending logs\.|(?:Program|Background thread|CloudLoggingHandler) shutting down, "
 )
 """What google.cloud.logging.handlers.transports.BackgroundThreadTransport writes at a program's end."""
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")

@@ -51,8 +51,13 @@ def test_the_runs_that_have_not_ended_are_counted(runs: list[str], said: str, tm
     state = tmp_path / ".trainmaster"
     active = state / "storage" / "buckets" / "p-ledger" / "active"
     active.mkdir(parents=True)
+    (active.parent / "runs").mkdir()
     for run in runs:
         (active / run).touch()
+        (active.parent / "runs" / f"{run}.json").write_text('{"state": "running"}')
+    ended = "cancelled-20260302t081500-3f9a1c04de"  # its marker is removed in a moment
+    (active / ended).touch()
+    (active.parent / "runs" / f"{ended}.json").write_text('{"state": "cancelled"}')
     with owned(state):
         done = trainmaster("down", cwd=tmp_path, environment={"HOME": str(tmp_path)})
     assert (done.status, done.out, done.err) == (0, "The stack on '.trainmaster' has stopped.\n", said)

@@ -1,5 +1,6 @@
 """`trainmaster down`: stops the local stack."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import click
 
 from trainmaster.cli.stack.options import nearest_state_option
 from trainmaster.cli.verb import settings_folder, talk
-from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, is_run_id
+from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, is_run_id, record_object
+from trainmaster.orchestrator.core.runs.states import ENDS
 from trainstack.find import (
     is_of,
     read_stack_env,
@@ -49,12 +51,25 @@ def _count_unfinished(state: Path) -> int:
 
 
 def unfinished_runs(state: Path, ledger: str) -> int:
-    """How many runs have a marker in the ledger's folder: a stack that hangs must not keep `down` from stopping it."""
+    """How many runs of the ledger's folder have not ended: a stack that hangs must not keep `down` from stopping it.
+
+    They have a marker, as has a run that has just ended; its record says so.
+    """
+    bucket = state / "storage" / "buckets" / ledger
     try:
-        markers = (state / "storage" / "buckets" / ledger / ACTIVE_PREFIX).iterdir()
-        return sum(is_run_id(marker.name) for marker in markers)
+        markers = list((bucket / ACTIVE_PREFIX).iterdir())
     except OSError:  # its storage runs elsewhere
         return 0
+    return sum(
+        is_run_id(marker.name) and not _has_ended(bucket / record_object(marker.name)) for marker in markers
+    )
+
+
+def _has_ended(record: Path) -> bool:
+    try:
+        return json.loads(record.read_bytes())["state"] in set(ENDS)
+    except (OSError, ValueError, KeyError, TypeError):  # none yet, or damaged
+        return False
 
 
 def of_unfinished(runs: int, state: Path) -> str:

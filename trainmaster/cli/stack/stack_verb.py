@@ -1,5 +1,6 @@
 """`trainmaster stack`: what only the local stack has."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import Any
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
-from trainmaster.cli.stack.options import chosen_state_option, images_by_uri, state_option
-from trainstack.find import NoStack, environment_on, start_command
+from trainmaster.cli.stack.options import chosen_state_option, images_by_uri
+from trainmaster.cli.verb import settings_folder
+from trainstack.find import NoStack, environment_on, is_state, running_stacks, start_command
 
 CHIEF = "workerpool0-0"
 _NOT_FOUND = 404
@@ -97,7 +99,7 @@ def env(gateway: bool, state: Path) -> int:
 
 @stack.command(short_help="Provide images by source trees.")
 @click.argument("images", callback=images_by_uri, metavar="URI=DIR...", nargs=-1, required=True)
-@state_option
+@chosen_state_option
 def provide(images: dict[str, Path], state: Path) -> int:
     """Provide images by source trees, starting with the next job, also while the stack runs.
 
@@ -108,12 +110,23 @@ def provide(images: dict[str, Path], state: Path) -> int:
     from trainstack.stack.options import image_faults
     from trainstack.stack.state import provide
 
-    if faults := image_faults(images):
+    if faults := [*image_faults(images), *_place_faults(state)]:
         raise BadOptionsError("\n".join(faults))
     provide(state, images)
     for uri, tree in images.items():
         click.echo(f"{tree.resolve()} provides the image {uri}, starting with the next job.")
     return 0
+
+
+def _place_faults(state: Path) -> Iterator[str]:
+    """Why nobody would find the images there: no stack has run on the folder, which no option names, and others run."""
+    is_named = (
+        click.get_current_context().get_parameter_source("state") is click.core.ParameterSource.COMMANDLINE
+    )
+    others = [] if is_named or is_state(state) else running_stacks(Path.cwd(), settings_folder())
+    if others:
+        running = ", ".join(shlex.quote(str(other)) for other in others)
+        yield f"No stack has run on {str(state)!r}. For a stack that runs now: --state {running}"
 
 
 @stack.command(short_help="Take the machine of a running job's replica away.")

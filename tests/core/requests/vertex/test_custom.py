@@ -185,4 +185,10 @@ def test_kinds_of_files_are_told_apart() -> None:
         "metrics": [{"metricId": "m"}],
         "parameters": [{"parameterId": "p", "integerValueSpec": {"minValue": 1, "maxValue": 2}}],
     }
-    assert sound({"studySpec": study, "trialJobSpec": spec}, name="a").spec.kind is JobKind.TUNING
+    one = sound({"studySpec": study, "trialJobSpec": spec}, name="a")
+    assert one.spec.kind is JobKind.TUNING
+    (warning,) = [fault for fault in one.warnings if fault.path == "$.maxTrialCount"]
+    assert warning.problem == "missing, so the study has one trial"
+    assert "--max-trial-count" in warning.repair
+    more = sound({"studySpec": study, "trialJobSpec": spec, "maxTrialCount": 3}, name="a")
+    assert "$.maxTrialCount" not in {fault.path for fault in more.warnings}

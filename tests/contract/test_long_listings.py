@@ -7,17 +7,15 @@ import pytest
 from tests.contract.boundaries import CountedObjects
 from tests.contract.rooms import Room, ends, going, launched, places
 from tests.contract.submissions import submission
-from tests.contract.world import LEDGER, REGION, START, World
-from tests.memory import ManualClock
+from tests.contract.world import LEDGER, REGION, World
 from trainmaster.orchestrator.adapters import vertex as vertex_adapter
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.errors import ServiceFailed
-from trainmaster.orchestrator.core.events.self_test import Answer
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import marker_object
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.log_events import LogEvent
-from trainmaster.orchestrator.stores import admission, ledger, self_tests
+from trainmaster.orchestrator.stores import admission, ledger
 
 
 def test_a_pass_knows_the_head_of_a_long_queue_and_others_move_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,15 +62,6 @@ def test_a_tick_takes_the_first_active_runs_and_reports_the_rest(monkeypatch: py
     assert "are active: this tick knows the first" in behind[0].message
     markers, has_more = services.ledger.active()
     assert (len(markers), has_more) == (3, True)
-
-
-def test_an_answer_to_a_self_test_lists_a_bounded_number_of_older_ones() -> None:
-    objects = CountedObjects(ManualClock(START))
-    for number in range(self_tests.LISTED_MAX + 500):
-        objects.write(LEDGER, f"self-test/{number:032x}.json", b"{}", if_generation=0)
-    store = self_tests.SelfTests(objects, LEDGER)
-    store.answer(Answer(self_test_id="f" * 32, entry_point="on_tick", asked_at=START, answered_at=START))
-    assert objects.listed == self_tests.LISTED_MAX + 1
 
 
 def test_too_many_jobs_with_a_runs_label_are_an_error(

@@ -146,12 +146,3 @@ def test_no_run_can_have_the_id_that_stands_in_a_tried_requests_job(world: World
     envelope = world.envelope(data)
     assert pubsub_message(envelope).attributes["idempotency_key"] == "dry-run"
     assert parse_message(envelope).run_id != "dry-run"
-
-
-def test_answers_of_the_day_before_are_removed_by_the_next(world: World) -> None:
-    found = present(marked())
-    answer_entry(world.services(), found)
-    world.clock.advance(timedelta(hours=25))
-    other = present(marked(mark="f" * 32))
-    answer_entry(world.services(), other)
-    assert ledger_names(world) == [f"self-test/{'f' * 32}.json"]

@@ -40,11 +40,13 @@ def test_images_are_provided_to_the_stack_that_other_verbs_use_or_nowhere(
     trainmaster: Trainmaster, stack: Project, tmp_path: Path
 ) -> None:
     (tmp_path / "image").mkdir()
-    (tmp_path / "image" / "Dockerfile").write_text("FROM scratch\nENTRYPOINT [\"true\"]\n")
+    (tmp_path / "image" / "Dockerfile").write_text('FROM scratch\nENTRYPOINT ["true"]\n')
     words = ("stack", "provide", "example/own=image")
     refused = trainmaster(*words, cwd=tmp_path)
     assert (refused.status, refused.out) == (2, "")
-    assert f"No stack has run on '.trainmaster'. For a stack that runs now: --state {stack.state}" in refused.err
+    assert (
+        f"No stack has run on '.trainmaster'. For a stack that runs now: --state {stack.state}" in refused.err
+    )
     assert not (tmp_path / ".trainmaster").exists()
     done = trainmaster(*words, cwd=tmp_path, TRAINMASTER_CONTEXT=f"local:{stack.state}")
     assert (done.status, done.err) == (0, "")

@@ -297,14 +297,13 @@ def started_object(moment: datetime, run_id: str) -> str:
     return f"{started_prefix(utc.date())}{utc:%H}/{run_id}"
 
 
-def started_hour(object_name: str) -> datetime:
-    """The start of the hour in a name that `started_object` built.
-
-    Raises:
-        ValueError: the name has another form.
-    """
-    day, hour, _ = object_name.removeprefix(STARTED_PREFIX).split("/")
-    return datetime.combine(date.fromisoformat(day), time(int(hour)), UTC)
+def started_hour(object_name: str) -> datetime | None:
+    """The start of the hour in a name that `started_object` built; None for any other name."""
+    try:
+        day, hour, _ = object_name.removeprefix(STARTED_PREFIX).split("/")
+        return datetime.combine(date.fromisoformat(day), time(int(hour)), UTC)
+    except ValueError:
+        return None
 
 
 def settled_object(moment: datetime, run_id: str) -> str:

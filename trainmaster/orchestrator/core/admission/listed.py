@@ -87,47 +87,25 @@ def parse_slot(
 def parse_starts(
     listed: Iterable[tuple[str, Mapping[str, str], int, datetime]], most: int
 ) -> list[CountedStart]:
-    """The first `most` marks of a day, each with that of its end, from their names, metadata, generations and times."""
+    """The first `most` marks of a day, each with that of its end, from names, metadata, versions and times.
+
+    A cost that cannot be read is unknown.
+    """
     marks, ends = list[CountedStart](), dict[str, CountedEnd]()
-    for entry in listed:
-        if mark := parse_start(*entry):
+    for name, metadata, version, created_at in listed:
+        run_id, cost, hour = name.rpartition("/")[2], _cost(metadata), started_hour(name)
+        if hour is not None:
+            mark = CountedStart(run_id=run_id, created_at=created_at, cost=cost, hour=hour, version=version)
             marks.append(mark)
-        elif end := parse_end(*entry):
-            ends.update([end])
+        elif cost is not None and name.endswith(f"/ended/{run_id}"):
+            ends[run_id] = CountedEnd(created_at=created_at, version=version, cost=cost)
         if len(marks) == most:
             break
     return [replace(mark, end=ends.get(mark.run_id)) for mark in marks]
 
 
-def parse_start(
-    object_name: str, metadata: Mapping[str, str], generation: int, created_at: datetime
-) -> CountedStart | None:
-    """The mark with this `started_object` name; a cost that cannot be read is unknown."""
+def _cost(metadata: Mapping[str, str]) -> Decimal | None:
     try:
-        hour = started_hour(object_name)
-    except ValueError:
-        return None
-    text = metadata.get("cost")
-    try:
-        cost = None if text is None else Decimal(text)
-    except InvalidOperation:
-        cost = None
-    return CountedStart(
-        run_id=object_name.rpartition("/")[2],
-        created_at=created_at,
-        cost=cost,
-        hour=hour,
-        version=generation,
-    )
-
-
-def parse_end(
-    object_name: str, metadata: Mapping[str, str], generation: int, created_at: datetime
-) -> tuple[str, CountedEnd] | None:
-    """The id of the run with this `settled_object` name, and its end; None without a cost that can be read."""
-    _, _, run_id = object_name.partition("/ended/")
-    try:
-        cost = Decimal(metadata["cost"])
+        return Decimal(metadata["cost"])
     except (KeyError, InvalidOperation):
         return None
-    return (run_id, CountedEnd(created_at=created_at, version=generation, cost=cost)) if run_id else None

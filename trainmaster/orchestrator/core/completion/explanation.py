@@ -174,7 +174,8 @@ def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool 
     named = exited.replica if exited else None
     ending = _first(_endings(entries), named=named, killed=exited is not None and exited.was_killed)
     signal = exited.signal_text if exited else None
-    if signal and (restarts := _restarts(entries)):
+    restarts = sum(bool(RESTARTED.search(entry.text)) for entry in entries if entry.task == SERVICE)
+    if signal and restarts:
         signal = f"{signal}, after at least {restarts} restart{'' if restarts == 1 else 's'}"
     if ending is None:
         is_all = exited is not None and signal is not None and has_arrived(entries)
@@ -185,11 +186,6 @@ def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool 
         is_cause = exited is not None and exited.was_killed
     message = signal if signal and is_cause else _message(ending, runs_script=runs_script)
     return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)
-
-
-def _restarts(entries: Sequence[LogEntry]) -> int:
-    """How often the service says, in the end of the log, that it starts replicas or the whole job again."""
-    return sum(bool(RESTARTED.search(entry.text)) for entry in entries if entry.task == SERVICE)
 
 
 def _exit_logged(entries: Sequence[LogEntry]) -> ReplicaExit | None:

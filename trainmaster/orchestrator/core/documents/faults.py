@@ -243,19 +243,15 @@ def unknown_key(
     present: Container[str],
     suggestions: Suggestions,
     problem: str = "",
-    where: str = "",
 ) -> Fault:
-    """The fault of a key that is none of the `known` keys of its mapping; `present` are those that it has.
-
-    `where` says where all keys stand.
-    """
+    """The fault of a key that is none of the `known` keys of its mapping; `present` are those that it has."""
     parents, known = tuple(parents), sorted(known)
     near = suggestions.find(key, [name for name in known if name not in present])
     return Fault(
         at=(*parents, key),
         problem=problem or f"unknown key {shown(key)}",
         found=shown(key) if problem else "",
-        allowed=listed(known, KEYS_SHOWN, where) or "none",
+        allowed=listed(known, KEYS_SHOWN) or "none",
         repair=f"{HINT} {near!r}?" if near else nearest(key, known, suggestions),
         meant=json_path((*parents, near)) if near else "",
         is_key=True,
@@ -288,8 +284,8 @@ def hint(near: str) -> str:
     return f"{HINT} {near!r}?" if near else ""
 
 
-def listed(values: Iterable[object], most: int = 24, where: str = "") -> str:
-    """The values as a report lists them; long ones are cut, and a long list is too and says how long it was, and where."""
+def listed(values: Iterable[object], most: int = 24) -> str:
+    """The values as a report lists them; long ones are cut, and a long list is too and says how long it was."""
     values = list(values)
     words = ", ".join(cut(str(value), FOUND_MAX_CHARS) for value in values[:most])
-    return words if len(values) <= most else f"{words}, … ({len(values)} in all{where})"
+    return words if len(values) <= most else f"{words}, … ({len(values)} in all)"

@@ -131,11 +131,10 @@ def _faults(
         case "additionalProperties" if rule is False:
             known = schema.get("properties", {})
             for key in sorted(set(value) - set(known)):
-                name = str(schema.get("$id", "")).rpartition(":")[2]
-                where = f": schemas/{name}.schema.json" if name else ""
-                fault = unknown_key(
-                    key, parents=path, known=known, present=value, suggestions=suggestions, where=where
-                )
+                fault = unknown_key(key, parents=path, known=known, present=value, suggestions=suggestions)
+                if name := str(schema.get("$id", "")).rpartition(":")[2]:
+                    where = f" in all: schemas/{name}.schema.json)"
+                    fault = replace(fault, allowed=fault.allowed.replace(" in all)", where))
                 yield _with_right_place(fault, path, schema.get("misplaced", {}).get(key), value)
         case "required":
             yield from _missing_keys(path, value, rule, error)

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     callback=moment_of_option,
     help="runs recorded before that time, in the same forms",
 )
-@click.option("--model", metavar="NAME", help="only of this model; * stands for any characters")
-@click.option("--team", metavar="NAME", help="only of this team")
 @output_option(TABLE, JSON, YAML)
 @takes_context
 def costs(
@@ -50,8 +48,6 @@ def costs(
     by: str,
     since: datetime | None,
     before: datetime | None,
-    model: str | None,
-    team: str | None,
     output: str,
 ) -> int:
     """Show what runs have cost, and what those that have not ended may still cost, the dearest group first.
@@ -63,7 +59,7 @@ def costs(
     from trainmaster.client.runs.listing import Filters
     from trainmaster.client.shown.cost_lines import group_columns
 
-    found = read_costs(clients, by, Filters(since=since, before=before, model=model, team=team))
+    found = read_costs(clients, by, Filters(since=since, before=before))
     if output != TABLE:
         print_data(found.document, output)
     elif found.groups:

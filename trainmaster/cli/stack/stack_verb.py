@@ -119,7 +119,7 @@ def provide(images: dict[str, Path], state: Path) -> int:
 
 
 def _place_faults(state: Path) -> Iterator[str]:
-    """Why nobody would find the images there: no stack has run on the folder, which no option names, and others run."""
+    """No stack has run on the folder, which no option names, and others run: theirs is most likely meant."""
     is_named = (
         click.get_current_context().get_parameter_source("state") is click.core.ParameterSource.COMMANDLINE
     )

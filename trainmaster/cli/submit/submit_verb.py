@@ -211,7 +211,7 @@ def _send(
 
 
 def _is_anyone_there() -> bool:
-    """Whether a person can answer: nothing is redirected, and no form of output is asked for, as programs do."""
+    """Whether a person can answer: nothing is redirected, and no `-o` is given, as programs do."""
     source = click.get_current_context().get_parameter_source("output")
     is_plain = source in (None, click.core.ParameterSource.DEFAULT)
     return is_plain and sys.stdin.isatty() and sys.stdout.isatty()
@@ -236,7 +236,7 @@ def _ask_if_dear(requests: "Sequence[Examination]") -> None:
         return
     currency = estimates[0].currency
     of_all = f"Together they may cost up to {shown_bound(total, currency)}. " if len(requests) > 1 else ""
-    talk(f"{of_all}The policy asks above {shown_bound(bound, currency)}; to answer beforehand: --yes")
+    talk(f"{of_all}The policy asks above {shown_bound(bound, currency)}; --yes answers in advance")
     if not click.confirm("Submit?", err=True):
         raise Stop(ExitStatus.USAGE, "Nothing was sent.")
 

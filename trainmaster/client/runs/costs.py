@@ -65,7 +65,7 @@ class Costs:
 
 
 def read_costs(clients: "Clients", by: str, filters: Filters) -> Costs:
-    """The costs of the runs that match; each thousand are one storage operation. Rejected requests are no runs.
+    """The costs of the runs that match; each thousand are one storage operation. Rejected requests are left out.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the index cannot be listed.

@@ -1,7 +1,6 @@
 """What runs have cost, by model, team, user or label."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,15 +14,12 @@ from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, 
 
 ROWS_MAX = 200
 DAYS = 30
-_PERIODS = ("24h", "7d", "30d", "90d")
 PARAMETERS = (
     QueryParameter(name="by", description=f"one of {', '.join(BY)}; model by default"),
     QueryParameter(
         name="since", description="runs recorded since then: 7d, 2026-11-01 or a time; 30d by default"
     ),
     QueryParameter(name="before", description="runs recorded before that time; `next_before` continues"),
-    QueryParameter(name="model", description="only of this model; * stands for any characters"),
-    QueryParameter(name="team", description="only of this team"),
 )
 
 
@@ -41,22 +37,13 @@ def costs(ask: Ask) -> ConsolePage:
         "left_out": max(len(found.groups) - ROWS_MAX, 0),
         "older": found.next_before and ask.address("/costs", before=found.next_before.isoformat()),
         "scanned": found.scanned,
-        "choices": _choices(ask, "by", BY, by) + _choices(ask, "since", _PERIODS, since),
+        "choices": [(each, ask.address("/costs", by=each, before=None), each == by) for each in BY],
     }
     words = ["trainmaster", "costs", "--by", by, "--since", since]
     status = 400 if problem else 200
     return ConsolePage(
         title="Costs", template="costs.html", values=values, command=shlex.join(words), status=status
     )
-
-
-def _choices(ask: Ask, name: str, values: Sequence[str], chosen: str) -> list[tuple[str, str, bool]]:
-    """The words of each choice, its address, and whether it is the one that is shown."""
-    words = {"by": "by {}", "since": "last {}"}[name]
-    return [
-        (words.format(each), ask.address("/costs", **{name: each, "before": None}), each == chosen)
-        for each in values
-    ]
 
 
 def read(ask: Ask) -> Costs:

@@ -35,6 +35,7 @@ BOUNDS = {
     "/rules": 150,
     "/rules/{rule_id}": 800,
     "/queue": 1500,
+    "/costs": 120,
     "/try": 0,
     "/dead-letters": 0,
 }

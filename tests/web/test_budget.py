@@ -125,7 +125,7 @@ def test_an_hour_of_looks_costs_a_bounded_number_of_operations(cloud: Context, p
             console.look(filled(path, RUN_ID) + QUERY.get(path, ""), looks) * HOUR_S / (looks * CLOUD_POLL_S)
         )
     assert cost <= BOUNDS[path]
-    assert cost > BOUNDS[path] / 4 or BOUNDS[path] - cost < 100  # a bound says something
+    assert cost > BOUNDS[path] / 4 or BOUNDS[path] - cost < 110  # a bound says something
 
 
 def test_the_curves_of_compared_runs_are_one_page(cloud: Context) -> None:

@@ -160,28 +160,3 @@ def test_the_model_that_a_run_would_start_from_is_not_looked_up() -> None:
         found = examined(f"{REQUEST}args: [{word}]\n")
         assert found.faults == ()
         assert any("the model of --start_from" in text for text in found.not_checked) == is_resolved
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "warned"),
-    [
-        ("print('trains')\n", {"gpu": "A100:8"}, True),
-        ("print('trains')\n", {"gpu": "A100:1"}, False),
-        ("print('trains')\n", {}, False),
-        ("model = nn.DataParallel(model)\n", {"gpu": "A100:8"}, False),
-        ("import model\n", {"gpu": "A100:8"}, False),
-    ],
-)
-def test_one_process_on_several_gpus_is_warned_of(
-    source: str, options: dict[str, Any], warned: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "train.py").write_text(source)
-    if "import model" in source:
-        (tmp_path / "model.py").write_text("strategy = tf.distribute.MirroredStrategy()\n")
-    found = examined("model_name: m\nscript: {file: train.py}\n", str(tmp_path / "request.yaml"), **options)
-    assert found.faults == ()
-    warnings = [fault for fault in found.warnings if "one process" in fault.problem]
-    assert [(fault.path, fault.problem) for fault in warnings] == [
-        ("$.cluster.chief", "8 GPUs, one process: train.py names nothing that uses more than one of them")
-    ] * warned
-    assert all("--launcher torchrun" in fault.repair for fault in warnings)

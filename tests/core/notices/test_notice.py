@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from trainmaster.orchestrator.core.notices.notice import (
-    TYPES,
+    CAP_REACHED,
+    CHAMPION_PROMOTED,
+    CHAMPION_ROLLED_BACK,
+    RULE_QUARANTINED,
+    RUN_TYPES,
     CapPayload,
     ChampionPayload,
     RulePayload,
@@ -21,7 +25,8 @@ SCHEMA = json.loads((ROOT / "schemas" / "notice.v1.schema.json").read_text())
 
 
 def test_the_schema_has_exactly_these_types() -> None:
-    assert sorted(SCHEMA["properties"]["type"]["enum"]) == sorted(TYPES)
+    others = CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, RULE_QUARANTINED, CAP_REACHED
+    assert sorted(SCHEMA["properties"]["type"]["enum"]) == sorted([*RUN_TYPES.values(), *others])
 
 
 @pytest.mark.parametrize(

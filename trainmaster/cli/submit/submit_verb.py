@@ -225,14 +225,12 @@ def _ask_if_dear(requests: "Sequence[Examination]") -> None:
     """
     from decimal import Decimal
 
-    from trainmaster.orchestrator.core.policy.admission import Admission
     from trainmaster.orchestrator.core.policy.currency import shown_bound
 
     policy = requests[0].terms.policy
-    bound = (policy.admission if policy is not None else Admission()).confirm_above_usd
     estimates = [estimate for request in requests if (estimate := request.bound) is not None]
     total = sum((estimate.at_most or Decimal(0) for estimate in estimates), Decimal(0))
-    if total <= bound:
+    if policy is None or total <= (bound := policy.admission.confirm_above_usd):
         return
     currency = estimates[0].currency
     of_all = f"Together they may cost up to {shown_bound(total, currency)}. " if len(requests) > 1 else ""
@@ -257,9 +255,11 @@ def _outcome(sent: "Sent") -> str:
 def warn(request: "Examination", *, is_one: bool) -> None:
     """Say what is doubtful about the request, and what it may cost; of several requests, with its name."""
     from trainmaster.cli.faults import WARNING, fault_lines
+    from trainmaster.cli.submit.idle_gpus import idle_gpus
     from trainmaster.cli.submit.script_notes import script_warnings
 
-    for line in fault_lines(request.warnings, request.faulty, WARNING):
+    idle = idle_gpus(request.request, request.packed) if request.request and request.packed else None
+    for line in fault_lines([*request.warnings, *([idle] if idle else [])], request.faulty, WARNING):
         talk(line)
     if request.bounds:
         talk(request.bounds if is_one else f"{request.title}: {request.bounds}")

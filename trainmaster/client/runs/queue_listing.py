@@ -216,7 +216,7 @@ def _caps(caps: Caps) -> CapsNow:
 def _started_runs(counted: Sequence[CountedStart], now: datetime) -> Started:
     runs: Mapping[str, CountedStart] = {each.run_id: each for each in counted}
     hour = now.astimezone(UTC).hour
-    costs = [start.counted_cost for start in runs.values() if start.counted_cost is not None]
+    costs = [cost for start in runs.values() if (cost := (start.end or start).cost) is not None]
     return Started(
         this_hour=sum(each.counts_at.hour == hour for each in runs.values()),
         today=len(runs),

@@ -11,7 +11,8 @@ from trainmaster.client.submission.settings import RequestSetting, with_settings
 from trainmaster.orchestrator.core.documents.faults import is_within, json_path
 from trainmaster.orchestrator.core.documents.values import Document, mapping_at
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests.draft import ROLES, SMALL_CLUSTER
+from trainmaster.orchestrator.core.requests.draft import ROLES
+from trainmaster.orchestrator.core.requests.reading import SMALL_CLUSTER
 
 _OF_MACHINE = ("machine", "gpu", "accelerator", "tpu_topology")
 

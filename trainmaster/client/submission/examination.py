@@ -23,7 +23,6 @@ from trainmaster.client.submission.edits import (
     option_of,
     setting_of,
 )
-from trainmaster.client.submission.idle_gpus import idle_gpus
 from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.rule_doubts import rule_doubts
@@ -259,9 +258,7 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
     faults += placed_faults(of_script, read, terms)
     faults = [*_name_faults(source, object_name), *_with_options(faults, written, read.value, edits)]
     request = outcome if isinstance(outcome, Request) else None
-    doubts = list(placed_faults(scripted.warnings, read, terms)) if scripted else []
-    if request is not None and scripted is not None and scripted.packed is not None:
-        doubts += [fault for fault in (idle_gpus(request, scripted.packed),) if fault is not None]
+    doubts = placed_faults(scripted.warnings, read, terms) if scripted else ()
     to_come = () if scripted is None else (_TO_COME.format(verb="submit"),)
     if request is not None and any(starts_in(request.document)):
         to_come = (*to_come, _STARTS)

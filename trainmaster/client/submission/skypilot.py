@@ -9,7 +9,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests.draft import SMALL_MACHINE
+from trainmaster.orchestrator.core.requests.reading import SMALL_MACHINE
 
 _OURS = frozenset({"model_name", "cluster", "script", "image"})
 _THEIRS = frozenset({"resources", "setup", "num_nodes", "workdir", "envs", "file_mounts"})

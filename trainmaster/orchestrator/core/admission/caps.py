@@ -11,8 +11,7 @@ from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.policy.currency import money
 
 COUNTED_MAX = 50_000
-"""Marks that are counted for one decision: at most 100 storage operations, with those of the ends. Vertex AI takes
-86,400 submissions a day and region."""
+"""Marks that are counted for one decision: at most 100 storage operations, with those of the ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +39,6 @@ class CountedStart:
     hour: datetime | None = None
     version: int = 0
     end: CountedEnd | None = None
-
-    @property
-    def counted_cost(self) -> Decimal | None:
-        """What it counts with now."""
-        return self.cost if self.end is None else self.end.cost
 
     @property
     def counts_at(self) -> datetime:

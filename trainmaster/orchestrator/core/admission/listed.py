@@ -87,10 +87,7 @@ def parse_slot(
 def parse_starts(
     listed: Iterable[tuple[str, Mapping[str, str], int, datetime]], most: int
 ) -> list[CountedStart]:
-    """The first `most` marks of a day, each with that of its end, from names, metadata, versions and times.
-
-    A cost that cannot be read is unknown.
-    """
+    """The first `most` marks of these names, metadata, versions and times, each with that of its end."""
     marks, ends = list[CountedStart](), dict[str, CountedEnd]()
     for name, metadata, version, created_at in listed:
         run_id, cost, hour = name.rpartition("/")[2], _cost(metadata), started_hour(name)

@@ -22,9 +22,6 @@ CHAMPION_PROMOTED = "trainmaster.champion.promoted.v1"
 CHAMPION_ROLLED_BACK = "trainmaster.champion.rolled_back.v1"
 RULE_QUARANTINED = "trainmaster.rule.quarantined.v1"
 CAP_REACHED = "trainmaster.cap.reached.v1"
-TYPES = frozenset(
-    {*RUN_TYPES.values(), CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, RULE_QUARANTINED, CAP_REACHED}
-)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,9 +23,6 @@ EXECUTOR_IMAGE = ("python_package", "executor_image")
 FALLBACKS = "fallbacks"
 MAX_FALLBACKS = 8
 """As schemas/training_request.v1.schema.json says; no more are checked."""
-SMALL_MACHINE = "n1-standard-4"
-SMALL_CLUSTER: Mapping[str, object] = {"chief": {"machine": SMALL_MACHINE}}
-"""Of a request that names no cluster: the smallest machine of the policy that a GPU can be added to."""
 FALLBACK_KEYS = ("region", "cluster", "scheduling")
 _UNMOVED = frozenset(
     {"command", "args", "env", "python_package", "nfs_mounts", "reserved_ip_ranges", "tuning"}

@@ -12,13 +12,7 @@ from trainmaster.orchestrator.core.documents.values import Work, text_at, units
 from trainmaster.orchestrator.core.policy.policy import Policy, among
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
-from trainmaster.orchestrator.core.requests.draft import (
-    SCRIPT,
-    SMALL_CLUSTER,
-    Draft,
-    iter_fallbacks,
-    placeable,
-)
+from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft, iter_fallbacks, placeable
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.own_document import Translated, with_meant_keys
 from trainmaster.orchestrator.core.requests.placeholders import request_with_deployment
@@ -35,6 +29,10 @@ MARK_LIKENESS = 0.85
 """How similar a key must be to a dialect's mark; no key of the project's dialect is."""
 OWN_KEYS = frozenset({"model_name", "image", "python_package", "script", "cluster"})
 """A document with any of them is in our own dialect, whatever else it has."""
+
+SMALL_MACHINE = "n1-standard-4"
+SMALL_CLUSTER: Mapping[str, object] = {"chief": {"machine": SMALL_MACHINE}}
+"""Of a request that names no cluster: the smallest machine of the policy that a GPU can be added to."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,8 +47,7 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
     trials = job.number("maxTrialCount")
     if trials is None:
         repair = "write maxTrialCount, which gcloud's flag --max-trial-count sets for a file without it"
-        problem = "missing, so the study has one trial"
-        own.translation.warn(job.at("maxTrialCount"), problem, repair=repair)
+        own.translation.warn(job.at("maxTrialCount"), "missing, so the study has one trial", repair=repair)
     tuning.put("max_trials", 1 if trials is None else trials, job.at("maxTrialCount"))
     counts = {"parallelTrialCount": "parallel_trials", "maxFailedTrialCount": "max_failed_trials"}
     copy_keys(job, tuning, counts, Fields.number)

@@ -100,7 +100,7 @@ def repair_of(failure: Failure, run_id: str, record: RunRecord | None = None) ->
     """
     error = " ".join((failure.message, *(failure.last_lines or ())))
     known = None if states_repair(failure.message) else likely_repair(error, run_id)
-    if known == _LESS_MEMORY and record is not None and _KILLED.search(failure.message):
+    if known == _LESS_MEMORY and record and record.request and _KILLED.search(failure.message):
         known = _with_machine(known, record, failure)
     if not _OF_TRIALS.match(failure.message):
         return known
@@ -114,7 +114,7 @@ def _with_machine(repair: str, record: RunRecord, failure: Failure) -> str:
     from trainmaster.client.machines import memory_of, next_larger  # they import the parser of YAML
 
     pools = current_candidate(record).spec.cluster.pools
-    number = re.match(r"workerpool(\d)-", failure.replica or "")
+    number = re.match(r"workerpool([0-3])-", failure.replica or "")
     pool = pools[int(number[1]) if number else 0]
     machine, memory_gb = (pool.machine, memory_of(pool.machine)) if pool else ("", None)
     if memory_gb is None:

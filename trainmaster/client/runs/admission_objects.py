@@ -53,7 +53,7 @@ def read_admission_objects(
         places=parse_places(waiting),
         slots=_parsed_objects(parse_slot, slots),
         starts=started,
-        complete=max(map(len, (waiting, slots, started))) < OBJECTS_MAX,
+        complete=max(len(waiting), len(slots), 2 * len(started)) < OBJECTS_MAX,  # a start and its end
     )
 
 

@@ -75,8 +75,8 @@ class ProgramRequest:
         match self.program:
             case Container(command=command):
                 return command
-            case Script(file=file):
-                return ("python", file)
+            case Script(words=words):
+                return ("python", *words)
             case PythonPackage(module=module):
                 return ("python", "-m", module)
 

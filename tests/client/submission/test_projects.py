@@ -106,7 +106,7 @@ def test_a_module_is_looked_for_in_the_root_and_in_its_src(tmp_path: Path) -> No
             {"pyproject.toml": PROJECT, "requirements.txt": "numpy\n"},
             "file: jobs/train.py, extras: [ALL], groups: [train]",
             "pyproject.toml with the extras ALL and the groups train",
-            "numpy>=2\ntqdm\ncupy\nrich; sys_platform == 'linux'\nclick\n",
+            "numpy>=2\ntqdm\ncupy\nclick\nrich; sys_platform == 'linux'\n",
         ),
         (
             {"jobs/train.py": '# /// script\n# dependencies = ["tqdm"]\n# ///\n', "pyproject.toml": PROJECT},
@@ -153,12 +153,12 @@ dependencies = [{ name = "packaging" }]
 @pytest.mark.parametrize(
     ("files", "script", "path", "problem"),
     [
-        ({"requirements.txt": "numpy==1.26.4\n"}, "", "file", "requirements.txt wants numpy==1.26.4, and pyproject.toml numpy>=2."),
+        ({"requirements.txt": "numpy==1.26.4\n"}, "", "file", "requirements.txt asks for numpy==1.26.4, and pyproject.toml for numpy>=2."),
         ({}, "extras: [gpus]", "extras", "pyproject.toml has no extras gpus. It has: gpu, all."),
         ({}, "groups: [dev]", "groups", "pyproject.toml has no groups dev. It has: base, train."),
-        ({}, "root: elsewhere", "root", "elsewhere' is no folder. Name one from the request's."),
+        ({}, "root: elsewhere", "root", "elsewhere' is not a folder. Name one from the request's."),
         ({"pyproject.toml": "[project\n"}, "", "file", "pyproject.toml is not TOML: "),
-        ({"pyproject.toml": PROJECT.replace("numpy>=2", "numpy please")}, "", "file", "'numpy please' is no requirement"),
+        ({"pyproject.toml": PROJECT.replace("numpy>=2", "numpy please")}, "", "file", "'numpy please' is not a requirement"),
         ({"requirements.txt": "-r more.txt\n", "more.txt": "--index-url https://me:Zx81@host/simple\n"}, "", "file", "more.txt:1 holds a password in a URI"),
         ({"pyproject.toml": f'{PROJECT}[[tool.uv.index]]\nurl = "https://me:Zx81@host/simple"\n'}, "", "file", "holds a password in a URI"),
         ({"jobs/train.py": "import lib.net\n", "lib/__init__.py": "", "lib/net.py": "from . import bad\n", "lib/bad.py": "x = (\n"}, "", "file", "cannot compile line 1: '(' was never closed"),

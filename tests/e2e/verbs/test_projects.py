@@ -1,4 +1,4 @@
-"""Projects as people have them, each submitted unchanged: `tests/e2e/projects`."""
+"""Projects of the usual kinds, each submitted unchanged: `tests/e2e/projects`."""
 
 import shutil
 from pathlib import Path

@@ -217,7 +217,7 @@ def test_an_unreachable_index_is_named_with_the_repairs(
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """An index that wants a password."""
+    """An index that asks for a password."""
 
     def do_GET(self) -> None:
         self.send_response(401)
@@ -225,7 +225,7 @@ class Refusing(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def test_an_index_that_wants_a_password_is_the_reason(stack: Stack, tree: Path) -> None:
+def test_an_index_that_asks_for_a_password_is_the_reason(stack: Stack, tree: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as index:
         Thread(target=index.serve_forever, daemon=True).start()
         host = f"http://127.0.0.1:{index.server_port}/simple"
@@ -233,7 +233,7 @@ def test_an_index_that_wants_a_password_is_the_reason(stack: Stack, tree: Path) 
         _, reason, printed, *said = error(stack).splitlines()
         index.shutdown()
     assert reason.startswith(
-        "A package index wants a name and a password. Start the stack with them in a .netrc, "
+        "A package index asks for a name and a password. Start the stack with them in a .netrc, "
     )
     assert printed == "uv printed:"
     assert any("401 Unauthorized" in line for line in said), said

@@ -246,7 +246,7 @@ def runner(
     "program", [("none", "jobs/fit.py"), ("none", "-m", "jobs.fit"), ("none", "-m", "house.fit")]
 )
 def test_the_root_and_its_src_are_on_the_import_path(tmp_path: Path, program: tuple[str, ...]) -> None:
-    """Before the image's packages, also where they are no regular ones; `src` only if it is no package itself."""
+    """They come before the image's packages, also without `__init__.py`."""
     (tmp_path / "image" / "house").mkdir(parents=True)
     (tmp_path / "image" / "house" / "__init__.py").touch()
     own = {"jobs/fit.py": "import lib, house.fit\n", "lib.py": "print('lib', end=' ')\n"}

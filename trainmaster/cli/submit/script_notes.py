@@ -53,44 +53,34 @@ def upload_script(clients: "Clients", packed: "Packed", team: str | None, noted:
 
 
 def certain_lines(request: "Examination", *, force: bool) -> list[str]:
-    """Why the program would certainly end as soon as it reads its command line, in lines with the repair; none by `force`."""
-    certain = [] if force else [finding for finding in _findings(request) if _is_certain(finding)]
-    force_it = ["To send it all the same: --force"] if certain else []
-    return [*(_line_of(finding, "error") for finding in certain), *force_it]
+    """Why the program would certainly end as soon as it reads its command line, with the repair; none by `force`."""
+    from trainmaster.inspect.finding import FindingSubject, Level
+
+    flags = {FindingSubject.ARGUMENTS, FindingSubject.PARAMETERS}
+    found = () if force else _findings(request)
+    certain = [each for each in found if each.level is Level.ERROR and each.subject in flags]
+    lines = [f"{_line_of(finding, 'error')} {finding.repair}" for finding in certain]
+    return [*lines, "To send it all the same: --force"] if lines else []
 
 
 def script_warnings(request: "Examination") -> Iterator[str]:
     """A line for each error and warning, and the command that explains them. Nothing is run; some hundredths of a second."""
-    from trainmaster.inspect.finding import relative_to_cwd
+    from trainmaster.inspect.finding import Level, relative_to_cwd
 
     findings = list(_findings(request))
     for finding in findings:
-        yield _line_of(finding, "warning")
+        repair = f" {finding.repair}" if finding.level is Level.WARNING else ""
+        yield f"{_line_of(finding, 'warning')}{repair}"
     if findings and request.packed is not None:
-        file = _file_of(request)
         words = ["trainmaster", "inspect", relative_to_cwd(request.packed.script)]
-        words += ["--request", file] if file else []
+        words += ["--request", request.source.file] if request.source.is_named else []
         yield f"It is sent all the same. To see more: {shlex.join(words)}"
 
 
 def _line_of(finding: "ProgramFinding", level: str) -> str:
     where = f"{finding.place}: " if finding.place and finding.place.path else ""
     sentence = finding.found if finding.found.endswith((".", "?")) else f"{finding.found}."
-    repair = f" {finding.repair}" if level == "error" or finding.level == "warning" else ""
-    return f"{level}: {where}{sentence} {finding.cost}{repair}"
-
-
-def _is_certain(finding: "ProgramFinding") -> bool:
-    from trainmaster.inspect.finding import FindingSubject, Level
-
-    flags = {FindingSubject.ARGUMENTS, FindingSubject.PARAMETERS}
-    return finding.level is Level.ERROR and finding.subject in flags
-
-
-def _file_of(request: "Examination") -> str:
-    from trainmaster.client.submission.source import STDIN
-
-    return "" if request.source.file == STDIN else request.source.file
+    return f"{level}: {where}{sentence} {finding.cost}"
 
 
 def _findings(request: "Examination") -> "Iterator[ProgramFinding]":
@@ -108,7 +98,9 @@ def _findings(request: "Examination") -> "Iterator[ProgramFinding]":
         examined = Examined(
             source=read_source(tree, None),
             surroundings=surroundings_of(tree.root),
-            request=ProgramRequest(path=_file_of(request), spec=request.request.spec),
+            request=ProgramRequest(
+                path=request.source.file if request.source.is_named else "", spec=request.request.spec
+            ),
         )
         for finding in findings_of(examined):
             # What args of two words reach is a warning of the request itself.

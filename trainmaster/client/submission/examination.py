@@ -25,9 +25,9 @@ from trainmaster.client.submission.edits import (
 )
 from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
+from trainmaster.client.submission.project.skypilot import is_task, request_text
 from trainmaster.client.submission.rule_doubts import rule_doubts
 from trainmaster.client.submission.script import placed_faults, with_archive
-from trainmaster.client.submission.skypilot import is_task, request_text
 from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, UnusableFile, is_json_file
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates

@@ -126,7 +126,7 @@ def _pack_named_script(
     """The archive of the script's root, and what its project needs."""
     given = edits.root or (folder / named["root"] if isinstance(named.get("root"), str) else None)
     if given is not None and not given.is_dir():
-        raise ProjectRefused(f"The root {str(given)!r} is no folder. Name one from the request's.", "root")
+        raise ProjectRefused(f"The root {str(given)!r} is not a folder. Name one from the request's.", "root")
     script = edits.script or (given or folder) / named["file"] if name == "file" else None
     beside = _absolute(given or folder if script is None else script.parent)
     found = None if given else find_root(beside)
@@ -153,7 +153,7 @@ def _pack_named_script(
 
 
 def _certain_ends(packed: Packed, name: str, needs: Dependencies | None) -> list[Fault]:
-    """Why the script would end as soon as it starts; without `needs`, only what this Python says of its own file."""
+    """Why the script would end as soon as it starts; without `needs`, only whether this Python compiles its own file."""
     if fault := _syntax_fault(packed.script, (name,)):
         return [fault]
     listed_in = (needs and needs.source) or "requirements.txt beside the script"

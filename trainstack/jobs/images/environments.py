@@ -46,7 +46,7 @@ _UNREACHABLE = ("error sending request", "dns error", "failed to fetch", "networ
 _NOT_FOUND = "was not found in the package registry"
 _REFUSED = ("401 unauthorized", "403 forbidden")
 _LOG_IN = (
-    "A package index wants a name and a password. Start the stack with them in a .netrc, in UV_INDEX_<NAME>_PASSWORD, or in a "
+    "A package index asks for a name and a password. Start the stack with them in a .netrc, in UV_INDEX_<NAME>_PASSWORD, or in a "
     "keyring and UV_KEYRING_PROVIDER=subprocess. In the cloud, pip needs a .netrc or a keyring in the image."
 )
 _WAY_OUT = (

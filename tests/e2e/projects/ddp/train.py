@@ -26,4 +26,5 @@ if rank == 0:
     folder = Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1))
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(model.module.state_dict(), folder / "model.pt")
+dist.barrier()
 dist.destroy_process_group()

@@ -6,9 +6,11 @@ import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from packaging.dependency_groups import resolve_dependency_groups
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
@@ -117,16 +119,14 @@ def _listed_in(source: str, lines: Sequence[str], *, is_whole: bool = False) -> 
 def _wanted_lines(project: Mapping[str, Any], extras: Sequence[str], groups: Sequence[str]) -> Iterator[str]:
     """The project's own requirements, and those of extras and groups; one of itself stands for its extras."""
     about = project.get("project", {})
-    lines = [*about.get("dependencies", ())]
-    lines += _entries(about.get("optional-dependencies", {}), extras, "extras")
-    waiting, seen = [*groups], set[str]()
-    while waiting:
-        entries = _entries(project.get("dependency-groups", {}), waiting, "groups")
-        seen.update(waiting)
-        nested = [entry.get("include-group", "") for entry in entries if isinstance(entry, dict)]
-        waiting = [name for name in nested if name not in seen]
-        lines += [entry for entry in entries if not isinstance(entry, dict)]
-    for line in _checked_lines(lines, PYPROJECT):
+    optional, grouped = about.get("optional-dependencies", {}), project.get("dependency-groups", {})
+    lists = _named_lists(optional, extras, "extras")
+    _named_lists(grouped, groups, "groups")
+    try:
+        of_groups = resolve_dependency_groups(grouped, *groups)
+    except (ExceptionGroup, ValueError, LookupError) as error:
+        raise ClientRefused(f"{PYPROJECT}: its dependency groups cannot be read: {error}") from error
+    for line in _checked_lines([*about.get("dependencies", ()), *chain(*lists), *of_groups], PYPROJECT):
         requirement = Requirement(line)
         if canonicalize_name(requirement.name) != canonicalize_name(about.get("name", "")):
             yield line
@@ -134,13 +134,12 @@ def _wanted_lines(project: Mapping[str, Any], extras: Sequence[str], groups: Seq
             yield from _wanted_lines(project, [*extras, *more], ())
 
 
-def _entries(table: Mapping[str, Any], names: Sequence[str], kind: str) -> list[Any]:
+def _named_lists(table: Mapping[str, Any], names: Sequence[str], kind: str) -> list[list[Any]]:
     known = {canonicalize_name(name): entries for name, entries in table.items()}
     if missing := [name for name in names if canonicalize_name(name) not in known]:
-        raise ProjectRefused(
-            f"{PYPROJECT} has no {kind} {listed(missing)}. It has: {listed(table) or 'none'}.", kind
-        )
-    return [entry for name in names for entry in known[canonicalize_name(name)]]
+        has = listed(table) or "none"
+        raise ProjectRefused(f"{PYPROJECT} has no {kind} {listed(missing)}. It has: {has}.", kind)
+    return [known[canonicalize_name(name)] for name in names]
 
 
 def _locked_lines(root: Path, extras: Sequence[str], groups: Sequence[str]) -> list[str]:
@@ -173,7 +172,7 @@ def _contradictions(used: Dependencies, other: Dependencies) -> Iterator[str]:
         mine, theirs = wanted[name], others[name]
         pins = ((theirs, _pin(mine)), (mine, _pin(theirs)))
         if any(pin and not allowing.specifier.contains(pin, prereleases=True) for allowing, pin in pins):
-            yield f"{used.source} wants {mine}, and {other.source} {theirs}."
+            yield f"{used.source} asks for {mine}, and {other.source} for {theirs}."
 
 
 def _pin(requirement: Requirement) -> str:
@@ -189,7 +188,7 @@ def _checked_lines(lines: Sequence[Any], file: str) -> list[str]:
             Requirement(line)
         except (InvalidRequirement, TypeError) as error:
             said = one_line(str(error))
-            raise ClientRefused(f"{file}: {line!r} is no requirement, such as numpy>=2: {said}") from error
+            raise ClientRefused(f"{file}: {line!r} is not a requirement, such as numpy>=2: {said}") from error
     return [*lines]
 
 

@@ -38,7 +38,7 @@ def find_root(folder: Path) -> tuple[Path, str] | None:
 
 
 def import_folders(root: Path) -> list[Path]:
-    """Where replicas look for modules, as the runner of scripts has it."""
+    """Where replicas look for modules: RUNNER puts these folders on the import path."""
     source = root / "src"
     return [root, source] if source.is_dir() and not (source / "__init__.py").exists() else [root]
 

@@ -1,6 +1,6 @@
 """The command with which a replica unpacks a script's archive, installs its requirements and becomes it.
 
-The unpacked folder is on the import path, and so is its `src`, if that is no package. What `trainmaster submit` adds
+The unpacked folder is on the import path, and so is its `src`, unless that is a package. What `trainmaster submit` adds
 to the archive is below OWN: the requirements that are not in the requirements.txt at its top, and, for a launcher, the
 files of `trainer.launch`, which knows the other replicas.
 

@@ -106,7 +106,7 @@ def test_a_module_is_looked_for_in_the_root_and_in_its_src(tmp_path: Path) -> No
             {"pyproject.toml": PROJECT, "requirements.txt": "numpy\n"},
             "file: jobs/train.py, extras: [ALL], groups: [train]",
             "pyproject.toml with the extras ALL and the groups train",
-            "numpy>=2\ntqdm\ncupy\nclick\nrich; sys_platform == 'linux'\n",
+            'numpy>=2\ntqdm\ncupy\nclick\nrich; sys_platform == "linux"\n',
         ),
         (
             {"jobs/train.py": '# /// script\n# dependencies = ["tqdm"]\n# ///\n', "pyproject.toml": PROJECT},

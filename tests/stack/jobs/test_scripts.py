@@ -226,7 +226,7 @@ def runner(
     uri: str,
     *args: str,
     python: str = sys.executable,
-    program: tuple[str, ...] = ("none", "train.py"),
+    program: str = "none train.py",
     **variables: str,
 ) -> "subprocess.Popen[str]":
     """The command outside the stack, as in a container without pip's configuration."""
@@ -236,16 +236,14 @@ def runner(
         "TMPDIR": str(tmp_path),
         **variables,
     }
-    command = [python, "-c", RUNNER, uri, *program, *args]
+    command = [python, "-c", RUNNER, uri, *program.split(), *args]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
-@pytest.mark.parametrize(
-    "program", [("none", "jobs/fit.py"), ("none", "-m", "jobs.fit"), ("none", "-m", "house.fit")]
-)
-def test_the_root_and_its_src_are_on_the_import_path(tmp_path: Path, program: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("program", ["none jobs/fit.py", "none -m jobs.fit", "none -m house.fit"])
+def test_the_root_and_its_src_are_on_the_import_path(tmp_path: Path, program: str) -> None:
     """They come before the image's packages, also without `__init__.py`."""
     (tmp_path / "image" / "house").mkdir(parents=True)
     (tmp_path / "image" / "house" / "__init__.py").touch()
@@ -254,12 +252,12 @@ def test_the_root_and_its_src_are_on_the_import_path(tmp_path: Path, program: tu
     uri = upload(tmp_path, tmp_path / "own", "", **own)
     with runner(tmp_path, uri, "-x", program=program, PYTHONPATH=str(tmp_path / "image")) as process:
         said, errors = process.communicate(timeout=60)
-    assert said == ("" if program[-1] == "house.fit" else "lib ") + "house ['-x']\n", errors
+    assert said == ("" if "house" in program else "lib ") + "house ['-x']\n", errors
 
 
 def test_a_launcher_that_is_not_in_the_archive_is_named(tmp_path: Path) -> None:
     uri = upload(tmp_path, tmp_path / "own", "")
-    with runner(tmp_path, uri, program=("torchrun", "train.py")) as process:
+    with runner(tmp_path, uri, program="torchrun train.py") as process:
         assert (
             process.communicate(timeout=60)[1]
             == "The script's archive has no launcher: submit the script again.\n"

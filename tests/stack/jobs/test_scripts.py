@@ -14,6 +14,7 @@ import pytest
 from uv import find_uv_bin
 
 from trainmaster.client.submission.pack import pack_script
+from trainmaster.client.submission.project.root import launcher_files
 from trainmaster.orchestrator.core.requests.script import RUNNER, VARIABLE, run_command
 from trainmaster.resources import ROOT
 
@@ -41,18 +42,20 @@ def upload(buckets: Path, folder: Path, script: str = SAY, **files: str) -> str:
     for name, text in {"train.py": script, "beside.py": "VALUE = 7\n", **files}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    packed = pack_script(folder / "train.py")
+    packed = pack_script(folder / "train.py", more=launcher_files())
     target = buckets / "data" / "scripts" / f"{packed.sha256}.tar.gz"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(packed.content)
     return f"gs://data/scripts/{target.name}"
 
 
-def pool(uri: str, *args: str, replicas: int = 1, image: str = f"{TRAINER}:latest") -> dict[str, Any]:
+def pool(
+    uri: str, *args: str, replicas: int = 1, image: str = f"{TRAINER}:latest", launcher: str = "none"
+) -> dict[str, Any]:
     """A pool as the orchestrator builds it."""
     task = {
         "image_uri": image,
-        "command": list(run_command(uri, "train.py")),
+        "command": list(run_command(uri, "train.py", launcher=launcher)),
         "args": list(args),
         "env": [{"name": VARIABLE, "value": uri}],
     }
@@ -255,13 +258,30 @@ def test_the_root_and_its_src_are_on_the_import_path(tmp_path: Path, program: st
     assert said == ("" if "house" in program else "lib ") + "house ['-x']\n", errors
 
 
-def test_a_launcher_that_is_not_in_the_archive_is_named(tmp_path: Path) -> None:
-    uri = upload(tmp_path, tmp_path / "own", "")
-    with runner(tmp_path, uri, program="torchrun train.py") as process:
-        assert (
-            process.communicate(timeout=60)[1]
-            == "The script's archive has no launcher: submit the script again.\n"
-        )
+LAUNCHERS = {
+    "torch/__init__.py": "class cuda:\n    is_available = bool\n",
+    "torch/distributed/__init__.py": "",
+    "torch/distributed/run.py": "import os, sys\nprint(*(os.environ['PET_' + name] for name in "
+    "('NODE_RANK', 'NNODES', 'NPROC_PER_NODE')), *sys.argv[1:])\n",
+    "accelerate/commands/launch.py": "import sys\nprint(*sys.argv[1:7], *sys.argv[11:])\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("launcher", "said"),
+    [
+        ("torchrun", "{} 2 1 train.py -x"),
+        ("accelerate", "--num_machines 2 --num_processes 2 --machine_rank {} --cpu train.py -x"),
+    ],
+)
+def test_a_launcher_learns_the_place_of_its_replica_among_the_others(
+    stack: Stack, tmp_path: Path, launcher: str, said: str
+) -> None:
+    """With other programs in place of PyTorch's own, which tests/e2e/verbs/test_projects.py runs."""
+    uri = upload(stack.buckets, tmp_path / "own", "", **LAUNCHERS)
+    name = run(stack, *[pool(uri, "-x", launcher=launcher)] * 2)
+    for number in (0, 1):
+        assert said.format(number) in stack.texts(name, f"workerpool{number}-0")
 
 
 def test_sigterm_reaches_the_script(tmp_path: Path) -> None:

@@ -158,6 +158,8 @@ dependencies = [{ name = "packaging" }]
         ({}, "groups: [dev]", "groups", "pyproject.toml has no groups dev. It has: base, train."),
         ({}, "root: elsewhere", "root", "elsewhere' is not a folder. Name one from the request's."),
         ({"pyproject.toml": "[project\n"}, "", "file", "pyproject.toml is not TOML: "),
+        ({"pyproject.toml": "[dependency-groups]\na = 3\n"}, "groups: [a]", "file", "its dependency groups cannot be read: "),
+        ({"requirements.txt": "-r ../base.txt\n"}, "", "file", "no such file in the root: -r ../base.txt. Move it there."),
         ({"pyproject.toml": PROJECT.replace("numpy>=2", "numpy please")}, "", "file", "'numpy please' is not a requirement"),
         ({"requirements.txt": "-r more.txt\n", "more.txt": "--index-url https://me:Zx81@host/simple\n"}, "", "file", "more.txt:1 holds a password in a URI"),
         ({"pyproject.toml": f'{PROJECT}[[tool.uv.index]]\nurl = "https://me:Zx81@host/simple"\n'}, "", "file", "holds a password in a URI"),

@@ -134,11 +134,14 @@ def _pack_named_script(
     if script is None:
         script = file_of_program(named["module"], root)
     needs, more, notes = Dependencies(), dict[str, bytes](), list[str]()
-    if script.is_file():
+    if script.is_file() and _absolute(script).is_relative_to(root):
         parts = (
             [each for each in list_at(named, key) if isinstance(each, str)] for key in ("extras", "groups")
         )
-        needs = find_dependencies(_absolute(script), root, *parts)
+        try:
+            needs = find_dependencies(_absolute(script), root, *parts)
+        except OSError as error:
+            raise ClientRefused(f"{error.filename}: {error.strerror or error}") from error
         more |= {REQUIREMENTS: needs.packed.encode()} if needs.packed else {}
     if named.get("launcher", "none") != "none":
         more |= launcher_files()

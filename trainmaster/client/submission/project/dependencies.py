@@ -18,6 +18,7 @@ from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.project.root import ProjectRefused
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.values import at, list_at, mapping_at, text_at
 from trainmaster.orchestrator.core.requests.checks.secrets import TOKEN_FORMATS
 
 REQUIREMENTS, PYPROJECT, LOCK = "requirements.txt", "pyproject.toml", "uv.lock"
@@ -74,8 +75,8 @@ def find_dependencies(
     sources = [*of_files, *_of_project(root, project, extras, groups)]
     if not sources:
         # Those of setup.py, Poetry and `dynamic` are not read.
-        is_elsewhere = (root / "setup.py").exists() or "poetry" in project.get("tool", {})
-        return Dependencies(is_whole=not (is_elsewhere or "dynamic" in project.get("project", {})))
+        is_elsewhere = (root / "setup.py").exists() or "poetry" in mapping_at(project, "tool")
+        return Dependencies(is_whole=not (is_elsewhere or "dynamic" in mapping_at(project, "project")))
     if faults := [fault for other in sources[1:] for fault in _contradictions(sources[0], other)]:
         raise ClientRefused(" ".join([*faults, "Make them agree, or remove the file that does not count."]))
     return sources[0]
@@ -87,13 +88,15 @@ def _of_files(script: Path, root: Path) -> Iterator[Dependencies]:
         content = re.sub(r"(?m)^# ?", "", header["content"])
         _check_secrets(content, name)
         if "dependencies" in (stated := _parsed(content, name)):
-            lines = _checked_lines(stated["dependencies"], name)
+            lines = _checked_lines(list_at(stated, "dependencies"), name)
             yield _listed_in(f"the header of {name}", [*_indexes(stated), *lines])
     for folder in dict.fromkeys((script.parent, root)):
         if (folder / REQUIREMENTS).is_file():
             file = (folder / REQUIREMENTS).relative_to(root).as_posix()
             packed = "" if folder == root else f"-r ../{file}\n"
-            yield Dependencies(source=file, lines=tuple(_file_lines(folder / REQUIREMENTS)), packed=packed)
+            yield Dependencies(
+                source=file, lines=tuple(_file_lines(folder / REQUIREMENTS, root)), packed=packed
+            )
 
 
 def _of_project(
@@ -106,7 +109,7 @@ def _of_project(
         _text(root / LOCK)
         locked = [*_indexes(project), *_locked_lines(root, extras, groups)]
         yield _listed_in(f"{LOCK}{with_named}", locked, is_whole=True)
-    if lines or "dependencies" in project.get("project", {}):
+    if lines or "dependencies" in mapping_at(project, "project"):
         yield _listed_in(f"{PYPROJECT}{with_named}", [*_indexes(project), *lines])
 
 
@@ -118,28 +121,28 @@ def _listed_in(source: str, lines: Sequence[str], *, is_whole: bool = False) -> 
 # Any: TOML.
 def _wanted_lines(project: Mapping[str, Any], extras: Sequence[str], groups: Sequence[str]) -> Iterator[str]:
     """The project's own requirements, and those of extras and groups; one of itself stands for its extras."""
-    about = project.get("project", {})
-    optional, grouped = about.get("optional-dependencies", {}), project.get("dependency-groups", {})
-    lists = _named_lists(optional, extras, "extras")
+    about: Mapping[str, Any] = mapping_at(project, "project")
+    grouped: Mapping[str, Any] = mapping_at(project, "dependency-groups")
+    lists = _named_lists(mapping_at(about, "optional-dependencies"), extras, "extras")
     _named_lists(grouped, groups, "groups")
     try:
         of_groups = resolve_dependency_groups(grouped, *groups)
-    except (ExceptionGroup, ValueError, LookupError) as error:
+    except (ExceptionGroup, ValueError, LookupError, TypeError) as error:
         raise ClientRefused(f"{PYPROJECT}: its dependency groups cannot be read: {error}") from error
-    for line in _checked_lines([*about.get("dependencies", ()), *chain(*lists), *of_groups], PYPROJECT):
+    for line in _checked_lines([*list_at(about, "dependencies"), *chain(*lists), *of_groups], PYPROJECT):
         requirement = Requirement(line)
-        if canonicalize_name(requirement.name) != canonicalize_name(about.get("name", "")):
+        if canonicalize_name(requirement.name) != canonicalize_name(str(about.get("name", ""))):
             yield line
         elif more := sorted(requirement.extras - {*extras}):
             yield from _wanted_lines(project, [*extras, *more], ())
 
 
-def _named_lists(table: Mapping[str, Any], names: Sequence[str], kind: str) -> list[list[Any]]:
+def _named_lists(table: Mapping[str, Any], names: Sequence[str], kind: str) -> list[Sequence[Any]]:
     known = {canonicalize_name(name): entries for name, entries in table.items()}
     if missing := [name for name in names if canonicalize_name(name) not in known]:
         has = listed(table) or "none"
         raise ProjectRefused(f"{PYPROJECT} has no {kind} {listed(missing)}. It has: {has}.", kind)
-    return [known[canonicalize_name(name)] for name in names]
+    return [list_at(known, canonicalize_name(name)) for name in names]
 
 
 def _locked_lines(root: Path, extras: Sequence[str], groups: Sequence[str]) -> list[str]:
@@ -161,8 +164,9 @@ def _locked_lines(root: Path, extras: Sequence[str], groups: Sequence[str]) -> l
 
 def _indexes(table: Mapping[str, Any]) -> Iterator[str]:
     """Uv's indexes as options of pip's requirements files."""
-    for index in table.get("tool", {}).get("uv", {}).get("index", ()):
-        yield f"{'--index-url' if index.get('default') else '--extra-index-url'} {index['url']}"
+    for index in list_at(table, "tool", "uv", "index"):
+        if url := text_at(index, "url"):
+            yield f"{'--index-url' if at(index, 'default') is True else '--extra-index-url'} {url}"
 
 
 def _contradictions(used: Dependencies, other: Dependencies) -> Iterator[str]:
@@ -192,15 +196,19 @@ def _checked_lines(lines: Sequence[Any], file: str) -> list[str]:
     return [*lines]
 
 
-def _file_lines(path: Path) -> Iterator[str]:
+def _file_lines(path: Path, root: Path) -> Iterator[str]:
     """The lines of a requirements file, and of those that it names, without comments."""
-    waiting, seen = [path], {path}
+    waiting, seen = [path.resolve()], {path.resolve()}
     while waiting:
         here = waiting.pop()
         for line in _text(here).replace("\\\n", " ").splitlines():
             if text := re.sub(r"(^|\s)#.*", "", line).strip():
                 yield text
-            other = (here.parent / nested[1]).resolve() if (nested := _NESTED.fullmatch(text)) else path
+            other = (here.parent / nested[1]).resolve() if (nested := _NESTED.fullmatch(text)) else here
+            if not (other.is_file() and other.is_relative_to(root.resolve())):
+                raise ClientRefused(
+                    f"{os.path.relpath(here)}: no such file in the root: {text}. Move it there."
+                )
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)

@@ -14,9 +14,6 @@ from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.gitignore.wildmatch import has_wildcard, re2_expression
 
 MAX_BYTES = 512 * 1024
-MAX_WILDCARD_BYTES = 32 * 1024
-"""Of all lines with wildcards. The longest of GitHub's templates has 3 KiB of them."""
-MAX_RUNS = 1000
 MAX_SIZE = 10_000
 """Of the expressions of all runs, in instructions. The longest of GitHub's templates has 3,000."""
 
@@ -74,28 +71,23 @@ class Gitignore:
         """Read it.
 
         Raises:
-            GitignoreError: it is too large, or has too many wildcards or changes of `!`.
+            GitignoreError: it is too large, or has too many wildcards.
         """
         if len(content) > MAX_BYTES:
             raise GitignoreError(f"has more than {MAX_BYTES} bytes")
         self._runs: list[_Run] = []
-        wildcard_bytes = 0
         for line in content.removeprefix(_BOM).split(b"\n"):
-            wildcard_bytes += self._add(line.removesuffix(b"\r"))
-            if wildcard_bytes > MAX_WILDCARD_BYTES:
-                raise GitignoreError(f"has more than {MAX_WILDCARD_BYTES} bytes of lines with wildcards")
-            if len(self._runs) > MAX_RUNS:
-                raise GitignoreError(f"goes more than {MAX_RUNS} times from lines with `!` to lines without")
+            self._add(line.removesuffix(b"\r"))
         left = MAX_SIZE
-        try:
-            for run in self._runs:
+        for run in self._runs:
+            try:
                 left -= run.compile()
-        except re2.error:
-            left = -1
-        if left < 0:
-            raise GitignoreError(
-                f"has too many wildcards: the pattern of its lines would have more than {MAX_SIZE} instructions"
-            )
+            except re2.error:
+                left = -1
+            if left < 0:
+                raise GitignoreError(
+                    f"has too many wildcards: the pattern of its lines would have more than {MAX_SIZE} instructions"
+                )
 
     def verdict(self, path: bytes, *, is_folder: bool) -> bool | None:
         """Whether git ignores the path, relative to the file's folder; None where no line matches.
@@ -105,11 +97,10 @@ class Gitignore:
         run = next((each for each in reversed(self._runs) if each.holds(path, is_folder=is_folder)), None)
         return None if run is None else run.ignores
 
-    def _add(self, line: bytes) -> int:
-        """Returns the bytes of the line if it has a wildcard, else 0."""
+    def _add(self, line: bytes) -> None:
         text = _without_trailing_spaces(line) if line.endswith(b" ") else line
         if not text or text.startswith(b"#"):
-            return 0
+            return
         run = self._run(ignores=not text.startswith(b"!"))
         text = text.removeprefix(b"!")
         only_folders = text.endswith(b"/")
@@ -118,11 +109,9 @@ class Gitignore:
         text = text.removeprefix(b"/")
         if not has_wildcard(text):
             (run.paths if is_path else run.names).add(text + b"/" if only_folders else text)
-            return 0
-        if len(text) <= MAX_WILDCARD_BYTES and (found := re2_expression(text, is_path=is_path)) is not None:
+        elif (found := re2_expression(text, is_path=is_path)) is not None:
             before = (b"d" if only_folders else b"[df]") + (b"" if is_path else b"(?:.*/)?")
             run.expressions.setdefault(before, {})[found] = None
-        return len(text)
 
     def _run(self, *, ignores: bool) -> _Run:
         if not self._runs or self._runs[-1].ignores is not ignores:

@@ -214,4 +214,4 @@ def _thinned_points(series: Series, most: int) -> Sequence[tuple[float, float]]:
 
 
 def _point(x: float, y: float) -> list[float]:
-    return [int(x) if x.is_integer() else x, float(f"{y:.{DIGITS}g}")]
+    return [int(x) if float(x).is_integer() else x, float(f"{y:.{DIGITS}g}")]

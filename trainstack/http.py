@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import h11
 import uvicorn
@@ -97,7 +97,7 @@ class Server:
                 access_log=False,
                 log_config=None,
                 http=functools.partial(  # type: ignore[arg-type]  # called as a class is
-                    _Connection, _Bounds(most_connections, most_waiting, head_within_s)
+                    _Connection, (most_connections, most_waiting, head_within_s)
                 ),
                 ws="none",
                 proxy_headers=False,
@@ -129,14 +129,6 @@ class Server:
         self._socket.close()
 
 
-class _Bounds(NamedTuple):
-    """As in `Server`."""
-
-    most_connections: int | None
-    most_waiting: int
-    head_within_s: float
-
-
 class _Connection(H11Protocol):
     """A connection that an application finds in its scope's state; see `cut`.
 
@@ -149,15 +141,15 @@ class _Connection(H11Protocol):
     has_asked = False
     _deadline: asyncio.TimerHandle | None = None
 
-    def __init__(self, bounds: _Bounds, *arguments: Any, **more: Any) -> None:
+    def __init__(self, bounds: tuple[int | None, int, float], *arguments: Any, **more: Any) -> None:
+        """`bounds` are `most_connections`, `most_waiting` and `head_within_s` of `Server`."""
         super().__init__(*arguments, **more)
-        self._bounds = bounds
+        self._most_connections, self._most_waiting, self._head_within_s = bounds
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn writes it
         super().connection_made(transport)
         self.app_state = {**self.app_state, _CONNECTION: transport}
-        most = self._bounds.most_connections
-        if most is not None and len(self.connections) > most:
+        if self._most_connections is not None and len(self.connections) > self._most_connections:
             transport.abort()
             return
         self._make_room()
@@ -194,11 +186,11 @@ class _Connection(H11Protocol):
     def _make_room(self) -> None:
         """Close the oldest connection that waits, first of those that have never had a request."""
         waiting = [peer for peer in self.connections if isinstance(peer, _Connection) and peer.waits_since]
-        if len(waiting) >= self._bounds.most_waiting:
+        if len(waiting) >= self._most_waiting:
             min(waiting, key=lambda peer: (peer.has_asked, peer.waits_since)).give_up()
 
     def _expect_head(self) -> None:
-        self._deadline = self.loop.call_later(self._bounds.head_within_s, self.give_up)
+        self._deadline = self.loop.call_later(self._head_within_s, self.give_up)
 
     def _stop_waiting(self) -> None:
         self.waits_since = 0.0

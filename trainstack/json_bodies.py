@@ -82,19 +82,19 @@ def is_disk_full(fault: BaseException) -> bool:
     return isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def insufficient_storage(fault: BaseException) -> JSONResponse:
+def insufficient_storage(fault: BaseException, *, code: int = 507) -> JSONResponse:
     """507, which Google's clients report at once; they would repeat a 5xx that they know for minutes."""
     message = (
         f"The local stack's disk is full: {fault}. Free space; the stack then continues without a restart."
     )
-    return google_error(507, message, reason="insufficientStorage", status="RESOURCE_EXHAUSTED")
+    return google_error(code, message, reason="insufficientStorage", status="RESOURCE_EXHAUSTED")
 
 
-async def refuse_disk_full(_request: object, fault: Exception) -> JSONResponse:
+async def refuse_disk_full(_request: object, fault: Exception, *, code: int = 507) -> JSONResponse:
     """Starlette's handler of `OSError`. Raises every other one again."""
     if not is_disk_full(fault):
         raise fault
-    return insufficient_storage(fault)
+    return insufficient_storage(fault, code=code)
 
 
 async def read_body(request: Request, *, most_bytes: int) -> bytes:

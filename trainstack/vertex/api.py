@@ -3,6 +3,8 @@
 `/emulator` is the local stack's own: events that happen to jobs by themselves in the cloud, and here only on request.
 """
 
+import functools
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,7 +22,13 @@ from trainstack.jobs.capacity import Supply, quota_from
 from trainstack.jobs.resource.job import CHIEF
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.service import JobService
-from trainstack.json_bodies import answer_not_served, answer_refusal, google_error, is_disk_full, refuse_call
+from trainstack.json_bodies import (
+    answer_not_served,
+    answer_refusal,
+    google_error,
+    refuse_call,
+    refuse_disk_full,
+)
 from trainstack.vertex.resources.rest import Resources, read_fields
 from trainstack.vertex.resources.store import by_number
 
@@ -66,19 +74,12 @@ def application(
             ApiError: answer_refusal,
             DeniedError: _answer_denial,
             HTTPException: answer_not_served,
-            OSError: _answer_disk_full,
+            # A full disk is 429, which says that nothing was done: after a 5xx, callers must wait for a job that may exist.
+            OSError: functools.partial(refuse_disk_full, code=429),
             Exception: _answer_failure,
         },
     )
     return guarded_app(WithInjections(app=calls, injections=injections, service="vertex"), tokens)
-
-
-async def _answer_disk_full(_request: Request, fault: Exception) -> Response:
-    """429 for a full disk, which says that nothing was done: after a 5xx, callers must wait for a job that may exist."""
-    if not is_disk_full(fault):
-        raise fault
-    what = f"The local stack's disk is full: {fault}. Free space; the stack then continues without a restart."
-    return google_error(429, what, status="RESOURCE_EXHAUSTED")
 
 
 async def _answer_failure(_request: Request, _error: Exception) -> Response:

@@ -163,11 +163,7 @@ def kept_subscription(kept: KeptTopic) -> Subscription:
 def _ensure_bucket(storage_url: str, bucket: str, project: str, region: str) -> None:
     access = {"uniformBucketLevelAccess": {"enabled": True}}
     wanted = {"name": bucket, "location": region.upper(), "iamConfiguration": access}
-    try:
-        call("POST", storage_url, f"/storage/v1/b?project={quote(project)}", wanted)
-    except CallRefusedError as refused:
-        if refused.status != _CONFLICT:
-            raise
+    _is_new(_CONFLICT, storage_url, f"/storage/v1/b?project={quote(project)}", wanted)
 
 
 def ensure_marker(storage_url: str, marker: Path) -> None:
@@ -176,11 +172,8 @@ def ensure_marker(storage_url: str, marker: Path) -> None:
     marker.mkdir(exist_ok=True)
     for name in (marker.name, f"{marker.name}/"):  # as in trainmaster/deploy/terraform/buckets.tf
         query = f"uploadType=media&name={quote(name, safe='')}&ifGenerationMatch=0"
-        try:
-            call("POST", storage_url, f"/upload/storage/v1/b/{quote(marker.parent.name)}/o?{query}", "")
-        except CallRefusedError as refused:
-            if refused.status != _CONDITION_NOT_MET:
-                raise
+        path = f"/upload/storage/v1/b/{quote(marker.parent.name)}/o?{query}"
+        _is_new(_CONDITION_NOT_MET, storage_url, path, "")
 
 
 def _ensure_sink(logging_url: str, sink: TopologySink, project: str) -> None:
@@ -191,9 +184,16 @@ def _ensure_sink(logging_url: str, sink: TopologySink, project: str) -> None:
         "destination": f"pubsub.googleapis.com/{sink.topic_name}",
         "filter": sink.filter,
     }
-    try:
-        call("POST", logging_url, f"{sinks}?uniqueWriterIdentity=true", wanted)
-    except CallRefusedError as refused:
-        if refused.status != _CONFLICT:
-            raise
+    if not _is_new(_CONFLICT, logging_url, f"{sinks}?uniqueWriterIdentity=true", wanted):
         call("PUT", logging_url, f"{sinks}/{quote(sink.name)}?uniqueWriterIdentity=true", wanted)
+
+
+def _is_new(existing: int, url: str, path: str, body: object) -> bool:
+    """Create a resource; False if the service answers with the status `existing`."""
+    try:
+        call("POST", url, path, body)
+    except CallRefusedError as refused:
+        if refused.status != existing:
+            raise
+        return False
+    return True

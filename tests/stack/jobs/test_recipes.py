@@ -7,7 +7,7 @@ import pytest
 from trainmaster.resources import ROOT
 from trainstack.jobs.images import installs, recipes
 from trainstack.jobs.images.dockerfile import ImageError, read_image
-from trainstack.jobs.images.recipes import Recipe, recipe_of, recipe_of_script
+from trainstack.jobs.images.recipes import Recipe, recipe_of
 
 
 def recipe(tree: Path, *lines: str, base: str = "python:3") -> Recipe:
@@ -26,7 +26,7 @@ def test_a_label_stands_for_the_run_lines(tmp_path: Path) -> None:
 
 def test_a_script_gets_no_package_of_the_label_and_a_note_names_the_missing_ones(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(f"FROM python:3\n{LABEL}\n")
-    script_recipe = recipe_of_script(read_image(tmp_path), None)
+    script_recipe = recipe_of(read_image(tmp_path), script=[])
     assert script_recipe.base.needed == ()
     (note,) = script_recipe.notes
     assert note.startswith("The image has nowhere-at-all, and the stack's own environment has not.")

@@ -14,11 +14,10 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import distribution, distributions
 from pathlib import Path
-from typing import Protocol
 
 from uv import find_uv_bin
 
@@ -57,10 +56,8 @@ _WAY_OUT = (
 )
 
 
-class Say(Protocol):
-    """Writes a line to a job's log."""
-
-    def __call__(self, text: str, severity: str = "INFO") -> Awaitable[object]: ...
+Say = Callable[..., Awaitable[object]]
+"""Writes a line to a job's log: its text, and its severity if it is not `INFO`."""
 
 
 class Environments:

@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 
 from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, read_image, repository_of
-from trainstack.jobs.images.recipes import Recipe, base_of, recipe_of, recipe_of_script
+from trainstack.jobs.images.recipes import Recipe, base_of, recipe_of
 from trainstack.jobs.images.scripts import INSTALLED, VARIABLE, Scripts
 from trainstack.jobs.resource.validation import Message
 
@@ -152,7 +152,8 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> PoolProgram:
     archive_uri = dict(env).get(VARIABLE)
     if archive_uri is None or provided.scripts is None:
         return made(image=image, recipe=recipe_of(image), argv=tuple(argv))
-    recipe = recipe_of_script(image, provided.scripts.install_of(archive_uri))
+    install = provided.scripts.install_of(archive_uri)
+    recipe = recipe_of(image, script=[install] if install else [])
     return made(image=image, recipe=recipe, argv=tuple(argv), is_script=True)
 
 

@@ -193,41 +193,29 @@ class Recipe:
         return [*lines, *self.notes]
 
 
-def recipe_of(image: DockerfileImage) -> Recipe:
-    """Reads the files that the image's RUN lines name.
+def recipe_of(image: DockerfileImage, script: Sequence[Install] | None = None) -> Recipe:
+    """The recipe of an image, or of a script that runs in it: `script` is what its requirements.txt asks for.
+
+    The packages that the image's label names for its own program are not installed for a script: where neither its
+    requirements.txt nor the stack's own environment has them, a note says so. Reads the files that the image's RUN lines
+    name.
 
     Raises:
         ImageError: the base is not known here, or a file is too large.
     """
-    base = _known_base(image.base)
-    if (packages := image.labels.get(PACKAGES_LABEL)) is not None:
-        return _recipe(replace(base, needed=(*base.needed, *packages.split())), [])
-    installs, not_done = installs_of(image)
-    return _recipe(base, installs, (*not_done, *image.not_done))
-
-
-def recipe_of_script(image: DockerfileImage, install: Install | None) -> Recipe:
-    """The recipe of a script that runs in the image; `install` is what its requirements.txt asks for.
-
-    The packages that the image's label names for its own program are not installed for a script: where neither its
-    requirements.txt nor the stack's own environment has them, a note says so.
-
-    Raises:
-        ImageError: as `recipe_of`.
-    """
-    installs = [install] if install else []
-    packages = image.labels.get(PACKAGES_LABEL)
+    base, packages = _known_base(image.base), image.labels.get(PACKAGES_LABEL)
     if packages is None:
-        whole = recipe_of(image)
-        return _recipe(whole.base, [*whole.installs, *installs], whole.not_done, notes=whole.notes)
+        installs, not_done = installs_of(image)
+        return _recipe(base, [*installs, *(script or ())], (*not_done, *image.not_done))
+    if script is None:
+        return _recipe(replace(base, needed=(*base.needed, *packages.split())), [])
     at_hand = tuple(packages.split())
     lacking = [name for name in at_hand if not any(distributions(name=name))]
     note = (
         f"The image has {', '.join(lacking)}, and the stack's own environment has not. A script that needs them names them in "
         "its requirements.txt, or install them beside the stack; Trainmaster's trainer needs: pip install 'trainmaster[tensorflow]'."
     )
-    notes = (note,) if lacking else ()
-    return _recipe(_known_base(image.base), installs, at_hand=at_hand, notes=notes)
+    return _recipe(base, script, at_hand=at_hand, notes=(note,) if lacking else ())
 
 
 def _recipe(

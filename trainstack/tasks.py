@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 
-async def cancel_all(tasks: Iterable["asyncio.Task[None]"]) -> None:
+async def cancel_all(tasks: Iterable["asyncio.Future[Any]"]) -> None:
     """Cancel the tasks and wait for each to end.
 
     Their exceptions are dropped: no caller is left to handle them.

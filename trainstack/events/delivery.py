@@ -28,6 +28,7 @@ from trainstack.events.cloudevent import (
 from trainstack.events.eventarc import Transport
 from trainstack.functions.function import BucketTrigger, Function, TopicTrigger
 from trainstack.injections import InjectionKind, Injections
+from trainstack.tasks import cancel_all
 
 Invoke = Callable[[CloudEvent], int]
 """Sends one event to a function and returns the response's HTTP status. Blocks; called from several threads.
@@ -69,8 +70,7 @@ class Delivery:
         keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
-        keeper.cancel()
-        await asyncio.gather(keeper, return_exceptions=True)
+        await cancel_all([keeper])
         if self._stream is not None:
             ended = asyncio.to_thread(_end, self._stream)
             await asyncio.gather(ended, return_exceptions=True)

@@ -17,6 +17,7 @@ from trainstack.functions.log import FunctionLog
 from trainstack.process.fork_server import ForkFailedError
 from trainstack.process.output import readable
 from trainstack.process.processes import Child, empty_folder
+from trainstack.tasks import cancel_all
 
 START_DEADLINE_S = 60.0
 """How long a process may take until it has loaded its function, or answers; Cloud Run's startup probe allows 240 s."""
@@ -101,8 +102,7 @@ class Instance:
         """End the process. Safe to call twice, and before `start`."""
         supervisor, self._supervisor = self._supervisor, None
         if supervisor is not None:
-            supervisor.cancel()
-            await asyncio.gather(supervisor, return_exceptions=True)
+            await cancel_all([supervisor])
         self._stopped = True
         self._ready.set()  # requests that wait for a process stop waiting
         if self._child is not None:

@@ -5,7 +5,6 @@ service's terminal line.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -30,6 +29,7 @@ from trainstack.jobs.runners import messages
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.runners.restarts import MAX_INTERNAL_ATTEMPTS, RestartAction, RestartPolicy
 from trainstack.jobs.runners.runner import JobRunner
+from trainstack.tasks import cancel_all
 
 _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
@@ -223,8 +223,4 @@ class CustomJobRunner(JobRunner[VertexJob]):
                 raise _CancelledError("CANCELED")
             raise TimeoutError
         finally:
-            for task in (working, cancelled):
-                if not task.done():
-                    task.cancel()
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await task
+            await cancel_all(task for task in (working, cancelled) if not task.done())

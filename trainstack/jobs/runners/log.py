@@ -4,7 +4,6 @@ Source of the service's lines: logs of training jobs published in public reposit
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +14,7 @@ from trainstack.jobs.resource.job import ResourceState
 from trainstack.logging.entry import EntryError
 from trainstack.logging.structured import entries_from_line
 from trainstack.process.output import OutputStream
+from trainstack.tasks import cancel_all
 
 Entry = dict[str, object]
 
@@ -106,9 +106,7 @@ class JobLog:
     async def close(self) -> None:
         timer, self._timer = self._timer, None
         if timer is not None:
-            timer.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await timer
+            await cancel_all([timer])
         await self.flush()
 
     async def _flush_soon(self) -> None:

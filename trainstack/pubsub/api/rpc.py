@@ -22,6 +22,7 @@ from trainstack.pubsub.delivery.backlog import Holder
 from trainstack.pubsub.errors import ResourceNotFound
 from trainstack.pubsub.injections import place_of, status_of, subjects_of
 from trainstack.pubsub.service import PubsubService, check_attached
+from trainstack.tasks import cancel_all
 from trainstack.transcoding.method import NotServed
 
 # Responses stay small, so that several streams of one subscription share its messages evenly.
@@ -126,8 +127,7 @@ async def serve_stream(
         async for response in stream.responses():
             yield response
     finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
+        await cancel_all([listening])
 
 
 # grpcio ships no types, so a call's context and a handler are Any.

@@ -11,7 +11,6 @@ from google.api_core.exceptions import GoogleAPICallError
 from google.protobuf.duration_pb2 import Duration
 from google.pubsub_v1 import ExpirationPolicy, Subscription
 
-from trainstack.events.backoff import Backoff
 from trainstack.events.clients import PubsubClients, clients_of
 from trainstack.events.cloudevent import CloudEvent
 from trainstack.events.delivery import Delivery, Invoke, with_injections
@@ -50,19 +49,11 @@ async def deliver_events(
     Raises:
         StackRefusedError: a resource of the topology cannot be created.
     """
-    running, options = services.running, services.options
+    running = services.running
     clients = running.enter_context(clients_of(services.pubsub_host))
     try:
-        transports = await asyncio.to_thread(
-            provision,
-            topology,
-            [source.trigger for source in sources],
-            storage_url=services.storage_url,
-            logging_url=services.logging_url,
-            clients=clients,
-            backoff=options.backoff,
-            markers=markers_of(services.grants, services.buckets_dir),
-        )
+        triggers = [source.trigger for source in sources]
+        transports = await asyncio.to_thread(provision, topology, triggers, services, clients)
     except (CallRefusedError, GoogleAPICallError) as error:
         raise StackRefusedError(f"cannot create a resource of the topology: {error}") from error
     deliveries = [
@@ -80,7 +71,7 @@ async def deliver_events(
     scheduler = Scheduler(
         topology.schedules,
         publish=lambda topic_name, data: services.publisher(topic_name, [(data, {})]),
-        every=timedelta(seconds=options.tick_s) if options.tick_s else None,
+        every=timedelta(seconds=services.options.tick_s) if services.options.tick_s else None,
     )
     running.push_async_callback(scheduler.stop)
     scheduler.start()
@@ -110,30 +101,24 @@ _CONFLICT, _CONDITION_NOT_MET = 409, 412
 
 
 def provision(
-    topology: Topology,
-    triggers: Iterable[Function],
-    *,
-    storage_url: str,
-    logging_url: str,
-    clients: PubsubClients,
-    backoff: Backoff,
-    markers: Iterable[Path] = (),
+    topology: Topology, triggers: Iterable[Function], services: RunningServices, clients: PubsubClients
 ) -> dict[str, Transport]:
-    """Create everything in the topology; return the transport of each trigger's events, by its name.
+    """Create everything in the topology, as the deployment does; existing resources stay as they are. Blocks.
 
-    `triggers` are those of the functions and of the teams' topics. `markers` are objects that the deployment
-    creates, each as its path in the folder of its bucket. Blocks.
+    `triggers` are those of the functions and of the teams' topics. Returns the transport of each one's events, by its
+    name.
 
     Raises:
         CallRefusedError: a service refused for another reason than an existing resource.
     """
+    storage_url, backoff = services.storage_url, services.options.backoff
     for role in topology.topics:
         ensure_topic(clients.publisher, topology.topic_name(role))
     for kept in topology.subscriptions:  # before any function: dead letters must find it
         ensure_subscription(clients.subscriber, kept_subscription(kept))
     for bucket in topology.buckets.values():
         _ensure_bucket(storage_url, bucket, topology.project, topology.region)
-    for marker in markers:
+    for marker in markers_of(services.grants, services.buckets_dir):
         ensure_marker(storage_url, marker)
     transports: dict[str, Transport] = {}
     for function in triggers:
@@ -145,7 +130,7 @@ def provision(
             # Last: a notification published before there is a subscription would be lost.
             ensure_notification(storage_url, function.trigger.bucket, transport.topic_name)
     for sink in topology.sinks:
-        _ensure_sink(logging_url, sink, topology.project)
+        _ensure_sink(services.logging_url, sink, topology.project)
     return transports
 
 

@@ -20,7 +20,7 @@ from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf import descriptor_pool, empty_pb2, message_factory
 
 from trainstack.transcoding import Method
-from trainstack.transcoding.method import method_from
+from trainstack.transcoding.method import Services, method_from
 
 KINDS = {
     "CustomJob": ("JobService", "customJobs", "Create Get List Cancel Delete"),
@@ -83,6 +83,15 @@ def message_of(name: str) -> Any:
     """The protobuf class of a message that the modules above define or contain."""
     descriptor = descriptor_pool.Default().FindMessageTypeByName(f"google.cloud.aiplatform.v1.{name}")
     return message_factory.GetMessageClass(descriptor)
+
+
+def services() -> Services:
+    """The methods over gRPC by service; operations are requested at the same address."""
+    found: dict[str, list[Method]] = {}
+    for service, method in methods():
+        name = service if service == OPERATIONS else f"google.cloud.aiplatform.v1.{service}"
+        found.setdefault(name, []).append(method)
+    return found
 
 
 def snake_case(kind: str) -> str:

@@ -105,8 +105,10 @@ class Grants:
         self.project = project
         self.project_number = project_number
         self.enforced = enforced
-        self._granted = tuple(grants)
-        self._roles = roles or {}
+        self.granted = tuple(grants)
+        """Every grant, whatever a test has taken away."""
+        self.roles = roles or {}
+        """The permissions of each role, as far as they are known."""
         self._buckets = None if buckets is None else frozenset(BUCKETS + name for name in buckets)
         self._every_account = (f"projectEditor:{project}", EVERYONE, "allAuthenticatedUsers")
         self._policies: dict[str, tuple[Grant, ...]] = {}
@@ -127,11 +129,6 @@ class Grants:
             return False
         return any(permission in held for held in USERS_BUCKET.values())
 
-    @property
-    def roles(self) -> Collection[str]:
-        """Every role whose permissions are known."""
-        return self._roles.keys()
-
     def set_policy(
         self,
         resource: str,
@@ -143,7 +140,7 @@ class Grants:
         `roles` has the permissions of those that the service knows. Every account of the project counts as one of its
         editors.
         """
-        self._roles = {**roles, **self._roles}
+        self.roles = {**roles, **self.roles}
         if bindings is None:
             self._policies.pop(resource, None)
         else:
@@ -153,11 +150,6 @@ class Grants:
                 for member in members
             )
         self._reaches = self._by_permission()
-
-    @property
-    def granted(self) -> tuple[Grant, ...]:
-        """Every grant, whatever a test has taken away."""
-        return self._granted
 
     def permitted(
         self, member: str, permissions: Sequence[str], resource: str, folder: str | None = None
@@ -174,7 +166,7 @@ class Grants:
     def has_folder(self, bucket: str, folder: str) -> bool:
         """Whether the deployment has created this managed folder: one on which it grants a role."""
         return any(
-            grant.folder == folder and grant.resource == bucket for grant in self._granted if grant.folder
+            grant.folder == folder and grant.resource == bucket for grant in self.granted if grant.folder
         )
 
     def policy(self, resource: str, folder: str = "", *, with_conditions: bool = False) -> dict[str, object]:
@@ -209,17 +201,17 @@ class Grants:
 
     def knows(self, member: str) -> bool:
         """Whether the account exists, which here means that it was ever granted a role."""
-        return any(grant.member == member for grant in self._granted)
+        return any(grant.member == member for grant in self.granted)
 
     def accounts(self) -> list[str]:
         """The emails of the project's service accounts: those that were ever granted a role, but not Google's agents."""
         own = (f"@{self.project}.iam.gserviceaccount.com", "@developer.gserviceaccount.com")
-        members = {grant.member.removeprefix("serviceAccount:") for grant in self._granted}
+        members = {grant.member.removeprefix("serviceAccount:") for grant in self.granted}
         return sorted(member for member in members if member.endswith(own))
 
     def has_permission(self, permission: str) -> bool:
         """Whether a role has it."""
-        return any(permission in permissions for permissions in self._roles.values())
+        return any(permission in permissions for permissions in self.roles.values())
 
     def take(self, document: object) -> None:
         """Take away the grants and permissions that a JSON document names, until `restore`.
@@ -249,7 +241,7 @@ class Grants:
         return dict(self._taken)
 
     def _live(self) -> list[Grant]:
-        kept = [g for g in self._granted if g.is_partial or g.resource not in self._policies]
+        kept = [g for g in self.granted if g.is_partial or g.resource not in self._policies]
         granted = itertools.chain(kept, *self._policies.values())
         return [grant for grant in granted if not self._is_taken("grants", vars(grant))]
 
@@ -258,7 +250,7 @@ class Grants:
         reaches: dict[tuple[str, str], list[_Reach]] = {}
         for grant in self._live():
             reach = self._reach(grant)
-            for permission in self._roles.get(grant.role, ()):
+            for permission in self.roles.get(grant.role, ()):
                 reaches.setdefault((grant.member, permission), []).append(reach)
         return reaches
 

@@ -26,7 +26,10 @@ class NotANotificationError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A received message. `delivery_attempt` counts from 1; None where the subscription has no dead-letter policy."""
+    """The part of a received message that an event has.
+
+    `delivery_attempt` counts from 1; None where the subscription has no dead-letter policy.
+    """
 
     data: bytes
     attributes: Mapping[str, str]

@@ -20,7 +20,6 @@ from google.cloud.pubsub_v1.types import FlowControl
 
 from trainstack.events.cloudevent import (
     CloudEvent,
-    Message,
     NotANotificationError,
     from_message,
     from_notification,
@@ -105,7 +104,7 @@ class Delivery:
 
     def _deliver(self, received: ReceivedMessage) -> None:
         try:
-            event = self._event(_plain(received))
+            event = self._event(received)
         except NotANotificationError as error:
             _log.warning("dropped an event for %s: %s", self.function.name, error)
             received.ack()
@@ -117,7 +116,7 @@ class Delivery:
             _log.warning("%s answered %d to event %s", self.function.name, status, received.message_id)
             received.nack()
 
-    def _event(self, message: Message) -> CloudEvent:
+    def _event(self, message: ReceivedMessage) -> CloudEvent:
         match self.function.trigger:
             case BucketTrigger():
                 return from_notification(message)
@@ -132,17 +131,6 @@ class Delivery:
 def is_final(status: int, *, retry: bool) -> bool:
     """Whether a response settles an event: a success always does; without retries, every response does."""
     return 200 <= status < 300 or not retry  # noqa: PLR2004  # HTTP's success class
-
-
-def _plain(received: ReceivedMessage) -> Message:
-    return Message(
-        data=received.data,
-        attributes=dict(received.attributes),
-        message_id=received.message_id,
-        publish_time=received.publish_time,
-        ordering_key=received.ordering_key,
-        delivery_attempt=received.delivery_attempt,
-    )
 
 
 def _end(stream: StreamingPullFuture) -> None:

@@ -20,7 +20,7 @@ from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.validation import Message
+from trainstack.jobs.resource.machines import Message
 from trainstack.reading import Reading
 
 

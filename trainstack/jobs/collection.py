@@ -15,7 +15,8 @@ from trainstack.iam.service import Grants
 from trainstack.jobs.capacity import Supply
 from trainstack.jobs.listing import AnyJob, Catalogue
 from trainstack.jobs.resource.job import TrialAssignment, VertexJob, new_job_id
-from trainstack.jobs.resource.validation import Message, Surroundings
+from trainstack.jobs.resource.machines import Message
+from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.runners.log import JobLog, WriteLog
 from trainstack.jobs.runners.runner import JobRunner
 from trainstack.project import project_number

@@ -12,16 +12,15 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Reversible, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from google.cloud.aiplatform_v1.types.custom_job import CustomJob
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from trainstack.errors import InvalidArgumentError
 from trainstack.jobs.resource.job import VertexJob
+from trainstack.jobs.resource.machines import Message
 
-# protobuf's generated messages are untyped, as in trainstack.jobs.resource.validation.
-Message = Any
 Matches = Callable[[Message], bool]
 
 MAX_CHARS, MAX_DEPTH = 2000, 20

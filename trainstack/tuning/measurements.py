@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import fmean, median
 
-from trainstack.jobs.resource.validation import Message
+from trainstack.jobs.resource.machines import Message
 
 MAX_REPORTS = 100
 MAX_FILE_BYTES = 1 << 20

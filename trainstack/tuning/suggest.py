@@ -18,7 +18,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from trainstack.jobs.resource.validation import Message
+from trainstack.jobs.resource.machines import Message
 from trainstack.tuning.tuning_job import Value
 
 _LOG, _REVERSE_LOG = 2, 3

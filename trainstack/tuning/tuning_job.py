@@ -12,7 +12,8 @@ from google.cloud.aiplatform_v1.types.study import Trial
 from google.protobuf.json_format import MessageToDict
 
 from trainstack.jobs.resource.job import TrialAssignment, VertexJob, copy_of
-from trainstack.jobs.resource.validation import Message, Surroundings
+from trainstack.jobs.resource.machines import Message
+from trainstack.jobs.resource.validation import Surroundings
 from trainstack.tuning import measurements
 from trainstack.tuning.measurements import Point, TrialMeasurement
 from trainstack.tuning.validation import faults_of

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from trainstack.jobs.resource.validation import Message, Surroundings, common_faults
+from trainstack.jobs.resource.machines import Message
+from trainstack.jobs.resource.validation import Surroundings, common_faults
 
 MAX_TRIALS, MAX_DISCRETE, MIN_GAP = 1000, 1000, 1e-10
 _LOG_SCALES, _KNOWN_SCALES = (2, 3), (0, 1, 2, 3)

@@ -16,7 +16,7 @@ from pathlib import Path
 from trainstack.jobs.images.dockerfile import DockerfileImage, ImageError, read_image, repository_of
 from trainstack.jobs.images.recipes import Recipe, base_of, recipe_of
 from trainstack.jobs.images.scripts import INSTALLED, VARIABLE, Scripts
-from trainstack.jobs.resource.validation import Message
+from trainstack.jobs.resource.machines import Message
 
 ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
 

@@ -12,7 +12,8 @@ from google.cloud.aiplatform_v1.types.custom_job import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from trainstack.errors import InvalidArgumentError
-from trainstack.jobs.resource.validation import Message, Surroundings, faults_of
+from trainstack.jobs.resource.machines import Message
+from trainstack.jobs.resource.validation import Surroundings, faults_of
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

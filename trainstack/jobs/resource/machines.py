@@ -32,7 +32,7 @@ DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 MIN_DISK_GB, MAX_DISK_GB = 100, 64_000
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
-# protobuf's generated messages are untyped, as in trainstack.jobs.resource.validation.
+# protobuf's generated messages are untyped: google-cloud-aiplatform ships no types for them.
 Message = Any
 
 

@@ -10,12 +10,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 from google.protobuf.json_format import MessageToDict
 
-from trainstack.jobs.resource.machines import MachineTypes, disk_faults, machine_faults
+from trainstack.jobs.resource.machines import MachineTypes, Message, disk_faults, machine_faults
 from trainstack.surface import Surface
 
 MAX_NAME, MAX_LABELS, MAX_LABEL, MAX_ENV, MAX_PACKAGES, MAX_POOLS = 128, 64, 64, 100, 100, 4
@@ -26,9 +25,6 @@ _OBJECT = re.compile(r"gs://[^/]+/.+")
 _ACCOUNT = re.compile(r"[a-z0-9.-]+@([a-z0-9.-]+\.)?gserviceaccount\.com")
 _KEY = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}")
 _NETWORK = re.compile(r"projects/[^/]+/global/networks/[^/]+")
-
-# protobuf's generated messages are untyped: google-cloud-aiplatform ships no types for them.
-Message = Any
 
 
 @dataclass(frozen=True, kw_only=True)

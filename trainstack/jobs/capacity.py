@@ -79,10 +79,6 @@ NAME_MAX_CHARS = 200
 _METRIC = "aiplatform.googleapis.com/custom_model_training_"
 
 
-class BadQuotaError(InvalidArgumentError):
-    """The document is not a valid set of quotas."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class QuotaLimit:
     """How much of a resource a region's unfinished jobs may hold together."""
@@ -160,7 +156,7 @@ def quota_from(document: object) -> Quota:
     """Parse a document.
 
     Raises:
-        BadQuotaError: with every fault, each with its path.
+        InvalidArgumentError: with every fault, each with its path.
     """
     reading = Reading()
     whole = reading.mapping(document, "$", known=("quotas", "stockouts"))
@@ -177,7 +173,7 @@ def quota_from(document: object) -> Quota:
         for index, stockout in enumerate(listed if isinstance(listed, list) else [])
     ]
     if reading.wrong:
-        raise BadQuotaError(*reading.wrong)
+        raise InvalidArgumentError(*reading.wrong)
     return Quota(limits=tuple(limits), stockouts=tuple(stockouts))
 
 

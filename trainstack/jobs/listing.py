@@ -36,10 +36,6 @@ _JOB: Descriptor = CustomJob.pb().DESCRIPTOR
 _JOB_FIELDS = ("display_name", "state", "create_time", "labels")
 
 
-class ListFilterError(InvalidArgumentError):
-    """A filter that the service would refuse, or that is not supported here."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ListFilter:
     matches: Matches
@@ -58,10 +54,10 @@ def parse_filter(
     `is_in` says whether a resource is in a context, for kinds of which contexts have members.
 
     Raises:
-        ListFilterError: with what was found and what is allowed.
+        InvalidArgumentError: with what was found and what is allowed.
     """
     if len(text) > MAX_CHARS:
-        raise ListFilterError(
+        raise InvalidArgumentError(
             f"Invalid filter: it has {len(text)} characters; at most {MAX_CHARS} are allowed."
         )
     parser = _Parser(text, kind, fields, is_in)
@@ -178,8 +174,8 @@ class _Parser:
             raise self._error(f"expected a value after {after}, found {value or 'its end'!r}")
         return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
-    def _error(self, what: str) -> ListFilterError:
-        return ListFilterError(f"Invalid filter {self._text!r}: {what}.")
+    def _error(self, what: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"Invalid filter {self._text!r}: {what}.")
 
 
 def _holds(text: str | None, sign: str, value: str) -> bool:
@@ -208,7 +204,7 @@ def _instant(value: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
-        raise ListFilterError(
+        raise InvalidArgumentError(
             f"Invalid filter value {value!r} for a time; expected an RFC 3339 timestamp, for example 2026-05-18T00:00:00Z."
         ) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -77,9 +77,10 @@ def injections_of(path: Path) -> InjectionPlan:
 def quota_of(path: Path) -> "Quota":
     """The quotas and stockouts in a file, JSON or YAML. Raises `BadOptionsError`."""
     # Here, so that `down` starts at once.
-    from trainstack.jobs.capacity import BadQuotaError, quota_from
+    from trainstack.errors import InvalidArgumentError
+    from trainstack.jobs.capacity import quota_from
 
-    return _read_file("--quota", path, quota_from, BadQuotaError)
+    return _read_file("--quota", path, quota_from, InvalidArgumentError)
 
 
 def _read_file(

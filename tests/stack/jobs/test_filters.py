@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainstack.jobs.listing import Catalogue, ListFilterError, parse_filter
+from trainstack.errors import InvalidArgumentError
+from trainstack.jobs.listing import Catalogue, parse_filter
 from trainstack.jobs.resource.job import VertexJob
 
 AT = datetime(2026, 5, 18, 12, tzinfo=UTC)
@@ -87,7 +88,7 @@ def test_a_filter_keeps_what_it_describes(job: VertexJob, text: str, kept: bool)
     ],
 )
 def test_an_invalid_filter_is_refused_with_the_reason(text: str, fault: str) -> None:
-    with pytest.raises(ListFilterError, match=fault):
+    with pytest.raises(InvalidArgumentError, match=fault):
         parse_filter(text)
 
 
@@ -102,7 +103,7 @@ def test_an_invalid_filter_is_refused_with_the_reason(text: str, fault: str) -> 
 def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
     try:
         parse_filter(text)
-    except ListFilterError as error:
+    except InvalidArgumentError as error:
         reason = str(error)
     else:
         reason = "Invalid filter: none"
@@ -125,7 +126,7 @@ def test_a_filter_of_many_stars_costs_no_more_than_its_length() -> None:
 
 
 def test_a_filter_that_is_too_long_is_refused() -> None:
-    with pytest.raises(ListFilterError, match="2007 characters; at most 2000"):
+    with pytest.raises(InvalidArgumentError, match="2007 characters; at most 2000"):
         parse_filter("labels." + "a" * 2000)
 
 

@@ -7,7 +7,8 @@ import httpx
 import pytest
 from google.api_core.exceptions import TooManyRequests
 
-from trainstack.jobs.capacity import BadQuotaError, quota_from
+from trainstack.errors import InvalidArgumentError
+from trainstack.jobs.capacity import quota_from
 
 from .conftest import PARENT, Stack, container
 from .studies import ended, study
@@ -98,7 +99,7 @@ def test_quota_is_raised_while_the_service_runs(stack: Stack) -> None:
 
 
 def test_every_fault_of_a_document_is_reported_with_its_path() -> None:
-    with pytest.raises(BadQuotaError) as refused:
+    with pytest.raises(InvalidArgumentError) as refused:
         quota_from(
             {
                 "quotas": {"r": {"replicas": -1, "spot": {"n1-*": "many"}}},
@@ -120,5 +121,5 @@ def test_every_fault_of_a_document_is_reported_with_its_path() -> None:
 
 def test_a_glob_that_is_longer_than_any_resource_is_refused() -> None:
     """Python takes above 20 s to read one of 30,000 brackets."""
-    with pytest.raises(BadQuotaError, match="at most 200 characters"):
+    with pytest.raises(InvalidArgumentError, match="at most 200 characters"):
         quota_from({"quotas": {"r": {"[" * 30_000: 1}}, "stockouts": [{"resource": "[" * 30_000}]})

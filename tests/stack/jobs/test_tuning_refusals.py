@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainstack.jobs.resource.job import InvalidJobError
+from trainstack.errors import InvalidArgumentError
 from trainstack.tuning.tuning_job import TuningJob
 
 from .conftest import container
@@ -32,7 +32,7 @@ def faults(counts: dict[str, int] | None = None, **study: Any) -> list[str]:
     body["studySpec"] |= study
     try:
         parsed(body)
-    except InvalidJobError as error:
+    except InvalidArgumentError as error:
         return str(error).splitlines()
     return []
 

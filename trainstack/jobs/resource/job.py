@@ -102,10 +102,6 @@ _OUTPUT_ONLY = frozenset({
 })  # fmt: skip
 
 
-class InvalidJobError(InvalidArgumentError):
-    """A body that is not an acceptable job."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class TrialAssignment:
     """The trial of a tuning job that a job runs, and where its replicas report.
@@ -163,7 +159,7 @@ class VertexJob:
         Output-only fields are dropped, as by the service.
 
         Raises:
-            InvalidJobError: with every fault found.
+            InvalidArgumentError: with every fault found.
         """
         message = cls.resource.pb(cls.resource())
         if isinstance(body, Mapping):
@@ -174,7 +170,7 @@ class VertexJob:
             if field.name in _OUTPUT_ONLY:
                 message.ClearField(field.name)
         if faults := cls.faults_of(message, here or Surroundings()):
-            raise InvalidJobError(*faults)
+            raise InvalidArgumentError(*faults)
         job = cls(project=project, location=location, job_id=job_id, message=message)
         message.name = job.name
         return job.begun(at, state)
@@ -269,11 +265,13 @@ def new_job_id() -> str:
 
 
 def parse_fields(fields: Mapping[str, object], message: Message) -> None:
-    """Read JSON into a message. Raises `InvalidJobError`, in the service's words."""
+    """Read JSON into a message. Raises `InvalidArgumentError`, in the service's words."""
     try:
         ParseDict(fields, message)
     except ParseError as error:
-        raise InvalidJobError(f"Invalid JSON payload received. {_as_the_service_says(str(error))}") from error
+        raise InvalidArgumentError(
+            f"Invalid JSON payload received. {_as_the_service_says(str(error))}"
+        ) from error
 
 
 def copy_of(message: Message) -> Message:

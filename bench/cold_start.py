@@ -145,11 +145,10 @@ def run(rounds: int) -> bool:
         stage(folder / "functions")
         ours, bare = folder / "functions" / "main.py", ROOT / "bench" / "bare" / "main.py"
         buckets = folder / "storage" / "buckets"
-        image = f"{IMAGE}={PROGRAM}"
-        jobs = ("--dir", str(folder / "jobs"), "--buckets", str(buckets), "--image", image)
+        jobs = (str(folder / "jobs"), str(buckets), f"{IMAGE}={PROGRAM}")
         with (
             server("trainstack.storage", "--dir", str(folder / "storage")) as storage_url,
-            server("trainstack.vertex", *jobs) as vertex_url,
+            server("tests.stack.jobs.alone", *jobs) as vertex_url,
             server("trainstack.pubsub", "--dir", str(folder / "pubsub"), "--port", "0") as pubsub,
         ):
             host = pubsub.rpartition("=")[2]  # a line for a shell

@@ -15,27 +15,17 @@ address.
 """
 
 
-def run_alone(
-    service: str,
-    serve: Serve,
-    *,
-    says: str = "{}",
-    add_flags: Callable[[argparse.ArgumentParser], None] = lambda _parser: None,
-) -> int:
-    """Serve until SIGINT or SIGTERM; return the exit status.
-
-    The first line of output is `says` with the address. `add_flags` adds flags, whose values `serve` gets by name.
-    """
+def run_alone(service: str, serve: Serve, *, says: str = "{}") -> int:
+    """Serve until SIGINT or SIGTERM; return the exit status. The first line of output is `says` with the address."""
     parser = argparse.ArgumentParser(prog=f"python -m trainstack.{service}")
     parser.add_argument("--dir", required=True, type=Path, help="state folder; created if missing")
     parser.add_argument(
         "--port", type=int, default=0, help="port on 127.0.0.1; 0 picks a free one (default: 0)"
     )
-    add_flags(parser)
-    given = vars(parser.parse_args())
+    given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        asyncio.run(_run(serve(given.pop("dir"), **given), says))
+        asyncio.run(_run(serve(given.dir, port=given.port), says))
     except (OSError, RuntimeError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

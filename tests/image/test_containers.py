@@ -141,7 +141,7 @@ def test_a_trial_cannot_report_as_another_user_than_root(stack: Stack) -> None:
 
 
 def test_a_stack_that_is_killed_leaves_no_container(tmp_path: Path, program: str) -> None:
-    with stand_alone(tmp_path, "--runtime", "container") as (process, stack):
+    with stand_alone(tmp_path, runtime="container") as (process, stack):
         stack.submit(ours("write=b/mark", "sleep=600"), ours("sleep=600", replicas=2))
         wait_until((tmp_path / "buckets/b/mark").exists, "it runs")
         wait_until(lambda: len(containers_of(tmp_path)) == 3, "all three run")

@@ -182,10 +182,10 @@ def run_stack(
 
 
 @contextlib.contextmanager
-def stand_alone(tmp_path: Path, *flags: str) -> Iterator[tuple["subprocess.Popen[str]", Stack]]:
+def stand_alone(tmp_path: Path, **fields: str) -> Iterator[tuple["subprocess.Popen[str]", Stack]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "trainstack.vertex", "--dir", str(tmp_path / "state"), "--project", "p1",
-         "--buckets", str(tmp_path / "buckets"), "--image", f"{PROGRAM}={IMAGES / 'program'}", "--grace", "1", *flags],
+        [sys.executable, "-m", "tests.stack.jobs.alone", str(tmp_path / "state"), str(tmp_path / "buckets"),
+         f"{PROGRAM}={IMAGES / 'program'}", *(f"{name}={value}" for name, value in fields.items())],
         cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     with process:

@@ -80,7 +80,7 @@ def test_an_escaped_process_ends_with_the_stack(start: Callable[..., Any], way: 
 def test_an_escaped_process_ends_with_a_killed_stack_even_without_its_watcher(
     tmp_path: Path, way: Way, seconds: str, *, is_watched: bool
 ) -> None:
-    with stand_alone(tmp_path, *(word for flag, value in way.items() for word in (f"--{flag}", value))) as (
+    with stand_alone(tmp_path, **way) as (
         process,
         stack,
     ):

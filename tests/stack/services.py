@@ -23,7 +23,7 @@ from trainstack.pubsub.api.methods import services as pubsub_calls
 from trainstack.stack.access import grants_of
 from trainstack.storage.api.routes import Route
 from trainstack.storage.server import Storage
-from trainstack.transcoding import RestApplication
+from trainstack.transcoding.rest_application import RestApplication
 from trainstack.vertex import Jobs
 
 DEPLOY = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy"

@@ -28,14 +28,15 @@ from trainstack.project import project_number
 from trainstack.publisher import Publisher
 from trainstack.pubsub import PubSub
 from trainstack.pubsub.api.methods import services as pubsub_calls
-from trainstack.registry import Registry, RegistryFailedError
+from trainstack.registry.server import Registry, RegistryFailedError
 from trainstack.stack.errors import StackRefusedError
 from trainstack.stack.options import StackOptions
 from trainstack.stack.ports import bind_port
 from trainstack.stack.state import StateFolder
 from trainstack.storage import Storage
-from trainstack.transcoding import LazyGrpcServer, RestApplication
+from trainstack.transcoding.grpc_server import LazyGrpcServer
 from trainstack.transcoding.method import Services as Calls
+from trainstack.transcoding.rest_application import RestApplication
 from trainstack.vertex import Jobs
 
 _Bound = TypeVar("_Bound")

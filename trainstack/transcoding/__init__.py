@@ -4,9 +4,3 @@ Google serves both from one description of an API. Here JobService and Cloud Log
 Pub/Sub over gRPC; the HTTP rule of each method maps one to the other. Source of the rules:
 google/api/http.proto, https://google.aip.dev/127.
 """
-
-from trainstack.transcoding.grpc_server import LazyGrpcServer
-from trainstack.transcoding.method import Method
-from trainstack.transcoding.rest_application import RestApplication
-
-__all__ = ["LazyGrpcServer", "Method", "RestApplication"]

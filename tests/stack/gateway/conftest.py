@@ -27,7 +27,7 @@ from trainstack.iam import Grant, Grants
 from trainstack.iam.authorization import REQUIRED
 from trainstack.iam.principals import Principal, Tokens
 from trainstack.stack.services import grpc_calls
-from trainstack.transcoding import LazyGrpcServer
+from trainstack.transcoding.grpc_server import LazyGrpcServer
 
 PROJECT = "project-1"
 ACCOUNT = "trainer@project-1.iam.gserviceaccount.com"

@@ -14,7 +14,7 @@ import pytest
 
 from tests.stack.waiting import in_time
 from trainstack.gateway.authority import Authority
-from trainstack.transcoding import LazyGrpcServer
+from trainstack.transcoding.grpc_server import LazyGrpcServer
 
 from .conftest import Replica, bearer
 

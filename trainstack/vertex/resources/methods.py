@@ -19,8 +19,7 @@ from google.cloud.aiplatform_v1.types import (  # noqa: F401  # for `message_of`
 from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf import descriptor_pool, empty_pb2, message_factory
 
-from trainstack.transcoding import Method
-from trainstack.transcoding.method import Services, method_from
+from trainstack.transcoding.method import Method, Services, method_from
 
 KINDS = {
     "CustomJob": ("JobService", "customJobs", "Create Get List Cancel Delete"),

@@ -23,7 +23,7 @@ from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.service import JobService
 from trainstack.json_bodies import read_object
 from trainstack.surface import load_surface
-from trainstack.transcoding import Method
+from trainstack.transcoding.method import Method
 from trainstack.tuning.service import TuningService
 from trainstack.vertex.resources.handlers import JobHandlers, StandardHandlers
 from trainstack.vertex.resources.metadata import Metadata

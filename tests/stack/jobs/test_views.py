@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from uv import find_uv_bin
 
 from trainstack.jobs.images.views import layer_environment, link_packages, make_environment, site_packages
 
@@ -47,3 +48,11 @@ def test_packages_that_share_folders_are_linked_together_and_without_their_neigh
         "True\n",
         "ModuleNotFoundError: No module named 'space.c'",
     )
+
+
+def test_uv_takes_the_packages_of_a_view_for_installed(tmp_path: Path) -> None:
+    make_environment(tmp_path / "view")
+    link_packages(tmp_path / "view", ["requests"])
+    command = [find_uv_bin(), "pip", "freeze", "--offline", "--python", str(tmp_path / "view/bin/python")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert {"requests", "urllib3"} <= {line.partition("==")[0] for line in printed.splitlines()}

@@ -75,9 +75,9 @@ def link_packages(environment: Path, requirements: Iterable[str]) -> None:
     target = site_packages(environment)
     has = {canonicalize_name(package.name) for package in distributions(path=[str(target)])}
     wanted = {name: package for name, package in _closure(requirements).items() if name not in has}
-    # A folder that packages share, such as google/, has links inside.
+    # A folder that packages share, such as google/, has links inside; and so has a .dist-info, which uv ignores as a link.
     counts = Counter(folder for package in distributions() for folder in _folders_of(package))
-    shared = {folder for folder, count in counts.items() if count > 1}
+    shared = {folder for folder, count in counts.items() if count > 1 or folder.endswith(".dist-info")}
     for package in wanted.values():
         for path in _roots_of(package, shared):
             (target / path).parent.mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,10 @@ def run_in(container: str, *command: str) -> list[str]:
     return ["buildah", "run", "--isolation", "chroot", container, "--", *command]
 
 
+def output_of(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 @pytest.fixture(scope="module")
 def container(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A container of the image, which is built from the wheel."""
@@ -41,9 +45,7 @@ def container(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactor
     for name, path in secrets(os.environ):
         options += ["--secret", f"id={name},src={path}"]
     build.build(context=context, tag=IMAGE, options=tuple(options))
-    name = subprocess.run(
-        ["buildah", "from", IMAGE], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    name = output_of("buildah", "from", IMAGE).strip()
     yield name
     subprocess.run(["buildah", "rm", name], check=False, capture_output=True)
 
@@ -52,32 +54,12 @@ def container(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactor
 def ports(container: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
     """Those of the API and the console of a stack in the container, which shares this machine's network."""
     ports, log = free_ports(2), tmp_path_factory.mktemp("log") / "log"
-    front = [
-        "python3",
-        "-m",
-        "trainstack.stack.front",
-        "--state",
-        "/home/stack/.trainmaster",
-        "--listen",
-        "0.0.0.0",
-    ]
-    front += [
-        "--port",
-        str(ports[0]),
-        "--console-port",
-        str(ports[1]),
-        "--",
-        "python3",
-        "-m",
-        "trainmaster",
-        "up",
-    ]
-    with (
-        log.open("w") as output,
-        subprocess.Popen(
-            run_in(container, "env", "TRAINMASTER_HOSTS=stack", *front), stdout=output, stderr=output
-        ) as running,
-    ):
+    front = (
+        "env TRAINMASTER_HOSTS=stack python3 -m trainstack.stack.front --state /home/stack/.trainmaster "
+        f"--listen 0.0.0.0 --port {ports[0]} --console-port {ports[1]} -- python3 -m trainmaster up"
+    )
+    command = run_in(container, *front.split())
+    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as running:
         deadline = time.monotonic() + 60
         while "In another shell" not in log.read_text():
             assert running.poll() is None and time.monotonic() < deadline, log.read_text()  # noqa: PT018
@@ -90,14 +72,10 @@ def ports(container: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_the_image_is_small_and_its_user_is_not_root(container: str) -> None:
-    described = subprocess.run(
-        ["buildah", "images", "--json", IMAGE], check=True, capture_output=True, text=True
-    )
-    size, unit = json.loads(described.stdout)[0]["size"].split()
+    size, unit = json.loads(output_of("buildah", "images", "--json", IMAGE))[0]["size"].split()
     assert unit == "MB"
     assert float(size) < LARGEST_MB
-    done = subprocess.run(run_in(container, "id", "-u"), check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "10001"
+    assert output_of(*run_in(container, "id", "-u")).strip() == "10001"
 
 
 def test_googles_client_uses_the_one_port(ports: list[int]) -> None:
@@ -124,13 +102,8 @@ def test_googles_client_of_pubsub_uses_it_too(ports: list[int], monkeypatch: pyt
 
 def test_nothing_but_the_two_ports_accepts_connections_from_outside(container: str, ports: list[int]) -> None:
     """Of the image's user: the container of this test shares this machine's network."""
-    done = subprocess.run(
-        run_in(container, "sh", "-c", "tail -qn +2 /proc/net/tcp /proc/net/tcp6"),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    rows = [line.split() for line in done.stdout.splitlines()]
+    sockets = output_of(*run_in(container, "sh", "-c", "tail -qn +2 /proc/net/tcp /proc/net/tcp6"))
+    rows = [line.split() for line in sockets.splitlines()]
     listening = [row[1].split(":") for row in rows if (row[3], row[7]) == ("0A", "10001")]
     outside = {int(port, 16) for address, port in listening if not address.endswith("7F")}
     assert outside == set(ports)

@@ -30,51 +30,39 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         aiplatform.initializer.global_pool.shutdown(wait=True)
 
 
-def training(*words: str) -> Any:
+def training(name: str, *words: str) -> Any:
     from google.cloud import aiplatform
 
-    job = aiplatform.CustomContainerTrainingJob(display_name="trained", container_uri=f"{PROGRAM}:latest")
+    job = aiplatform.CustomContainerTrainingJob(display_name=name, container_uri=f"{PROGRAM}:latest")
     job.submit(args=list(words))
     return job
 
 
 def test_a_pipeline_runs_until_its_job_ends_or_it_is_cancelled(stack: Stack) -> None:
-    held, failed, done = training("wait=staging/never"), training("exit=3"), training("print=x")
+    held, done = training("held", "wait=staging/never"), training("done", "print=x")
     wait_until(lambda: held.state.name == "PIPELINE_STATE_RUNNING")
-    assert not held.has_failed
-    wait_until(lambda: failed.state.name == "PIPELINE_STATE_FAILED")
-    assert "non-zero status of 3" in failed._gca_resource.error.message
     wait_until(lambda: done.state.name == "PIPELINE_STATE_SUCCEEDED")
-    assert done.start_time <= done.end_time
     held.cancel()
     wait_until(lambda: held.state.name == "PIPELINE_STATE_CANCELLED")
     with pytest.raises(exceptions.BadRequest, match="JOB_STATE_CANCELLED and cannot be cancelled"):
         held.cancel()
-    assert [held.state.name, done.state.name] == ["PIPELINE_STATE_CANCELLED", "PIPELINE_STATE_SUCCEEDED"]
-    assert {job.name for job in type(held).list()} == {held.name, failed.name, done.name}
+    assert {job.display_name for job in type(held).list()} == {"held", "done"}
 
 
 def test_a_model_has_versions_and_an_alias_is_of_one_of_them(stack: Stack) -> None:
     from google.cloud import aiplatform
 
-    def upload(**more: Any) -> Any:
-        uri = "gs://staging/m"
-        return aiplatform.Model.upload(
-            display_name="cats", artifact_uri=uri, serving_container_image_uri="serving", **more
-        )
-
     (stack.buckets / "staging/m").mkdir()
     (stack.buckets / "staging/m/weights").write_text("w")
-    first = upload(model_id="cats", version_aliases=["live"])
-    second = upload(parent_model="cats", is_default_version=False)
-    assert (first.version_id, second.version_id) == ("1", "2")
-    registry = first.versioning_registry
+    common: Any = {"artifact_uri": "gs://staging/m", "serving_container_image_uri": "serving"}
+    registry = aiplatform.Model.upload(
+        model_id="cats", version_aliases=["live"], **common
+    ).versioning_registry
+    aiplatform.Model.upload(parent_model="cats", is_default_version=False, **common)
     registry.add_version_aliases(["live", "default"], version="2")
     versions = {one.version_id: set(one.version_aliases or ()) for one in registry.list_versions()}
     assert versions == {"1": set(), "2": {"live", "default"}}
     assert aiplatform.Model("cats").version_id == aiplatform.Model("cats@live").version_id == "2"
-    registry.delete_version("1")
-    assert [one.version_id for one in registry.list_versions()] == ["2"]
 
 
 def test_a_run_of_an_experiment_has_its_parameters_metrics_and_end(stack: Stack) -> None:
@@ -83,14 +71,10 @@ def test_a_run_of_an_experiment_has_its_parameters_metrics_and_end(stack: Stack)
     aiplatform.init(experiment="cats", experiment_tensorboard=False)
     for number, rate in enumerate((0.1, 0.01)):
         aiplatform.start_run(f"run-{number}")
-        aiplatform.log_params({"rate": rate, "optimizer": "adam"})
-        aiplatform.log_metrics({"accuracy": 0.5})
-        aiplatform.log_metrics({"accuracy": 0.5 + number / 4})
+        aiplatform.log_params({"rate": rate})
+        for accuracy in (0.5, 0.5 + number / 4):
+            aiplatform.log_metrics({"accuracy": accuracy})
         aiplatform.end_run()
-    runs = {run.name: run for run in aiplatform.ExperimentRun.list(experiment="cats")}
-    assert sorted(runs) == ["run-0", "run-1"]
-    assert runs["run-1"].get_params() == {"rate": 0.01, "optimizer": "adam"}
-    assert [runs[name].get_metrics() for name in sorted(runs)] == [{"accuracy": 0.5}, {"accuracy": 0.75}]
-    assert runs["run-0"].get_state() == "COMPLETE"
-    runs["run-0"].delete()
-    assert [run.name for run in aiplatform.ExperimentRun.list(experiment="cats")] == ["run-1"]
+    first, second = sorted(aiplatform.ExperimentRun.list(experiment="cats"), key=lambda run: run.name)
+    assert (second.get_params(), second.get_state()) == ({"rate": 0.01}, "COMPLETE")
+    assert [run.get_metrics() for run in (first, second)] == [{"accuracy": 0.5}, {"accuracy": 0.75}]

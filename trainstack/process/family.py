@@ -26,21 +26,28 @@ _PROC = Path("/proc")
 _EXEC_S = 1.0
 """How long a scan waits for processes that are between two programs. An exec from a hung file system takes longer."""
 
-_FLAGS, _CODE_ADDRESS = 6, 23
-"""Fields 9 and 26 of /proc/PID/stat (proc_pid_stat(5)), counted as `fields_of` does."""
+_FLAGS, _START, _CODE_ADDRESS = 6, 19, 23
+"""Fields 9, 22 and 26 of /proc/PID/stat (proc_pid_stat(5)), counted as `fields_of` does."""
 
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of the flags."""
 
 
-def members(token: str) -> frozenset[int]:
+def members(token: str, *, since: int = 0) -> frozenset[int]:
     """The pids of running processes marked with `token`, and of their descendants.
 
     Args:
         token: the whole value of the variable, or its part before the colon.
+        since: when the first of them started, as `started` has it: the variables of older ones are not read.
     """
     until = time.monotonic() + _EXEC_S
-    marked = {pid for pid in pids() if not _ends_with_its_init(pid) and _carries(pid, token, until)}
+    marked = {
+        pid
+        for pid in pids()
+        if (not since or started(pid) >= since)
+        and not _ends_with_its_init(pid)
+        and _carries(pid, token, until)
+    }
     if not marked:
         return frozenset()
     children: dict[int, list[int]] = {}
@@ -56,8 +63,8 @@ def members(token: str) -> frozenset[int]:
     return frozenset(pid for pid in member_pids - {os.getpid()} if not _is_zombie(pid))
 
 
-def end(token: str, *, grace_s: float, empty_scans: int = 1) -> None:
-    """Return when no process marked with `token` is left.
+def end(token: str, *, grace_s: float, empty_scans: int = 1, since: int = 0) -> None:
+    """Return when no process marked with `token` is left; `since` is as for `members`.
 
     Sends SIGTERM, then SIGKILL to those still running after `grace_s` seconds, repeated until none is found.
     A process in a PID namespace below this one gets its SIGTERM from the program that runs it (a sandbox or podman).
@@ -68,7 +75,7 @@ def end(token: str, *, grace_s: float, empty_scans: int = 1) -> None:
     warned: set[int] = set()
     empty = 0
     while empty < empty_scans:
-        pids = members(token)
+        pids = members(token, since=since)
         empty = 0 if pids else empty + 1
         if time.monotonic() >= deadline:
             _send(pids, signal.SIGKILL)
@@ -153,6 +160,12 @@ def _numbers(pid: int) -> list[bytes]:
 def _parent(pid: int) -> int:
     fields = fields_of(pid)
     return int(fields[1]) if len(fields) > 1 else 0
+
+
+def started(pid: int) -> int:
+    """When a process started, in ticks since the machine did; 0 if it is gone."""
+    fields = fields_of(pid)
+    return int(fields[_START]) if len(fields) > _START else 0
 
 
 def _is_zombie(pid: int) -> bool:

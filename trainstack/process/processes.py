@@ -53,7 +53,7 @@ class Child:
         `end` is a descriptor that is readable when the process has ended; it is closed then.
         """
         self._process = process
-        self._mark = mark
+        self._mark, self._since = mark, family.started(process.pid)
         self._ended_at: float | None = None
         self._output: Output | None = None
         if on_lines is not None and process.stdout is not None and process.stderr is not None:
@@ -97,7 +97,7 @@ class Child:
         code = self._process.wait()
         os.close(end)
         # A container ends with its first process; end what that process left running.
-        await asyncio.to_thread(family.end, self._mark, grace_s=0.0)
+        await asyncio.to_thread(family.end, self._mark, grace_s=0.0, since=self._since)
         if self._output is not None:
             await self._output.drain()
         return code

@@ -3,8 +3,9 @@
 import gzip
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from email.utils import formatdate
+from functools import lru_cache
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -73,7 +74,7 @@ def _is_to_be_decompressed(call: Call, stored: ObjectRecord, descriptor: int) ->
     return (
         stored.fields.get("contentEncoding") == "gzip"
         and "no-transform" not in str(stored.fields.get("cacheControl"))
-        and "gzip" not in call.request.headers.get("accept-encoding", "")
+        and "gzip" not in call.headers.get("accept-encoding", "")
         and os.pread(descriptor, len(_GZIP), 0) == _GZIP
     )
 
@@ -89,15 +90,9 @@ def headers_of(stored: ObjectRecord) -> dict[str, str]:
     }
 
 
-def media(call: Call, stored: ObjectRecord) -> Response:
-    """The requested bytes as stored; `content-encoding` describes them.
-
-    An object that is compressed with gzip is decompressed for clients that do not accept that, and ranges are ignored.
-    Source: https://cloud.google.com/storage/docs/transcoding
-
-    Raises:
-        RefusedError: 416 for a range outside the object, 503 while its file is being rewritten.
-    """
+@lru_cache(maxsize=2048)  # as many as records that the catalog keeps
+def _media_headers(stored: ObjectRecord) -> Mapping[str, str]:
+    """The headers of a download of all bytes."""
     headers = {
         **headers_of(stored),
         "content-type": stored.content_type or DEFAULT_CONTENT_TYPE,
@@ -109,13 +104,25 @@ def media(call: Call, stored: ObjectRecord) -> Response:
     for header, key in DESCRIBED.items():
         if value := stored.fields.get(key):
             headers[header] = str(value)
-    headers = {name: _header_value(value) for name, value in headers.items()}
+    return {name: _header_value(value) for name, value in headers.items()}
+
+
+def media(call: Call, stored: ObjectRecord) -> Response:
+    """The requested bytes as stored; `content-encoding` describes them.
+
+    An object that is compressed with gzip is decompressed for clients that do not accept that, and ranges are ignored.
+    Source: https://cloud.google.com/storage/docs/transcoding
+
+    Raises:
+        RefusedError: 416 for a range outside the object, 503 while its file is being rewritten.
+    """
+    headers = dict(_media_headers(stored))
     descriptor = call.store.open(stored)
     if _is_to_be_decompressed(call, stored, descriptor):
         del headers["content-encoding"], headers["accept-ranges"]
         return FileResponse(descriptor, offset=0, length=None, code=200, headers=headers)
     try:
-        asked = _range(call.request.headers.get("range", ""), stored.size)
+        asked = _range(call.headers.get("range", ""), stored.size)
     except RefusedError:
         os.close(descriptor)
         raise

@@ -45,9 +45,9 @@ class Database:
             DiskFullError: no room is left.
         """
         self.lock = threading.RLock()
-        self._faults = _NamedFaults(path)
+        self._path = path
         try:
-            with self._faults:
+            with _named_faults(path):
                 self._connection = _connect(path, schema)
         except sqlite3.OperationalError as error:
             raise StateInUseError(
@@ -62,7 +62,7 @@ class Database:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit the block's changes together or not at all; an inner block joins the outer one."""
-        with self.lock, self._faults:
+        with self.lock, _named_faults(self._path):
             if self._connection.in_transaction:
                 yield
                 return
@@ -81,49 +81,41 @@ class Database:
 
     def execute(self, sql: str, values: Values = ()) -> sqlite3.Cursor:
         """Run a statement that changes data."""
-        with self.lock, self._faults:
+        with self.lock, _named_faults(self._path):
             return self._connection.execute(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Values]) -> None:
-        with self.lock, self._faults:
+        with self.lock, _named_faults(self._path):
             self._connection.executemany(sql, rows)
 
     # A row's types depend on the statement's columns.
     def rows(self, sql: str, values: Values = ()) -> list[Any]:
         """Every row of a query, as a tuple."""
-        with self.lock, self._faults:
+        with self.lock, _named_faults(self._path):
             return self._connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> Any:
         """The first row of a query, or None."""
-        with self.lock, self._faults:
+        with self.lock, _named_faults(self._path):
             return self._connection.execute(sql, values).fetchone()
 
 
-class _NamedFaults:
-    """Raises `StateDamagedError` or `DiskFullError`, with the file's name, for SQLite's errors that mean this.
-
-    A class, because a generator takes longer than most statements in the block.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if not isinstance(error, sqlite3.DatabaseError):
-            return
+@contextlib.contextmanager
+def _named_faults(path: Path) -> Iterator[None]:
+    """Raises `StateDamagedError` or `DiskFullError`, with the file's name, for SQLite's errors that mean this."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0)
         if code & 0xFF in _DAMAGED:
-            quoted = shlex.quote(str(self._path))
+            quoted = shlex.quote(str(path))
             raise StateDamagedError(
-                f"{self._path} is damaged ({error}). Stop the stack, then restore a copy of the file, or move it away to "
-                f"start without what it holds: mv {quoted} {quoted}.damaged"
+                f"{path} is damaged ({error}). Stop the stack, then restore a copy of the file, or move it away to start "
+                f"without what it holds: mv {quoted} {quoted}.damaged"
             ) from error
         if code == sqlite3.SQLITE_FULL or code in _IO_WRITE:
-            raise DiskFullError(self._path) from error
+            raise DiskFullError(path) from error
+        raise
 
 
 def _connect(path: Path, schema: str) -> sqlite3.Connection:

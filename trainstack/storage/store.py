@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,9 +35,6 @@ from trainstack.storage.objects.records import (
     ObjectRecord,
 )
 from trainstack.storage.objects.staging import Staged
-
-_UNKNOWN = Fingerprint(size=-1, mtime_ns=0, inode=0)
-_OWN_CHANGES_MAX = 1000
 
 
 class ObjectStore:
@@ -65,7 +63,8 @@ class ObjectStore:
         for path in (self.buckets_path, self._aside, self.uploads_path):
             path.mkdir(parents=True, exist_ok=True)
         self._folders: dict[str, Folder] = {}
-        self._own_changes: dict[tuple[str, str], Fingerprint | None] = {}
+        # Those that the kernel may not have reported yet.
+        self._own_changes = deque[tuple[str, str, Fingerprint]](maxlen=64)
         self._recover()
 
     def close(self) -> None:
@@ -91,16 +90,9 @@ class ObjectStore:
         return cached
 
     def is_own_change(self, bucket: str, name: str) -> bool:
-        """Whether the file is as this store itself has left it. Asked again, False, until the store's next change of it."""
-        left = self._own_changes.pop((bucket, name), _UNKNOWN)
+        """Whether the file is as this store itself has just written it."""
         folder = self._folders.get(bucket)
-        return left is not _UNKNOWN and folder is not None and folder.fingerprint(name) == left
-
-    def _will_leave(self, stored: ObjectRecord, fingerprint: Fingerprint | None) -> None:
-        """Note what the object's file will be, before the change of it, of which the kernel may report at once."""
-        if len(self._own_changes) >= _OWN_CHANGES_MAX:  # of folders that are not watched yet
-            self._own_changes.clear()
-        self._own_changes[stored.bucket, stored.name] = fingerprint
+        return folder is not None and (bucket, name, folder.fingerprint(name)) in self._own_changes
 
     def forget_folder(self, bucket: str) -> None:
         self._folders.pop(bucket, None)
@@ -190,7 +182,6 @@ class ObjectStore:
                 staged.path,
             )
         staged.close()
-        staged.is_placed = True
         return stored
 
     def _replaceable(self, insertion: Insertion, *, strict: bool) -> ObjectRecord | None:
@@ -270,7 +261,6 @@ class ObjectStore:
                     kept = self._keep(stored, now_us, for_good=target.generation is not None)
                     self.notifications.owe(_end_of(kept), stored, now_us=now_us)
                     if not stored.aside:
-                        self._will_leave(stored, None)
                         # Before the commit: a kill in between leaves the file missing, which the next start treats as
                         # a deletion, unless it finds the bytes aside.
                         self.folder(stored.bucket).remove(stored.name)
@@ -332,7 +322,7 @@ class ObjectStore:
         if stored.aside:
             staged.rename(self._aside / stored.aside)
             return stored
-        self._will_leave(stored, stored.fingerprint)
+        self._own_changes.append((stored.bucket, stored.name, stored.fingerprint))
         try:
             self.folder(stored.bucket).place(staged, stored.name)
         except OSError:  # a directory has just taken its place; keep the object aside

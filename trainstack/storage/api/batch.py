@@ -29,7 +29,7 @@ _ROOT = "/storage/v1/"
 
 async def run(call: Call) -> Response:
     """The responses in the order of the requests."""
-    boundary = boundary_of(call.headers.get("content-type", ""))
+    boundary = boundary_of(call.request.headers.get("content-type", ""))
     try:
         body = await read_body(call.request, most_bytes=_MAX_BYTES)
     except ValueError as fault:

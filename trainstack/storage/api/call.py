@@ -51,18 +51,10 @@ class Call:
     def query(self) -> Mapping[str, str]:
         return dict(self.request.query_params)
 
-    @cached_property
-    def headers(self) -> Mapping[str, str]:
-        """By their names in lower case; the first of those with one name."""
-        headers: dict[str, str] = {}
-        for name, value in self.request.scope["headers"]:
-            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        return headers
-
     @property
     def base_url(self) -> str:
         """The base URL that the client used; links in responses lead back to it."""
-        return address_of(self.headers.get("host", "127.0.0.1"))
+        return address_of(self.request.headers.get("host", "127.0.0.1"))
 
     def check(self, method: str) -> None:
         """Raises `RefusedError` (400) for parameters and headers that this method does not honour."""
@@ -72,7 +64,7 @@ class Call:
 
     def conditions(self) -> Preconditions:
         """Raises `RefusedError`: 400 for a condition that is not a number."""
-        return preconditions_from(self.query, headers=self.headers)
+        return preconditions_from(self.query, headers=self.request.headers)
 
     def target(self) -> ObjectTarget:
         """The object that the path names, with the query's preconditions."""

@@ -63,7 +63,7 @@ async def move(call: Call) -> Response:
     Source: https://cloud.google.com/storage/docs/json_api/v1/objects/move
     """
     source = dataclasses.replace(call.target(), conditions=preconditions_from(call.query, infix="Source"))
-    stored = await _find(call, source, key_hash(call.headers))
+    stored = await _find(call, source, key_hash(call.request.headers))
     insertion = _insertion(call, source.bucket, call.path["to_object"], stored.content_type, stored.fields)
     if fault := object_fault(insertion.name):
         raise invalid(fault)
@@ -122,7 +122,7 @@ async def compose(call: Call) -> Response:
     check_fields("Object", destination)
     for source in sources:
         may_read(call.service.grants, source.bucket, source.name)
-    hashed = key_hash(call.headers)
+    hashed = key_hash(call.request.headers)
     objects = [await _find(call, source, hashed) for source in sources]
     components = sum(int(str(component.fields.get("componentCount", 1))) for component in objects)
     with Staged(call.store.uploads_path) as staged:
@@ -149,7 +149,7 @@ async def _copy_object(call: Call) -> ObjectRecord:
             generation=whole_number(call.query, "sourceGeneration"),
             conditions=preconditions_from(call.query, infix="Source"),
         ),
-        key_hash(call.headers, "x-goog-copy-source-encryption"),
+        key_hash(call.request.headers, "x-goog-copy-source-encryption"),
     )
     kept = {key: value for key, value in source.fields.items() if key in (*_DESCRIPTIVE, "customTime")}
     replaces = any(body.get(key) is not None for key in _DESCRIPTIVE)

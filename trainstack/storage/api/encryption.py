@@ -52,11 +52,11 @@ def new_encryption(call: Call, bucket_name: str) -> dict[str, object]:
     Raises:
         RefusedError: 400 for a key that it cannot have, 412 for a kind of encryption that the bucket restricts.
     """
-    bucket, hashed = call.store.bucket(bucket_name), key_hash(call.headers)
+    bucket, hashed = call.store.bucket(bucket_name), key_hash(call.request.headers)
     given = (
         call.query.get("kmsKeyName"),
         call.query.get("destinationKmsKeyName"),
-        call.headers.get(_KMS),
+        call.request.headers.get(_KMS),
     )
     name = next(filter(None, given), "")
     if name and hashed:

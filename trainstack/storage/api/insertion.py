@@ -66,6 +66,6 @@ def check_hashes(call: Call, staged: Staged, **sent: str) -> None:
 
 def _header_hashes(call: Call) -> dict[str, str]:
     """`X-Goog-Hash: crc32c=…,md5=…` by the API's keys."""
-    pairs = call.headers.get("x-goog-hash", "").split(",")
+    pairs = call.request.headers.get("x-goog-hash", "").split(",")
     hashes = (pair.strip().partition("=") for pair in pairs)
     return {_HASHES[name]: value for name, _, value in hashes if name in _HASHES}

@@ -74,7 +74,7 @@ def _is_to_be_decompressed(call: Call, stored: ObjectRecord, descriptor: int) ->
     return (
         stored.fields.get("contentEncoding") == "gzip"
         and "no-transform" not in str(stored.fields.get("cacheControl"))
-        and "gzip" not in call.headers.get("accept-encoding", "")
+        and "gzip" not in call.request.headers.get("accept-encoding", "")
         and os.pread(descriptor, len(_GZIP), 0) == _GZIP
     )
 
@@ -122,7 +122,7 @@ def media(call: Call, stored: ObjectRecord) -> Response:
         del headers["content-encoding"], headers["accept-ranges"]
         return FileResponse(descriptor, offset=0, length=None, code=200, headers=headers)
     try:
-        asked = _range(call.headers.get("range", ""), stored.size)
+        asked = _range(call.request.headers.get("range", ""), stored.size)
     except RefusedError:
         os.close(descriptor)
         raise

@@ -38,7 +38,7 @@ async def get(call: Call) -> Response:
     """The resource, or with `alt=media` the bytes."""
     if call.query.get("alt") == "media":
         return await download(call)
-    stored, hashed = await _read(call), key_hash(call.headers)
+    stored, hashed = await _read(call), key_hash(call.request.headers)
     if hashed:
         check_key(stored, hashed)
     return Response(object_text(stored, call.base_url, bool(hashed)), media_type=JSON_TYPE)
@@ -49,7 +49,7 @@ async def download(call: Call) -> Response:
     if call.flag("softDeleted"):
         raise invalid("The bytes of a soft-deleted object cannot be read; restore it.")
     stored = await _read(call)
-    check_key(stored, key_hash(call.headers))
+    check_key(stored, key_hash(call.request.headers))
     return media(call, stored)
 
 
@@ -90,7 +90,7 @@ async def patch(call: Call) -> Response:
         acl = changed_acl(call, before, body)
         return dataclasses.replace(before, fields=fields, content_type=content_type, acl=acl)
 
-    target, hashed = call.target(), key_hash(call.headers)
+    target, hashed = call.target(), key_hash(call.request.headers)
     changed = await call.service.run_when_settled(call.store.patch, target, merge)
     return json_answer(object_json(changed, call.base_url, with_hashes=bool(hashed)))
 

@@ -55,12 +55,12 @@ async def _media(call: Call) -> Response:
     with Staged(call.store.uploads_path) as staged:
         async for chunk in call.request.stream():
             staged.write(chunk)
-        stored = await put(call, staged, insertion_of(call, {}, call.headers.get("content-type", "")))
+        stored = await put(call, staged, insertion_of(call, {}, call.request.headers.get("content-type", "")))
     return json_answer(object_json(stored, call.base_url))
 
 
 async def _multipart(call: Call) -> Response:
-    parser = RelatedParser(boundary_of(call.headers.get("content-type", "")))
+    parser = RelatedParser(boundary_of(call.request.headers.get("content-type", "")))
     with Staged(call.store.uploads_path) as staged:
         async for media in _media_of(call, parser):
             staged.write(media)
@@ -82,7 +82,7 @@ async def _media_of(call: Call, parser: RelatedParser) -> AsyncIterator[bytes]:
 
 async def begin(call: Call, metadata: Json) -> Response:
     """Create a session; its URL is in `Location`. Preconditions are checked now, and again at the end."""
-    insertion = insertion_of(call, metadata, call.headers.get("x-upload-content-type", ""))
+    insertion = insertion_of(call, metadata, call.request.headers.get("x-upload-content-type", ""))
     live = await call.service.run_when_settled(call.store.find, insertion.bucket, insertion.name)
     insertion.conditions.check_write(live)
     upload_id = call.service.uploads.begin(insertion)
@@ -104,7 +104,7 @@ async def send(call: Call) -> Response:
             async for _ in call.request.stream():
                 pass
             return json_answer(object_json(upload.result, call.base_url))
-        asked = _content_range(call.headers.get("content-range", ""))
+        asked = _content_range(call.request.headers.get("content-range", ""))
         await _append(call, upload.staged, asked)
         size = upload.staged.size
         total = size if asked.rest else asked.total
@@ -142,7 +142,7 @@ async def _append(call: Call, staged: Staged, asked: ContentRange) -> None:
 def _incomplete(call: Call, staged: Staged) -> Response:
     """308, or for Google's Go clients (google-api-go-client, internal/gensupport/resumable.go) 200 with that in a header."""
     headers = {"range": f"bytes=0-{staged.size - 1}"} if staged.size else {}
-    if call.headers.get("x-guploader-no-308") == "yes":
+    if call.request.headers.get("x-guploader-no-308") == "yes":
         return Response(headers={**headers, "x-http-status-code-override": str(_RESUME_INCOMPLETE)})
     return Response(status_code=_RESUME_INCOMPLETE, headers=headers)
 

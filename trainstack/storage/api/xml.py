@@ -121,7 +121,7 @@ async def delete(call: Call) -> Response:
 
 async def begin_session(call: Call) -> Response:
     """Begin a resumable upload, which continues at the JSON API's address."""
-    if call.headers.get("x-goog-resumable") != "start":
+    if call.request.headers.get("x-goog-resumable") != "start":
         raise not_served("POST", call.request.url.path)
     inserting = _json_call(call, "objects.insert", name=call.path["object"])
     answer = await uploads.begin(inserting, _metadata(call))
@@ -193,7 +193,7 @@ def _json_call(call: Call, method: str, *parameters: str, **translated: str | No
     Raises:
         RefusedError: 400 for a parameter or header that is not honoured.
     """
-    headers, given = call.headers, call.query
+    headers, given = call.request.headers, call.query
     refused = [name for name in given if name not in parameters]
     if call.request.method not in {"GET", "HEAD"}:
         refused += filter(_REFUSED_HEADER.match, headers)
@@ -212,7 +212,7 @@ async def _receive(call: Call, staged: Staged) -> None:
     """Write the body, and compare it with the hashes of the headers."""
     async for chunk in call.request.stream():
         staged.write(chunk)
-    check_hashes(call, staged, md5Hash=call.headers.get("content-md5", ""))
+    check_hashes(call, staged, md5Hash=call.request.headers.get("content-md5", ""))
 
 
 def _insertion(call: Call, *parameters: str) -> Insertion:
@@ -222,7 +222,7 @@ def _insertion(call: Call, *parameters: str) -> Insertion:
 
 def _metadata(call: Call) -> Json:
     """The fields of an object that the headers describe."""
-    headers = call.headers
+    headers = call.request.headers
     fields: Json = {key: headers[name] for name, key in _FIELDS.items() if name in headers}
     if content_type := headers.get("content-type"):
         fields["contentType"] = content_type

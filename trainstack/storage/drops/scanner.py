@@ -1,5 +1,6 @@
 """Turns files that other processes write into a bucket's folder, or remove from it, into changes of objects."""
 
+import contextlib
 import dataclasses
 import mimetypes
 import os
@@ -43,6 +44,7 @@ class DropScanner:
     def __init__(self, store: ObjectStore, *, folders_max: int = FOLDERS_MAX) -> None:
         """`folders_max`: how many folders one refresh reads."""
         self._store, self._folders_max = store, folders_max
+        self.is_own_change = store.is_own_change
         self.before_listing: Callable[[str, str], None] = lambda _bucket, _folder: None
         # Guards the two collections below; held only for single set operations.
         self._lock = threading.Lock()
@@ -60,20 +62,14 @@ class DropScanner:
         """
         sight = _Sight.SETTLED
         if not object_fault(name) and is_plain(name):
-            try:
+            with contextlib.suppress(RefusedError):  # the bucket is gone
                 sight = self._look(self._store.folder(bucket), bucket, name, reread=reread)
-            except RefusedError:  # the bucket is gone
-                sight = _Sight.SETTLED
         with self._lock:
             if sight is _Sight.SETTLED:
                 self._waiting.discard((bucket, name))
             else:
                 self._waiting.add((bucket, name))
         return sight is not _Sight.OPEN
-
-    def is_own_change(self, bucket: str, name: str) -> bool:
-        """`ObjectStore.is_own_change`."""
-        return self._store.is_own_change(bucket, name)
 
     def stop(self) -> None:
         """Let every call return at the next file or megabyte, with that file unrecorded."""

@@ -92,10 +92,7 @@ class BucketThreads:
             return self._pools[bucket]
 
     def hint(self, bucket: str, name: str) -> None:
-        """Look soon at the file of this object name, or below the folder of a name that is empty or ends in a slash.
-
-        Not at a file that the store itself has changed.
-        """
+        """Look soon at the file of this name, unless the store wrote it, or below the folder of one that is empty or ends in a slash."""
         if self._scanner.is_own_change(bucket, name):
             return
         with self._lock:

@@ -15,8 +15,7 @@ _log = logging.getLogger(__name__)
 
 _HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _READ_BYTES = 1 << 16
-_GATHER_S = 0.002
-"""From the first event to the reading of all: what writes a file causes several, and meanwhile it gets on with its work."""
+_GATHER_S = 0.002  # before events are read: what writes a file causes several
 
 Hint = Callable[[str, str], None]
 """Reports a bucket and the object name of a file in it that changed. The name of a folder is empty or ends in a slash."""

@@ -2,7 +2,6 @@
 
 import os
 import re
-from functools import lru_cache
 
 MAX_OBJECT_NAME_BYTES = 1024
 _MAX_BUCKET_PART = 63
@@ -34,7 +33,6 @@ def bucket_fault(name: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)
 def object_fault(name: str) -> str:
     """Why an object cannot have this name; empty if it can.
 
@@ -55,7 +53,6 @@ def object_fault(name: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)
 def is_plain(name: str) -> bool:
     """Whether the name, as a relative path, is unique to this object, so that the object can be a plain file."""
     return not _CONTROL.search(name) and all(

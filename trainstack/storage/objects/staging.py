@@ -128,7 +128,7 @@ def _product(one: int, other: int) -> int:
 
 
 class Staged:
-    """One staged file. As a context manager, it removes the file unless it was moved into place."""
+    """One staged file. As a context manager, it removes the file unless it was closed, as one is that was moved into place."""
 
     def __init__(self, directory: Path) -> None:
         """Create a file. Raises `OSError` if the disk is full."""
@@ -136,7 +136,6 @@ class Staged:
         self.path = directory / self.token
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
         self.digest = Digest()
-        self.is_placed = False
 
     @property
     def size(self) -> int:
@@ -176,12 +175,12 @@ class Staged:
 
     def discard(self) -> None:
         self.close()
-        if not self.is_placed:
-            with contextlib.suppress(FileNotFoundError):
-                self.path.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_fault: object) -> None:
-        self.discard()
+        if self._descriptor >= 0:
+            self.discard()

@@ -51,6 +51,7 @@ _MORE = (
     ("MetadataService", "QueryExecutionInputsAndOutputs",
      "GET /v1/{execution=EXECUTION}:queryExecutionInputsAndOutputs", "LineageSubgraph"),
 )  # fmt: skip
+_OF_ALL_APIS = {"Operation": operations_pb2.Operation, "Empty": empty_pb2.Empty}
 OPERATIONS = "google.longrunning.Operations"
 LOCATION = "projects/*/locations/*"
 _STORE = f"{LOCATION}/metadataStores/*"
@@ -75,13 +76,14 @@ def methods() -> Iterator[tuple[str, Method]]:
         }
         path = re.sub("=([A-Z]+)", lambda match: f"={places[match[1]]}", rule)  # noqa: B023 - used at once
         body = "*" if rule.startswith("POST") else ""
-        yield service, method_from(path, name, message_of(f"{name}Request"), _response(answer), body=body)
+        yield service, method_from(path, name, message_of(f"{name}Request"), message_of(answer), body=body)
 
 
 def message_of(name: str) -> Any:
-    """The protobuf class of a message that the modules above define or contain."""
-    descriptor = descriptor_pool.Default().FindMessageTypeByName(f"google.cloud.aiplatform.v1.{name}")
-    return message_factory.GetMessageClass(descriptor)
+    """The protobuf class of a message that the modules above define or contain, or that every API has."""
+    return _OF_ALL_APIS.get(name) or message_factory.GetMessageClass(
+        descriptor_pool.Default().FindMessageTypeByName(f"google.cloud.aiplatform.v1.{name}")
+    )
 
 
 def services() -> Services:
@@ -120,13 +122,4 @@ def _standard(verb: str, kind: str, names: str) -> Method:
         case "Delete":
             answer = "Operation"
     request = message_of(f"{name}Request")
-    return method_from(f"{_VERBS.get(verb, 'POST')} /v1/{path}", name, request, _response(answer), body=body)
-
-
-def _response(name: str) -> Any:
-    match name:
-        case "Operation":
-            return operations_pb2.Operation
-        case "Empty":
-            return empty_pb2.Empty
-    return message_of(name)
+    return method_from(f"{_VERBS.get(verb, 'POST')} /v1/{path}", name, request, message_of(answer), body=body)

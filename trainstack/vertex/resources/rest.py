@@ -25,7 +25,6 @@ from trainstack.json_bodies import read_object
 from trainstack.surface import load_surface
 from trainstack.transcoding.method import Method
 from trainstack.tuning.service import TuningService
-from trainstack.tuning.tuning_job import TuningJob
 from trainstack.vertex.resources.handlers import JobHandlers, StandardHandlers
 from trainstack.vertex.resources.metadata import Metadata
 from trainstack.vertex.resources.methods import message_of, methods
@@ -34,7 +33,6 @@ from trainstack.vertex.resources.pipelines import Pipelines
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-_LARGE_BYTES = 1 << 15
 SURFACE = load_surface(Path(__file__).parents[1] / "surface.toml")
 _MODEL = message_of("Model").DESCRIPTOR
 _VERSION = re.compile(r"/(v1(beta1)?|ui)/")
@@ -94,16 +92,11 @@ class Resources:
                 answer = handler(message)
                 answer = await answer if inspect.isawaitable(answer) else answer
                 alt = request.query_params.get("$alt", "")
-                return (
-                    await asyncio.to_thread(_shown, answer, alt) if _is_large(answer) else _shown(answer, alt)
-                )
+                if type(answer) is VertexJob:
+                    return _shown(answer, alt)
+                # In a thread: serializing a study of a thousand trials takes a while, and other requests wait.
+                return await asyncio.to_thread(_shown, answer, alt)
         raise HTTPException(404)
-
-
-def _is_large(answer: Message | VertexJob) -> bool:
-    """Whether serializing it takes so long that other requests must not wait: a study may have a thousand trials."""
-    message = answer.message if isinstance(answer, VertexJob) else answer
-    return isinstance(answer, TuningJob) or message.ByteSize() > _LARGE_BYTES
 
 
 def _shown(answer: Message | VertexJob, alt: str) -> Response:

@@ -83,11 +83,6 @@ class DropScanner:
         with self._lock:
             return {bucket for bucket, _ in self._waiting}
 
-    def unchanged_folders(self, bucket: str) -> set[str]:
-        """The folders that `refresh` takes for unchanged as long as their modification times are."""
-        with self._lock:
-            return {folder for other, folder in self._unchanged if other == bucket}
-
     def look_again(self, bucket: str) -> None:
         """Check again every file of the bucket that was open or very young the last time."""
         with self._lock:

@@ -61,9 +61,8 @@ class BucketThreads:
                 self._refreshes[key] = self._pool(bucket).submit(self._refresh, key)
             future = self._refreshes[key]
         shared = asyncio.wrap_future(future)
-        shared.add_done_callback(
-            lambda ended: ended.cancelled() or ended.exception()
-        )  # all its callers may be gone
+        # All its callers may be gone.
+        shared.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         await asyncio.shield(shared)
 
     def _refresh(self, key: tuple[str, str]) -> None:

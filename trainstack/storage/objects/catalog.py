@@ -22,11 +22,12 @@ CREATE TABLE IF NOT EXISTS old_generations (
   aside TEXT NOT NULL, seen TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (bucket, name, generation)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS generations (last INTEGER NOT NULL);
+INSERT INTO generations SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM generations);
 CREATE TABLE IF NOT EXISTS notification_configs (
   bucket TEXT NOT NULL, id INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (bucket, id)
 ) WITHOUT ROWID;
 {OUTBOX_SCHEMA}
-"""
+"""  # noqa: S608  # constants
 
 _NEVER_US = 2**62
 _NOT_IN_BODY = ("fingerprint", "retained_us")
@@ -47,10 +48,8 @@ class Catalog(Database):
 
     def next_generation(self, now_us: int) -> int:
         """Microseconds since the epoch, but always larger than every earlier number, even if the clock goes back."""
-        if rows := self.rows("UPDATE generations SET last = max(last + 1, ?) RETURNING last", (now_us,)):
-            return int(rows[0][0])
-        self.execute("INSERT INTO generations VALUES (?)", (now_us,))
-        return now_us
+        rows = self.rows("UPDATE generations SET last = max(last + 1, ?) RETURNING last", (now_us,))
+        return int(rows[0][0])
 
     def find_bucket(self, name: str) -> BucketRecord | None:
         with self.lock:

@@ -243,7 +243,7 @@ async def _signed_blob(state: _State, member: str, email: str, body: dict[str, o
 def _require_on_account(grants: Grants, member: str, permission: str, email: str) -> None:
     account = f"projects/{grants.project}/serviceAccounts/{email}"
     known = grants.knows(f"serviceAccount:{email}")
-    if not known or not grants.permitted(member, [permission], account):
+    if not known or (grants.enforced and not grants.permitted(member, [permission], account)):
         raise ApiError(Status.PERMISSION_DENIED, denial(permission))
 
 

@@ -198,7 +198,7 @@ class RunningServices:
 def grpc_calls(service: str) -> Calls:
     """The calls of a service that is imitated over REST; imported with its first gRPC client."""
     # IAM's own module would import transcoding, which asks IAM who calls.
-    others = {"iam": "transcoding.resource_manager", "vertex": "vertex.resources.methods"}
+    others = {"iam": "transcoding.iam_calls", "vertex": "vertex.resources.methods"}
     module = others.get(service, f"{service}.grpc_calls")
     calls: Calls = importlib.import_module(f"trainstack.{module}").services()
     return calls

@@ -5,7 +5,6 @@ Source: https://cloud.google.com/storage/docs/access-control/signed-urls, …/do
 """
 
 import base64
-import contextlib
 import hashlib
 import re
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.iam.authentication import answer_refusal
 from trainstack.iam.principals import Principal, SigningKeys, acting_as
-from trainstack.storage.api.routes import is_xml, route_for
+from trainstack.storage.api.routes import is_xml
 from trainstack.storage.api.xml import xml_error
 from trainstack.storage.objects.errors import RefusedError
 
@@ -32,14 +31,10 @@ _CREDENTIAL = re.compile(r"([^/]+)/(\d{8}/[^/]+/storage/goog4_request)")
 _MAX_EXPIRES_S = 604_800
 _UNSIGNED = "UNSIGNED-PAYLOAD"
 _MAX_SKEW = timedelta(minutes=15)
-_HOLDER = Principal(kind="account", name="holder of a session's URI", email="allUsers")
 
 
 class SignedUrls:
-    """An ASGI application: `called` for requests with a valid signature, by its signer, and `app` for those without one.
-
-    The URI of an upload session authorizes like a signature: https://cloud.google.com/storage/docs/resumable-uploads
-    """
+    """An ASGI application: `called` for requests with a valid signature, by its signer, and `app` for those without one."""
 
     def __init__(self, app: ASGIApp, *, called: ASGIApp, keys: SigningKeys) -> None:
         self._app = app
@@ -62,8 +57,6 @@ class SignedUrls:
                 scope = {**scope, "query_string": urlencode(kept).encode()}
             elif "x-amz-signature" in given:
                 raise _refusal(400, "NotImplemented", "HMAC signatures are not imitated by the local stack.")
-            elif "upload_id=" in query and _has_session(scope):
-                signer = _HOLDER
             else:
                 await self._app(scope, receive, send)
                 return
@@ -72,15 +65,6 @@ class SignedUrls:
             return
         with acting_as(signer):
             await self._called(scope, receive, send)
-
-
-def _has_session(scope: Scope) -> bool:
-    """Whether a request without a token continues or cancels an upload session."""
-    if any(name == b"authorization" for name, _ in scope["headers"]):
-        return False
-    with contextlib.suppress(RefusedError):
-        return route_for(scope)[0].marker == "upload_id"
-    return False
 
 
 def _signer(scope: Scope, given: Mapping[str, str], query: str, keys: SigningKeys) -> Principal:

@@ -1,11 +1,13 @@
 """Permissions asked for over the wire: what the deployment's table grants, and what a test took away."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
 import httpx
 import pytest
 from google.api_core.exceptions import Forbidden
@@ -17,9 +19,10 @@ from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.names import ACCOUNT_PREFIX as DEPLOYED_PREFIX
 from trainstack.http import in_thread, serving
 from trainstack.iam import Grants, application
-from trainstack.iam.principals import Principal, Tokens, TooManyTokensError
+from trainstack.iam.principals import LOCAL_USER, Principal, Tokens, TooManyTokensError
 from trainstack.stack.access import ACCOUNT_PREFIX, grants_of
 from trainstack.stack.topology import Topology
+from trainstack.transcoding import LazyGrpcServer, iam_calls
 
 from .conftest import LEDGER, PROJECT, REGION, Served, email
 
@@ -61,6 +64,33 @@ def held(
     assert answer.status_code == 200, answer.text
     found: list[str] = answer.json().get("permissions", [])
     return found
+
+
+def test_credentials_are_made_by_grpc_as_by_rest(served: Served) -> None:
+    token, sign = iam_calls.services()["google.iam.credentials.v1.IAMCredentials"]
+    name, owner = f"projects/-/serviceAccounts/{TICK}", f"Bearer {served.tokens.issue(LOCAL_USER)}"
+
+    async def called() -> tuple[Any, Any]:
+        server = LazyGrpcServer(base_url=served.urls["iam"], services=iam_calls.services)
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{await server.port()}") as channel:
+            requests = (
+                (token, token.request(name=name, scope=SCOPE)),
+                (sign, sign.request(name=name, payload=b"x")),
+            )
+            answers = [
+                await channel.unary_unary(
+                    f"/google.iam.credentials.v1.IAMCredentials/{method.name}",
+                    request_serializer=method.request.SerializeToString,
+                    response_deserializer=method.response.FromString,
+                )(request, metadata=[("authorization", owner)])
+                for method, request in requests
+            ]
+        await server.stop()
+        return answers[0], answers[1]
+
+    made, signed = asyncio.run(called())
+    assert served.tokens.principal_of(made.access_token) == Principal(kind="account", name=TICK, email=TICK)
+    assert served.tokens.keys.is_signature(TICK, b"x", signed.signed_blob)
 
 
 def test_the_prefix_of_accounts_is_the_deployments() -> None:

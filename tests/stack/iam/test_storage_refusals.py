@@ -181,6 +181,9 @@ def test_what_a_list_or_a_policy_makes_public_is_read_without_a_token(served: Se
     assert served.read("public-bucket", "a", STRANGER).status_code == 200
     assert "storage.objects.get" in denied(served.read("public-bucket", "a", TRAINER))
     acl = {"entity": "allUsers", "role": "READER"}
+    mine = served.upload(MINE, "by-another").json()["name"]
+    changed = served.call("PATCH", "storage", f"/storage/v1/b/{MINE}/o/{mine}", TRAINER, json={"acl": [acl]})
+    assert "storage.objects.getIamPolicy" in denied(changed)
     assert served.call("POST", "storage", f"{path}/o/a/acl", STRANGER, json=acl).status_code == 200
     with httpx.Client(transport=httpx.HTTPTransport(local_address=GATEWAY_ADDRESS)) as public:
         assert public.get(f"{served.urls['storage']}/public-bucket/a").content == b"x"

@@ -23,6 +23,7 @@ from trainstack.storage.acl.records import (
     owner_of,
 )
 from trainstack.storage.api.call import Call, Json, change_bucket, json_answer
+from trainstack.storage.authorization import may_call
 from trainstack.storage.objects.errors import RefusedError, invalid
 from trainstack.storage.objects.records import BucketRecord, ObjectRecord
 
@@ -73,13 +74,18 @@ def changed_acl(call: Call, before: ObjectRecord, body: Json) -> Entries:
     """The object's list after a patch or an update. Its owner stays. Raises as `_asked`."""
     bucket = call.store.bucket(before.bucket)
     entries = _asked(call, bucket, body, _UPDATE)
-    return before.acl if entries is None else {**entries, owner_of(before.owner, bucket): "OWNER"}
+    if entries is None:
+        return before.acl
+    may_call(call.service.grants, call.store, "storage.objectAccessControls.patch", call.path, call.query)
+    return {**entries, owner_of(before.owner, bucket): "OWNER"}
 
 
 def with_lists(call: Call, bucket: BucketRecord, body: Json) -> BucketRecord:
     """The bucket with the lists that the request asks for. Raises as `_asked`."""
     entries = _asked(call, bucket, body, _UPDATE_BUCKET)
     listed = _asked(call, bucket, body, _UPDATE_BUCKET, "defaultObjectAcl")
+    if "bucket" in call.path and (entries is not None or listed is not None):
+        may_call(call.service.grants, call.store, "storage.bucketAccessControls.patch", call.path, call.query)
     if entries is not None:
         bindings = bindings_with(call.service.bindings(bucket), entries, bucket.project)
         bucket = replace(bucket, bindings=bindings)
@@ -128,29 +134,18 @@ async def get(call: Call) -> Response:
     return json_answer(_entry(call, call.path["entity"], await _read(call)))
 
 
-async def put(call: Call) -> Response:
-    """Insert an entry, or replace that of its entity. A patch or an update is of one that is there."""
-    body = await call.json(f"{_kind(call).title()}AccessControl")
-    entity = call.path.get("entity") or str(body.get("entity"))
+async def change(call: Call) -> Response:
+    """Insert, replace or remove an entry. A patch or an update is of one that is there, and an owner's stays."""
+    is_removed, is_new = call.request.method == "DELETE", "entity" not in call.path
+    body = {} if is_removed else await call.json(f"{_kind(call).title()}AccessControl")
+    entity = str(body.get("entity")) if is_new else call.path["entity"]
 
     def role_after(before: Entries) -> str:
-        if "entity" in call.path:
-            body.setdefault("role", _entry(call, entity, before)["role"])
-        return str(body.get("role"))
+        role = "" if is_new else _entry(call, entity, before)["role"]
+        return "" if is_removed else str(body.get("role", role))
 
-    return json_answer(_entry(call, entity, await _change(call, entity, role_after)))
-
-
-async def delete(call: Call) -> Response:
-    """Remove the entity's entry; an owner's stays."""
-    entity = call.path["entity"]
-
-    def role_after(before: Entries) -> str:
-        _entry(call, entity, before)
-        return ""
-
-    await _change(call, entity, role_after)
-    return Response(status_code=204)
+    entries = await _change(call, entity, role_after)
+    return Response(status_code=204) if is_removed else json_answer(_entry(call, entity, entries))
 
 
 def _kind(call: Call) -> str:

@@ -55,7 +55,7 @@ async def set_iam_policy(call: Call) -> Response:
     return await get_iam_policy(call)
 
 
-async def test_iam_permissions(call: Call) -> Response:
+async def test_permissions(call: Call) -> Response:
     """All permissions, unless a stack has grants."""
     resource, folder = _iam_name(call)
     asked = call.request.query_params.getlist("permissions")

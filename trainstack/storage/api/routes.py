@@ -36,6 +36,7 @@ _OBJECT = f"{_BUCKET}/o/(?P<object>.+)"
 _TO = "b/(?P<to_bucket>[^/]+)/o/(?P<to_object>.+)"
 _UPLOAD = f"(?:/resumable)?/upload{_BUCKET}/o"
 _FOLDER = f"{_BUCKET}/managedFolders/(?P<folder>[^/]+)"
+_TEST = "iam/testPermissions"
 _NOTIFICATION = f"{_BUCKET}/notificationConfigs/(?P<notification>[^/]+)"
 
 _XML = re.compile(r"/(?!(?:storage|upload|download|resumable|batch|emulator|v2)/|_stats$).*", re.DOTALL)
@@ -61,11 +62,11 @@ _ACL_ROUTES = tuple(
     )
     for verb, inner, name, method in (
         ("GET", "", "list", acls.list_all),
-        ("POST", "", "insert", acls.put),
+        ("POST", "", "insert", acls.change),
         ("GET", _ENTITY, "get", acls.get),
-        ("PATCH", _ENTITY, "patch", acls.put),
-        ("PUT", _ENTITY, "update", acls.put),
-        ("DELETE", _ENTITY, "delete", acls.delete),
+        ("PATCH", _ENTITY, "patch", acls.change),
+        ("PUT", _ENTITY, "update", acls.change),
+        ("DELETE", _ENTITY, "delete", acls.change),
     )
 )
 _PLAIN_ROUTES = tuple(
@@ -100,20 +101,10 @@ _PLAIN_ROUTES = tuple(
         ("GET", _GRPC_LAYOUT, "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
         ("GET", f"{_FOLDER}/iam", "managedFolders.getIamPolicy", policies.get_iam_policy),
-        (
-            "GET",
-            f"{_FOLDER}/iam/testPermissions",
-            "managedFolders.testIamPermissions",
-            policies.test_iam_permissions,
-        ),
+        ("GET", f"{_FOLDER}/{_TEST}", "managedFolders.testIamPermissions", policies.test_permissions),
         ("GET", f"{_BUCKET}/iam", "buckets.getIamPolicy", policies.get_iam_policy),
         ("PUT", f"{_BUCKET}/iam", "buckets.setIamPolicy", policies.set_iam_policy),
-        (
-            "GET",
-            f"{_BUCKET}/iam/testPermissions",
-            "buckets.testIamPermissions",
-            policies.test_iam_permissions,
-        ),
+        ("GET", f"{_BUCKET}/{_TEST}", "buckets.testIamPermissions", policies.test_permissions),
         ("GET", f"{_BUCKET}/notificationConfigs", "notifications.list", notifications.list_all),
         ("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
         ("GET", _NOTIFICATION, "notifications.get", notifications.get),

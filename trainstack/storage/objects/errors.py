@@ -51,11 +51,6 @@ def invalid(message: str) -> RefusedError:
     return RefusedError(400, "invalid", message)
 
 
-def not_imitated(message: str) -> RefusedError:
-    """400 for what the service does and this stack does not, in the form of `json_bodies.refuse_call`."""
-    return RefusedError(400, "notImplemented", f"The local stack does not support {message}")
-
-
 def conflict(message: str) -> RefusedError:
     return RefusedError(409, "conflict", message)
 

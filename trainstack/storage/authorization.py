@@ -17,7 +17,7 @@ from trainstack.iam.authorization import (
 )
 from trainstack.iam.principals import caller
 from trainstack.iam.service import BUCKETS, Grants
-from trainstack.storage.acl.records import allows, is_uniform
+from trainstack.storage.acl import allows, is_uniform
 from trainstack.storage.objects.errors import NoSuchObjectError, RefusedError, no_such_bucket
 from trainstack.storage.objects.records import BucketRecord
 from trainstack.storage.store import ObjectStore

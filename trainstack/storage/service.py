@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trainstack.iam.service import BUCKETS, Grants
-from trainstack.storage.acl.records import hidden_members
+from trainstack.storage.acl import hidden_members
 from trainstack.storage.buckets.resource import ROLES, Bindings
 from trainstack.storage.drops.threads import BucketThreads
 from trainstack.storage.objects.errors import RefusedError, UnsettledError

@@ -12,16 +12,8 @@ from starlette.responses import Response
 
 from trainstack.iam.authorization import bucket_of, has
 from trainstack.iam.principals import caller
-from trainstack.storage.acl.entries import Entries, entries_from, entry_json, predefined
-from trainstack.storage.acl.records import (
-    bindings_with,
-    bucket_acl,
-    check_public,
-    default_acl,
-    is_uniform,
-    object_acl,
-    owner_of,
-)
+from trainstack.storage import acl
+from trainstack.storage.acl import Entries
 from trainstack.storage.api.call import Call, Json, change_bucket, json_answer
 from trainstack.storage.authorization import may_call
 from trainstack.storage.objects.errors import RefusedError, invalid
@@ -39,7 +31,7 @@ _UPDATE_BUCKET = "use ACL API to update bucket policy"
 
 def _refuse_uniform(bucket: BucketRecord, what: str) -> None:
     """Raises `RefusedError` (400) with the service's sentence, as its clients report it, where access is uniform."""
-    if is_uniform(bucket):
+    if acl.is_uniform(bucket):
         raise invalid(f"Cannot {what} when uniform bucket-level access is enabled. Read more at {_PAGE}")
 
 
@@ -50,12 +42,12 @@ def _asked(call: Call, bucket: BucketRecord, body: Json, what: str, field: str =
         RefusedError: 400 for a list that the bucket cannot have, 412 for a public one that it prevents.
     """
     name, listed = next(filter(None, map(call.query.get, _PREDEFINED[field])), ""), body.get(field)
-    if not name and (listed is None or (not listed and is_uniform(bucket))):
+    if not name and (listed is None or (not listed and acl.is_uniform(bucket))):
         return None
     _refuse_uniform(bucket, what)
     of = "bucket" if field == "acl" and what == _UPDATE_BUCKET else "object"
-    entries = predefined(name, bucket.project, of) if name else entries_from(listed, of)
-    check_public(bucket, entries)
+    entries = acl.predefined_list(name, bucket.project, of) if name else acl.entries_from(listed, of)
+    acl.check_public(bucket, entries)
     return entries
 
 
@@ -63,11 +55,11 @@ def new_access(call: Call, bucket_name: str, body: Json) -> dict[str, Any]:
     """The `owner` and `acl` of an object's record; nothing where access is uniform. Raises as `_asked`."""
     bucket = call.store.bucket(bucket_name)
     entries = _asked(call, bucket, body, _INSERT)
-    if is_uniform(bucket):
+    if acl.is_uniform(bucket):
         return {}
-    owner, entries = caller().email, bucket.default_acl if entries is None else entries
-    acl = {} if entries is None else {**entries, owner_of(owner, bucket): "OWNER"}
-    return {"owner": owner, "acl": acl}
+    owner, listed = caller().email, bucket.default_acl if entries is None else entries
+    kept = {} if listed is None else {**listed, acl.owner_of(owner, bucket): "OWNER"}
+    return {"owner": owner, "acl": kept}
 
 
 def changed_acl(call: Call, before: ObjectRecord, body: Json) -> Entries:
@@ -77,7 +69,7 @@ def changed_acl(call: Call, before: ObjectRecord, body: Json) -> Entries:
     if entries is None:
         return before.acl
     may_call(call.service.grants, call.store, "storage.objectAccessControls.patch", call.path, call.query)
-    return {**entries, owner_of(before.owner, bucket): "OWNER"}
+    return {**entries, acl.owner_of(before.owner, bucket): "OWNER"}
 
 
 def with_lists(call: Call, bucket: BucketRecord, body: Json) -> BucketRecord:
@@ -87,7 +79,7 @@ def with_lists(call: Call, bucket: BucketRecord, body: Json) -> BucketRecord:
     if "bucket" in call.path and (entries is not None or listed is not None):
         may_call(call.service.grants, call.store, "storage.bucketAccessControls.patch", call.path, call.query)
     if entries is not None:
-        bindings = bindings_with(call.service.bindings(bucket), entries, bucket.project)
+        bindings = acl.bindings_with(call.service.bindings(bucket), entries, bucket.project)
         bucket = replace(bucket, bindings=bindings)
     return bucket if listed is None else replace(bucket, default_acl=listed)
 
@@ -99,7 +91,7 @@ def in_full(call: Call, answer: Response) -> Response:
     tree = json.loads(bytes(answer.body))
     for resource in tree.get("items", [tree.get("resource", tree)]):
         bucket = call.store.catalog.find_bucket(resource.get("bucket") or resource.get("name", ""))
-        if bucket and not is_uniform(bucket) and resource.get("kind") in _WITH_LISTS:
+        if bucket and not acl.is_uniform(bucket) and resource.get("kind") in _WITH_LISTS:
             resource.update(_access_json(call, bucket, resource))
     return json_answer(tree)
 
@@ -110,18 +102,18 @@ def _access_json(call: Call, bucket: BucketRecord, resource: Mapping[str, Any]) 
     if not has(call.service.grants, f"storage.{kind}s.getIamPolicy", place):
         return {}
     if kind == "bucket":
-        owner, lists = "", {"acl": bucket_acl(bucket), "defaultObjectAcl": default_acl(bucket)}
+        owner, lists = "", {"acl": acl.bucket_acl(bucket), "defaultObjectAcl": acl.default_acl(bucket)}
     else:
         catalog = call.store.catalog
         stored = catalog.find_old(bucket.name, name, int(resource["generation"])) or catalog.find(
             bucket.name, name
         )
-        owner, lists = (stored.owner, {"acl": object_acl(stored, bucket)}) if stored else ("", {})
+        owner, lists = (stored.owner, {"acl": acl.object_acl(stored, bucket)}) if stored else ("", {})
     shown = {
-        field: [entry_json(*entry, kind if field == "acl" else "object") for entry in entries.items()]
+        field: [acl.entry_json(*entry, kind if field == "acl" else "object") for entry in entries.items()]
         for field, entries in lists.items()
     }
-    return {"owner": {"entity": owner_of(owner, bucket)}, **shown}
+    return {"owner": {"entity": acl.owner_of(owner, bucket)}, **shown}
 
 
 async def list_all(call: Call) -> Response:
@@ -159,18 +151,22 @@ def _entry(call: Call, entity: str, entries: Entries) -> Json:
     if entity not in entries:
         raise RefusedError(404, "notFound", f"The access control list has no entry of {entity!r}.")
     place = {key: call.path[key] for key in ("bucket", "object") if key in call.path}
-    return entry_json(entity, entries[entity], _kind(call), **place)
+    return acl.entry_json(entity, entries[entity], _kind(call), **place)
 
 
 def _listed(call: Call, bucket: BucketRecord) -> Entries:
-    return bucket_acl(bucket) if _kind(call) == "bucket" else default_acl(bucket)
+    return acl.bucket_acl(bucket) if _kind(call) == "bucket" else acl.default_acl(bucket)
 
 
 async def _read(call: Call) -> Entries:
     bucket = call.store.bucket(call.path["bucket"])
     is_object = "object" in call.path
     _refuse_uniform(bucket, f"get legacy ACL for {'an object' if is_object else 'a bucket'}")
-    return object_acl(await call.stored_object(call.target()), bucket) if is_object else _listed(call, bucket)
+    return (
+        acl.object_acl(await call.stored_object(call.target()), bucket)
+        if is_object
+        else _listed(call, bucket)
+    )
 
 
 async def _change(call: Call, entity: str, role_after: Callable[[Entries], str]) -> Entries:
@@ -181,8 +177,8 @@ async def _change(call: Call, entity: str, role_after: Callable[[Entries], str])
         return [{"entity": who, "role": role} for who, role in entries.items() if role]
 
     def change_object(before: ObjectRecord) -> ObjectRecord:
-        acl = rows(object_acl(before, call.store.bucket(before.bucket)))
-        return replace(before, acl=changed_acl(call, before, {"acl": acl}))
+        listed = rows(acl.object_acl(before, call.store.bucket(before.bucket)))
+        return replace(before, acl=changed_acl(call, before, {"acl": listed}))
 
     def change_lists(bucket: BucketRecord, _now_us: int) -> BucketRecord:
         field = "acl" if _kind(call) == "bucket" else "defaultObjectAcl"

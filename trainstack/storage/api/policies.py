@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from trainstack.iam.principals import caller
 from trainstack.iam.service import BUCKETS
-from trainstack.storage.acl.records import check_public
+from trainstack.storage.acl import check_public
 from trainstack.storage.api.call import Call, Json, change_bucket, json_answer
 from trainstack.storage.buckets.resource import MEMBER, PERMISSIONS, ROLES, Bindings, bucket_etag
 from trainstack.storage.buckets.settings import check_values

@@ -63,8 +63,8 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
     match = _TOPIC.fullmatch(destination)
     if match is None:
         faults.append(
-            f"destination {destination!r} must be pubsub.googleapis.com/projects/PROJECT/topics/TOPIC; "
-            "this emulator supports no other destination"
+            f"destination {destination!r} is not imitated by the local stack, which exports to pubsub.googleapis.com/projects/"
+            "PROJECT/topics/TOPIC alone"
         )
     try:
         wanted = parse_filter(str(resource.get("filter") or ""))

@@ -66,12 +66,6 @@ def may_create(grants: Grants | None, store: ObjectStore, bucket: str, name: str
         raise _missing(store, bucket) or refused
 
 
-def may_read(grants: Grants | None, bucket: str, name: str) -> None:
-    """Raises `RefusedError` (403) if the caller may not read the object."""
-    if refused := _lacking(grants, "storage.objects.get", bucket, name):
-        raise refused
-
-
 def replacing(grants: Grants | None, bucket: str, name: str) -> RefusedError | None:
     """The refusal for replacing the object, which requires the permission to delete it; None if the caller has that."""
     return _lacking(grants, "storage.objects.delete", bucket, name)

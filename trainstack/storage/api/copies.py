@@ -17,7 +17,7 @@ from trainstack.storage.api.call import (
 )
 from trainstack.storage.api.encryption import check_key, key_hash, new_encryption
 from trainstack.storage.api.insertion import put
-from trainstack.storage.authorization import may_read, replacing
+from trainstack.storage.authorization import may_call, replacing
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainstack.storage.objects.errors import RefusedError, being_written, invalid
 from trainstack.storage.objects.names import object_fault
@@ -121,7 +121,8 @@ async def compose(call: Call) -> Response:
         raise invalid(f"Invalid value for destination: {destination!r}; expected an object resource.")
     check_fields("Object", destination)
     for source in sources:
-        may_read(call.service.grants, source.bucket, source.name)
+        path = {"bucket": source.bucket, "object": source.name}
+        may_call(call.service.grants, call.store, "storage.objects.get", path, {})
     hashed = key_hash(call.request.headers)
     objects = [await _find(call, source, hashed) for source in sources]
     components = sum(int(str(component.fields.get("componentCount", 1))) for component in objects)

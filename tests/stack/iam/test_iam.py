@@ -67,26 +67,25 @@ def held(
 
 
 def test_credentials_are_made_by_grpc_as_by_rest(served: Served) -> None:
-    token, sign = iam_calls.services()["google.iam.credentials.v1.IAMCredentials"]
-    name, owner = f"projects/-/serviceAccounts/{TICK}", f"Bearer {served.tokens.issue(LOCAL_USER)}"
+    methods = iam_calls.services()["google.iam.credentials.v1.IAMCredentials"]
+    owner, fields = f"Bearer {served.tokens.issue(LOCAL_USER)}", ({"scope": SCOPE}, {"payload": b"x"})
 
-    async def called() -> tuple[Any, Any]:
+    async def called() -> list[Any]:
         server = LazyGrpcServer(base_url=served.urls["iam"], services=iam_calls.services)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{await server.port()}") as channel:
-            requests = (
-                (token, token.request(name=name, scope=SCOPE)),
-                (sign, sign.request(name=name, payload=b"x")),
-            )
             answers = [
                 await channel.unary_unary(
                     f"/google.iam.credentials.v1.IAMCredentials/{method.name}",
                     request_serializer=method.request.SerializeToString,
                     response_deserializer=method.response.FromString,
-                )(request, metadata=[("authorization", owner)])
-                for method, request in requests
+                )(
+                    method.request(name=f"projects/-/serviceAccounts/{TICK}", **more),
+                    metadata=[("authorization", owner)],
+                )
+                for method, more in zip(methods, fields, strict=True)
             ]
         await server.stop()
-        return answers[0], answers[1]
+        return answers
 
     made, signed = asyncio.run(called())
     assert served.tokens.principal_of(made.access_token) == Principal(kind="account", name=TICK, email=TICK)

@@ -83,8 +83,6 @@ async def restore(call: Call) -> Response:
         raise RefusedError(400, "required", "Required parameter: generation")
     source = await call.stored_object(target)
     insertion = _insertion(call, source.bucket, target.name, source.content_type, source.fields)
-    if call.flag("copySourceAcl"):
-        insertion = dataclasses.replace(insertion, acl=source.acl, owner=source.owner)
     restored = await _put_copy(call, source, insertion)
     return json_answer(object_json(restored, call.base_url, with_hashes=False))
 

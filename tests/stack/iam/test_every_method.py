@@ -36,7 +36,8 @@ def test_every_route_of_storage_is_closed_to_an_account_without_a_grant(served: 
     route = ALL_ROUTES[number]
     filled = {
         "bucket": LEDGER,
-        "object": "runs/a.json",
+        "object": "runs%2Fa.json",
+        "entity": "allUsers",
         "to_bucket": LEDGER,
         "to_object": "b",
         "notification": "1",

@@ -54,9 +54,7 @@ def _is_listed(store: ObjectStore, permission: str, resource: Resource, generati
     name, bucket = resource.object_name, store.catalog.find_bucket(resource.name.removeprefix(BUCKETS))
     if not permission.startswith("storage.objects.") or not name or bucket is None or is_uniform(bucket):
         return False
-    stored = store.catalog.find(bucket.name, name)
-    if generation.isdecimal():
-        stored = store.catalog.find_old(bucket.name, name, int(generation[:18])) or stored
+    stored = store.catalog.find_any(bucket.name, name, generation)
     return stored is not None and allows(stored, bucket, caller(), permission)
 
 

@@ -68,7 +68,8 @@ def held(
 
 def test_credentials_are_made_by_grpc_as_by_rest(served: Served) -> None:
     methods = iam_calls.services()["google.iam.credentials.v1.IAMCredentials"]
-    owner, fields = f"Bearer {served.tokens.issue(LOCAL_USER)}", ({"scope": SCOPE}, {"payload": b"x"})
+    owner = f"Bearer {served.tokens.issue(LOCAL_USER)}"
+    fields: list[dict[str, Any]] = [{"scope": SCOPE}, {"payload": b"x"}]
 
     async def called() -> list[Any]:
         server = LazyGrpcServer(base_url=served.urls["iam"], services=iam_calls.services)

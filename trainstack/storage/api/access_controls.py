@@ -104,10 +104,7 @@ def _access_json(call: Call, bucket: BucketRecord, resource: Mapping[str, Any]) 
     if kind == "bucket":
         owner, lists = "", {"acl": acl.bucket_acl(bucket), "defaultObjectAcl": acl.default_acl(bucket)}
     else:
-        catalog = call.store.catalog
-        stored = catalog.find_old(bucket.name, name, int(resource["generation"])) or catalog.find(
-            bucket.name, name
-        )
+        stored = call.store.catalog.find_any(bucket.name, name, resource["generation"])
         owner, lists = (stored.owner, {"acl": acl.object_acl(stored, bucket)}) if stored else ("", {})
     shown = {
         field: [acl.entry_json(*entry, kind if field == "acl" else "object") for entry in entries.items()]

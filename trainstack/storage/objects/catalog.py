@@ -88,6 +88,11 @@ class Catalog(Database):
         )
         return _object(row) if row else None
 
+    def find_any(self, bucket: str, name: str, generation: str) -> ObjectRecord | None:
+        """The generation of this number, live or not; the live one for a text that is none."""
+        old = self.find_old(bucket, name, int(generation[:18])) if generation.isdecimal() else None
+        return old or self.find(bucket, name)
+
     def put(self, stored: ObjectRecord) -> None:
         """Record a generation, live or not, in place of its earlier record."""
         body = {key: value for key, value in vars(stored).items() if value and key not in _NOT_IN_BODY}

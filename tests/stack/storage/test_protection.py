@@ -124,13 +124,10 @@ def test_a_key_without_its_hash_is_refused(http: httpx.Client, bucket: storage.B
 def test_a_key_of_cloud_kms_is_the_requests_or_the_buckets_default(named: Named) -> None:
     keys = "projects/p/locations/us/keyRings/r/cryptoKeys/"
     bucket = named(encryption={"defaultKmsKeyName": f"{keys}default"})
-    for blob, key in (
-        (bucket.blob("a"), "default"),
-        (bucket.blob("b", kms_key_name=f"{keys}own"), "own"),
-    ):
-        blob.upload_from_string("x")
-        assert bucket.get_blob(blob.name).kms_key_name == f"{keys}{key}/cryptoKeyVersions/1"
-        assert blob.download_as_bytes() == b"x"
+    for name, key in (("default", None), ("own", f"{keys}own")):
+        bucket.blob(name, kms_key_name=key).upload_from_string("x")
+        assert bucket.get_blob(name).kms_key_name == f"{keys}{name}/cryptoKeyVersions/1"
+        assert bucket.blob(name).download_as_bytes() == b"x"
     bucket.blob("c", encryption_key=KEY).upload_from_string("x")
     assert bucket.get_blob("c").kms_key_name is None
     with pytest.raises(exceptions.BadRequest, match="in the bucket's location"):
@@ -147,15 +144,12 @@ def test_a_kind_of_encryption_that_the_bucket_restricts_is_refused_to_new_object
 
 def test_autoclass_decides_about_storage_classes_and_keeps_its_times(named: Named) -> None:
     bucket = named(autoclass={"enabled": True})
-    bucket.reload()
-    since, blob = bucket.autoclass_toggle_time, bucket.blob("a")
-    assert (bucket.autoclass_terminal_storage_class, since is None) == ("NEARLINE", False)
+    blob = bucket.blob("a")
     blob.storage_class = "COLDLINE"
     blob.upload_from_string("x")
     assert bucket.get_blob("a").storage_class == "STANDARD"
+    bucket.reload()
+    since = bucket.autoclass_toggle_time
     bucket.autoclass_terminal_storage_class = "ARCHIVE"
     bucket.patch()
     assert (bucket.autoclass_toggle_time, bucket.autoclass_terminal_storage_class) == (since, "ARCHIVE")
-    bucket.autoclass_enabled = False
-    bucket.patch()
-    assert (bucket.autoclass_enabled, bucket.autoclass_terminal_storage_class) == (False, None)

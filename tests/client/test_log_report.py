@@ -55,6 +55,8 @@ LINES = {
     "Epoch 1/3: 100%|███| 4/4 [00:09<00:00, 14.19s/it, loss=1]": Report(
         metrics={"loss": 1}, epoch=1, epochs=3, step=4, steps=4
     ),
+    # Hydra 1.3 sets this form for Python's logging.
+    "[2026-11-26 17:08:01,123][__main__][INFO] - epoch=1 loss=0.5": Report(metrics={"loss": 0.5}, epoch=1),
     "{'train_loss': tensor(0.6931, device='cuda:0'), 'val_loss': tensor(0.5000)}": Report(
         metrics={"train_loss": 0.6931, "val_loss": 0.5}
     ),

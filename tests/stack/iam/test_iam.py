@@ -22,7 +22,8 @@ from trainstack.iam import Grants, application
 from trainstack.iam.principals import LOCAL_USER, Principal, Tokens, TooManyTokensError
 from trainstack.stack.access import ACCOUNT_PREFIX, grants_of
 from trainstack.stack.topology import Topology
-from trainstack.transcoding import LazyGrpcServer, iam_calls
+from trainstack.transcoding import iam_calls
+from trainstack.transcoding.grpc_server import LazyGrpcServer
 
 from .conftest import LEDGER, PROJECT, REGION, Served, email
 

@@ -15,6 +15,9 @@ from trainmaster.client.terminal import without_styling
 TEXT_MAX_CHARS, LINE_MAX_CHARS = 256 * 1024, 2000
 """Of an entry, and of each version of a line that is written again and again."""
 METRICS_MAX, NAME_MAX_CHARS, WORDS_MAX = 30, 60, 2
+PREFIX_MAX_CHARS = 120
+_LEVELS = ("DEBUG", "INFO", "WARNING")
+"""One of them stands in the prefix of a line that Python's `logging` wrote, as in `[…][__main__][INFO] - epoch=1 loss=0.5`."""
 MOST, Y_MAX = 2**53, 1e300
 """Larger counts are not exact in JSON, and no chart shows larger values."""
 THROUGHPUT = "examples_per_s"
@@ -75,6 +78,9 @@ def _report_of_document(payload: Mapping[str, Any]) -> Report | None:  # Any: as
 def _report_of_line(line: str) -> Report | None:
     if line.startswith("{'") or ("%|" in line and "{'" in line):
         return _report_of_dictionary(line[line.index("{'") :])
+    start = line[:PREFIX_MAX_CHARS].casefold().find("epoch")
+    if any(level in line[: max(start, 0)] for level in _LEVELS):
+        line = line[start:]
     if "epoch" in line[:20].casefold():
         return None if _SAVED in line else _report_of_epoch(line)
     if line[:1] == "[":  # `[10]⇥valid_0's auc: 0.9` of LightGBM, `[10]⇥valid-auc:0.9` of XGBoost

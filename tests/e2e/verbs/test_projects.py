@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import Project
+from tests.e2e.reader import DEADLINE_S
+from tests.web.consoles import console_over
+from trainmaster.client.context import context_of_state
 
 from .conftest import PROJECT, Trainmaster
 
@@ -18,6 +21,28 @@ OF_EACH = {
     "locked": ("{root: ., file: app/train.py}", "", "pyyaml: 6.0.3\n"),
     "header": ("{root: ., file: train.py}", "", "header: true\n"),
 }
+HF = (
+    "--output_dir=/tmp/checkpoints",
+    "--num_train_epochs=2",
+    "--logging_steps=2",
+    "--report_to=none",
+    "--use_cpu",
+)
+WITH_CURVES = {
+    "xgboost": ("train.py", (), (f"--data=/gcs/{PROJECT}-data/table.csv",), "train-logloss"),
+    "hydra": ("train.py", (), ("model=quick", "epochs=4"), "loss"),
+    "accelerate": ("train.py", ("--launcher", "accelerate"), ("--epochs=3",), "loss"),
+    "lightning": ("train.py", (), ("--epochs=4",), "train_loss"),
+    "hf_trainer": ("finetune.py", (), HF, "loss"),
+}
+"""The script of each project, options of the command, its arguments, and a curve that the run's page draws."""
+WITH_TORCH = ("accelerate", "lightning", "hf_trainer")
+
+
+def skip_without_torch() -> None:
+    """PyTorch takes gigabytes where its registry has only the build for CUDA."""
+    if not os.environ.get("TRAINMASTER_TEST_TORCH"):
+        pytest.skip("trains with PyTorch only with TRAINMASTER_TEST_TORCH=1")
 
 
 @pytest.fixture
@@ -51,8 +76,7 @@ def test_a_script_for_torchrun_trains_one_model_on_two_replicas(
     projects: Path, trainmaster: Trainmaster, stack: Project
 ) -> None:
     """Some minutes where PyTorch must be installed: tests/stack/jobs/test_scripts.py shows the launcher without it."""
-    if not os.environ.get("TRAINMASTER_TEST_TORCHRUN"):
-        pytest.skip("trains only with TRAINMASTER_TEST_TORCHRUN=1")
+    skip_without_torch()
     options = ("--launcher", "torchrun", "--workers", "1", "--name", "ddp", "--logs")
     script = ("--script", str(projects / "ddp" / "train.py"))
     done = trainmaster("submit", *script, *options, "--context", f"local:{stack.state}", cwd=projects)
@@ -65,3 +89,26 @@ def test_a_script_for_torchrun_trains_one_model_on_two_replicas(
     assert ends.keys() == {"workerpool0-0 | rank 0 of 2", "workerpool1-0 | rank 1 of 2"}
     assert len(set(ends.values())) == 1
     assert stack.finished_record(done.out.split()[0])["model"]["uri"]
+
+
+@pytest.mark.slow(seconds=60)
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.parametrize("name", WITH_CURVES)
+def test_a_project_of_a_framework_has_its_curve_and_its_model_on_record(
+    name: str, projects: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    script, options, args, curve = WITH_CURVES[name]
+    if name in WITH_TORCH:
+        skip_without_torch()
+    data = "\n".join(["a,b,label", *(f"{one},{one % 3},{int(one > 20)}" for one in range(40))])
+    stack.storage.bucket(f"{PROJECT}-data").blob("table.csv").upload_from_string(data)
+    words = ("--script", str(projects / name / script), "--name", name.replace("_", "-"), *options, "--wait")
+    found = context_of_state(stack.state)
+    assert found is not None
+    done = trainmaster("submit", *words, "--context", f"local:{stack.state}", "--", *args, cwd=projects)
+    assert done.status == 0, done.err
+    record = stack.finished_record(done.out.split()[0])
+    assert record["model"]["uri"]
+    with console_over(lambda: found) as console:
+        page = console.get(f"/runs/{record['run_id']}").text
+    assert f"<figcaption>{curve}" in page

@@ -96,6 +96,6 @@ def _names(row: IndexRow, by: str) -> Sequence[str]:
     names = {
         "model": in_team(row.team, row.model_name or ""),
         "team": row.team or "none",
-        "user": getattr(row, "submitted_by", None) or "unknown",
+        "user": row.sent_by or "unknown",
     }
     return [names[by]]

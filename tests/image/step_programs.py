@@ -54,6 +54,8 @@ _FILES = {"pip": "PIP_CONFIG_FILE", "uv": "UV_CONFIG_FILE"}
 _GCLOUD = """#!/bin/sh
 . {variables}
 {exports}
+# The stand-in for the Functions API is not behind the stack's proxy.
+[ "$1" != functions ] || unset CLOUDSDK_PROXY_TYPE CLOUDSDK_PROXY_ADDRESS CLOUDSDK_PROXY_PORT CLOUDSDK_PROXY_USERNAME CLOUDSDK_PROXY_PASSWORD
 exec {gcloud} "$@"
 """
 

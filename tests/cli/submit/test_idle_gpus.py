@@ -13,6 +13,8 @@ from trainmaster.client.submission.examination import examination_of
 from trainmaster.client.submission.source import NO_FILE, RequestSource
 from trainmaster.client.submission.terms import terms_with_policy
 
+TERMS = terms_with_policy(context_in_cloud("my-project", "us-central1"))
+
 
 @pytest.mark.parametrize(
     ("source", "options", "warned"),
@@ -30,10 +32,8 @@ def test_one_process_on_several_gpus_is_warned_of(
     (tmp_path / "train.py").write_text(source)
     if "import model" in source:
         (tmp_path / "model.py").write_text("strategy = tf.distribute.MirroredStrategy()\n")
-    terms = terms_with_policy(context_in_cloud("my-project", "us-central1"))
     edits = Edits(script=tmp_path / "train.py", **options)
-    found = examination_of(RequestSource(file=NO_FILE, content=b""), terms, edits)
-    assert found.faults == ()
+    found = examination_of(RequestSource(file=NO_FILE, content=b""), TERMS, edits)
     fault = idle_gpus(present(found.request), present(found.packed))
     assert (fault is not None) == warned
     if fault is not None:

@@ -4,9 +4,9 @@
 
 Runs the command that starts the stack, and ends with it. The services themselves listen on loopback alone, where a published
 port does not arrive; this listens where it is asked to, and nowhere by default. The services still answer only to requests for
-`localhost` and the names of TRAINMASTER_HOSTS, so that a page in a browser cannot reach them by a name of its own.
+`localhost` and the names of TRAINMASTER_HOSTS, so that a page in a browser cannot reach them by another name.
 
-A connection belongs to the service of its first request, as every client of Google's libraries has connections of its own.
+A connection belongs to the service of its first request, as every client of Google's libraries has its own connections.
 A later request for another service gets the first one's refusal.
 """
 

@@ -171,7 +171,7 @@ def test_a_grant_on_a_managed_folder_reaches_its_objects_alone(
 
 
 def test_what_a_list_or_a_policy_makes_public_is_read_without_a_token(served: Served) -> None:
-    """Through the gateway, where a request without a token is nobody's; an account reads what it uploaded."""
+    """Through the gateway, where a request without a token is anonymous; an account reads what it uploaded."""
     path = "/storage/v1/b/public-bucket"
     served.call("POST", "storage", f"/storage/v1/b?project={PROJECT}", json={"name": "public-bucket"})
     for name in ("a", "b"):

@@ -33,7 +33,7 @@ def said(step: int, second: float, value: float = 0.5, metric_id: str = "accurac
     [
         pytest.param(Path.exists, id="nothing"),
         pytest.param(Path.mkdir, id="a folder"),
-        pytest.param(os.mkfifo, id="a pipe that nobody writes"),
+        pytest.param(os.mkfifo, id="a pipe without a writer"),
         pytest.param(lambda path: path.symlink_to(__file__), id="a link"),
     ],
 )

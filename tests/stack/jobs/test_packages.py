@@ -19,7 +19,7 @@ from .studies import REPORT, study
 TELL = """
 import json, os, sys, demo_trainer
 from importlib.metadata import version
-print(json.dumps({"event": "told", "message": "told", "argv": sys.argv[1:], "environ": dict(os.environ),
+print(json.dumps({"event": "found", "message": "found", "argv": sys.argv[1:], "environ": dict(os.environ),
                   "file": demo_trainer.__file__, "version": version("demo-trainer")}))
 """
 SETUP = "from setuptools import setup\nsetup(name='demo-trainer', version='0.2', packages=['demo_trainer'], install_requires={needs!r})\n"
@@ -63,7 +63,7 @@ def wheel(folder: Path, name: str, *, code: str, needs: tuple[str, ...] = (), ve
     return f"{name}-{version}-py3-none-any.whl"
 
 
-def told(stack: Stack, name: str, task: str = "workerpool0-0") -> dict[str, Any]:
+def facts_of(stack: Stack, name: str, task: str = "workerpool0-0") -> dict[str, Any]:
     found: dict[str, Any] = next(
         entry["jsonPayload"]
         for entry in stack.logged(name, task)
@@ -90,7 +90,7 @@ def test_a_source_distribution_is_installed_and_its_module_gets_the_arguments(st
     )
     job = stack.submit(pool, base_output_directory={"output_uri_prefix": "gs://b/out"})
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
-    found = told(stack, job.name)
+    found = facts_of(stack, job.name)
     assert found["argv"] == ["--epochs=2", "--x"]
     assert found["version"] == "0.2"
     assert found["environ"]["AIP_MODEL_DIR"] == "gs://b/out/model/"

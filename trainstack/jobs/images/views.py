@@ -23,7 +23,7 @@ import os, site, sys
 site.addsitedir({below!r})
 
 
-# Images are no virtual environments: pip installs with --user there, before the packages of the image. Python sets this
+# An image is not a virtual environment: pip installs with --user there, before the packages of the image. Python sets this
 # after it has read this file, and before it looks for a sitecustomize, of which Debian has one.
 def find_users_packages(before=site.execsitecustomize):
     before()

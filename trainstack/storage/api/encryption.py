@@ -1,6 +1,6 @@
 """The keys of objects: enforced where a request has them, although the bytes are stored as they came.
 
-Names of Cloud KMS keys are kept and shown; here is no Cloud KMS that would know the keys.
+Names of Cloud KMS keys are kept and shown; the stack has no Cloud KMS that would know the keys.
 
 Sources: https://cloud.google.com/storage/docs/encryption/customer-supplied-keys and …/json_api/v1/status-codes#400-bad-request
 """

@@ -1,7 +1,7 @@
 """ModelService: models, their versions and aliases. No model is deployed here.
 
 Source: https://cloud.google.com/vertex-ai/docs/model-registry/versioning and .../model-alias, and the comments of the
-google.cloud.aiplatform.v1 messages, read 2026-11. That the files are looked at, and in which words they are missed:
+google.cloud.aiplatform.v1 messages, read 2026-11. That missing files are refused, and in which words:
 https://github.com/GoogleCloudPlatform/vertex-ai-samples/pull/1165, .../issues/3710; the names that a prebuilt container
 takes: https://cloud.google.com/vertex-ai/docs/training/exporting-model-artifacts
 """

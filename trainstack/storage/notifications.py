@@ -7,10 +7,7 @@ from trainstack.outbox import Outbox
 from trainstack.publisher import Message, Publish
 from trainstack.storage.objects.catalog import Catalog
 from trainstack.storage.objects.records import NO_PAYLOAD, NotificationConfig, ObjectRecord
-from trainstack.storage.objects.resource import object_json, rfc3339
-
-_LINKS = ("selfLink", "mediaLink")
-_NO_BASE = ""
+from trainstack.storage.objects.resource import object_text, rfc3339
 
 
 class Notifications:
@@ -56,10 +53,9 @@ class Notifications:
         """
         for config in self.configs(stored.bucket):
             if config.asks_for(event, stored.name):
-                # The publishing emulator adds its address to links: after a restart, it may differ from
-                # today's.
-                resource = object_json(stored, _NO_BASE, with_hashes=False)
-                data = b"" if config.body["payload_format"] == NO_PAYLOAD else json.dumps(resource).encode()
+                # The publishing emulator adds its address to links: after a restart, it may be another one.
+                has_payload = config.body["payload_format"] != NO_PAYLOAD
+                data = object_text(stored, "", False).encode() if has_payload else b""
                 self.outbox.owe(config.topic, data, _attributes(config, event, stored, now_us, more))
 
 
@@ -71,9 +67,8 @@ def with_links(publish: Publish, base_url: str) -> Publish:
         if not data:
             return message
         resource = json.loads(data)
-        return json.dumps(
-            {**resource, **{key: base_url + resource[key] for key in _LINKS}}
-        ).encode(), attributes
+        links = {key: base_url + resource[key] for key in ("selfLink", "mediaLink")}
+        return json.dumps({**resource, **links}).encode(), attributes
 
     def publishing(topic: str, messages: Sequence[Message]) -> None:
         publish(topic, [message_with_links(message) for message in messages])

@@ -15,7 +15,6 @@ WRITABLE_OBJECT_FIELDS = (
     *("cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "customTime"),
     *("storageClass", "metadata", "temporaryHold", "eventBasedHold"),
 )
-_DEFAULT_CLASS = "STANDARD"
 
 
 def object_json(stored: ObjectRecord, base_url: str, *, with_hashes: bool = True) -> dict[str, object]:
@@ -35,7 +34,7 @@ def object_json(stored: ObjectRecord, base_url: str, *, with_hashes: bool = True
         "generation": str(stored.generation),
         "metageneration": str(stored.metageneration),
         "contentType": stored.content_type,
-        "storageClass": _DEFAULT_CLASS,
+        "storageClass": "STANDARD",
         "size": str(stored.size),
         "md5Hash": stored.md5,
         "crc32c": stored.crc32c,

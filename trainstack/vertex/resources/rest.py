@@ -91,17 +91,16 @@ class Resources:
                     raise InvalidArgumentError(*faults)
                 answer = handler(message)
                 answer = await answer if inspect.isawaitable(answer) else answer
-                alt = request.query_params.get("$alt", "")
+                integers = "enum-encoding=int" in request.query_params.get("$alt", "")
                 if type(answer) is VertexJob:
-                    return _shown(answer, alt)
+                    return _shown(answer, integers)
                 # In a thread: serializing a study of a thousand trials takes a while, and other requests wait.
-                return await asyncio.to_thread(_shown, answer, alt)
+                return await asyncio.to_thread(_shown, answer, integers)
         raise HTTPException(404)
 
 
-def _shown(answer: Message | VertexJob, alt: str) -> Response:
+def _shown(answer: Message | VertexJob, integers: bool) -> Response:
     """The Python client requests integers for enums with `$alt=json;enum-encoding=int`."""
-    integers = "enum-encoding=int" in alt
     if isinstance(answer, VertexJob):
         return JSONResponse(answer.to_json(enums_as_integers=integers))
     return JSONResponse(MessageToDict(answer, use_integers_for_enums=integers))

@@ -57,7 +57,7 @@ class Filters:
         return any((self.states, self.model, self.team, self.labels, self.text, self.by, self.commit))
 
     def matches(self, row: IndexRow) -> bool:
-        """Whether the run is list_page, but for its time and labels."""
+        """Whether the run is listed, but for its time and labels."""
         return (
             (not self.states or not self.states.isdisjoint({row.state, state_of(row)}))
             and (self.team is None or row.team == self.team)

@@ -57,7 +57,7 @@ def read(ask: Ask) -> Costs:
     if by not in BY:
         faults.append(f"by: expected one of {', '.join(BY)}, found {by[:40]!r}")
     try:
-        filters = filters_of(ask)
+        filters = replace(filters_of(ask), by=None)  # here `by` names the groups
     except WrongQuery as wrong:
         faults.append(str(wrong))
     if faults:

@@ -7,14 +7,9 @@ import click
 
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import (
-    JSON,
-    NAME,
-    TABLE,
-    YAML,
     ContextGroup,
     output_option,
-    print_data,
-    print_names,
+    print_for_programs,
     says_where,
     takes_context,
     takes_context_to_change,
@@ -67,7 +62,7 @@ def dead_letters() -> None:
 
 @dead_letters.command()
 @_common
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_context
 def ls(clients: "Clients", ids: tuple[str, ...], subscription: str, output: str) -> int:
     """Show the dead letters and why each failed.
@@ -77,11 +72,8 @@ def ls(clients: "Clients", ids: tuple[str, ...], subscription: str, output: str)
     from trainmaster.client.dead_letters.opened import open_letters
 
     with open_letters(clients, ids, subscription) as opened:
-        if output == NAME:
-            print_names(letter.id for letter in opened.chosen)
-        elif output != TABLE:
-            print_data(opened.listed.document, output)
-        else:
+        names = (letter.id for letter in opened.chosen)
+        if not print_for_programs(output, lambda: opened.listed.document, names):
             for letter in opened.listed.letters:
                 click.echo(_letter_text(letter))
         return _status(opened)

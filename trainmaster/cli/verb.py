@@ -192,12 +192,13 @@ def says_where(clients: "Clients", what: str) -> None:
 
 
 def output_option(*formats: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """The option `-o`, as `output`; the first format is the default."""
+    """The option `-o`, as `output`; the first format is the default, and all but TEXT those without any."""
+    choices = formats or (TABLE, JSON, YAML, NAME)
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(formats),
-        default=formats[0],
+        type=click.Choice(choices),
+        default=choices[0],
         show_default=True,
         help="how to print",
     )
@@ -237,6 +238,19 @@ def print_data(document: Mapping[str, Any] | list[Any], output: str) -> None:
         click.echo(yaml_text(document), nl=False)
         return
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_for_programs(
+    output: str,
+    document: Callable[[], Mapping[str, Any] | list[Any]],
+    names: Iterable[str] = (),
+) -> bool:
+    """Print the document or the names, if `-o` asks for these; False if it asks for the verb's screen."""
+    if output == NAME:
+        print_names(names)
+    elif output in (JSON, YAML):
+        print_data(document(), output)
+    return output in (NAME, JSON, YAML)
 
 
 def print_names(names: Iterable[str]) -> None:

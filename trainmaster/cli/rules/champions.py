@@ -12,13 +12,10 @@ from trainmaster.cli.rules.screens import ABSENT
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import (
-    JSON,
     NAME,
-    TABLE,
-    YAML,
     ContextGroup,
     output_option,
-    print_data,
+    print_for_programs,
     print_names,
     says_where,
     takes_context,
@@ -41,7 +38,7 @@ LATEST = 5
 
 
 @click.command()
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_context
 def models(clients: "Clients", output: str) -> int:
     """List all models of the newest 20,000 runs, and those with a champion, which * marks.
@@ -57,16 +54,11 @@ def models(clients: "Clients", output: str) -> int:
     rows = KeptIndex(clients).look()
     champions, problems = list_champions(clients)
     found = models_of(rows, champions)
-    if output == NAME:
-        print_names(each.name for each in found)
-    elif output != TABLE:
-        print_data(model_list(found, rows), output)
-    elif found:
-        print_table(
-            [_model_row(each, datetime.now(UTC)) for each in found], spare=("CHAMPION", "METRICS", "AGE")
-        )
-    else:
-        talk(f"No models in {clients.context.title}. Submit a request: trainmaster submit FILE")
+    names, now = (each.name for each in found), datetime.now(UTC)
+    if not print_for_programs(output, lambda: model_list(found, rows), names):
+        print_table([_model_row(each, now) for each in found], spare=("CHAMPION", "METRICS", "AGE"))
+        if not found:
+            talk(f"No models in {clients.context.title}. Submit a request: trainmaster submit FILE")
     for problem in problems:
         talk(problem)
     return ExitStatus.FINDING if problems else ExitStatus.DONE
@@ -93,7 +85,7 @@ def champions() -> None:
 
 
 @champions.command()
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_context
 def ls(clients: "Clients", output: str) -> int:
     """List the champion of each model.
@@ -108,12 +100,12 @@ def ls(clients: "Clients", output: str) -> int:
         talk("\n".join(problems))
         return ExitStatus.FINDING if problems else ExitStatus.DONE
     found, problems = list_champions(clients)
-    if output != TABLE:
-        print_data([each.document for each in found], output)
-    elif found:
+    if not print_for_programs(output, lambda: [each.document for each in found]):
         print_table([_row(each.champion) for each in found], spare=("SINCE", "METRIC"))
-    elif not problems:
-        talk(f"No champions in {clients.context.title}. A request with `champion` makes its runs compete.")
+        if not found and not problems:
+            talk(
+                f"No champions in {clients.context.title}. A request with `champion` makes its runs compete."
+            )
     for problem in problems:
         talk(problem)
     return ExitStatus.FINDING if problems else ExitStatus.DONE
@@ -131,7 +123,7 @@ def _row(champion: "Champion") -> dict[str, str]:
 
 @champions.command(short_help="Show the champion of MODEL, and its comparisons.")
 @click.argument("model")
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_team
 @takes_context
 def show(clients: "Clients", model: str, output: str) -> int:
@@ -139,12 +131,9 @@ def show(clients: "Clients", model: str, output: str) -> int:
     from trainmaster.client.rules.champions import find_champion
 
     found = find_champion(clients, model)
-    if output == NAME:
-        print_names([found.champion.current.run_id] if found.champion.current else [])
-    elif output == TABLE:
+    current = found.champion.current
+    if not print_for_programs(output, lambda: found.document, [current.run_id] if current else []):
         _print_champion(found.champion)
-    else:
-        print_data(found.document, output)
     return ExitStatus.DONE
 
 

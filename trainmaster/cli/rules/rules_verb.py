@@ -11,13 +11,9 @@ import click
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import (
-    JSON,
-    NAME,
-    TABLE,
-    YAML,
     ContextGroup,
     output_option,
-    print_data,
+    print_for_programs,
     print_names,
     says_where,
     takes_context,
@@ -45,7 +41,7 @@ def rules() -> None:
 
 
 @rules.command(short_help="List the rules: states, counts, times and last firings.")
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_context
 def ls(clients: "Clients", output: str) -> int:
     """List the rules: what they wait for, whether they are in force, and when each fired last and fires next."""
@@ -53,20 +49,17 @@ def ls(clients: "Clients", output: str) -> int:
     from trainmaster.client.rules.listing import list_rules
 
     found, now = list_rules(clients), datetime.now(UTC)
-    if output == NAME:
-        print_names(rule.name for rule in found)
-    elif output != TABLE:
-        print_data([rule.document(now) for rule in found], output)
-    elif found:
+    names = (rule.name for rule in found)
+    if not print_for_programs(output, lambda: [rule.document(now) for rule in found], names):
         print_rules(found, now)
-    else:
-        talk(f"No rules in {clients.context.title}. Add one: trainmaster rules apply FILE")
+        if not found:
+            talk(f"No rules in {clients.context.title}. Add one: trainmaster rules apply FILE")
     return ExitStatus.DONE
 
 
 @rules.command(short_help="Show RULE: its document, its status and its counts.")
 @click.argument("rule")
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_team
 @takes_context
 def show(clients: "Clients", rule: str, output: str) -> int:
@@ -75,12 +68,8 @@ def show(clients: "Clients", rule: str, output: str) -> int:
     from trainmaster.client.rules.listing import find_rule
 
     found, now = find_rule(clients, rule), datetime.now(UTC)
-    if output == NAME:
-        print_names([found.name])
-    elif output == TABLE:
+    if not print_for_programs(output, lambda: found.document(now), [found.name]):
         print_rule(found, now)
-    else:
-        print_data(found.document(now), output)
     return ExitStatus.DONE
 
 

@@ -12,7 +12,7 @@ from trainmaster.cli.verb import (
     YAML,
     moment_of_option,
     output_option,
-    print_data,
+    print_for_programs,
     takes_context,
     talk,
 )
@@ -60,13 +60,11 @@ def costs(
     from trainmaster.client.shown.cost_lines import group_columns
 
     found = read_costs(clients, by, Filters(since=since, before=before))
-    if output != TABLE:
-        print_data(found.document, output)
-    elif found.groups:
+    if not print_for_programs(output, lambda: found.document):
         rows = [group_columns(group, by.upper()) for group in (*found.groups, *found.total)]
         print_table(rows, spare=("UNKNOWN",))
-    else:
-        talk("No run matches.")
+        if not found.groups:
+            talk("No run matches.")
     if found.next_before is not None:
         talk(
             f"The newest {found.scanned:,} runs are counted; there are more. "

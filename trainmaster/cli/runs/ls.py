@@ -8,14 +8,10 @@ import click
 
 from trainmaster.cli.table import print_table
 from trainmaster.cli.verb import (
-    JSON,
-    NAME,
     TABLE,
-    YAML,
     moment_of_option,
     output_option,
-    print_data,
-    print_names,
+    print_for_programs,
     takes_context,
     talk,
 )
@@ -85,7 +81,7 @@ def _order_of_option(_call: click.Context, _option: click.Parameter, text: str |
     callback=_order_of_option,
     help="by a metric, an argument, or recorded, duration, cost, state, model or by; with - the largest first",
 )
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_context
 def ls(
     clients: "Clients",
@@ -133,11 +129,7 @@ def ls(
 
 def print_runs(found: "RunList", now: datetime, output: str, order: "Order | None" = None) -> None:
     """Print a list of runs in the format of `-o`."""
-    if output == NAME:
-        print_names(row.run_id for row in found.rows)
-    elif output != TABLE:
-        print_data(found.document, output)
-    else:
+    if not print_for_programs(output, lambda: found.document, (row.run_id for row in found.rows)):
         table, spare = run_table(found.rows, now, order)
         print_table(table, spare=spare)
 

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.table import print_facts, print_table
-from trainmaster.cli.verb import (
-    JSON,
-    NAME,
-    TABLE,
-    YAML,
-    output_option,
-    print_data,
-    print_names,
-    takes_context,
-    talk,
-)
+from trainmaster.cli.verb import output_option, print_for_programs, takes_context, talk
 from trainmaster.client.times import span
 
 if TYPE_CHECKING:
@@ -34,7 +24,7 @@ SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
     metavar="NAME",
     help="only the waiting runs of this team; their positions stay those of all runs",
 )
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_context
 def queue(clients: "Clients", team: str | None, output: str) -> int:
     """Show the runs that wait, in the order in which they are admitted, the slots in use and the starts of today.
@@ -54,11 +44,7 @@ def queue(clients: "Clients", team: str | None, output: str) -> int:
         talk(f"The limits and caps are unknown: {problem}")
     found = read_queue(clients, datetime.now(UTC), admission, team)
     found = replace(found, submitted=submitted_runs(clients, team))
-    if output == NAME:
-        print_names(each.run_id for each in found.waiting)
-    elif output != TABLE:
-        print_data(found.document, output)
-    else:
+    if not print_for_programs(output, lambda: found.document, (each.run_id for each in found.waiting)):
         print_table(queue_rows(found), spare=SPARE)
         if not found.waiting:
             talk("No run waits to be submitted." if found.submitted else "No run waits.")

@@ -7,17 +7,7 @@ import click
 
 from trainmaster.cli.runs.following import run_survives_interrupt, say_change
 from trainmaster.cli.table import print_facts
-from trainmaster.cli.verb import (
-    JSON,
-    NAME,
-    TABLE,
-    YAML,
-    output_option,
-    print_data,
-    print_names,
-    takes_context,
-    talk,
-)
+from trainmaster.cli.verb import NAME, TABLE, output_option, print_for_programs, takes_context, talk
 from trainmaster.client.shown.run_screen import drop_facts, run_facts
 
 if TYPE_CHECKING:
@@ -30,7 +20,7 @@ NEWEST = 10
 @click.command()
 @click.argument("run", required=False)
 @click.option("--wait", is_flag=True, help="until RUN has ended")
-@output_option(TABLE, JSON, YAML, NAME)
+@output_option()
 @takes_context
 def status(clients: "Clients", run: str | None, *, wait: bool, output: str) -> int:
     """Show RUN: its state and why, its job, results, cost and problems, and the next commands.
@@ -61,11 +51,10 @@ def status(clients: "Clients", run: str | None, *, wait: bool, output: str) -> i
 
         found = run_now(clients, found, now)
     document = found.status if isinstance(found, Drop) else found.document
-    if output == NAME:
-        print_names([str(document.get("run_id") or document.get("dropped_name") or run)])
-    elif output != TABLE:
-        print_data(document, output)
-    elif isinstance(found, Drop):
+    name = str(document.get("run_id") or document.get("dropped_name") or run)
+    if print_for_programs(output, lambda: document, [name]):
+        return 0
+    if isinstance(found, Drop):
         print_facts(drop_facts(found.status, run))
     else:
         print_facts(run_facts(found, now, is_local=clients.context.state is not None))

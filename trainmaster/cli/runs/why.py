@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.table import print_facts
-from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, takes_context
+from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_for_programs, takes_context
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.shown.champion_lines import champion_file_facts, data_lines, value_text
 from trainmaster.client.shown.cost_lines import cost_facts
@@ -54,9 +54,7 @@ def why(clients: "Clients", subject: str, output: str) -> int:
 
     now = datetime.now(UTC)
     found = explain(clients, subject, now)
-    if output != TABLE:
-        print_data(found.document, output)
-    else:
+    if not print_for_programs(output, lambda: found.document):
         print_facts(why_facts(found, now, is_local=clients.context.state is not None))
     return 0
 

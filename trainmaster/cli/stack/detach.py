@@ -27,13 +27,7 @@ from trainmaster.cli.stack.process import (
 from trainmaster.cli.submit.first_commands import first_commands
 from trainmaster.cli.verb import settings_folder, talk
 from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context
-from trainstack.find import (
-    DEFAULT_STATE,
-    NoStack,
-    environment_on,
-    plain_path,
-    register_stack,
-)
+from trainstack.find import DEFAULT_STATE, NoStack, environment_on, plain_path, register_stack
 from trainstack.stack.state import StateFolder, owner_of
 
 LOG = "stack.log"

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
-from trainmaster.cli.runs.following import (
-    run_survives_interrupt,
-    say_change,
-    say_end,
-)
+from trainmaster.cli.runs.following import run_survives_interrupt, say_change, say_end
 from trainmaster.cli.submit.options import (
     Following,
     WithArguments,

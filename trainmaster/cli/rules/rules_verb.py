@@ -97,7 +97,7 @@ def apply(
 
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
-    from trainmaster.cli.faults import WARNING, fault_lines, problem_lines
+    from trainmaster.cli.faults import problem_lines
     from trainmaster.cli.submit.script_notes import upload_script
     from trainmaster.client.rules.changing import data_note, drop_rule, examined_rules
     from trainmaster.client.rules.listing import read_book
@@ -120,8 +120,6 @@ def apply(
         _say_checked(each)
         if note := data_note(each):
             talk(note)
-        if warned := list(fault_lines(each.warnings, each.faulty, WARNING)):
-            talk("\n".join(warned))
         if each.packed is not None:
             upload_script(clients, each.packed, terms.team, noted)
         statuses.append(drop_rule(clients, each.object_name, each.content, timeout_s=wait_s))

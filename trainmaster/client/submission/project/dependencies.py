@@ -170,20 +170,12 @@ def _indexes(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contradictions(used: Dependencies, other: Dependencies) -> Iterator[str]:
-    """Packages that one of the two pins to a version that the other excludes."""
+    """Packages of which no version is what both want."""
     wanted, others = used.wanted, other.wanted
     for name in sorted(wanted.keys() & others.keys()):
         mine, theirs = wanted[name], others[name]
-        pins = ((theirs, _pin(mine)), (mine, _pin(theirs)))
-        if any(pin and not allowing.specifier.contains(pin, prereleases=True) for allowing, pin in pins):
+        if (mine.specifier & theirs.specifier).is_unsatisfiable():
             yield f"{used.source} asks for {mine}, and {other.source} for {theirs}."
-
-
-def _pin(requirement: Requirement) -> str:
-    pins = (
-        each.version for each in requirement.specifier if each.operator == "==" and "*" not in each.version
-    )
-    return next(pins, "")
 
 
 def _checked_lines(lines: Sequence[Any], file: str) -> list[str]:

@@ -9,7 +9,6 @@ not be installed.
 
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,17 +86,9 @@ def ignored_above(folder: Path) -> IgnoredPaths:
         OSError: a .gitignore cannot be read.
         ClientRefused: a .gitignore is too large, or has too many wildcards.
     """
-    root = _git_root(folder)
+    above = [folder, *folder.parents]
+    root = next((number for number, each in enumerate(above) if (each / ".git").exists()), 0)
     found = IgnoredPaths()
-    for parent in _folders_downwards(root, folder):
+    for parent in reversed(above[: root + 1]):
         found = found.within(parent)
     return found
-
-
-def _git_root(folder: Path) -> Path:
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
-
-
-def _folders_downwards(root: Path, folder: Path) -> Sequence[Path]:
-    above = [folder, *folder.parents]
-    return above[: above.index(root) + 1][::-1]

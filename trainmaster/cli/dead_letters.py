@@ -41,18 +41,14 @@ def _status(opened: "OpenedLetters", *, well: bool = True) -> int:
 
 def _common(verb: F) -> F:
     """The options that `ls` and `replay` share."""
-    for decorate in (
-        click.option(
-            "--subscription",
-            default="trainmaster-dead-letters",
-            show_default=True,
-            metavar="ID",
-            help="the subscription that keeps them",
-        ),
-        click.argument("ids", nargs=-1, metavar="[ID]..."),
-    ):
-        verb = decorate(verb)
-    return verb
+    subscription = click.option(
+        "--subscription",
+        default="trainmaster-dead-letters",
+        show_default=True,
+        metavar="ID",
+        help="the subscription that keeps them",
+    )
+    return click.argument("ids", nargs=-1, metavar="[ID]...")(subscription(verb))
 
 
 @click.group("dead-letters", cls=ContextGroup)

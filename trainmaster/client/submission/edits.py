@@ -81,7 +81,7 @@ def _cluster(cluster: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     asked = {key: value for key, value in (("machine", edits.machine), ("gpu", edits.gpu)) if value}
     for role in ROLES:
         if asked and isinstance(pool := changed.get(role), dict):
-            changed[role] = {**_without_machine(pool), **asked}
+            changed[role] = {**asked, **{key: pool[key] for key in pool if key not in _OF_MACHINE}}
     chief = changed.get("chief")
     if edits.workers == 0:
         changed.pop("workers", None)
@@ -142,7 +142,3 @@ def find_spelled(document: Mapping[str, Any], read: Document, edits: Edits) -> d
         here = json_path(setting.resolve_path(document))
         kept |= {f"{here}{path.removeprefix('$')}": text for path, text in setting.spelled.items()}
     return kept
-
-
-def _without_machine(pool: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in pool.items() if key not in _OF_MACHINE}

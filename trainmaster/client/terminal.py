@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 Fact = tuple[str, Sequence[str]]
 """A label and the lines of text beside it."""
@@ -61,6 +62,12 @@ def _last_version(line: str) -> str:
 
 def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
+
+
+def relative_to_cwd(path: Path) -> str:
+    """The path as seen from where the command was called."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def size_text(size_bytes: int) -> str:

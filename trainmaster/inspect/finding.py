@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from pathlib import Path
 
 WIDTH = 110
 
@@ -85,12 +84,6 @@ class SourceLocation:
 
     def __str__(self) -> str:
         return self.path if self.line is None else f"{self.path}:{self.line}"
-
-
-def relative_to_cwd(path: Path) -> str:
-    """The path as seen from where the command was called."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from trainmaster.inspect.finding import SourceLocation, relative_to_cwd
+from trainmaster.client.terminal import relative_to_cwd
+from trainmaster.inspect.finding import SourceLocation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,7 +5,8 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.inspect.finding import UnusableProgram, nearest, relative_to_cwd
+from trainmaster.client.terminal import relative_to_cwd
+from trainmaster.inspect.finding import UnusableProgram, nearest
 from trainmaster.inspect.program import Module, ProgramSource, called_name
 
 USUAL_ENTRIES = ("trainer.task", "trainer.train", "trainer.__main__", "task", "train", "main", "__main__")

@@ -18,6 +18,7 @@ from trainmaster.cli.stack.process import command_line, local_stack
 from trainmaster.cli.watch.live import doing
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import VARIABLE, context_of_stack
+from trainmaster.client.terminal import relative_to_cwd
 from trainmaster.resources import ROOT
 from trainstack.stack.state import owner_of
 
@@ -113,7 +114,7 @@ class DemoStage:
         return len(files)
 
     def _run(self, words: Sequence[str | Path], stdout: int | None) -> str:
-        texts = [_shown_path(word) if isinstance(word, Path) else word for word in words]
+        texts = [relative_to_cwd(word) if isinstance(word, Path) else word for word in words]
         shown = f"trainmaster {shlex.join(texts)}"
         self.say(f"\n$ {shown}")
         environment = {**os.environ, VARIABLE: self.clients.context.name}
@@ -123,11 +124,6 @@ class DemoStage:
         if done.returncode != 0:
             raise DemoFailed(f"`{shown}` ended with status {done.returncode}.")
         return done.stdout or ""
-
-
-def _shown_path(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.verb import talk
-from trainmaster.client.terminal import one_line, plural, size_text
+from trainmaster.client.terminal import one_line, plural, relative_to_cwd, size_text
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -65,7 +65,7 @@ def certain_lines(request: "Examination", *, force: bool) -> list[str]:
 
 def script_warnings(request: "Examination") -> Iterator[str]:
     """A line for each error and warning, and the command that explains them. Nothing is run; some hundredths of a second."""
-    from trainmaster.inspect.finding import Level, relative_to_cwd
+    from trainmaster.inspect.finding import Level
 
     findings = list(_findings(request))
     for finding in findings:

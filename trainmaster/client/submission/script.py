@@ -21,7 +21,7 @@ from trainmaster.client.submission.project.root import (
 )
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms
-from trainmaster.client.terminal import one_line
+from trainmaster.client.terminal import one_line, relative_to_cwd
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions, json_path
 from trainmaster.orchestrator.core.documents.places import TextPlace, with_quoted_line
@@ -181,12 +181,6 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def relative_to_cwd(path: Path) -> Path:
-    """The path as users know it."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
 def placed_faults(faults: Iterable[Fault], read: Document, terms: Terms) -> tuple[Fault, ...]:
     """The faults at their places in this text, which they were not found in; those of a script stay where they are."""
     faults = tuple(faults)
@@ -216,7 +210,7 @@ def _syntax_fault(script: Path, at: Iterable[PathPart]) -> Fault | None:
         place = None
     else:
         return None
-    return Fault(at=at, problem=problem, place=place, source=str(relative_to_cwd(script)))
+    return Fault(at=at, problem=problem, place=place, source=relative_to_cwd(script))
 
 
 def _place_in_script(error: SyntaxError) -> TextPlace | None:

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.inspect.finding import SourceLocation, relative_to_cwd
+from trainmaster.client.terminal import relative_to_cwd
+from trainmaster.inspect.finding import SourceLocation
 from trainmaster.orchestrator.core.completion.last_error import TRACEBACK, parse_error, without_ignored
 
 RAISED = re.compile(r'^[ \t]*File "(.+?)", line (\d+), in ', re.MULTILINE)

@@ -130,23 +130,14 @@ def _place(here: object, part: str | int, setting: RequestSetting, *, adds: bool
         case dict() if isinstance(part, str):
             return part
         case list() if isinstance(part, int) or part.isdecimal():
-            index = int(part)
-            if index < len(here) + adds:
+            if (index := int(part)) < len(here) + adds:
                 return index
-            raise ClientRefused(
-                f"--set {setting.text!r}: the list has {len(here)} entries, counted from [0]."
-            )
+            problem = f"the list has {len(here)} entries, counted from [0]."
         case list():
-            raise ClientRefused(
-                f"--set {setting.text!r}: {part!r} is a place in a list: write [0] for the first entry."
-            )
+            problem = f"{part!r} is a place in a list: write [0] for the first entry."
         case dict():
-            raise ClientRefused(
-                f"--set {setting.text!r}: [{part}] is a place in a list, and there are keys: {_some_keys(here)}."
-            )
+            keys = ", ".join(list(map(str, here))[:10]) or "none"
+            problem = f"[{part}] is a place in a list, and there are keys: {keys}."
         case _:
-            raise ClientRefused(f"--set {setting.text!r}: there is no {part!r} in {here!r:.60}.")
-
-
-def _some_keys(document: Mapping[str, Any]) -> str:
-    return ", ".join(list(map(str, document))[:10]) or "none"
+            problem = f"there is no {part!r} in {here!r:.60}."
+    raise ClientRefused(f"--set {setting.text!r}: {problem}")

@@ -3,7 +3,6 @@
 import getpass
 import os
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 GIT_WITHIN_S = 3.0
-OUTPUT_MAX_BYTES = 10_000
 _CI_USERS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "BUILD_REQUESTEDFOREMAIL", "CIRCLE_USERNAME")
 _CI_BRANCHES = ("GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "BUILD_SOURCEBRANCHNAME", "CIRCLE_BRANCH")
 _PROBE = "filter.trainmaster.clean"
@@ -73,25 +71,21 @@ def read_commit(folder: Path) -> Commit | None:
 
 
 def _git(folder: Path, *words: str, config: Mapping[str, str] | None = None) -> str | None:
-    """The beginning of what git prints; None if it cannot be run, fails, or takes too long."""
+    """What git prints; None if it cannot be run, fails, or takes too long."""
     settings = {**_SAFE, **(config or {})}
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings.items()):
         environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    with tempfile.TemporaryFile() as output:
-        try:
-            subprocess.run(
-                ["git", *words],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.DEVNULL,
-                timeout=GIT_WITHIN_S,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        output.seek(0)
-        return output.read(OUTPUT_MAX_BYTES).decode(errors="replace")
+    try:
+        said = subprocess.check_output(
+            ["git", *words],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=GIT_WITHIN_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return said.decode(errors="replace")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from trainmaster.client.plan.outlook import LimitNow, Outlook
-from trainmaster.client.plan.plan import Plan, PlannedJob, SeenEvent
+from trainmaster.client.plan.outlook import Outlook
+from trainmaster.client.plan.plan import Plan, SeenEvent
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
 from trainmaster.orchestrator.core.runs.record import Estimate
 
@@ -19,9 +19,10 @@ def plan_facts(plan: Plan) -> Iterator[tuple[str, list[str]]]:
     for seen in plan.seen:
         yield "seen before", [*_seen_lines(seen)]
     for job in plan.jobs:
-        yield ("job" if job.number == 0 else f"fallback {job.number}"), [*_job_lines(job)]
+        lines = [f"{job.kind} in {job.region} on {job.machines}", f"cost {_cost_text(job.estimate)}"]
+        yield ("job" if job.number == 0 else f"fallback {job.number}"), lines
     for limit in plan.limits or ():
-        yield "limit", [_limit_text(limit)]
+        yield "limit", [f"{len(limit.holders)} of {limit.jobs} jobs {limit.text}"]
     for warning in plan.warnings:
         yield "warning", [warning]
 
@@ -58,18 +59,9 @@ def _seen_lines(seen: SeenEvent) -> Iterator[str]:
     )
 
 
-def _job_lines(job: PlannedJob) -> Iterator[str]:
-    yield f"{job.kind} in {job.region} on {job.machines}"
-    yield f"cost {_cost_text(job.estimate)}"
-
-
 def _cost_text(estimate: Estimate) -> str:
     if estimate.at_most is None or estimate.per_hour is None:
         return f"unknown: no price for {', '.join(estimate.unknown)}"
     per_hour = shown_money(estimate.per_hour, estimate.currency)
     at_most = shown_bound(estimate.at_most, estimate.currency)
     return f"about {per_hour} an hour, at most {at_most}; prices of {estimate.as_of}"
-
-
-def _limit_text(limit: LimitNow) -> str:
-    return f"{len(limit.holders)} of {limit.jobs} jobs {limit.text}"

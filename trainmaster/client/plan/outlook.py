@@ -14,7 +14,7 @@ from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStart, over_cap
 from trainmaster.orchestrator.core.admission.listed import Slot
-from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
+from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, limits_of
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.request import Request
 
@@ -56,13 +56,14 @@ def limits_now(request: Request, policy: Policy | None, slots: Sequence[Slot]) -
     """The limits that cover the request's run, with the runs under each."""
     team = policy.team if policy is not None else None
     covering = limits_of(policy, request.spec.model_name, request.spec.labels, team)
-    return tuple(_limit(each, slots) for each in covering)
-
-
-def _limit(limit: SlotSet, slots: Sequence[Slot]) -> LimitNow:
-    taken = sorted((slot for slot in slots if slot.limit == limit.name), key=lambda slot: slot.number)
-    holders = tuple(slot.holder for slot in taken)
-    return LimitNow(name=limit.name, text=limit.text, jobs=limit.slots, holders=holders)
+    taken = sorted(slots, key=lambda slot: slot.number)
+    holders = {
+        each.name: tuple(slot.holder for slot in taken if slot.limit == each.name) for each in covering
+    }
+    return tuple(
+        LimitNow(name=each.name, text=each.text, jobs=each.slots, holders=holders[each.name])
+        for each in covering
+    )
 
 
 def outlook(request: Request, policy: Policy | None, listings: AdmissionObjects, now: datetime) -> Outlook:

@@ -285,20 +285,15 @@ def _is_accepted(clients: "Clients", sent: "Sent", request: "Examination") -> bo
     Raises:
         ClientRefused: another request with the same key was recorded first.
     """
-    from trainmaster.client.submission.send import (
-        check_same_request,
-        is_refused,
-        problems_of,
-        wait_until_recorded,
-    )
+    from trainmaster.client.submission.send import check_same_request, problems_of, wait_until_recorded
 
     with run_survives_interrupt(sent.run_id):
         status = wait_until_recorded(clients, sent)
     if status is None:
         talk(f"The service has not recorded the run yet. See: trainmaster status {sent.run_id}")
         return True
-    if is_refused(status):
-        talk("\n".join(problems_of(status)))
+    if problems := problems_of(status):
+        talk("\n".join(problems))
         return False
     if sent.generation is None and not sent.is_repeated:
         check_same_request(clients, sent, request)

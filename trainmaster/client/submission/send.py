@@ -154,8 +154,8 @@ def start_run(
         raise ClientRefused(examination.refusal)
     sent = upload(clients, examination, timeout_s=timeout_s)
     status = wait_until_recorded(clients, sent, timeout_s=timeout_s)
-    if status is not None and is_refused(status):
-        raise ClientRefused("\n".join(problems_of(status)))
+    if status is not None and (problems := problems_of(status)):
+        raise ClientRefused("\n".join(problems))
     return sent, status is not None
 
 
@@ -284,13 +284,10 @@ def wait_until_recorded(
         return None
 
 
-def is_refused(status: dict[str, Any]) -> bool:
-    """Whether the service rejected the request, or could not handle it after many attempts."""
-    return status.get("state") in (RunState.REJECTED, DEAD_LETTER)
-
-
 def problems_of(status: dict[str, Any]) -> list[str]:
-    """Why the service refused the request: one line for each fault."""
+    """Why the service rejected the request, or gave it up after many attempts: a line for each fault. Empty if it did not."""
+    if status.get("state") not in (RunState.REJECTED, DEAD_LETTER):
+        return []
     return [one_line(str(each)) for each in status.get("problems") or [status.get("reason")]]
 
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from trainmaster.client.submission.project.dependencies import Dependencies
@@ -53,12 +54,8 @@ def missing_imports(script: Path, root: Path, needs: Dependencies) -> Iterator[t
 
 def _imported_names(statement: ast.stmt) -> Iterator[tuple[list[str], int]]:
     """For each import of a statement the modules that it runs, from the outermost, and its level, 0 for absolute ones."""
-    names, level = list[str](), 0
-    if isinstance(statement, ast.Import):
-        names = [alias.name for alias in statement.names]
-    elif isinstance(statement, ast.ImportFrom):
-        level = statement.level
-        names = [f"{statement.module or ''}.{alias.name}".lstrip(".") for alias in statement.names]
-    for name in names:
-        parts = name.split(".")
-        yield [".".join(parts[:count]) for count in range(1, len(parts) + 1)], level
+    above, level = "", 0
+    if isinstance(statement, ast.ImportFrom):
+        above, level = f"{statement.module}." if statement.module else "", statement.level
+    for alias in statement.names if isinstance(statement, ast.Import | ast.ImportFrom) else ():
+        yield [*accumulate(f"{above}{alias.name}".split("."), "{}.{}".format)], level

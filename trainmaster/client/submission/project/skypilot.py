@@ -30,25 +30,21 @@ def request_text(task: Mapping[str, Any], file: str) -> str:
     import yaml
 
     start = _START.search(str(task["run"])[:_RUN_MAX_CHARS].replace("\\\n", " "))
-    program = {key: start[key] for key in ("module", "file") if start[key]} if start else {"file": "train.py"}
-    launcher = start["starter"] if start and not start["starter"].startswith("python") else None
+    script = {"root": str(task.get("workdir") or ".")}
+    script |= {key: start[key] for key in ("module", "file") if start[key]} if start else {"file": "train.py"}
+    if start and not start["starter"].startswith("python"):
+        script["launcher"] = start["starter"]
     resources, nodes = mapping_at(task, "resources"), task.get("num_nodes")
     gpu = resources.get("accelerators")
     gpu = ":".join(map(str, *gpu.items())) if isinstance(gpu, Mapping) and len(gpu) == 1 else gpu
     pool = {"gpu": str(gpu)} if gpu else {"machine": str(resources.get("instance_type", SMALL_MACHINE))}
+    workers = {"workers": {"count": nodes - 1, **pool}} if isinstance(nodes, int) and nodes > 1 else {}
     request = {
         "model_name": model_name_from(str(task.get("name") or "model")),
-        "script": {
-            "root": str(task.get("workdir") or "."),
-            **program,
-            **({"launcher": launcher} if launcher else {}),
-        },
+        "script": script,
         "args": start["args"].split() if start else [],
         "env": {str(name): str(value) for name, value in mapping_at(task, "envs").items()},
-        "cluster": {
-            "chief": pool,
-            **({"workers": {"count": nodes - 1, **pool}} if isinstance(nodes, int) and nodes > 1 else {}),
-        },
+        "cluster": {"chief": pool, **workers},
         "scheduling": {"spot": True} if resources.get("use_spot") is True else {},
     }
     kept = yaml.safe_dump({key: value for key, value in request.items() if value}, sort_keys=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
-from trainmaster.client.rules.arrived import rules_with_arrivals
+from trainmaster.client.rules.arrived import READS_AT_ONCE, rules_with_arrivals
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import RULES_PREFIX, in_team, is_rule_object, status_object
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 FILES_MAX = 10_000
 """Objects below rules/ that are listed: those that a tick follows."""
-READS_AT_ONCE = 8
 _Value = TypeVar("_Value")
 
 

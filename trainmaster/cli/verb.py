@@ -216,18 +216,20 @@ def wait_option(default_s: float, help_text: str) -> Callable[[Verb], Verb]:
     )
 
 
-def moment_of_option(_call: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
-    """A callback: the moment in the past that an option names.
+def moment_option(name: str, help_text: str, default: str | None = None) -> Callable[[Verb], Verb]:
+    """An option that names a moment in the past, as a time."""
 
-    Raises:
-        click.BadParameter: the text is none.
-    """
-    from trainmaster.client.times import parse_since
+    def parse(_call: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
+        from trainmaster.client.times import parse_since
 
-    try:
-        return None if text is None else parse_since(text, datetime.now(UTC))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+        try:
+            return None if text is None else parse_since(text, datetime.now(UTC))
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return click.option(
+        name, metavar="TIME", default=default, show_default=True, callback=parse, help=help_text
+    )
 
 
 def print_data(document: Mapping[str, Any] | list[Any], output: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import ExitStatus
-from trainmaster.cli.verb import JSON, TEXT, moment_of_option, output_option, takes_context, talk
+from trainmaster.cli.verb import JSON, TEXT, moment_option, output_option, takes_context, talk
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.tail import left_out_hint
 
@@ -24,18 +24,8 @@ DEFAULT_LINES = 1000
     "--replica", metavar="NAME", help="only this replica, for example workerpool1-0, worker-0 or chief"
 )
 @click.option("--trial", metavar="N", help="only this trial of a tuning")
-@click.option(
-    "--since",
-    metavar="TIME",
-    callback=moment_of_option,
-    help="written since then: 10m, 2026-11-01 or a time, UTC if it has no zone",
-)
-@click.option(
-    "--before",
-    metavar="TIME",
-    callback=moment_of_option,
-    help="written until then, in the same forms: shows the earlier part of a long log",
-)
+@moment_option("--since", "written since then: 10m, 2026-11-01 or a time, UTC if it has no zone")
+@moment_option("--before", "written until then, in the same forms: shows the earlier part of a long log")
 @click.option(
     "--limit",
     type=click.IntRange(1, LINES_MAX),

@@ -10,7 +10,7 @@ from trainmaster.cli.verb import (
     JSON,
     TABLE,
     YAML,
-    moment_of_option,
+    moment_option,
     output_option,
     print_for_programs,
     takes_context,
@@ -26,20 +26,12 @@ if TYPE_CHECKING:
 @click.option(
     "--by", type=click.Choice(BY), default="model", show_default=True, help="what to group the runs by"
 )
-@click.option(
+@moment_option(
     "--since",
-    metavar="TIME",
+    "runs recorded since then: 12h, 30d, 2026-11-01 or a time, UTC if it has no zone",
     default="30d",
-    show_default=True,
-    callback=moment_of_option,
-    help="runs recorded since then: 12h, 30d, 2026-11-01 or a time, UTC if it has no zone",
 )
-@click.option(
-    "--before",
-    metavar="TIME",
-    callback=moment_of_option,
-    help="runs recorded before that time, in the same forms",
-)
+@moment_option("--before", "runs recorded before that time, in the same forms")
 @output_option(TABLE, JSON, YAML)
 @takes_context
 def costs(

@@ -9,7 +9,7 @@ import click
 from trainmaster.cli.table import print_table
 from trainmaster.cli.verb import (
     TABLE,
-    moment_of_option,
+    moment_option,
     output_option,
     print_for_programs,
     takes_context,
@@ -59,18 +59,8 @@ def _order_of_option(_call: click.Context, _option: click.Parameter, text: str |
 @click.option(
     "--text", metavar="TEXT", help="only with this text in the run's id, model, source or reason, in any case"
 )
-@click.option(
-    "--since",
-    metavar="TIME",
-    callback=moment_of_option,
-    help="recorded since then: 2h, 7d, 2026-11-01 or a time, UTC if it has no zone",
-)
-@click.option(
-    "--before",
-    metavar="TIME",
-    callback=moment_of_option,
-    help="recorded before that time, in the same forms: continues an earlier list",
-)
+@moment_option("--since", "recorded since then: 2h, 7d, 2026-11-01 or a time, UTC if it has no zone")
+@moment_option("--before", "recorded before that time, in the same forms: continues an earlier list")
 @click.option(
     "--limit", type=click.IntRange(1, LIMIT_MAX), default=20, show_default=True, help="the most runs to list"
 )

@@ -157,24 +157,24 @@ def _pack_named_script(
 
 def _certain_ends(packed: Packed, name: str, needs: Dependencies | None) -> list[Fault]:
     """Why the script would end as soon as it starts; without `needs`, only whether this Python compiles its own file."""
-    if fault := _syntax_fault(packed.script, (name,)):
-        return [fault]
-    listed_in = (needs and needs.source) or "requirements.txt beside the script"
+    fault = _syntax_fault(packed.script, (name,))
+    if fault or needs is None:
+        return [fault] if fault else []
+    listed_in = needs.source or "requirements.txt beside the script"
     try:
-        return [
-            Fault(
-                at=(name,),
-                problem=f"imports {module}, which neither the image nor {listed_in} has",
-                source=f"{relative_to_cwd(file)}:{line}",
-                repair=f"add {package} to {listed_in}{_FORCE}",
-            )
-            for file, line, module, package in (
-                missing_imports(packed.script, packed.folder, needs) if needs else ()
-            )
-        ]
+        missing = [*missing_imports(packed.script, packed.folder, needs)]
     except SyntaxError as error:
         fault = _syntax_fault(Path(error.filename or ""), (name,))
         return [replace(fault, repair=f"correct it{_FORCE}")] if fault else []
+    return [
+        Fault(
+            at=(name,),
+            problem=f"imports {module}, which neither the image nor {listed_in} has",
+            source=f"{relative_to_cwd(file)}:{line}",
+            repair=f"add {package} to {listed_in}{_FORCE}",
+        )
+        for file, line, module, package in missing
+    ]
 
 
 def _absolute(path: Path) -> Path:

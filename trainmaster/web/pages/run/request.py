@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import yaml
 
 from trainmaster.client.find import Run
-from trainmaster.client.submission.request_text import RequestText, read_request_text
 from trainmaster.client.terminal import visible
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.faults import Fault, cut
+from trainmaster.web.pages.run.request_text import RequestText, read_request_text
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
 

@@ -182,8 +182,8 @@ def _print_own_job(
     as_json: bool,
 ) -> int:
     from trainmaster.cli.faults import WARNING, fault_lines
+    from trainmaster.cli.submit.own_job import Form, in_form, notes_on, own_job, region_of
     from trainmaster.cli.yaml_text import yaml_text
-    from trainmaster.client.plan.own_job import Form, in_form, notes_on, own_job, region_of
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.terms import terms_with_policy, terms_without_policy
 

@@ -12,8 +12,8 @@ from tests.core.parsed import parse_request
 from tests.core.shipped import REQUEST_RULES, ROOT
 from tests.judges.jobs import job_faults
 from tests.narrowing import present
+from trainmaster.cli.submit.own_job import Form, in_form, notes_on, own_job, region_of
 from trainmaster.client.context import context_in_cloud
-from trainmaster.client.plan.own_job import Form, in_form, notes_on, own_job, region_of
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import terms_with_policy, terms_without_policy

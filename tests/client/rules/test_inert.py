@@ -10,8 +10,8 @@ from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, Served, run_record
 from tests.core.retraining_cases import IMAGE, fresh, rule
+from trainmaster.cli.rules.inert import inert_notes
 from trainmaster.client.rules.found_rule import FoundRule
-from trainmaster.client.rules.inert import inert_notes
 from trainmaster.client.shown.rule_lines import idle_text, next_text
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.values import mapping_at

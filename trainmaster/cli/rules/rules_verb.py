@@ -161,7 +161,7 @@ def _say_applied(rule: "Examination", status: "RuleStatus", before: "Rule | None
 
 
 def _warn_of_inert_rules(clients: "Clients", statuses: Sequence["RuleStatus"]) -> None:
-    from trainmaster.client.rules.inert import inert_notes
+    from trainmaster.cli.rules.inert import inert_notes
 
     accepted = [status.dropped_name for status in statuses if status.state == "accepted"]
     for note in inert_notes(clients, accepted) if accepted else ():

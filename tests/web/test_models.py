@@ -16,10 +16,10 @@ from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, Served, run_record, served_context
 from tests.web.consoles import console_of, form
-from trainmaster.client.rules.champions import reigns_of
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.web.pages.models_page import reigns_of
 
 WRITABLE = True
 A, B, C = "a-20260301t120000-148ce5abfd", "b-20260301t121100-6024327c9f", "c-20260301t122200-a781e6ad62"

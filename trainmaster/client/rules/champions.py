@@ -10,7 +10,7 @@ from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
-from trainmaster.orchestrator.core.champions.champion import Champion, Reign
+from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import after_rollback, restorable_runs
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import champion_object, in_team
@@ -141,21 +141,6 @@ def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeou
     back = {"model_name": found.champion.model_name} | ({"to_run": to_run} if to_run is not None else {})
     give_order(clients, {"rollback": back}, team=found.champion.team, timeout_s=timeout_s)
     return find_champion(clients, model_name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reigned:
-    """A reign, and when the next one began; `until` is None for the current one."""
-
-    reign: Reign
-    until: datetime | None
-
-
-def reigns_of(champion: Champion) -> list[Reigned]:
-    """The reigns that the document keeps, latest first."""
-    starts = [each.since for each in champion.history[1:]]
-    pairs = zip(champion.history, [*starts, None], strict=True) if champion.history else ()
-    return [Reigned(reign=reign, until=until) for reign, until in pairs][::-1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -16,7 +18,6 @@ from trainmaster.client.rules.champions import (
     list_champions,
     model_list,
     models_of,
-    reigns_of,
     roll_back,
 )
 from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs
@@ -138,6 +139,21 @@ def model(ask: Ask) -> ConsolePage:
         },
         command=shlex.join(["trainmaster", "champions", "show", name]),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reigned:
+    """A reign, and when the next one began; `until` is None for the current one."""
+
+    reign: Reign
+    until: datetime | None
+
+
+def reigns_of(champion: Champion) -> list[Reigned]:
+    """The reigns that the document keeps, latest first."""
+    starts = [each.since for each in champion.history[1:]]
+    pairs = zip(champion.history, [*starts, None], strict=True) if champion.history else ()
+    return [Reigned(reign=reign, until=until) for reign, until in pairs][::-1]
 
 
 def _restore_address(champion: Champion, reign: Reign) -> str:

@@ -1,7 +1,7 @@
 """A rule as its user knows it: the file, where it stands, and what comes next. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -170,18 +170,13 @@ class Awaited:
 
     Attributes:
         text: the condition in a few words.
-        count, min_objects: of a condition on data: the objects so far, and how many it needs.
-        size_bytes, min_bytes: the same of their sizes.
-        quiet_s: how long no object may arrive before the rule fires.
+        data: a condition on data itself, and `counted` the objects so far.
         due_at: the tick that fires the rule if nothing more happens, in the future; None if that depends on an event.
     """
 
     text: str
-    count: int | None = None
-    min_objects: int = 0
-    size_bytes: int = 0
-    min_bytes: int = 0
-    quiet_s: int = 0
+    data: NewData | None = None
+    counted: MatchCount = field(default_factory=MatchCount)
     due_at: datetime | None = None
 
 
@@ -210,12 +205,4 @@ def _awaited_data(condition: NewData, counted: MatchCount) -> Awaited:
     if enough and counted.newest_at is not None and counted.first_at is not None:
         quiet, max_wait = (timedelta(seconds=each) for each in (condition.quiet_s, condition.max_wait_s))
         due_at = min(counted.newest_at + quiet, counted.first_at + max_wait)
-    return Awaited(
-        text=str(condition),
-        count=counted.count,
-        min_objects=condition.min_objects,
-        size_bytes=counted.size_bytes,
-        min_bytes=condition.min_bytes,
-        quiet_s=condition.quiet_s,
-        due_at=due_at,
-    )
+    return Awaited(text=str(condition), data=condition, counted=counted, due_at=due_at)

@@ -231,11 +231,12 @@ def resume(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
 
 def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, enabled: bool) -> int:
     from trainmaster.client.rules.found_rule import state_word
-    from trainmaster.client.rules.pausing import is_already, refuse_change, set_enabled
+    from trainmaster.client.rules.pausing import is_already, pause_refusal, set_enabled
 
     found = _find_rules(clients, names)
     waiting = [each for each in found if not is_already(each, enabled=enabled)]
-    refuse_change(waiting, enabled=enabled)
+    if refusals := [text for each in waiting if (text := pause_refusal(each, enabled=enabled))]:
+        raise Stop(ExitStatus.USAGE, "\n".join(refusals))
     for each in found:
         if each not in waiting:
             talk(f"{each.name} is {'not paused' if enabled else 'paused already'}.")

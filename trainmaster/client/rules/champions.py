@@ -79,11 +79,9 @@ def list_champions(clients: "Clients") -> tuple[list[FoundChampion], list[str]]:
     names, problems = champion_names(clients)
     for name in names:
         try:
-            each = _find(clients, name)
+            found += filter(None, [_find(clients, name)])
         except NotFound as damaged:
             problems.append(str(damaged))
-        else:
-            found += [each] if each is not None else []
     return found, problems
 
 

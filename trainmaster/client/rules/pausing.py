@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import ClientRefused, NotFound
@@ -43,16 +42,6 @@ def is_already(rule: FoundRule, *, enabled: bool) -> bool:
 def _is_accepted(rule: FoundRule) -> bool:
     status = rule.status
     return rule.rule is not None and status is not None and status.state is not RuleStanding.REFUSED
-
-
-def refuse_change(rules: Iterable[FoundRule], *, enabled: bool) -> None:
-    """Refuse all changes if one of the rules cannot be paused or, with `enabled`, resumed.
-
-    Raises:
-        ClientRefused: the message has a line for each that cannot.
-    """
-    if refusals := [refusal for each in rules if (refusal := pause_refusal(each, enabled=enabled))]:
-        raise ClientRefused("\n".join(refusals))
 
 
 def with_enabled(content: bytes, *, enabled: bool, as_json: bool) -> bytes:

@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -103,21 +103,19 @@ def with_archive(
                 raise
             part = refused.part if isinstance(refused, ProjectRefused) else name
             faults.append(Fault(at=(part,), problem=str(refused)))
+
+    def in_document(path: str) -> str:
+        return f"{json_path((*above, SCRIPT))}{path.removeprefix('$')}"
+
     archive = script_object(NO_HASH if packed is None else packed.sha256, terms.team)
     script = {**named, "archive": object_uri(terms.context.data_bucket, archive)}
     script |= {"file": packed.file} if packed is not None and name == "file" else {}
     return ScriptedRequest(
         request={**request, key: script},
         packed=packed,
-        faults=tuple(_within(faults, above)),
-        warnings=tuple(_within(warnings, above)),
+        faults=tuple(fault.moved(in_document) for fault in faults),
+        warnings=tuple(fault.moved(in_document) for fault in warnings),
     )
-
-
-def _within(faults: Iterable[Fault], above: Sequence[PathPart]) -> Iterator[Fault]:
-    """The faults of a script at their paths in the document."""
-    here = json_path((*above, SCRIPT))
-    yield from (fault.moved(lambda path: f"{here}{path.removeprefix('$')}") for fault in faults)
 
 
 def _pack_named_script(

@@ -23,40 +23,32 @@ def state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click'
     return option(verb)
 
 
-def nearest_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
-    """The option `--state`, as `state`: by default that of the folder, else of the nearest parent that has one."""
+def _state_or(default: str, choose: Callable[[], Path]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def given_or_chosen(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
+        return state or choose()
 
-    def nearest(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
-        return state or nearest_state(Path.cwd()) or DEFAULT_STATE
-
-    return click.option(
-        "--state",
-        type=Path,
-        callback=nearest,
-        metavar="DIR",
-        help=f"the stack's folder; default: {DEFAULT_STATE} here, else in the nearest parent that has one",
-    )(verb)
+    help_text = f"the stack's folder; default: {default}"
+    return click.option("--state", type=Path, callback=given_or_chosen, metavar="DIR", help=help_text)
 
 
-def chosen_state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
-    """The option `--state`, as `state`: by default the stack that the variable or `context use` chose, else the folder's."""
+def _chosen_state() -> Path:
+    from trainmaster.cli.verb import context_of, settings_folder
+    from trainmaster.client.context import VARIABLE, kept_choice
 
-    def choose_state(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
-        from trainmaster.cli.verb import context_of, settings_folder
-        from trainmaster.client.context import VARIABLE, kept_choice
+    is_chosen = os.environ.get(VARIABLE) or kept_choice(settings_folder())
+    return (context_of(None).state if is_chosen else None) or state_of(Path.cwd(), settings_folder())
 
-        if state is None and (os.environ.get(VARIABLE) or kept_choice(settings_folder())):
-            state = context_of(None).state
-        return state or state_of(Path.cwd(), settings_folder())
 
-    return click.option(
-        "--state",
-        type=Path,
-        callback=choose_state,
-        metavar="DIR",
-        help=f"the stack's folder; default: the stack that TRAINMASTER_CONTEXT or context use chose, else {DEFAULT_STATE} "
-        "here or in the nearest parent that has one",
-    )(verb)
+nearest_state_option = _state_or(
+    f"{DEFAULT_STATE} here, else in the nearest parent that has one",
+    lambda: nearest_state(Path.cwd()) or DEFAULT_STATE,
+)
+"""The option `--state`, as `state`: by default that of the folder, else of the nearest parent that has one."""
+chosen_state_option = _state_or(
+    f"the stack that TRAINMASTER_CONTEXT or context use chose, else {DEFAULT_STATE} here or in the nearest parent that has one",
+    _chosen_state,
+)
+"""The option `--state`, as `state`: by default the stack that the variable or `context use` chose, else the folder's."""
 
 
 def images_by_uri(

@@ -108,24 +108,20 @@ def _outlook_with_candidate(
     candidate: Candidate, place: Place, queue: QueuePass, limits: Sequence[LimitNow]
 ) -> Outlook:
     """What would come of this candidate, in the order of the service's checks."""
-    number, wanted = candidate.number, quota_class(candidate)
+    wanted, behind = quota_class(candidate), tuple[str, ...]()
     if queue.is_paused(candidate.region):
         until = queue.paused_until[candidate.region]
         reason = f"Vertex AI asked for fewer requests to {candidate.region}, until {until:%H:%M:%S} UTC"
-        return Outlook(verdict="waits", candidate=number, reason=reason)
-    if queue.ahead_at_limit(place) is not None:
+    elif queue.ahead_at_limit(place) is not None:
         behind = tuple(other.run_id for other in queue.places if other.blocked_on_limit in place.limits)
         reason = f"{_earlier_runs_text(behind)} under the same limit"
-        return Outlook(verdict="waits", candidate=number, reason=reason, behind=behind)
-    ahead = tuple(_runs_ahead(queue, place, wanted))
-    if ahead:
-        reason = f"{_earlier_runs_text(ahead)} for the same machines ({wanted})"
-        return Outlook(verdict="waits", candidate=number, reason=reason, behind=ahead)
-    full = next((limit for limit in limits if limit.is_full), None)
-    if full is not None:
-        reason = f"the limit of {plural(full.jobs, 'job')} {full.text} is reached"
-        return Outlook(verdict="waits", candidate=number, reason=reason, behind=full.holders)
-    return Outlook(verdict="starts", candidate=number)
+    elif ahead := tuple(_runs_ahead(queue, place, wanted)):
+        behind, reason = ahead, f"{_earlier_runs_text(ahead)} for the same machines ({wanted})"
+    elif full := next((limit for limit in limits if limit.is_full), None):
+        behind, reason = full.holders, f"the limit of {plural(full.jobs, 'job')} {full.text} is reached"
+    else:
+        return Outlook(verdict="starts", candidate=candidate.number)
+    return Outlook(verdict="waits", candidate=candidate.number, reason=reason, behind=behind)
 
 
 def _earlier_runs_text(runs: Sequence[str]) -> str:

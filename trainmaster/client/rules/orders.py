@@ -45,7 +45,14 @@ def give_order(
     key = f"order-{uuid.uuid4().hex}"
     content = json.dumps(order).encode()
     file = f"{REQUESTS_PREFIX}{team}/{key}.json"
-    name = _publish(clients, content, key) if team is None else _drop(clients, content, file)
+    name = status_object(file)
+    if team is None:
+        clients.publish_request(content, key, sender_metadata(clients))
+        name = message_status_object(message_id="", idempotency_key=key)
+    else:  # members of a team may write into its folders, and publish on no topic
+        blob = clients.storage.bucket(clients.context.inbox_bucket).blob(file)
+        blob.metadata = sender_metadata(clients)
+        blob.upload_from_string(content, if_generation_match=0)
     status: dict[str, Any] = {}
 
     def outcome() -> dict[str, Any] | None:
@@ -87,20 +94,6 @@ def active_runs_of_file(clients: "Clients", run: Run) -> list[Run]:
     named = [each for each in active_runs(clients) if base_of(each) == base_of(run.record.run_id)]
     found = [read_run(clients, run_id) for run_id in named]
     return [each for each in found if not each.record.ended and each.record.source.object_name in names]
-
-
-def _publish(clients: "Clients", content: bytes, key: str) -> str:
-    """The name of the order's status."""
-    clients.publish_request(content, key, sender_metadata(clients))
-    return message_status_object(message_id="", idempotency_key=key)
-
-
-def _drop(clients: "Clients", content: bytes, name: str) -> str:
-    """The name of the order's status. Members of a team may write into its folders, and publish on no topic."""
-    blob = clients.storage.bucket(clients.context.inbox_bucket).blob(name)
-    blob.metadata = sender_metadata(clients)
-    blob.upload_from_string(content, if_generation_match=0)
-    return status_object(name)
 
 
 _FINAL = (RunState.SUCCEEDED, HELD, RunState.REJECTED, DEAD_LETTER)

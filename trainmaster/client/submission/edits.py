@@ -105,22 +105,19 @@ def changed_paths(before: object, after: object, path: tuple[str | int, ...] = (
 
 def option_of(path: str, edits: Edits) -> str:
     """The option that set the value at this JSONPath of the edited request; empty for `--set`."""
-    options = {
-        r"\$\.cluster\.\w+\.gpu": ("--gpu", edits.gpu),
-        r"\$\.cluster\.\w+\.machine": ("--machine", edits.machine),
-        r"\$\.cluster\.workers\.count": ("--workers", edits.workers),
-        r"\$\.image": ("--image", edits.image),
-        r"\$\.model_name": ("--name", edits.name),
-        r"\$\.script\.module": ("--module", edits.module),
-        r"\$\.script\.launcher": ("--launcher", edits.launcher),
-        r"\$\.args(\[[0-9]+\])?": ("the arguments behind --", edits.args or None),
-    }
-    found = (
-        option
-        for pattern, (option, value) in options.items()
-        if value is not None and re.fullmatch(pattern, path)
-    )
-    return next(found, "")
+    for option, value, pattern in (
+        ("--gpu", edits.gpu, r"\$\.cluster\.\w+\.gpu"),
+        ("--machine", edits.machine, r"\$\.cluster\.\w+\.machine"),
+        ("--workers", edits.workers, r"\$\.cluster\.workers\.count"),
+        ("--image", edits.image, r"\$\.image"),
+        ("--name", edits.name, r"\$\.model_name"),
+        ("--module", edits.module, r"\$\.script\.module"),
+        ("--launcher", edits.launcher, r"\$\.script\.launcher"),
+        ("the arguments behind --", edits.args or None, r"\$\.args(\[[0-9]+\])?"),
+    ):
+        if value is not None and re.fullmatch(pattern, path):
+            return option
+    return ""
 
 
 def setting_of(path: str, document: Mapping[str, Any], edits: Edits) -> tuple[RequestSetting, str] | None:

@@ -149,7 +149,14 @@ def _follow(
             timeout_s=following.timeout_s,
             requires_model=following.requires_model,
         )
-    return max(refused, *_ends(clients, accepted, following)) if following.waits and accepted else refused
+    if not (following.waits and accepted):
+        return refused
+    deadline = None if following.timeout_s is None else time.monotonic() + following.timeout_s
+    with run_survives_interrupt(*accepted):
+        ends = [
+            _end(clients, run_id, deadline, requires_model=following.requires_model) for run_id in accepted
+        ]
+    return max(refused, *ends)
 
 
 def _sound_requests(
@@ -300,16 +307,8 @@ def _is_accepted(clients: "Clients", sent: "Sent", request: "Examination") -> bo
     return True
 
 
-def _ends(clients: "Clients", run_ids: Sequence[str], following: Following) -> list[ExitStatus]:
-    """How each run ended, or why its end is unknown: all are waited for, up to one deadline."""
-    deadline = None if following.timeout_s is None else time.monotonic() + following.timeout_s
-    with run_survives_interrupt(*run_ids):
-        return [
-            _end(clients, run_id, deadline, requires_model=following.requires_model) for run_id in run_ids
-        ]
-
-
 def _end(clients: "Clients", run_id: str, deadline: float | None, *, requires_model: bool) -> ExitStatus:
+    """How the run ended, or why its end is unknown: all runs are waited for up to one deadline."""
     from trainmaster.client.errors import NotFound, TimedOut
     from trainmaster.client.wait import wait_for_end, wait_until_settled
 

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
-from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_data, print_names, takes_context
+from trainmaster.cli.verb import (
+    JSON,
+    TABLE,
+    YAML,
+    output_option,
+    print_data,
+    print_for_programs,
+    print_names,
+    takes_context,
+)
 from trainmaster.client.shown.run_lines import failed_trial_facts
 from trainmaster.client.study.document import study_document
-from trainmaster.client.study.find import TuningStudy, find_tuning
+from trainmaster.client.study.find import find_tuning
 from trainmaster.client.study.request import best_request
 from trainmaster.client.study.study import Study, summary
 from trainmaster.client.terminal import one_line
@@ -52,11 +61,10 @@ def study(clients: "Clients", run: str, html: Path | None, request: bool, output
 
         _write(html, study_file(tuning, at=datetime.now(UTC)))
         print_names([str(html)])
-    elif output != TABLE:
-        print_data(study_document(tuning), output)
-    else:
+    elif not print_for_programs(output, lambda: study_document(tuning)):
         _print_table(tuning.study)
-        _print_failed(tuning)
+        for _, lines in failed_trial_facts(tuning.run.record) if tuning.run else ():
+            print_names(map(one_line, lines))  # why the first trials failed, as the run's record has it
     return ExitStatus.DONE
 
 
@@ -68,12 +76,6 @@ def _write(file: Path, text: str) -> None:
     except OSError as error:
         where = str(error.filename or file)
         raise Stop(ExitStatus.USAGE, f"Cannot write {where!r}: {why_unwritable(error)}") from error
-
-
-def _print_failed(tuning: TuningStudy) -> None:
-    """Why the first trials failed, as the run's record has it."""
-    for _, lines in failed_trial_facts(tuning.run.record) if tuning.run else ():
-        print_names([one_line(line) for line in lines])
 
 
 def _print_table(found: Study) -> None:

@@ -38,7 +38,8 @@ def picture(seen: Sighting, console: Console) -> RenderableType:
     above = timeline_panel(timeline(seen), title=f"Run {seen.run.record.run_id}", width=width)
     extra = [Text(line, style="bold") for line in _wrapped_lines(_metrics_text(seen), width, NOTE_LINES)]
     extra += [Text(line, style="yellow") for line in _progress_lines(seen)[1:]]
-    extra += [Text(line, style="yellow") for line in _last_warning(seen, width)]
+    last_warning = seen.warnings[-1] if seen.warnings else ""
+    extra += [Text(line, style="yellow") for line in _wrapped_lines(last_warning, width, NOTE_LINES)]
     used = len(console.render_lines(above)) + len(extra) + FRAME_LINES + SPINNER_LINES + 1
     title, below = _picture_below(seen, width=width, height=max(LEAST_LINES, console.size.height - used))
     if below is None and not extra:
@@ -85,23 +86,14 @@ def _progress_lines(seen: Sighting) -> list[str]:
     return [line for _, lines in facts for line in lines]
 
 
-def _last_warning(seen: Sighting, width: int) -> list[str]:
-    """Of the training service, in at most NOTE_LINES lines."""
-    return _wrapped_lines(seen.warnings[-1], width, NOTE_LINES) if seen.warnings else []
-
-
 def _wrapped_lines(text: str, width: int, most: int) -> list[str]:
     return textwrap.wrap(one_line(text, DETAIL_MAX_CHARS), width, max_lines=most, placeholder=" …")
 
 
 def _title(seen: Sighting) -> str:
     weights = seen.training.weights
-    parts = [
-        "Training",
-        *([f"weights {one_line(weights, 40)}"] if weights else []),
-        *_progress_lines(seen)[:1],
-    ]
-    return ", ".join(parts)
+    of_weights = [f"weights {one_line(weights, 40)}"] if weights else []
+    return ", ".join(["Training", *of_weights, *_progress_lines(seen)[:1]])
 
 
 def board_of(seen: Sighting, study: Study) -> TrialBoard:
@@ -169,7 +161,10 @@ def news(seen: Sighting) -> Iterator[Line]:
     stages = timeline(seen)
     after = next((place for place, stage in enumerate(stages) if stage.title in AFTER_TRAINING), len(stages))
     yield from stage_news(stages[:after], _start(stages))
-    yield from ((f"service {text}", _indented_line(text)) for text in _service_news(seen))
+    # What the service logs before a program trains, and its warnings later.
+    has_trained = seen.training.replicas or seen.job_ended_at
+    service = seen.warnings if has_trained else seen.service_lines
+    yield from ((f"service {text}", _indented_line(text)) for text in service)
     if seen.study is not None:
         yield from ((key, _indented_line(line)) for key, line in board_of(seen, seen.study).news())
     else:
@@ -180,11 +175,6 @@ def news(seen: Sighting) -> Iterator[Line]:
     yield from stage_news(stages[after:], _start(stages))
     if metrics := _metrics_text(seen):
         yield f"metrics {metrics}", _indented_line(metrics)
-
-
-def _service_news(seen: Sighting) -> Iterable[str]:
-    """What the service logs before a program trains, and its warnings later."""
-    return seen.warnings if seen.training.replicas or seen.job_ended_at else seen.service_lines
 
 
 def _indented_line(text: str) -> str:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.find import Run, read_run
-from trainmaster.client.runs.comparison import RUNS_MAX, RUNS_MIN, Section, compare
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import CHARTS_MAX, Chart, Series
 from trainmaster.orchestrator.core.names import is_run_id
 from trainmaster.orchestrator.core.runs.index import bounded_args
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.faults import WrongQuery
+from trainmaster.web.pages.comparison import RUNS_MAX, RUNS_MIN, Section, compare
 from trainmaster.web.pages.run.asked_run import monitored_run
 from trainmaster.web.pages.run.drawings import chart_views
 from trainmaster.web.pages.runs import runs

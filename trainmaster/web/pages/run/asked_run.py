@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from trainmaster.client.errors import NotFound
 from trainmaster.client.explaining.explanation import Explanation, explain_run
 from trainmaster.client.find import Drop, Run, find_run, find_run_or_drop, read_run
-from trainmaster.client.watch.monitor import Monitored, RunMonitor
 from trainmaster.orchestrator.core.names import has_form_of_run_id
+from trainmaster.web.pages.run.monitor import Monitored, RunMonitor
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
 

@@ -11,8 +11,8 @@ from trainmaster.client.terminal import visible
 from trainmaster.client.times import span
 from trainmaster.client.watch.curves import POINTS_MAX, Chart, Series
 from trainmaster.client.watch.lanes import ENDED, Lane, LaneState, LaneStep
-from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.timeline import RunStage
+from trainmaster.web.pages.run.monitor import Monitored
 
 WIDTH = 1000
 """Of a drawing, in its own units."""

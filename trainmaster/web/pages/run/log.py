@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run
 from trainmaster.client.logs.line import SERVICE, LogLine
-from trainmaster.client.logs.pages import PAGE_LINES, LogPage, document_of, read_page
 from trainmaster.client.logs.read import Selection
 from trainmaster.client.logs.replicas import check_selection
 from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.terminal import one_line, visible
-from trainmaster.client.watch.monitor import Monitored
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.run.asked_run import run_of
+from trainmaster.web.pages.run.log_pages import PAGE_LINES, LogPage, document_of, read_page
+from trainmaster.web.pages.run.monitor import Monitored
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
 

@@ -12,7 +12,6 @@ from trainmaster.client.shown.run_lines import by_text
 from trainmaster.client.shown.run_screen import next_commands, subject_facts
 from trainmaster.client.terminal import visible
 from trainmaster.client.watch.curves import Chart
-from trainmaster.client.watch.monitor import Monitored
 from trainmaster.client.watch.now import run_now, with_progress
 from trainmaster.client.watch.timeline import timeline
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -22,6 +21,7 @@ from trainmaster.web.pages.run.asked_run import explanation_of, found_of, run_of
 from trainmaster.web.pages.run.drawings import chart_views, lane_table, stage_rows, steady_time
 from trainmaster.web.pages.run.event_files import EventFiles
 from trainmaster.web.pages.run.log import LIMIT_MAX, log_document, log_view
+from trainmaster.web.pages.run.monitor import Monitored
 from trainmaster.web.pages.run.request import request_view
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter

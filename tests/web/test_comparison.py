@@ -5,16 +5,16 @@ from typing import Any
 
 from tests.cli.runs.records import rejected
 from tests.client.served import run_record
-from trainmaster.client.runs.comparison import (
+from trainmaster.client.watch.curves import Chart, Series
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.web.pages.compare import charts_of_runs, run_names
+from trainmaster.web.pages.comparison import (
     ROWS_MAX,
     VALUE_MAX_CHARS,
     Compared,
     compare,
 )
-from trainmaster.client.watch.curves import Chart, Series
-from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.web.pages.compare import charts_of_runs, run_names
 
 
 def record(example: str = "succeeded", **request: Any) -> RunRecord:

@@ -12,9 +12,9 @@ from tests.client.logged import Logged, now_s, progress
 from tests.client.served import no_jobs, run_record, served_context
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import read_run
-from trainmaster.client.watch import monitor as module
-from trainmaster.client.watch.monitor import Monitored, RunMonitor
 from trainmaster.orchestrator.core.completion.steps import END_STEPS
+from trainmaster.web.pages.run import monitor as module
+from trainmaster.web.pages.run.monitor import Monitored, RunMonitor
 from trainstack import logging
 
 RUN = "watched"

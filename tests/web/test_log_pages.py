@@ -11,10 +11,10 @@ from tests.client.test_lanes import line
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, read_run
-from trainmaster.client.logs.pages import parse_cursor, read_page
 from trainmaster.client.logs.read import Selection
 from trainmaster.client.logs.tail import LINE_MAX_CHARS, Tail
 from trainmaster.client.terminal import visible
+from trainmaster.web.pages.run.log_pages import parse_cursor, read_page
 from trainstack import logging
 
 LINES = 25

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.line import LogLine
-from trainmaster.client.logs.pages import LogPage, tail_page
 from trainmaster.client.logs.replicas import pool_sizes
 from trainmaster.client.logs.tail import Tail
 from trainmaster.client.runs.facts import candidate_of
@@ -18,6 +17,7 @@ from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.runs.job import TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.web.pages.run.log_pages import LogPage, tail_page
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.client.test_lanes import line
-from trainmaster.client.logs.line import level_of
-from trainmaster.client.logs.tail import shortened_line
+from trainmaster.client.logs.line import level_of, shortened_line
 
 LEVELS = {
     "INFO:root:rows 3000": "INFO",

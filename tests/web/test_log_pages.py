@@ -1,4 +1,4 @@
-"""Parts of a long log: a tail in bounded memory, pages before it, and a selection."""
+"""Parts of a long log: its end, pages before it, and a selection."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,28 +11,26 @@ from tests.client.test_lanes import line
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, read_run
+from trainmaster.client.logs.line import LINE_MAX_CHARS, shortened_line
 from trainmaster.client.logs.read import Selection
-from trainmaster.client.logs.tail import LINE_MAX_CHARS, Tail
 from trainmaster.client.terminal import visible
-from trainmaster.web.pages.run.log_pages import parse_cursor, read_page
+from trainmaster.web.pages.run.log_pages import PAGE_LINES, cursor_of, parse_cursor, read_page, tail_page
 from trainstack import logging
 
 LINES = 25
 
 
-def test_a_tail_keeps_the_last_lines_and_says_that_it_forgot_others() -> None:
-    tail = Tail(lines=3)
-    tail.add(line(number, f"line {number}") for number in range(5))
-    assert [each.text for each in tail.last(2)] == ["line 3", "line 4"]
-    assert len(tail.last(10)) == 3
-    assert tail.left_out
+def test_the_end_of_a_log_is_a_page_that_says_whether_there_are_earlier_lines() -> None:
+    lines = [line(number, f"line {number}") for number in range(PAGE_LINES + 1)]
+    page = tail_page(lines, has_earlier=False)
+    assert [page.lines[0].text, len(page.lines)] == ["line 1", PAGE_LINES]
+    assert page.earlier == cursor_of(lines[1])
+    assert tail_page(lines[1:], has_earlier=False).earlier is None
+    assert tail_page(lines[1:], has_earlier=True).earlier == cursor_of(lines[1])
 
 
-def test_a_tail_of_long_lines_is_bounded_by_characters() -> None:
-    tail = Tail(lines=1000, chars=10 * LINE_MAX_CHARS)
-    tail.add(line(number, "x" * 10 * LINE_MAX_CHARS) for number in range(50))
-    assert len(tail.last(1000)) == 10
-    assert {len(each.text) for each in tail.last(1000)} == {LINE_MAX_CHARS}
+def test_a_kept_line_is_cut() -> None:
+    assert len(shortened_line(line(1, "x" * 10 * LINE_MAX_CHARS)).text) == LINE_MAX_CHARS
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 from tests.client.logged import Logged, point_to, progress, stamp
 from tests.client.served import run_record, served_context
 from tests.client.test_lanes import line
+from trainmaster.cli.logs.follow import left_out_hint
 from trainmaster.client.logs.read import LINES_MAX
-from trainmaster.client.logs.tail import left_out_hint
 from trainmaster.client.submission.terms import schema
 from trainstack import logging
 

@@ -3,6 +3,7 @@
 import json
 import time
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -17,11 +18,13 @@ from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog, find_run_to_follow, look_until_over
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.survive import survive_restarts
-from trainmaster.client.logs.tail import left_out_hint
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import wait_until_settled
+from trainmaster.orchestrator.core.documents.codec import encoded_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trainmaster.client.clients import Clients
     from trainmaster.client.logs.line import LogLine
 
@@ -85,6 +88,16 @@ def _follow(
         if deadline is not None and time.monotonic() > deadline and not log.is_over:
             run_id = log.run.record.run_id
             raise TimedOut(f"{now} after {timeout_s:g} s. Follow it again: trainmaster logs {run_id} -f")
+
+
+def left_out_hint(lines: "Sequence[LogLine]", limit: int) -> str:
+    """How to see more than the last `limit` lines, of which `lines` are the oldest that were read; oldest first."""
+    first, last = lines[0].at, lines[-1].at
+    # A line that was left out may have the time of the first one, of which the client drops the nanoseconds: the first
+    # one is repeated, unless that would repeat all.
+    before = first + timedelta(microseconds=1 if last > first else -1)
+    more = f" To see more than {limit}: --limit {min(10 * limit, LINES_MAX)}." if limit < LINES_MAX else ""
+    return f"Earlier lines are left out.{more} To see those before: --before {encoded_time(before)}"
 
 
 def show_lines(lines: "list[LogLine]", lanes: LogPrinter, *, as_json: bool) -> None:

@@ -8,7 +8,6 @@ import click
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import JSON, TEXT, moment_option, output_option, takes_context, talk
 from trainmaster.client.logs.read import LINES_MAX, Selection
-from trainmaster.client.logs.tail import left_out_hint
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -74,17 +73,17 @@ def logs(
 
 
 def _print_last(log: "RunLog", selection: Selection, limit: int, output: str) -> int:
+    from rich.console import Console
+
+    from trainmaster.cli.logs.follow import left_out_hint, show_lines
+    from trainmaster.cli.logs.lanes import LogPrinter
+
     lines, left_out = log.last(limit)
     if left_out:
         talk(left_out_hint(lines, limit))
     if not lines:
         is_empty = selection == Selection() and not log.run.record.ended
         talk("The log is still empty." if is_empty else "No line of the log is selected.")
-    from rich.console import Console
-
-    from trainmaster.cli.logs.follow import show_lines
-    from trainmaster.cli.logs.lanes import LogPrinter
-
     lanes = LogPrinter(Console(highlight=False))
     show_lines(lines, lanes, as_json=output == JSON)
     lanes.finish()

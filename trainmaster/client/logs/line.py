@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from trainmaster.client.logs.report import Report, reports_in
 from trainmaster.orchestrator.core.completion.entry import END_LINES, TRIAL_LABEL
+from trainmaster.orchestrator.core.documents.faults import cut
 
 SERVICE = "service"
 """The name under which Vertex AI itself writes, beside the replicas."""
 COMPLETED = "Job completed successfully."
+LINE_MAX_CHARS = 4000
+"""Of a kept line; an entry of Cloud Logging may have 256 KiB."""
 PREFIX_MAX_CHARS = 300
 _LEVELS = {level: level for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")}
 _LEVELS |= {"WARN": "WARNING", "FATAL": "CRITICAL"}
@@ -123,3 +126,8 @@ def line_of(entry: Any) -> LogLine:  # Any: the client's entry classes share no 
         trial_id=(entry.labels or {}).get(TRIAL_LABEL) or None,
         payload=payload if isinstance(payload, str | dict) else "",
     )
+
+
+def shortened_line(line: LogLine) -> LogLine:
+    """The line with its text alone, at most LINE_MAX_CHARS of it, and the severity that it says itself."""
+    return replace(line, payload=cut(line.text, LINE_MAX_CHARS), severity=line.level)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
-from trainmaster.client.logs.line import SERVICE, LogLine
+from trainmaster.client.logs.line import SERVICE, LogLine, shortened_line
 from trainmaster.client.logs.progress import TrainingProgress
-from trainmaster.client.logs.tail import shortened_line
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of

@@ -10,7 +10,6 @@ from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import Selection
-from trainmaster.client.logs.tail import Tail
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -90,11 +89,10 @@ def parse_cursor(text: str) -> tuple[datetime, str]:
     return at.astimezone(UTC), insert_id
 
 
-def tail_page(tail: Tail, *, has_earlier: bool) -> LogPage:
-    """The end of a tail as a page. `has_earlier`: lines exist that were never added to it."""
-    lines = tail.last(PAGE_LINES + 1)
-    is_cut = has_earlier or tail.left_out or len(lines) > PAGE_LINES
-    shown = lines[-PAGE_LINES:]
+def tail_page(lines: Sequence[LogLine], *, has_earlier: bool) -> LogPage:
+    """The last PAGE_LINES lines as a page. `has_earlier`: there are more than these lines before it."""
+    is_cut = has_earlier or len(lines) > PAGE_LINES
+    shown = list(lines)[-PAGE_LINES:]
     return LogPage(lines=shown, earlier=cursor_of(shown[0]) if shown and is_cut else None)
 
 

@@ -1,14 +1,14 @@
 """All that a page shows of one run, kept current by reading only what is new."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run, read_run
-from trainmaster.client.logs.line import LogLine
+from trainmaster.client.logs.line import LogLine, shortened_line
 from trainmaster.client.logs.replicas import pool_sizes
-from trainmaster.client.logs.tail import Tail
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import Chart, Curves
 from trainmaster.client.watch.lanes import Lane, LaneState, ReplicaLanes
@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.runs.job import TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.web.pages.run.log_pages import LogPage, tail_page
+from trainmaster.web.pages.run.log_pages import PAGE_LINES, LogPage, tail_page
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -57,7 +57,8 @@ class RunMonitor:
 
     def _begin(self, run: Run, lines: int) -> None:
         self._watch = RunWatch(self._clients, run, self._take, first_lines=lines)
-        self._lanes, self._curves, self._tail = ReplicaLanes(), Curves(), Tail()
+        self._lanes, self._curves = ReplicaLanes(), Curves()
+        self._tail = deque[LogLine](maxlen=PAGE_LINES + 1)  # one more tells that there are earlier ones
         self._is_partial, self._is_quick = False, lines < FIRST_LINES
 
     def look(self) -> Monitored:
@@ -106,7 +107,7 @@ class RunMonitor:
         self._is_partial = self._is_partial or left_out
         self._lanes.add(lines)
         self._curves.add(lines)
-        self._tail.add(lines)
+        self._tail.extend(shortened_line(line) for line in lines[-PAGE_LINES - 1 :])
 
 
 def _end_of(state: TrialState) -> LaneState:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.runs.facts import candidate_of
@@ -139,11 +139,6 @@ def charts_of_runs(charts: Mapping[str, Sequence[Chart]]) -> list[Chart]:
     return [Chart(name=name, x=x, series=tuple(series)) for (name, x), series in found.items()][:CHARTS_MAX]
 
 
-def documents(ask: Ask) -> list[dict[str, Any]]:
-    """The records, in the order of the query."""
-    return [run.document for run in _runs(ask)]
-
-
 SUBJECT = ConsoleSubject(
     pages=[
         PageRoute(path="/runs/compare", show=comparison),
@@ -153,7 +148,7 @@ SUBJECT = ConsoleSubject(
         ApiRoute(
             path="/runs/compare",
             summary=f"The records of {RUNS_MIN} to {RUNS_MAX} runs, as `trainmaster status RUN -o json` prints each.",
-            read=documents,
+            read=lambda ask: [run.document for run in _runs(ask)],
             parameters=[QueryParameter(name="run", description="the id of a run", repeated=True)],
         )
     ],

@@ -5,7 +5,6 @@ letters then; it is not live.
 """
 
 import shlex
-from typing import Any
 
 from trainmaster.client.dead_letters.opened import LetterList, list_letters, open_letters
 from trainmaster.client.dead_letters.replay import replay_letters
@@ -69,11 +68,6 @@ def _page(found: LetterList | None, *, done: int = 0, failed: int = 0) -> Consol
 
 def _read_letters(ask: Ask) -> LetterList:
     return ask.source.read("dead-letters", AnswerAge.SLOW, list_letters)
-
-
-def document(ask: Ask) -> dict[str, Any]:
-    """schemas/dead_letters.v1.schema.json."""
-    return _read_letters(ask).document
 
 
 def propose_replay(ask: Ask) -> Proposal:
@@ -145,7 +139,7 @@ SUBJECT = ConsoleSubject(
         ApiRoute(
             path="/dead-letters",
             summary="The events that kept failing, with reasons and payloads. Takes seconds.",
-            read=document,
+            read=lambda ask: _read_letters(ask).document,
             schema="dead_letters.v1",
         )
     ],

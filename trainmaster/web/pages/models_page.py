@@ -198,21 +198,6 @@ def _copy(ask: Ask, reign: Reign) -> FileTable:
     )
 
 
-def documents(ask: Ask) -> list[dict[str, Any]]:
-    """Of each champion that can be read, schemas/champion.v1.schema.json."""
-    return [champion.document for champion in _read_champions(ask)[0]]
-
-
-def document(ask: Ask) -> dict[str, Any]:
-    """schemas/champion.v1.schema.json."""
-    return champion_of(ask).document
-
-
-def explanation(ask: Ask) -> dict[str, Any]:
-    """schemas/explanation.v1.schema.json."""
-    return _explanation(ask, ask.path["name"]).document
-
-
 def propose_rollback(ask: Ask) -> Proposal:
     """Which champion would return, and what follows."""
     champion = champion_of(ask).champion
@@ -266,17 +251,21 @@ SUBJECT = ConsoleSubject(
             read=models_document,
             schema="model_list.v1",
         ),
-        ApiRoute(path="/champions", summary="Every champion, as an array of champion.v1.", read=documents),
+        ApiRoute(
+            path="/champions",
+            summary="Every champion, as an array of champion.v1.",
+            read=lambda ask: [each.document for each in _read_champions(ask)[0]],
+        ),
         ApiRoute(
             path="/champions/{name:path}/-/explanation",
             summary="Where the champion of a model comes from.",
-            read=explanation,
+            read=lambda ask: _explanation(ask, ask.path["name"]).document,
             schema="explanation.v1",
         ),
         ApiRoute(
             path="/champions/{name:path}",
             summary="The champion of a model, its predecessors and the latest challengers; a team's is TEAM/MODEL.",
-            read=document,
+            read=lambda ask: champion_of(ask).document,
             schema="champion.v1",
         ),
     ],

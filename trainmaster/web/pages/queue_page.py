@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainmaster.client.deployment import read_admission
 from trainmaster.client.runs.admission_objects import read_starts
@@ -82,18 +82,13 @@ def _limit_text(limit: "Limit") -> str:
     )
 
 
-def document(ask: Ask) -> dict[str, Any]:
-    """schemas/queue.v1.schema.json."""
-    return whole_queue(ask).document
-
-
 SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/queue", show=queue)],
     api=[
         ApiRoute(
             path="/queue",
             summary="Which runs wait and for what, the slots in use, and the starts that count towards the caps.",
-            read=document,
+            read=lambda ask: whole_queue(ask).document,
             schema="queue.v1",
         )
     ],

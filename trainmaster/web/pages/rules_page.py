@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from trainmaster.client.rules.changing import fire_refusal
 from trainmaster.client.rules.found_rule import Awaited, FoundRule
@@ -171,24 +170,20 @@ def _firings(rule: FoundRule, ask: Ask) -> list[IndexRow]:
     return [row for row in found.rows if row.source == "rule" and row.run_id.startswith(prefix)][:RUNS_SHOWN]
 
 
-def documents(ask: Ask) -> list[dict[str, Any]]:
-    """Of each rule, schemas/rule_view.v1.schema.json."""
-    return [each.document(ask.now) for each in ask.source.read("rules", AnswerAge.SLOW, list_rules)]
-
-
-def document(ask: Ask) -> dict[str, Any]:
-    """schemas/rule_view.v1.schema.json."""
-    return rule_of(ask).document(ask.now)
-
-
 SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/rules", show=rules), PageRoute(path="/rules/{rule_id}", show=rule)],
     api=[
-        ApiRoute(path="/rules", summary="Every rule, as an array of rule_view.v1.", read=documents),
+        ApiRoute(
+            path="/rules",
+            summary="Every rule, as an array of rule_view.v1.",
+            read=lambda ask: [
+                each.document(ask.now) for each in ask.source.read("rules", AnswerAge.SLOW, list_rules)
+            ],
+        ),
         ApiRoute(
             path="/rules/{rule_id}",
             summary="One rule: its file's status, the version in force, and what it remembers.",
-            read=document,
+            read=lambda ask: rule_of(ask).document(ask.now),
             schema="rule_view.v1",
             parameters=[
                 QueryParameter(

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 from trainmaster.client.runs.columns import FIELDS, Order, differing_columns, parse_order
 from trainmaster.client.runs.facts import SHOWN_STATES
@@ -55,11 +54,6 @@ def runs(ask: Ask, notice: str = "") -> ConsolePage:
     return ConsolePage(
         title="Runs", template="runs.html", values=values, command=_command(ask), status=status
     )
-
-
-def document(ask: Ask) -> dict[str, Any]:
-    """schemas/run_list.v1.schema.json."""
-    return _read_list(ask, scanned_max=None).document
 
 
 def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
@@ -185,7 +179,7 @@ SUBJECT = ConsoleSubject(
         ApiRoute(
             path="/runs",
             summary="The newest runs that match every filter.",
-            read=document,
+            read=lambda ask: _read_list(ask, scanned_max=None).document,
             schema="run_list.v1",
             parameters=PARAMETERS,
         )

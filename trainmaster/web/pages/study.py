@@ -1,7 +1,6 @@
 """A run's study: its trials, what they measured, and which parameters matter."""
 
 import shlex
-from typing import Any
 from urllib.parse import quote
 
 from trainmaster.client.explaining.explanation import Explanation
@@ -68,11 +67,6 @@ def _links(ask: Ask, tuning: TuningStudy, sort: str, *, descending: bool) -> dic
     }
 
 
-def document(ask: Ask) -> dict[str, Any]:
-    """schemas/study.v1.schema.json."""
-    return study_document(_tuning(ask))
-
-
 def table(ask: Ask) -> File:
     """All trials as CSV."""
     content = study_csv(_tuning(ask).study).encode()
@@ -86,7 +80,7 @@ SUBJECT = ConsoleSubject(
         ApiRoute(
             path="/runs/{run_id}/study",
             summary="A tuning's trials, parameters and results.",
-            read=document,
+            read=lambda ask: study_document(_tuning(ask)),
             schema="study.v1",
         )
     ],

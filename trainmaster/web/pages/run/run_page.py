@@ -129,16 +129,6 @@ def document(ask: Ask) -> dict[str, Any]:
     return ask.source.read(key, AnswerAge.LIVE, lambda clients: run_now(clients, found, ask.now).document)
 
 
-def explanation_document(ask: Ask) -> dict[str, Any]:
-    """schemas/explanation.v1.schema.json."""
-    return explanation_of(ask, run_of(ask)).document
-
-
-def files_document(ask: Ask) -> dict[str, Any]:
-    """schemas/model_files.v1.schema.json."""
-    return model_listing(ask.source.clients, run_of(ask))
-
-
 SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/runs/{run_id}", show=run), PageRoute(path="/drops/{run_id:path}", show=run)],
     api=[
@@ -151,7 +141,7 @@ SUBJECT = ConsoleSubject(
         ApiRoute(
             path="/runs/{run_id}/explanation",
             summary="Every step that led to a run, as `trainmaster why` prints it.",
-            read=explanation_document,
+            read=lambda ask: explanation_of(ask, run_of(ask)).document,
             schema="explanation.v1",
         ),
         ApiRoute(
@@ -172,7 +162,7 @@ SUBJECT = ConsoleSubject(
         ApiRoute(
             path="/runs/{run_id}/files",
             summary="The files of a run's model, with sizes, generations and checksums.",
-            read=files_document,
+            read=lambda ask: model_listing(ask.source.clients, run_of(ask)),
             schema="model_files.v1",
         ),
     ],

@@ -13,10 +13,10 @@ from tests.cli.study.studies import many, study, trial
 from tests.client.served import run_record
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, tuning_job
 from tests.client.study.jobs import trial as on_the_wire
+from trainmaster.cli.study.best_request import best_request
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.study.document import study_csv, study_document
 from trainmaster.client.study.find import TuningStudy, find_tuning
-from trainmaster.client.study.request import best_request
 from trainmaster.client.study.study import Choices
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.job import TrialState

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
+from trainmaster.cli.study.best_request import best_request
 from trainmaster.cli.verb import (
     JSON,
     TABLE,
@@ -22,7 +23,6 @@ from trainmaster.cli.verb import (
 from trainmaster.client.shown.run_lines import failed_trial_facts
 from trainmaster.client.study.document import study_document
 from trainmaster.client.study.find import find_tuning
-from trainmaster.client.study.request import best_request
 from trainmaster.client.study.study import Study, summary
 from trainmaster.client.terminal import one_line
 

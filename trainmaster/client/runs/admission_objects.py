@@ -3,7 +3,7 @@
 Each listing costs one storage operation for each thousand objects, and raises `GoogleAPICallError` where it is refused.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -50,8 +50,8 @@ def read_admission_objects(
     waiting, slots = (list(ledger_objects(clients, prefix)) for prefix in (WAITING_PREFIX, SLOTS_PREFIX))
     started = read_starts(clients, now) if starts is None else starts
     return AdmissionObjects(
-        places=parse_places(waiting),
-        slots=_parsed_objects(parse_slot, slots),
+        places=_parse_places(waiting),
+        slots=[slot for blob in slots if (slot := _parse_slot(blob)) is not None],
         starts=started,
         complete=max(len(waiting), len(slots), 2 * len(started)) < OBJECTS_MAX,  # a start and its end
     )
@@ -66,13 +66,18 @@ def read_starts(clients: "Clients", now: datetime) -> list[CountedStart]:
 
 def read_places(clients: "Clients") -> list[Place]:
     """The queue alone, in any order, by one listing."""
-    return parse_places(ledger_objects(clients, WAITING_PREFIX))
+    return _parse_places(ledger_objects(clients, WAITING_PREFIX))
 
 
 # Any: the library's blobs carry no types.
-def parse_places(blobs: "Iterator[Any] | list[Any]") -> list[Place]:
+def _parse_places(blobs: Iterable[Any]) -> list[Place]:
     """The places among the objects; others are left out."""
     return [place for blob in blobs if (place := parse_place(blob.name, blob.metadata or {})) is not None]
+
+
+def _parse_slot(blob: Any) -> Slot | None:
+    metadata = blob.metadata or {}
+    return parse_slot(blob.name, metadata, generation=blob.generation, created_at=blob.time_created)
 
 
 def active_runs(clients: "Clients") -> list[str]:
@@ -88,11 +93,3 @@ def ledger_objects(clients: "Clients", prefix: str) -> Iterator[Any]:
     """At most OBJECTS_MAX objects of the ledger, by name."""
     found = clients.storage.list_blobs(clients.context.ledger_bucket, prefix=prefix, fields=_FIELDS)
     return islice(found, OBJECTS_MAX)
-
-
-def _parsed_objects(parse: Callable[..., Any], blobs: list[Any]) -> list[Any]:
-    made = (
-        parse(blob.name, blob.metadata or {}, generation=blob.generation, created_at=blob.time_created)
-        for blob in blobs
-    )
-    return [each for each in made if each is not None]

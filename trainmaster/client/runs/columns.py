@@ -92,23 +92,19 @@ class Column:
 def differing_columns(rows: Sequence[IndexRow], order: Order | None = None) -> list[Column]:
     """The metrics and the arguments in which the runs differ, at most COLUMNS_MAX of each; what the list is sorted by too."""
     metrics = _differing([row.metrics for row in rows if row.metrics], order)
+    args = _differing([row.args for row in rows if row.args], order)
+    best = {name: _best_of(name, rows, order) for name in metrics}
     return [
-        *(Column(name=name, is_metric=True, best=_best_of(name, rows, order)) for name in metrics),
-        *(
-            Column(name=name, is_metric=False)
-            for name in _differing([row.args for row in rows if row.args], order)
-        ),
+        *(Column(name=name, is_metric=True, best=best[name]) for name in metrics),
+        *(Column(name=name, is_metric=False) for name in args),
     ]
 
 
 def _differing(values: Sequence[Mapping[str, object]], order: Order | None) -> list[str]:
     wanted = (order.name, f"--{order.name}") if order is not None else ()
     counts = Counter(name for each in values for name in each)
-    differ = [
-        name
-        for name, count in counts.items()
-        if name in wanted or (count > 1 and len({each.get(name) for each in values}) > 1)
-    ]
+    distinct = {name: len({each.get(name) for each in values}) for name in counts}
+    differ = [name for name in counts if name in wanted or (counts[name] > 1 and distinct[name] > 1)]
     return sorted(differ, key=lambda name: (name not in wanted, -counts[name]))[:COLUMNS_MAX]
 
 

@@ -93,8 +93,3 @@ def trials_text(record: RunRecord) -> str:
         return ""
     ended = sum(trials.get(state.value, 0) for state in TrialState if state.ended)
     return f"{ended} of {plural(planned, 'trial')} ended"
-
-
-def in_state_since(record: RunRecord) -> datetime:
-    """When the run entered its state."""
-    return record.history[-1].at

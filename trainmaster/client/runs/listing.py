@@ -56,8 +56,8 @@ class Filters:
         """Whether rows in the period may be left out."""
         return any((self.states, self.model, self.team, self.labels, self.text, self.by, self.commit))
 
-    def matches(self, row: IndexRow) -> bool:
-        """Whether the run is listed, but for its time and labels."""
+    def matches(self, row: IndexRow) -> bool | None:
+        """Whether the run is listed, but for its time; None if its labels decide, and the row leaves some out."""
         return (
             (not self.states or not self.states.isdisjoint({row.state, state_of(row)}))
             and (self.team is None or row.team == self.team)
@@ -68,6 +68,7 @@ class Filters:
             and (not self.by or self.by.casefold() in (row.sent_by or "").casefold())
             and (not self.commit or (row.commit or "").startswith(self.commit.lower()))
             and self._has_text(row)
+            and self.labels_match(row)
         )
 
     def in_period(self, row: IndexRow) -> bool:
@@ -155,10 +156,10 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: 
         if row is None:
             continue
         last = row.created_at
-        labels_match = filters.matches(row) and filters.labels_match(row)
-        if labels_match:
+        is_match = filters.matches(row)
+        if is_match:
             kept.append(row)
-        undecided += labels_match is None
+        undecided += is_match is None
     return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
 
 
@@ -193,13 +194,12 @@ class KeptIndex:
 
 def sort_runs(rows: Sequence[IndexRow], filters: Filters, order: Order, *, limit: int) -> RunList:
     """The first `limit` runs that match, in this order, of the rows of a `KeptIndex`."""
-    matching = [row for row in rows if filters.in_period(row) and filters.matches(row)]
-    verdicts = [filters.labels_match(row) for row in matching]
-    found = order.sort(row for row, is_match in zip(matching, verdicts, strict=True) if is_match)
+    verdicts = [(row, filters.matches(row)) for row in rows if filters.in_period(row)]
+    found = order.sort(row for row, is_match in verdicts if is_match)
     return RunList(
         rows=tuple(found[:limit]),
         scanned=len(rows),
-        undecided=verdicts.count(None),
+        undecided=sum(is_match is None for _, is_match in verdicts),
         bound_reached=len(rows) >= SCANNED_MAX,
         left_out=max(len(found) - limit, 0),
     )

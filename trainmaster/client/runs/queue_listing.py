@@ -15,7 +15,6 @@ from trainmaster.client.runs.admission_objects import (
 )
 from trainmaster.client.runs.listing import PAGE_SIZE, Filters, list_runs
 from trainmaster.orchestrator.core.admission.caps import CountedStart
-from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, jobs_of_set
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import cap_object
@@ -135,7 +134,10 @@ def read_queue(
     """
     objects = read_admission_objects(clients, now, starts)
     caps = list(ledger_objects(clients, _CAPS_PREFIX))
-    slots = tuple(map(_held_slot, objects.slots))
+    slots = tuple(
+        HeldSlot(limit=slot.limit, number=slot.number, run_id=slot.holder, taken_at=slot.taken_at)
+        for slot in objects.slots
+    )
     waiting, complete = waiting_runs(objects.places, now), objects.complete
     if team is not None:
         owned = list_runs(clients, Filters(states=_WAITING, team=team), limit=OBJECTS_MAX)
@@ -194,10 +196,6 @@ def _waits(queue: QueuePass, place: Place, position: int) -> Waits:
         limit=limit,
         behind=None if ahead is None else ahead.run_id,
     )
-
-
-def _held_slot(slot: Slot) -> HeldSlot:
-    return HeldSlot(limit=slot.limit, number=slot.number, run_id=slot.holder, taken_at=slot.taken_at)
 
 
 def _limits(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.runs.facts import in_state_since, is_tuning, lacks_model, state_of
+from trainmaster.client.runs.facts import is_tuning, lacks_model, state_of
 from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.run_lines import (
     by_text,
@@ -56,7 +56,7 @@ def subject_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterat
 
 def state_text(record: RunRecord, now: datetime) -> str:
     """The state, since when, and of a run that has ended how long it took."""
-    entered = in_state_since(record)
+    entered = record.history[-1].at
     if not record.ended:
         return f"{state_of(record)} for {span(now - entered)}, since {utc_text(entered)}"
     took = f", after {span(entered - record.history[0].at)}" if record.job else ""

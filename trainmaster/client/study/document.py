@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -80,21 +80,11 @@ def _rows(study: Study) -> Iterator[list[str]]:
     results = (study.metric, "best measured", "measurements")
     yield [_cell(heading) for heading in ("trial", "state", *names, *results, "started", "ended", "reason")]
     for trial in study.trials:
-        given: Mapping[str, Value] = trial.parameters
-        yield [
-            _cell(each)
-            for each in (
-                trial.id,
-                trial.state.value,
-                *(given.get(name) for name in names),
-                trial.result,
-                study.best_measured(trial),
-                len(trial.measurements),
-                _time(trial.start_time),
-                _time(trial.end_time),
-                trial.infeasible_reason,
-            )
-        ]
+        found = _trial(study, trial) | {"measurements": len(trial.measurements)}
+        given = (trial.parameters.get(name) for name in names)
+        columns = ("result", "best_measured", "measurements", "start_time", "end_time", "infeasible_reason")
+        values = (found["id"], found["state"], *given, *map(found.get, columns))
+        yield [_cell(value) for value in values]
 
 
 def _time(moment: datetime | None) -> str | None:

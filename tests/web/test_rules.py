@@ -202,7 +202,7 @@ def test_pausing_changes_the_file_and_shows_the_answer(tmp_path: Path) -> None:
                 blob = bucket.get_blob("rules/weekly.yaml")
                 return int(blob.generation) if b"enabled: false" in blob.download_as_bytes() else None
 
-            generation = poll(changed, is_local=True, timeout_s=60, late=lambda: "the file is as it was")
+            generation = poll(served.clients.context, changed, bool, timeout_s=60)
             status = example("rule_status.v1.accepted") | {"state": "disabled", "generation": generation}
             served.write(
                 "ledger", "status/rules/weekly.yaml.json", {**status, "dropped_name": "rules/weekly.yaml"}

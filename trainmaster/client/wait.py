@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from trainmaster.client.context import Context
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.survive import survive_restarts
@@ -52,11 +53,10 @@ def wait_for_end(
     run = survive_restarts(
         clients.context, lambda: find_run(clients, text, retry_s=READ_RETRY_S), deadline=deadline
     )
-    is_silent, is_local = False, clients.context.state is not None
-    said = _run_now(clients, run, run)
+    is_silent, said = False, _run_now(clients, run, run)
     on_change(said)
 
-    def read_end() -> Run | None:
+    def look() -> Run:
         nonlocal run, is_silent, said
         if not run.record.ended:
             try:
@@ -66,15 +66,17 @@ def wait_for_end(
             before, said = said, _run_now(clients, run, said)
             if _news(said) != _news(before):
                 on_change(said)
-        return run if run.record.ended else None
+        return run
 
-    def late() -> str:
+    poll(clients.context, look, lambda found: found.record.ended, timeout_s=timeout_s)
+    if not run.record.ended:
         run_id, state = run.record.run_id, run.record.state
-        if is_silent:
-            return f"{run_id} was {state} when the service last answered. Keep waiting: trainmaster wait {run_id}"
-        return f"{run_id} is still {state} after {timeout_s:g} s. Keep waiting: trainmaster wait {run_id}"
-
-    poll(read_end, is_local=is_local, timeout_s=timeout_s, late=late)
+        late = (
+            f"was {state} when the service last answered"
+            if is_silent
+            else f"is still {state} after {timeout_s:g} s"
+        )
+        raise TimedOut(f"{run_id} {late}. Keep waiting: trainmaster wait {run_id}")
     return run
 
 
@@ -95,21 +97,22 @@ def wait_until_settled(clients: "Clients", run: Run) -> Run:
 
     Costs nothing for a run that lacks neither.
     """
-    timeout_s = SETTLED_WITHIN_S
-    deadline = time.monotonic() + timeout_s
-    now = run
-
-    def look() -> Run | None:
-        nonlocal now
-        now = _read_again(clients, run, deadline)
-        return None if lacks_reason(now) or lacks_verdict(now) else now
-
-    if not lacks_reason(run) and not lacks_verdict(run):
+    if _is_settled(run):
         return run
+    deadline = time.monotonic() + SETTLED_WITHIN_S
     try:
-        return poll(look, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
+        return poll(
+            clients.context,
+            lambda: _read_again(clients, run, deadline),
+            _is_settled,
+            timeout_s=SETTLED_WITHIN_S,
+        )
     except (TimedOut, NoStack):
-        return now
+        return run
+
+
+def _is_settled(run: Run) -> bool:
+    return not lacks_reason(run) and not lacks_verdict(run)
 
 
 def lacks_reason(run: Run) -> bool:
@@ -125,22 +128,19 @@ def lacks_verdict(run: Run) -> bool:
 
 
 def poll(
-    look: Callable[[], T | None], *, is_local: bool, timeout_s: float | None, late: Callable[[], str]
+    context: Context, look: Callable[[], T], is_done: Callable[[T], bool], *, timeout_s: float | None
 ) -> T:
-    """The first result of `look` that is not None; looks at least once.
+    """The first result of `look` that is done, or the last one at the timeout; looks at least once.
 
     The pauses between two looks grow to 15 s, on the local stack to 1 s, and end at the timeout.
-
-    Raises:
-        TimedOut: there was no result within `timeout_s`; `late` gives the message.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    longest = LONGEST_LOCAL_PAUSE_S if is_local else LONGEST_PAUSE_S
+    longest = LONGEST_PAUSE_S if context.state is None else LONGEST_LOCAL_PAUSE_S
     pause = FIRST_PAUSE_S
-    while (found := look()) is None:
+    while not is_done(found := look()):
         left = pause if deadline is None else deadline - time.monotonic()
         if left <= 0:
-            raise TimedOut(late())
+            break
         time.sleep(min(pause, left))
         pause = min(pause * PAUSE_GROWTH, longest)
     return found

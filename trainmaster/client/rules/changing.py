@@ -77,20 +77,16 @@ def drop_rule(
         blob.upload_from_string(content, if_generation_match=if_generation)
     except PreconditionFailed as error:
         raise ClientRefused(changed_meanwhile(name)) from error
-    status: RuleStatus | None = None
 
-    def read_answer() -> RuleStatus | None:
-        nonlocal status
-        status = read_status(clients, name)
-        if status is None or status.generation < int(blob.generation):
-            return None
-        return None if status.state is RuleStanding.RETRYING else status
+    def is_answer(status: RuleStatus | None) -> bool:
+        is_newer = status is not None and status.generation >= int(blob.generation)
+        return is_newer and status is not None and status.state is not RuleStanding.RETRYING
 
-    def late() -> str:
+    status = poll(clients.context, lambda: read_status(clients, name), is_answer, timeout_s=timeout_s)
+    if status is None or not is_answer(status):
         why = status.reason if status is not None and status.reason else "the service has not answered"
-        return f"{name} is uploaded, but after {timeout_s:g} s: {why}. See: trainmaster rules ls"
-
-    return poll(read_answer, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+        raise TimedOut(f"{name} is uploaded, but after {timeout_s:g} s: {why}. See: trainmaster rules ls")
+    return status
 
 
 def changed_meanwhile(name: str) -> str:

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import ClientRefused
+from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.find import Run, base_of, names_of_file, read_document, read_run
 from trainmaster.client.runs.admission_objects import active_runs
 from trainmaster.client.submission.sender import sender_metadata
@@ -53,18 +53,17 @@ def give_order(
         blob = clients.storage.bucket(clients.context.inbox_bucket).blob(file)
         blob.metadata = sender_metadata(clients)
         blob.upload_from_string(content, if_generation_match=0)
-    status: dict[str, Any] = {}
-
-    def outcome() -> dict[str, Any] | None:
-        nonlocal status
-        status = read_document(clients, name) or {}
-        return status if status.get("state") in _FINAL else None
-
-    def late() -> str:
-        why = one_line(str(status.get("reason") or "the service has not answered"))
-        return f"The order is not carried out after {timeout_s:g} s: {why}. See: trainmaster status {key if team is None else file}"
-
-    final = poll(outcome, is_local=clients.context.state is not None, timeout_s=timeout_s, late=late)
+    final = poll(
+        clients.context,
+        lambda: read_document(clients, name) or {},
+        lambda status: status.get("state") in _FINAL,
+        timeout_s=timeout_s,
+    )
+    if final.get("state") not in _FINAL:
+        why = one_line(str(final.get("reason") or "the service has not answered"))
+        raise TimedOut(
+            f"The order is not carried out after {timeout_s:g} s: {why}. See: trainmaster status {key if team is None else file}"
+        )
     if final["state"] in (RunState.REJECTED, DEAD_LETTER):
         raise ClientRefused("\n".join(map(one_line, final.get("problems") or [str(final.get("reason"))])))
     return str(final["run_id"]) if team is not None else run_id_of_message_key(key), final

@@ -168,10 +168,7 @@ def _read_status(clients: "Clients", present: Sent, timeout_s: float) -> dict[st
         found = (newest, status.get("state") != RETRYING)
         return status if found >= (present.generation or 0, True) else None
 
-    try:
-        return poll(read, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
-    except TimedOut:
-        return None
+    return poll(clients.context, read, bool, timeout_s=timeout_s)
 
 
 def _active_run(status: Mapping[str, Any]) -> str | None:
@@ -278,10 +275,7 @@ def wait_until_recorded(
         is_own = status is not None and generation == (sent.generation or 0)
         return status if is_own and status is not None and status.get("state") != RETRYING else None
 
-    try:
-        return poll(find_status, is_local=clients.context.state is not None, timeout_s=timeout_s, late=str)
-    except TimedOut:
-        return None
+    return poll(clients.context, find_status, bool, timeout_s=timeout_s)
 
 
 def problems_of(status: dict[str, Any]) -> list[str]:

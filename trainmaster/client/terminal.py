@@ -20,8 +20,8 @@ def one_line(text: str, most_chars: int | None = None) -> str:
 
 
 def plural(count: int, thing: str) -> str:
-    """For example `1 trial`, `2 trials`."""
-    return f"{count} {thing}{'' if count == 1 else 's'}"
+    """For example `1 trial`, `2,000 trials`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def visible(text: str) -> str:
@@ -36,7 +36,10 @@ def visible(text: str) -> str:
         plain = "\n".join(map(_last_version, plain.split("\n")))
     if plain.isprintable():
         return plain
-    return "".join(char if char.isprintable() or char in "\n\t" else _escape(char) for char in plain)
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode("ascii")
+        for char in plain
+    )
 
 
 def without_styling(text: str) -> str:
@@ -58,10 +61,6 @@ def _last_version(line: str) -> str:
             left[at : at + 1] = char
             at += 1
     return "".join(left).rstrip(" ")
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def relative_to_cwd(path: Path) -> str:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 EXPLANATION_SCHEMA = "explanation.v1"
 LAST_LINES = 12
-_DIGEST = "@sha256:"
 _PARTS = ("run_id", "state", "history", "source", "job", "failure", "model", "problems")
 """Of a record, as they are."""
 
@@ -52,13 +51,6 @@ class Explanation:
         return repair_of(failure, self.record.run_id, self.record) if failure and self.record else None
 
     @property
-    def image_digest(self) -> str | None:
-        """None if the request names no digest: the service does not report which image it pulled."""
-        candidate = candidate_of(self.record) if self.record else None
-        digest = candidate.spec.cluster.chief.program.image.partition(_DIGEST)[2] if candidate else ""
-        return f"sha256:{digest}" if digest else None
-
-    @property
     def document(self) -> dict[str, Any]:
         run = self._run_document(self.record) if self.record else None
         parts = {"model_name": self.model_name, "champion": self.champion, "run": run}
@@ -72,7 +64,7 @@ class Explanation:
         return _known_parts(
             parts
             | {
-                "program": self._program_document(record),
+                "program": _program_document(record),
                 "tries": record.submission.tries,
                 "abandoned_jobs": record.submission.abandoned_jobs,
                 "console_uri": console_uri(record.job.name) if record.job else None,
@@ -89,20 +81,23 @@ class Explanation:
             }
         )
 
-    def _program_document(self, record: RunRecord) -> dict[str, Any] | None:
-        candidate = candidate_of(record)
-        if record.request is None or candidate is None:
-            return None
-        return _known_parts(
-            {
-                "model_name": record.request.model_name,
-                "dialect": record.request.original.dialect,
-                "original_uri": record.request.original.uri,
-                "image": candidate.spec.cluster.chief.program.image,
-                "image_digest": self.image_digest,
-                "machines": candidate.text,
-            }
-        )
+
+def _program_document(record: RunRecord) -> dict[str, Any] | None:
+    """Without a digest of the image if the request names none: the service does not report which image it pulled."""
+    candidate = candidate_of(record)
+    if record.request is None or candidate is None:
+        return None
+    image = candidate.spec.cluster.chief.program.image
+    return _known_parts(
+        {
+            "model_name": record.request.model_name,
+            "dialect": record.request.original.dialect,
+            "original_uri": record.request.original.uri,
+            "image": image,
+            "image_digest": image.partition("@")[2] or None,
+            "machines": candidate.text,
+        }
+    )
 
 
 def _known_parts(parts: Mapping[str, object]) -> dict[str, Any]:

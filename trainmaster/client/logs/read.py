@@ -52,7 +52,8 @@ class Selection:
         if self.trial_id is not None:
             terms.append(f'labels."{TRIAL_LABEL}"={_quoted_text(self.trial_id)}')
         if self.text is not None:
-            terms.append(f"({_containing(self.text)})")
+            text = _quoted_text(self.text)
+            terms.append(f"(textPayload:{text} OR jsonPayload:{text})")
         if self.before is not None:
             terms.append(f"timestamp<={_quoted_text(self.before.isoformat())}")
         return " AND ".join(terms)
@@ -62,10 +63,6 @@ def service_name(replica: str) -> str:
     """The name by which Vertex AI logs the replica: `workerpool1-0` for `worker-0`, else the name itself."""
     role, _, number = (f"{CHIEF}-0" if replica == CHIEF else replica).rpartition("-")
     return f"workerpool{_POOLS[role]}-{number}" if role in _POOLS else replica
-
-
-def _containing(text: str) -> str:
-    return f"textPayload:{_quoted_text(text)} OR jsonPayload:{_quoted_text(text)}"
 
 
 def _quoted_text(value: str) -> str:

@@ -190,15 +190,11 @@ def _number(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _count_text(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def model_lines(model: Model) -> list[str]:
     """The model's place, format and size."""
     what = [model.format or "unknown format"]
     if files := model.files:
-        what += [_count_text(files.count, "file"), _count_text(files.size_bytes, "byte")]
+        what += [plural(files.count, "file"), plural(files.size_bytes, "byte")]
     return [model.uri, ", ".join(what)]
 
 

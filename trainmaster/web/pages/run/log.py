@@ -14,7 +14,7 @@ from trainmaster.client.logs.replicas import check_selection
 from trainmaster.client.terminal import one_line, visible
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.run.asked_run import run_of
-from trainmaster.web.pages.run.log_pages import PAGE_LINES, LogPage, document_of, read_page
+from trainmaster.web.pages.run.log_pages import PAGE_LINES, LogPage, read_page
 from trainmaster.web.pages.run.monitor import Monitored
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask
@@ -145,10 +145,11 @@ def _shown_line(line: LogLine) -> ShownLine:
 
 
 def log_document(ask: Ask) -> dict[str, Any]:
-    """A part of the log: `{"run_id", "lines", "earlier"}`."""
+    """A part of the log: documents of schemas/log_line.v1.schema.json, and the cursor of the part before."""
     run = run_of(ask)
     selection = selection_of(_query_text(ask, "replica"), _query_text(ask, "q"))
     check_selection(selection, run.record)
     limit = ask.whole("limit", PAGE_LINES, LIMIT_MAX)
     page = _read(ask.source.clients, run, selection, limit=limit, before=ask.query.get("before") or None)
-    return document_of(page, run.record.run_id)
+    lines = [line.document for line in page.lines]
+    return {"run_id": run.record.run_id, "lines": lines, "earlier": page.earlier}

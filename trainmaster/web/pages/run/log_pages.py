@@ -94,8 +94,3 @@ def tail_page(lines: Sequence[LogLine], *, has_earlier: bool) -> LogPage:
     is_cut = has_earlier or len(lines) > PAGE_LINES
     shown = list(lines)[-PAGE_LINES:]
     return LogPage(lines=shown, earlier=cursor_of(shown[0]) if shown and is_cut else None)
-
-
-def document_of(page: LogPage, run_id: str) -> dict[str, object]:
-    """The page as the console's API returns it: documents of schemas/log_line.v1.schema.json, and the cursor."""
-    return {"run_id": run_id, "lines": [line.document for line in page.lines], "earlier": page.earlier}

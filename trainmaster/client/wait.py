@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.client.context import Context
 from trainmaster.client.errors import TimedOut
-from trainmaster.client.find import Run, find_run, read_run
-from trainmaster.client.logs.survive import survive_restarts
+from trainmaster.client.find import Run
+from trainmaster.client.logs.follow import find_run_to_follow, read_again
 from trainmaster.client.runs.facts import is_active_tuning, trials_text
 from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, is_over
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -22,8 +22,6 @@ PAUSE_GROWTH = 1.5
 SETTLED_WITHIN_S = 15.0
 """The service looks for late lines of the log for longer, and a large model takes longer to copy; a caller that waits for
 a run need not."""
-READ_RETRY_S = 1.0
-"""For one read by the client; `survive_restarts` repeats it for longer."""
 T = TypeVar("T")
 
 
@@ -50,9 +48,7 @@ def wait_for_end(
             `survive_restarts`.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    run = survive_restarts(
-        clients.context, lambda: find_run(clients, text, retry_s=READ_RETRY_S), deadline=deadline
-    )
+    run = find_run_to_follow(clients, text, deadline=deadline)
     is_silent, said = False, _run_now(clients, run, run)
     on_change(said)
 
@@ -60,7 +56,7 @@ def wait_for_end(
         nonlocal run, is_silent, said
         if not run.record.ended:
             try:
-                run = _read_again(clients, run, deadline)
+                run = read_again(clients, run, deadline=deadline)
             except TimedOut:
                 is_silent = True
             before, said = said, _run_now(clients, run, said)
@@ -84,14 +80,6 @@ def _news(run: Run) -> tuple[RunState, str]:
     return run.record.state, trials_text(run.record)
 
 
-def _read_again(clients: "Clients", run: Run, deadline: float | None) -> Run:
-    return survive_restarts(
-        clients.context,
-        lambda: read_run(clients, run.record.run_id, retry_s=READ_RETRY_S),
-        deadline=deadline,
-    )
-
-
 def wait_until_settled(clients: "Clients", run: Run) -> Run:
     """An ended run, once the record says why it failed or whether its model was promoted, or as it was at the timeout.
 
@@ -103,7 +91,7 @@ def wait_until_settled(clients: "Clients", run: Run) -> Run:
     try:
         return poll(
             clients.context,
-            lambda: _read_again(clients, run, deadline),
+            lambda: read_again(clients, run, deadline=deadline),
             _is_settled,
             timeout_s=SETTLED_WITHIN_S,
         )

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.logs.lanes import LogPrinter
-from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_end
+from trainmaster.cli.runs.following import in_words, look_until_over, run_survives_interrupt, say_end
 from trainmaster.cli.verb import JSON, talk
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run
-from trainmaster.client.logs.follow import RunLog, find_run_to_follow, look_until_over
+from trainmaster.client.logs.follow import RunLog, find_run_to_follow
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.terminal import one_line

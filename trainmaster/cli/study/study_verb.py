@@ -23,8 +23,8 @@ from trainmaster.cli.verb import (
 from trainmaster.client.shown.run_lines import failed_trial_facts
 from trainmaster.client.study.document import study_document
 from trainmaster.client.study.find import find_tuning
-from trainmaster.client.study.study import Study, summary
-from trainmaster.client.terminal import one_line
+from trainmaster.client.study.study import Study, counts, number
+from trainmaster.client.terminal import one_line, plural
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -89,4 +89,14 @@ def _print_table(found: Study) -> None:
     console = Console(width=width, highlight=False)
     console.print(board.title, markup=False)
     console.print(board.table(width=width, height=len(found.trials) + 2))
-    console.print(summary(found), markup=False)
+    console.print(_summary(found), markup=False)
+
+
+def _summary(study: Study) -> str:
+    """For example `6 trials: 5 succeeded, 1 infeasible. Best: trial 4, accuracy 0.93`."""
+    said = f"{plural(len(study.trials), 'trial')}: {counts(study.trials)}."
+    best = study.best
+    if best is None or best.result is None:
+        return f"{said} None has a result."
+    metric = one_line(study.metric, 40)
+    return f"{said} Best: trial {one_line(best.id)}, {metric} {number(best.result)}"

@@ -276,13 +276,21 @@ def _document(
     """What was sent, and of a run that was followed its state and results, as far as they are on record."""
     from trainmaster.client.errors import NotFound
     from trainmaster.client.find import read_run
-    from trainmaster.client.runs.facts import result_of
+    from trainmaster.client.runs.facts import state_of
+    from trainmaster.orchestrator.core.runs.record import metrics_of
 
     found: dict[str, Any] = {"run_id": sent.run_id, "sent_to": sent.where}
     found |= {} if sent.generation is None else {"generation": str(sent.generation)}
     if following.waits or following.shows_logs:
         with suppress(NotFound):
-            found |= result_of(read_run(clients, sent.run_id).record)
+            record = read_run(clients, sent.run_id).record
+            reasons = [record.failure.message] if record.failure else [*record.problems]
+            found |= {
+                "state": state_of(record),
+                "metrics": dict(metrics_of(record)),
+                "model_uri": record.model.uri if record.model else None,
+                "reason": reasons[0] if reasons else None,
+            }
     return found
 
 

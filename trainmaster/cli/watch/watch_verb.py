@@ -22,10 +22,10 @@ def watch(clients: "Clients", run: str) -> int:
     """
     from rich.console import Console
 
-    from trainmaster.cli.runs.following import run_survives_interrupt, say_end
+    from trainmaster.cli.runs.following import look_until_over, run_survives_interrupt, say_end
     from trainmaster.cli.watch.live import LiveView
     from trainmaster.cli.watch.run import doing, news, picture
-    from trainmaster.client.logs.follow import find_run_to_follow, look_until_over
+    from trainmaster.client.logs.follow import find_run_to_follow
     from trainmaster.client.wait import wait_until_settled
     from trainmaster.client.watch.sighting import RunWatch
 

@@ -1,12 +1,11 @@
 """Follows the log of a run until the run has ended and its last lines have arrived."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
-from trainmaster.client.context import Context
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LATE, JobLogReader, Selection
@@ -17,24 +16,32 @@ from trainmaster.orchestrator.core.job_names import job_id
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-POLL_S, LOCAL_POLL_S = 5.0, 0.4
-"""Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
-RETRY_S = 2.0
+RETRY_S = 1.0
 """How long one read of the record is repeated by the client, before it is checked whether the stack was stopped."""
 SETTLED_S, LOCAL_SETTLED_S = 10.0, 3.0
 """How long after a run's end its last lines are awaited."""
-_Look_co = TypeVar("_Look_co", covariant=True)
 
 
-def find_run_to_follow(clients: "Clients", text: str) -> Run:
+def find_run_to_follow(clients: "Clients", text: str, *, deadline: float | None = None) -> Run:
     """As `find_run`, also while the services restart.
 
     Raises:
         NotFound: no run was started by anything of that name.
-        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: as
+        TimedOut, NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: as
             `survive_restarts`.
     """
-    return survive_restarts(clients.context, lambda: find_run(clients, text, retry_s=RETRY_S))
+    return survive_restarts(
+        clients.context, lambda: find_run(clients, text, retry_s=RETRY_S), deadline=deadline
+    )
+
+
+def read_again(clients: "Clients", run: Run, *, deadline: float | None = None) -> Run:
+    """The run as it is now, also while the services restart; raises what `find_run_to_follow` does."""
+    return survive_restarts(
+        clients.context,
+        lambda: read_run(clients, run.record.run_id, retry_s=RETRY_S),
+        deadline=deadline,
+    )
 
 
 class RunLog:
@@ -99,27 +106,3 @@ class RunLog:
     def _note_end(self, lines: Sequence[LogLine]) -> None:
         last = self.job_ids[-1:]
         self._saw_end = self._saw_end or any(line.ends_job and line.job_id in last for line in lines)
-
-
-class Watched(Protocol[_Look_co]):
-    """What `look` reads again and again until it is over."""
-
-    @property
-    def is_over(self) -> bool: ...
-
-    def look(self) -> _Look_co: ...
-
-
-def look_until_over(context: Context, watched: Watched[_Look_co]) -> Iterator[_Look_co]:
-    """What each look finds, also if nothing is new; survives restarts of the services.
-
-    Raises:
-        NotFound: the run's record no longer exists.
-        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service has not
-            answered for longer than a restart takes.
-    """
-    while True:
-        yield survive_restarts(context, watched.look)
-        if watched.is_over:
-            return
-        time.sleep(POLL_S if context.state is None else LOCAL_POLL_S)

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.admission.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.job import OVERRAN, TrialState
-from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
 TIMED_OUT = "timed_out"
@@ -42,17 +41,6 @@ def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:
 def lacks_model(record: RunRecord) -> bool:
     """Whether the run succeeded and left no model: it is an evaluation, or saved its model where nothing looks."""
     return record.state is RunState.SUCCEEDED and record.model is None
-
-
-def result_of(record: RunRecord) -> dict[str, Any]:  # Any: a JSON document
-    """The run's state, and what has come of it so far, for programs that need not read the whole record."""
-    reasons = [record.failure.message] if record.failure else [*record.problems]
-    return {
-        "state": state_of(record),
-        "metrics": dict(metrics_of(record)),
-        "model_uri": record.model.uri if record.model else None,
-        "reason": reasons[0] if reasons else None,
-    }
 
 
 def has_timed_out(record: RunRecord) -> bool:

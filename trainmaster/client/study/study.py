@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from trainmaster.client.terminal import one_line, plural
+from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -114,16 +114,6 @@ def counts(trials: Sequence[StudyTrial]) -> str:
     """How many trials are in which state, for example `4 succeeded, 2 active`."""
     number = Counter(trial.state for trial in trials)
     return ", ".join(f"{number[state]} {state.lower()}" for state in TrialState if number[state]) or "none"
-
-
-def summary(study: Study) -> str:
-    """For example `6 trials: 5 succeeded, 1 infeasible. Best: trial 4, accuracy 0.93`."""
-    said = f"{plural(len(study.trials), 'trial')}: {counts(study.trials)}."
-    best = study.best
-    if best is None or best.result is None:
-        return f"{said} None has a result."
-    metric = one_line(study.metric, 40)
-    return f"{said} Best: trial {one_line(best.id)}, {metric} {number(best.result)}"
 
 
 def number(value: float) -> str:

@@ -38,6 +38,10 @@ from trainmaster.web.subject import (
 )
 
 API = "/api/v1"
+_FAILED = (
+    "The console could not answer. Its output says why: that of `trainmaster web`, or DIR/logs/console.log."
+)
+"""After an error of the console's own; the server logs its traceback."""
 
 
 def make_app(
@@ -65,7 +69,11 @@ def make_app(
         ]
         routes += [Route(file.path, _file(console, file), methods=["GET"]) for file in subject.files]
     starlette = Starlette(
-        routes=routes, exception_handlers={404: _no_page(console), 500: _answer_failure(console)}
+        routes=routes,
+        exception_handlers={
+            404: _answer_with(console, 404, "No such page", "Nothing is at {path}."),
+            500: _answer_with(console, 500, "Internal error", _FAILED),
+        },
     )
     return Guard(starlette, console)
 
@@ -272,27 +280,15 @@ def _document(make: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Any]
     return answer
 
 
-def _answer_failure(console: WebConsole) -> Callable[[Request, Exception], Any]:
-    """The answer to an error of the console's own; the server logs its traceback."""
-    message = "The console could not answer. Its output says why: that of `trainmaster web`, or DIR/logs/console.log."
+def _answer_with(
+    console: WebConsole, status: int, title: str, message: str
+) -> Callable[[Request, Exception], Any]:
+    """The answer where no page has one; `{path}` in the message is that of the request."""
 
     async def answer(request: Request, _error: Exception) -> Response:
-        fault = ConsoleFault(
-            status=500, title="Internal error", message=message, command="trainmaster --help"
-        )
-        return _fault_answer(console, request, fault, is_api=request.url.path.startswith(API))
-
-    return answer
-
-
-def _no_page(console: WebConsole) -> Callable[[Request, Exception], Any]:
-    async def answer(request: Request, _error: Exception) -> Response:
-        fault = ConsoleFault(
-            status=404,
-            title="No such page",
-            message=f"Nothing is at {request.url.path}.",
-            command="trainmaster --help",
-        )
-        return _fault_answer(console, request, fault, is_api=request.url.path.startswith(API))
+        path = request.url.path
+        text = message.replace("{path}", path)
+        fault = ConsoleFault(status=status, title=title, message=text, command="trainmaster --help")
+        return _fault_answer(console, request, fault, is_api=path.startswith(API))
 
     return answer

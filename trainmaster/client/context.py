@@ -244,16 +244,12 @@ def _running(directory: Path, settings: Path) -> list[Path]:
     )
 
 
-def _none_runs(directory: Path) -> str:
-    if (state := stack_between(directory)) is not None:
-        return between_text(state)
-    return f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
-
-
 def _only_context(stacks: list[Path], directory: Path) -> Context:
     match stacks:
         case []:
-            raise NoContext(_none_runs(directory))
+            between = stack_between(directory)
+            none = f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
+            raise NoContext(none if between is None else between_text(between))
         case [only]:
             return _context_on(only, "the only local stack that is running")
         case _:

@@ -291,17 +291,13 @@ def base_of(run_id: str) -> str:
 
 def names_of_file(record: RunRecord) -> set[str | None]:
     """The objects that `submit` and `again` make of the file that started the run, and the run's own."""
-    return {record.source.object_name, again_object(record), uploaded_object(record)}
+    uploaded = f"{REQUESTS_PREFIX}{in_team(record.source.team, _file_name(record))}"  # by `submit`
+    return {record.source.object_name, again_object(record), uploaded}
 
 
 def again_object(record: RunRecord) -> str:
     """Where the inbox has the request of an uploaded file once `trainmaster again` submitted it."""
     return f"{REQUESTS_PREFIX}{in_team(record.source.team, f'{AGAIN_FOLDER}/{_file_name(record)}')}"
-
-
-def uploaded_object(record: RunRecord) -> str:
-    """Where `trainmaster submit` puts a file of this name."""
-    return f"{REQUESTS_PREFIX}{in_team(record.source.team, _file_name(record))}"
 
 
 def _file_name(record: RunRecord) -> str:

@@ -147,20 +147,15 @@ def _crc32c(path: Path) -> str:
 
     library: Any = google_crc32c  # untyped
     checksum = library.Checksum()
-    for chunk in _chunks(path):
-        checksum.update(chunk)
+    with path.open("rb") as content:
+        while chunk := content.read(CHUNK_BYTES):
+            checksum.update(chunk)
     return base64.b64encode(checksum.digest()).decode("ascii")
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as content:
-        while chunk := content.read(CHUNK_BYTES):
-            yield chunk
 
 
 def false_claims(files: Sequence[RemoteFile], folder: Path) -> Iterator[str]:

@@ -10,7 +10,7 @@ from trainmaster.client.errors import ClientRefused, Damaged, NotFound
 from trainmaster.client.find import Run
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.documents.codec import parse_json
-from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.names import object_uri, split_object_uri
 from trainmaster.orchestrator.core.runs.end import Model, ModelFiles
 
 if TYPE_CHECKING:
@@ -173,20 +173,19 @@ def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:
     listed = clients.storage.list_blobs(
         bucket, prefix=prefix, fields="items(name,size,generation,crc32c),nextPageToken"
     )
-    found = [_file_from_blob(bucket, prefix, blob) for blob in islice(listed, FILES_MAX + 1)]
+    found = [
+        RemoteFile(
+            uri=object_uri(bucket, blob.name),
+            path=blob.name.removeprefix(prefix),
+            size_bytes=blob.size,
+            generation=blob.generation,
+            crc32c=blob.crc32c,
+        )
+        for blob in islice(listed, FILES_MAX + 1)
+    ]
     if len(found) > FILES_MAX:
         raise ClientRefused(
             f"There are more than {FILES_MAX} objects below {directory_uri}. "
             f"Copy them with: gcloud storage cp --recursive {directory_uri} ."
         )
     return [each for each in found if not each.path.endswith("/")]
-
-
-def _file_from_blob(bucket: str, prefix: str, blob: Any) -> RemoteFile:  # Any: the client is untyped
-    return RemoteFile(
-        uri=f"gs://{bucket}/{blob.name}",
-        path=blob.name.removeprefix(prefix),
-        size_bytes=blob.size,
-        generation=blob.generation,
-        crc32c=blob.crc32c,
-    )

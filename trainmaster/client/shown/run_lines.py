@@ -182,12 +182,11 @@ def verdict_facts(verdict: ChampionVerdict | None) -> Iterator[Fact]:
 
 def best_text(best: BestTrial) -> str:
     """The trial with its value and its parameters."""
-    parameters = ", ".join(f"{name}={_number(value)}" for name, value in best.parameters.items())
+    texts = {
+        name: f"{value:g}" if isinstance(value, float) else value for name, value in best.parameters.items()
+    }
+    parameters = ", ".join(f"{name}={text}" for name, text in texts.items())
     return f"{best.id}: {best.metric} {best.value:g} ({best.goal}) with {parameters}"
-
-
-def _number(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def model_lines(model: Model) -> list[str]:
@@ -205,7 +204,8 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
         if record.state is RunState.CANCELLED and record.cancel_requested_at is not None:
             yield "cancelled", [f"as requested at {utc_text(record.cancel_requested_at)}{by_text(record)}"]
         return
-    yield _end_label(record), failure.message.split("\n")
+    label = "cancelled" if record.state is RunState.CANCELLED else "failed"
+    yield "timed out" if has_timed_out(record) else label, failure.message.split("\n")
     if failure.last_lines:
         yield "last lines", [f"of {failure.replica or 'the job'}:", *failure.last_lines]
     if (repair := repair_of(failure, record.run_id, record)) is not None:
@@ -215,12 +215,6 @@ def failure_facts(record: RunRecord) -> Iterator[Fact]:
 def by_text(record: RunRecord) -> str:
     """Who cancelled the run, to follow a time; empty if that is not known."""
     return f" by {sender_text(record.cancel_requested_by)}" if record.cancel_requested_by else ""
-
-
-def _end_label(record: RunRecord) -> str:
-    if has_timed_out(record):
-        return "timed out"
-    return "cancelled" if record.state is RunState.CANCELLED else "failed"
 
 
 def fault_facts(record: RunRecord) -> Iterator[Fact]:

@@ -3,14 +3,13 @@
 import csv
 import io
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 from trainmaster.client.study.find import TuningStudy
 from trainmaster.client.study.importance import importances
 from trainmaster.client.study.study import Choices, Parameter, Study, StudyTrial, Value
 from trainmaster.client.terminal import one_line
-from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
+from trainmaster.orchestrator.core.documents.codec import encoded
 
 STUDY_SCHEMA = "study.v1"
 _FORMULA = tuple("=+-@＝＋－＠")
@@ -52,16 +51,16 @@ def _trial(study: Study, trial: StudyTrial) -> dict[str, Any]:
         "measurements": [{"step": each.step, "value": each.value} for each in trial.measurements],
         "result": trial.result,
         "best_measured": study.best_measured(trial),
-        "start_time": _time(trial.start_time),
-        "end_time": _time(trial.end_time),
+        "start_time": encoded(trial.start_time),
+        "end_time": encoded(trial.end_time),
         "infeasible_reason": trial.infeasible_reason or None,
     }
     return {key: value for key, value in found.items() if value is not None}
 
 
 def _best(trial: StudyTrial, model_uri: str | None) -> dict[str, Any]:
-    found = {"id": trial.id, "value": trial.result, "parameters": dict(trial.parameters)}
-    return found | ({} if model_uri is None else {"model_uri": model_uri})
+    model = {} if model_uri is None else {"model_uri": model_uri}
+    return {"id": trial.id, "value": trial.result, "parameters": dict(trial.parameters), **model}
 
 
 def study_csv(study: Study) -> str:
@@ -85,10 +84,6 @@ def _rows(study: Study) -> Iterator[list[str]]:
         columns = ("result", "best_measured", "measurements", "start_time", "end_time", "infeasible_reason")
         values = (found["id"], found["state"], *given, *map(found.get, columns))
         yield [_cell(value) for value in values]
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else encoded_time(moment)
 
 
 def _cell(value: Value | None) -> str:

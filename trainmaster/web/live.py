@@ -36,12 +36,7 @@ class Streams:
     """The pages that browsers watch."""
 
     def __init__(
-        self,
-        *,
-        pause_s: float,
-        beat_s: float = BEAT_S,
-        longest_s: float = LONGEST_S,
-        late_s: float = LATE_S,
+        self, *, pause_s: float, beat_s: float = BEAT_S, longest_s: float = LONGEST_S, late_s: float = LATE_S
     ) -> None:
         """`pause_s`: between two looks at a page; the others as BEAT_S, LONGEST_S and LATE_S."""
         self._late_s = late_s

@@ -37,11 +37,7 @@ class ConsoleSource:
     """The context that the console shows. Safe for threads."""
 
     def __init__(
-        self,
-        choose: Callable[[], Context],
-        *,
-        writable: bool,
-        clock: Callable[[], float] = time.monotonic,
+        self, choose: Callable[[], Context], *, writable: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """The context, chosen when it is first needed.
 

@@ -38,9 +38,7 @@ def find_run_to_follow(clients: "Clients", text: str, *, deadline: float | None 
 def read_again(clients: "Clients", run: Run, *, deadline: float | None = None) -> Run:
     """The run as it is now, also while the services restart; raises what `find_run_to_follow` does."""
     return survive_restarts(
-        clients.context,
-        lambda: read_run(clients, run.record.run_id, retry_s=RETRY_S),
-        deadline=deadline,
+        clients.context, lambda: read_run(clients, run.record.run_id, retry_s=RETRY_S), deadline=deadline
     )
 
 

@@ -15,8 +15,7 @@ ROWS_MAX = 300
 """Of a section; the records have all."""
 VALUE_MAX_CHARS = 300
 SECTIONS = ("Run", "Request", "Tuning", "Labels", "Metrics", "Durations", "Cost")
-_REQUEST, _LABELS, _TUNING = SECTIONS[1], SECTIONS[3], SECTIONS[2]
-_OF_REQUEST = {"labels": _LABELS, "tuning": _TUNING}
+_OF_REQUEST = {"labels": "Labels", "tuning": "Tuning"}
 """The keys of a request that have a section each."""
 
 
@@ -61,9 +60,9 @@ def _facts(record: RunRecord) -> Mapping[str, dict[str, str]]:
     facts: dict[str, dict[str, str]] = {title: {} for title in SECTIONS}
     document = record.request.document if record.request is not None else {}
     for key, value in document.items():
-        facts[_OF_REQUEST.get(key, _REQUEST)] |= dict(_flat_values(value, "" if key == "labels" else key))
+        facts[_OF_REQUEST.get(key, "Request")] |= dict(_flat_values(value, "" if key == "labels" else key))
     facts["Run"] |= dict(_run(record))
-    facts[_TUNING] |= dict(_best_trial(record))
+    facts["Tuning"] |= dict(_best_trial(record))
     facts["Metrics"] |= {name: _digits(value) for name, value in sorted(metrics_of(record).items())}
     facts["Durations"] |= dict(_durations(record))
     facts["Cost"] |= dict(_cost(record))

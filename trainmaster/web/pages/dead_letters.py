@@ -87,9 +87,7 @@ def propose_replay(ask: Ask) -> Proposal:
         command=shlex.join([*COMMAND.split(), "replay", *ids]),
         button="Replay",
         back="/dead-letters",
-        fields=[
-            Field(name="ids", label=f"Ids, or {ALL}", value=" ".join(ids) or ALL, required=True),
-        ],
+        fields=[Field(name="ids", label=f"Ids, or {ALL}", value=" ".join(ids) or ALL, required=True)],
     )
 
 
@@ -131,10 +129,7 @@ def replay(ask: Ask) -> ActionOutcome:
 
 
 SUBJECT = ConsoleSubject(
-    pages=[
-        PageRoute(path="/dead-letters", show=frame),
-        PageRoute(path="/dead-letters/list", show=letters),
-    ],
+    pages=[PageRoute(path="/dead-letters", show=frame), PageRoute(path="/dead-letters/list", show=letters)],
     api=[
         ApiRoute(
             path="/dead-letters",

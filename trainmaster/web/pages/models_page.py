@@ -240,10 +240,7 @@ def rollback(ask: Ask) -> ActionOutcome:
 
 
 SUBJECT = ConsoleSubject(
-    pages=[
-        PageRoute(path="/models", show=models),
-        PageRoute(path="/models/{name:path}", show=model),
-    ],
+    pages=[PageRoute(path="/models", show=models), PageRoute(path="/models/{name:path}", show=model)],
     api=[
         ApiRoute(
             path="/models",

@@ -191,16 +191,12 @@ def _progress(record: RunRecord) -> str:
     trials = [f"{count} {state.lower()}" for state, count in (progress.trials or {}).items()]
     best = progress.best_trial
     metrics = [f"{name} {number(value)}" for name, value in sorted((progress.metrics or {}).items())]
-    return "; ".join(
-        filter(
-            None,
-            (
-                f"trials: {', '.join(trials)}" if trials else "",
-                f"best {best.metric} {number(best.value)}" if best else "",
-                ", ".join(metrics[:METRICS_SHOWN]),
-            ),
-        )
+    said = (
+        f"trials: {', '.join(trials)}" if trials else "",
+        f"best {best.metric} {number(best.value)}" if best else "",
+        ", ".join(metrics[:METRICS_SHOWN]),
     )
+    return "; ".join(filter(None, said))
 
 
 SUBJECT = ConsoleSubject(pages=[PageRoute(path="/", show=overview)])

@@ -55,7 +55,6 @@ class LaneRow:
 
     lane: Lane
     progress: ReplicaProgress
-    since: datetime
     periods: tuple[Period, ...]
     events: tuple[LaneStep, ...]
     """The last changes of its state."""
@@ -150,7 +149,6 @@ def _lane_row(lane: Lane, line: "_Line", training: TrainingProgress) -> LaneRow:
     return LaneRow(
         lane=lane,
         progress=training.replicas.get(lane.name, ReplicaProgress(replica="")),
-        since=lane.steps[-1].at,
         periods=tuple(periods),
         events=tuple(step for step in lane.steps if step.detail)[-3:],
     )

@@ -30,7 +30,8 @@ def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
     spec = current_candidate(record).spec
     roles = role_prices(spec, job_region(job.name), prices)
     spans = _spans(job, is_tuning=spec.tuning is not None)
-    hours = {key: _hours(start, end) for key, (start, end) in spans.items() if end is not None}
+    ran_s = {key: max(0.0, (end - start).total_seconds()) for key, (start, end) in spans.items() if end}
+    hours = {key: Decimal(str(seconds)) / _SECONDS_PER_HOUR for key, seconds in ran_s.items()}
     unknown = [
         *(unknown_of(roles) if spans else ()),
         *(f"the end of {key}" for key in spans.keys() - hours.keys()),
@@ -55,17 +56,13 @@ def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
 
 def final_cost(record: RunRecord) -> Decimal | None:
     """What an ended run has cost in all: nothing without a job. None: unknown, or a second job may have cost as well."""
-    submission, completion = record.submission, record.completion
-    if (
-        record.request is None
-        or not record.ended
-        or submission.second_jobs
-        or submission.second_job_check_at is not None
-    ):
+    submission, cost = record.submission, record.completion.cost if record.completion else None
+    is_open = bool(submission.second_jobs) or submission.second_job_check_at is not None
+    if record.request is None or not record.ended or is_open:
         return None
     if record.job is None:
         return Decimal(0)
-    return completion.cost.total if completion is not None and completion.cost is not None else None
+    return cost.total if cost is not None else None
 
 
 def _spans(job: Job, *, is_tuning: bool) -> Mapping[str, tuple[datetime, datetime | None]]:
@@ -77,11 +74,6 @@ def _spans(job: Job, *, is_tuning: bool) -> Mapping[str, tuple[datetime, datetim
             if trial.start_time is not None
         }
     return {"the job": (job.start_time, job.end_time)} if job.start_time is not None else {}
-
-
-def _hours(start: datetime, end: datetime) -> Decimal:
-    seconds = max(0.0, (end - start).total_seconds())
-    return Decimal(str(seconds)) / _SECONDS_PER_HOUR
 
 
 def _to_millionth(amount: Decimal) -> Decimal:

@@ -122,23 +122,21 @@ def _machine(pool: WorkerPool) -> str:
 
 
 def _terms(scheduling: Scheduling) -> list[str]:
-    return [
-        text for text, is_so in (("spot", scheduling.spot), ("flex start", scheduling.flex_start)) if is_so
-    ]
+    return ["spot"] * scheduling.spot + ["flex start"] * scheduling.flex_start
 
 
 def index_row_of(record: RunRecord, generation: int) -> IndexRow:
     """The row of this generation of the record."""
-    source, job_end = record.source, record.job.end_time if record.job is not None else None
+    source, job_end = record.source, record.job.end_time if record.job else None
     row = IndexRow(
         run_id=record.run_id,
         created_at=record.history[0].at,
         state=record.state,
-        source=record.source.kind,
+        source=source.kind,
         generation=generation,
         updated_at=record.updated_at,
         ended_at=(job_end or record.history[-1].at) if record.ended else None,
-        team=record.source.team,
+        team=source.team,
         model_name=record.model_name,
         reason=_reason(record),
         sent_by=source.sent_by.name[:VALUE_MAX_CHARS] if source.sent_by else None,
@@ -155,16 +153,12 @@ def _reason(record: RunRecord) -> str | None:
         reason = record.problems[0]
     elif record.state is RunState.SUCCEEDED and record.model is None and record.tuning is None:
         reason = f"{NO_MODEL}, only metrics" if record.progress and record.progress.metrics else NO_MODEL
-    elif record.state is RunState.SUCCEEDED and (problems := _problems_at_end(record)):
-        reason = problems[-1]
+    elif record.state is RunState.SUCCEEDED:
+        # Without those of the steps after the end, which come last: the row is written before such a step is given up.
+        failed = (record.completion.steps_failed or {}) if record.completion is not None else {}
+        given_up = sum(step.next_at is None for step in failed.values())
+        reason = next(reversed(record.problems[: len(record.problems) - given_up]), reason)
     return bounded_text(reason) if reason is not None else None
-
-
-def _problems_at_end(record: RunRecord) -> tuple[str, ...]:
-    """Without those of the steps after the end, which come last: the row is written before such a step is given up."""
-    failed = (record.completion.steps_failed or {}) if record.completion is not None else {}
-    given_up = sum(step.next_at is None for step in failed.values())
-    return record.problems[: len(record.problems) - given_up]
 
 
 def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
@@ -193,15 +187,9 @@ def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
 def _with_job(row: IndexRow, record: RunRecord) -> IndexRow:
     if record.job is None:
         return row
-    name = record.job.name
-    cost = record.completion.cost if record.completion is not None else None
-    return replace(
-        row,
-        job_kind=job_kind(name),
-        job_id=job_id(name),
-        region=job_region(name),
-        cost=cost.total if cost is not None else None,
-    )
+    name, cost = record.job.name, record.completion.cost if record.completion else None
+    row = replace(row, job_kind=job_kind(name), job_id=job_id(name), region=job_region(name))
+    return replace(row, cost=cost.total) if cost is not None else row
 
 
 def is_rate_limit(code: int, reason: str) -> bool:
@@ -219,10 +207,13 @@ def quota_class(candidate: Candidate) -> str:
     """
     pools = [pool for _, pool in pools_of(candidate.spec.cluster)]
     kinds = sorted({pool.accelerator.type.lower() for pool in pools if pool.accelerator})
-    kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in pools if _has_tpus(pool)})
+    tpus = [pool for pool in pools if pool.tpu_topology or pool.machine.startswith(_TPU_MACHINES)]
+    kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in tpus})
     kinds = kinds or sorted({f"{_family(pool)}_cpu" for pool in pools})
     terms = [term.removesuffix(" start") for term in _terms(candidate.spec.scheduling)]
-    return _short("_".join([candidate.region, *kinds, *terms]))
+    text = "_".join([candidate.region, *kinds, *terms])
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]
+    return text if len(text) <= CLASS_MAX_CHARS else f"{text[: CLASS_MAX_CHARS - 1 - _HASH_CHARS]}_{digest}"
 
 
 def deployment_class(region: str, kind: JobKind) -> str:
@@ -232,13 +223,3 @@ def deployment_class(region: str, kind: JobKind) -> str:
 
 def _family(pool: WorkerPool) -> str:
     return pool.machine.partition("-")[0]
-
-
-def _has_tpus(pool: WorkerPool) -> bool:
-    return pool.tpu_topology is not None or pool.machine.startswith(_TPU_MACHINES)
-
-
-def _short(text: str) -> str:
-    if len(text) <= CLASS_MAX_CHARS:
-        return text
-    return f"{text[: CLASS_MAX_CHARS - 1 - _HASH_CHARS]}_{hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]}"

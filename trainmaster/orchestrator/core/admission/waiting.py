@@ -66,24 +66,21 @@ def may_wait(record: RunRecord, now: datetime) -> bool:
 def with_refused_candidate(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
     """The record with a candidate that the service refused. `WAIT_IN_ALL` counts from the first refusal."""
     record = _with_answer(with_try(record, candidate, outcome, now))
-    admission = record.admission
-    return replace(record, admission=replace(admission, refused_since=admission.refused_since or now))
+    since = record.admission.refused_since or now
+    return replace(record, admission=replace(record.admission, refused_since=since))
 
 
 def with_rate_limit(record: RunRecord, now: datetime) -> RunRecord:
     """The record of a run that was asked to send fewer requests. `WAIT_IN_ALL` counts until another answer arrives."""
-    record = _with_answer(record)
-    admission = record.admission
-    since = admission.rate_limited_since or now
-    return replace(record, admission=replace(admission, rate_limited_since=since))
+    since = record.admission.rate_limited_since or now
+    return replace(_with_answer(record), admission=replace(record.admission, rate_limited_since=since))
 
 
 def with_unanswered_submission(
     record: RunRecord, candidate: Candidate, outcome: str, now: datetime
 ) -> RunRecord:
     """The record with one more submission that may or may not have created a job."""
-    record = with_try(record, candidate, outcome, now)
-    submission = record.submission
+    submission = with_try(record, candidate, outcome, now).submission
     return replace(record, submission=replace(submission, unanswered=submission.unanswered + 1))
 
 
@@ -137,8 +134,7 @@ def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, atte
     name = known.job.name if known.job is not None else job.name
     gone = AbandonedJob(job=name, candidate=candidate.number, reason=short_reason(reason), at=now)
     abandoned = (*record.submission.abandoned_jobs, gone)
-    last = candidate.number + 1 >= len(candidates)
-    attempts = _stockouts_of_last(abandoned, candidates)
+    last, attempts = candidate.number + 1 >= len(candidates), _stockouts_of_last(abandoned, candidates)
     waiting = Waiting(
         reason=f"there was no capacity for the job: {short_reason(reason)}",
         attempts=attempts,

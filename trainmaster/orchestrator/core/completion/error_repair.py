@@ -17,8 +17,6 @@ PACKAGES = {
     "yaml": "pyyaml",
 }
 """PyPI packages by the module that they install, where the names differ."""
-
-
 IMAGE_LACKS = "The image lacks it: "
 NOT_INSTALLED = "It is not installed: "
 PATH_OF_PLAIN_FILES = (
@@ -26,6 +24,7 @@ PATH_OF_PLAIN_FILES = (
 )
 NOT_LAUNCHED = "torch.distributed finds no other process: "
 _NO_RANK = re.compile(r".*env:// rendezvous: environment variable \w+ expected, but not set")
+_LAUNCHED_IN_IMAGE = "`python -m trainer.launch --framework torch -- torchrun` (docs/how-to/frameworks.md)"
 _PLAIN_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: 'gs:/")
 """`pathlib` makes one slash of two."""
 
@@ -38,21 +37,18 @@ def with_repair(error: str, *, runs_script: bool) -> str:
     if _PLAIN_FILE.match(error):
         return f"{error}. {PATH_OF_PLAIN_FILES}"
     if _NO_RANK.match(error):
-        of_image = "start it with `python -m trainer.launch --framework torch -- torchrun` (docs/how-to/frameworks.md)"
-        repair = (
-            "start it with script.launcher: torchrun, or --launcher torchrun" if runs_script else of_image
-        )
-        return f"{error}. {NOT_LAUNCHED}{repair}"
+        by = "script.launcher: torchrun, or --launcher torchrun" if runs_script else _LAUNCHED_IN_IMAGE
+        return f"{error}. {NOT_LAUNCHED}start it with {by}"
     missing = _MISSING.fullmatch(error)
     if missing is None:
         return error
     package = PACKAGES.get(missing[1].partition(".")[0])
     if runs_script:
-        return f"{error}. {NOT_INSTALLED}{_beside_script(package)}"
-    if package:
-        repair = f"add `RUN pip install {package}` to the Dockerfile"
-    else:
-        repair = "install its package with RUN, or COPY it if it is your own, in the Dockerfile"
+        own = "" if package else ", or put the module there if it is your own"
+        what = f"`{package}`" if package else "its package"
+        return f"{error}. {NOT_INSTALLED}add {what} to requirements.txt beside the script{own}"
+    repair = "install its package with RUN, or COPY it if it is your own, in the Dockerfile"
+    repair = f"add `RUN pip install {package}` to the Dockerfile" if package else repair
     return f"{error}. {IMAGE_LACKS}{repair}"
 
 
@@ -65,9 +61,3 @@ def as_sentence(text: str) -> str:
     """The text with a full stop, unless it ends a sentence already, as Python's `Did you mean: 'y'?` does."""
     text = text.rstrip(".")
     return text if text.endswith(("?", "!")) else f"{text}."
-
-
-def _beside_script(package: str | None) -> str:
-    if package:
-        return f"add `{package}` to requirements.txt beside the script"
-    return "add its package to requirements.txt beside the script, or put the module there if it is your own"

@@ -168,7 +168,9 @@ def find_model(
     problems += [f"{name} was ignored: it was replaced while it was read" for name in directory.replaced]
     manifest, manifest_problems = _parse_manifest(directory, files, export_schema)
     metrics, metrics_problems = _parse_metrics(directory.metrics)
-    claimed, claims_problems = _first_metrics(MANIFEST_NAME, _claimed_metrics(manifest))
+    not_finite = {name: float(value) for name, value in manifest.get("not_finite", {}).items()}
+    claims = {**manifest.get("metrics", {}), **not_finite}
+    claimed, claims_problems = _first_metrics(MANIFEST_NAME, claims)
     finite, diverged = _finite({**claimed, **metrics})
     problems += [*manifest_problems, *claims_problems, *metrics_problems]
     problems += _divergences(diverged)
@@ -276,18 +278,12 @@ def _parse_manifest(
     return ({} if problems else manifest), [f"{MANIFEST_NAME} was ignored: {problem}" for problem in problems]
 
 
-def _claimed_metrics(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    diverged = {name: float(value) for name, value in manifest.get("not_finite", {}).items()}
-    return {**manifest.get("metrics", {}), **diverged}
-
-
 def _has_too_many_values(manifest: object) -> bool:
     """Whether the manifest is more work than one that lists MAX_FILES files."""
     if not isinstance(manifest, dict):
         return False
-    files = manifest.get("files")
     rest = {key: value for key, value in manifest.items() if key != "files"}
-    is_long = has_too_many_values(files, MAX_FILES * _VALUES_OF_FILE)
+    is_long = has_too_many_values(manifest.get("files"), MAX_FILES * _VALUES_OF_FILE)
     return is_long or has_too_many_values(rest)
 
 

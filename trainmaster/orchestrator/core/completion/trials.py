@@ -90,7 +90,7 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
     metric = tuning.metrics[0].id
     if not trials:
         return "the study has no trials, so there is no best trial"
-    measured = [measurement.metrics for trial in trials for measurement in _all(trial)]
+    measured = [one.metrics for trial in trials for one in (*trial.measurements, trial.final) if one]
     reported = sorted({name for metrics in measured for name in metrics})
     if metric in reported:
         if not any(math.isfinite(metrics.get(metric, math.nan)) for metrics in measured):
@@ -109,10 +109,7 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
 def _why_none_reported(trials: Sequence[Trial], metric: str) -> str:
     """Of trials without any measurement."""
     if any(parse_exit(trial.infeasible_reason) for trial in trials):
-        return (
-            f"no trial is best: none reported {metric!r} ({_states(trials)}); "
-            "`tuning.trials` of the record says why"
-        )
+        return f"no trial is best: none reported {metric!r} ({_states(trials)}); `tuning.trials` of the record says why"
     reasons = (without_log_link(trial.infeasible_reason) for trial in trials)
     reason = next(filter(None, reasons), "")[:REASON_MAX_CHARS]
     said = f" Vertex AI says: {as_sentence(reason)}" if reason else ""
@@ -121,10 +118,6 @@ def _why_none_reported(trials: Sequence[Trial], metric: str) -> str:
         "never reports it, or under another tag: its chief must call report_hyperparameter_tuning_metric with "
         f"hyperparameter_metric_tag={metric!r}"
     )
-
-
-def _all(trial: Trial) -> tuple[Measured, ...]:
-    return (*trial.measurements, *((trial.final,) if trial.final is not None else ()))
 
 
 def _states(trials: Sequence[Trial]) -> str:

@@ -153,7 +153,7 @@ def bounded_text(text: str) -> str:
 
 def bounded_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """The first labels, by name, whose JSON has at most LABELS_MAX_BYTES."""
-    return _first_that_fit({key: labels[key] for key in sorted(labels)}, LABELS_MAX_BYTES)
+    return _first_that_fit(dict(sorted(labels.items())), LABELS_MAX_BYTES)
 
 
 def bounded_args(words: Sequence[str]) -> dict[str, str]:
@@ -164,35 +164,28 @@ def bounded_args(words: Sequence[str]) -> dict[str, str]:
 
 def bounded_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
     """The first metrics, by name, whose JSON has at most METRICS_MAX_BYTES; those with long names are left out."""
-    kept = {
-        name: value
-        for name, value in sorted(metrics.items())
-        if len(name) <= VALUE_MAX_CHARS and math.isfinite(value)
-    }
-    return _first_that_fit(kept, METRICS_MAX_BYTES)
+    finite = {name: value for name, value in sorted(metrics.items()) if math.isfinite(value)}
+    short = {name: value for name, value in finite.items() if len(name) <= VALUE_MAX_CHARS}
+    return _first_that_fit(short, METRICS_MAX_BYTES)
 
 
 def _first_that_fit(values: Mapping[str, _Value], most: int) -> dict[str, _Value]:
     kept: dict[str, _Value] = {}
     for key, value in values.items():
-        more = {**kept, key: value}
-        if len(json.dumps(more)) > most:
+        if len(json.dumps({**kept, key: value})) > most:
             break
-        kept = more
+        kept[key] = value
     return kept
 
 
 def named_args(words: Sequence[str]) -> dict[str, str]:
     """`--lr=0.1` and `--lr 0.1` as `--lr`: `0.1`; a flag as `set`; other words by their place."""
     found: dict[str, str] = {}
-    index = 0
-    while index < len(words):
-        name, equals, value = words[index].partition("=")
+    flag = ""
+    for index, word in enumerate(words):
+        name, equals, value = word.partition("=")
         if not name.startswith("-"):
-            name, value = f"[{index}]", words[index]
-        elif not equals and index + 1 < len(words) and not words[index + 1].startswith("-"):
-            index += 1
-            value = words[index]
+            name, value = flag or f"[{index}]", word
         found[name] = value or "set"
-        index += 1
+        flag = name if word.startswith("-") and not equals else ""
     return found

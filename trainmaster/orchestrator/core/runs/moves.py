@@ -136,11 +136,7 @@ def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
 def with_second_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:
     """The record with the second job's name, and a problem that describes it."""
     submission = replace(record.submission, second_jobs=(*record.submission.second_jobs, job.name))
-    problems = (*record.problems, _problem_of(record, job))
-    return replace(record, submission=submission, problems=problems, updated_at=now, attempt=attempt)
-
-
-def _problem_of(record: RunRecord, job: Job) -> str:
     what = "it had already ended" if job.state in OVER else "it is being cancelled"
     own = f"the run's own is {record.job.name}" if record.job else "the run has none"
-    return f"a second job was found, {job.name}: {what}; {own}"
+    problems = (*record.problems, f"a second job was found, {job.name}: {what}; {own}")
+    return replace(record, submission=submission, problems=problems, updated_at=now, attempt=attempt)

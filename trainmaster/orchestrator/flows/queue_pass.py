@@ -71,9 +71,8 @@ def admit(
         if most is not None and tried >= most:
             return
         if services.clock.now() - queue_pass.began_at >= services.timeout * QUEUE_SHARE:
-            yield FlowResult(
-                message="out of time; the next pass continues with the rest of the queue", severity="NOTICE"
-            )
+            message = "out of time; the next pass continues with the rest of the queue"
+            yield FlowResult(message=message, severity="NOTICE")
             return
         if _is_skipped(turns, queue_pass, place):
             continue
@@ -173,6 +172,5 @@ def _restore_places(
                     continue
                 services.queue.put(place)
                 queue_pass.add(place)
-                yield FlowResult(
-                    message="the waiting run had no entry in the queue; added it again", run_id=run_id
-                )
+                message = "the waiting run had no entry in the queue; added it again"
+                yield FlowResult(message=message, run_id=run_id)

@@ -3,7 +3,7 @@
 Oldest first. A pass that runs out of time logs how many runs are left, and the next one begins with them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
@@ -31,7 +31,7 @@ from trainmaster.orchestrator.flows.turns import (
     severity_of,
 )
 from trainmaster.orchestrator.log_events import LogEvent
-from trainmaster.orchestrator.stores.attempts import Item, ItemKind
+from trainmaster.orchestrator.stores.attempts import ItemKind
 from trainmaster.orchestrator.stores.ledger import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN
@@ -58,9 +58,12 @@ def _look_at_all(
     services: Services, turns: Turns, active: Iterable[Marker], waiting: list[Held]
 ) -> Iterator[FlowResult]:
     until = services.clock.now() + services.timeout * RUNS_SHARE
-    markers = {_item(marker): marker for marker in active}
+    orders = ((marker, f"{encoded_time(marker.created_at)} {marker.run_id}") for marker in active)
+    markers = {run_item(marker.run_id, order): marker for marker, order in orders}
     items = turns.order(ItemKind.RUN, markers)
-    yield from _quarantine_results(turns, markers)
+    for item, why in turns.items_in_quarantine(markers):
+        often = f"in quarantine after {ATTEMPTS_MAX} failures, and tried again every hour"
+        yield _unreconciled_result(markers[item], f"not reconciled: {often}: {why}", "ERROR")
     looked_at = 0
     for done in turns.give_turns(items, lambda item: _look_at(services, markers[item], waiting), until=until):
         looked_at += 1
@@ -71,18 +74,6 @@ def _look_at_all(
             f"out of time with {left} of {len(items)} active runs left; the next pass continues with them"
         )
         yield FlowResult(message=message, severity="WARNING", event=LogEvent.RECONCILE_BEHIND)
-
-
-def _item(marker: Marker) -> Item:
-    return run_item(marker.run_id, f"{encoded_time(marker.created_at)} {marker.run_id}")
-
-
-def _quarantine_results(turns: Turns, markers: Mapping[Item, Marker]) -> Iterator[FlowResult]:
-    for item, why in turns.items_in_quarantine(markers):
-        message = (
-            f"not reconciled: in quarantine after {ATTEMPTS_MAX} failures, and tried again every hour: {why}"
-        )
-        yield _unreconciled_result(markers[item], message, "ERROR")
 
 
 def _results_of(marker: Marker, done: Done[FlowResult | None]) -> Iterator[FlowResult]:
@@ -117,10 +108,8 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowRes
     if record.state is RunState.RESERVED:
         add_row(services, held)
         return resume(services, held)
-    if (
-        record.submission.second_job_check_at is not None
-        and record.submission.second_job_check_at <= services.clock.now()
-    ):
+    check_at = record.submission.second_job_check_at
+    if check_at is not None and check_at <= services.clock.now():
         held = finish_second_look(services, held)
     return _ask_job(services, held)
 
@@ -129,6 +118,13 @@ def _unreadable(marker: Marker, damaged: RecordDamaged) -> FlowResult:
     if isinstance(damaged, RecordUnsupported):  # as expected while another release is being deployed
         return FlowResult(message=str(damaged), run_id=marker.run_id, severity="NOTICE")
     return _unreconciled_result(marker, str(damaged), "ERROR")
+
+
+def _look_at_orphan(services: Services, marker: Marker) -> FlowResult | None:
+    if services.clock.now() - marker.created_at < ORPHAN_AGE:
+        return None
+    services.ledger.unmark(marker.run_id)
+    return FlowResult(message="a marker without a record was removed", run_id=marker.run_id)
 
 
 def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
@@ -145,13 +141,6 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
     had_room = record.job is not None
     result = FlowResult(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)
     return with_warnings(result, finished.problems)
-
-
-def _look_at_orphan(services: Services, marker: Marker) -> FlowResult | None:
-    if services.clock.now() - marker.created_at < ORPHAN_AGE:
-        return None
-    services.ledger.unmark(marker.run_id)
-    return FlowResult(message="a marker without a record was removed", run_id=marker.run_id)
 
 
 def _ask_job(services: Services, held: Held) -> FlowResult:

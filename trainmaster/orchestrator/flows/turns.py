@@ -126,16 +126,13 @@ class Turns:
 
         A careful tick continues where the last one died, so that several deadly items delay the others once each.
         """
-        deadly = [(attempt.at, item.order) for item in there if (attempt := self._died_at(item)) is not None]
+        traced = ((item, self._traces.of(item)) for item in there)
+        deadly = [(attempt.at, item.order) for item, attempt in traced if attempt and not attempt.failure]
         if deadly and self.careful:
             _, place = max(deadly)
             return [item for item in there if item.order >= place]
         place = self._traces.places.get(self._direction(kind), self._traces.places.get(kind, ""))
         return [item for item in there if item.order > place]
-
-    def _died_at(self, item: Item) -> Attempt | None:
-        attempt = self._traces.of(item)
-        return attempt if attempt is not None and not attempt.failure else None
 
     def may_take(self, item: Item) -> bool:
         """Whether the item gets a turn now: no other tick works on it, it is not in quarantine and has not just failed."""
@@ -212,9 +209,8 @@ class Turns:
             except Exception as error:  # for the caller, who reports it and continues with the other items
                 return Done(item=item, error=error)
 
-        for number, done in enumerate(
-            _iter_results(take_turn, items, 1 if items and self.careful else at_once)
-        ):
+        at_once = 1 if items and self.careful else at_once
+        for number, done in enumerate(_iter_results(take_turn, items, at_once)):
             if done is None:
                 self._stop(items[:number], items[number])
                 return
@@ -253,11 +249,8 @@ class Turns:
     def _tidy(self, kind: ItemKind, there: Sequence[Item]) -> None:
         kept = {attempt_object(kind, item.name): item.generation for item in there}
         for name, attempt in self._traces.attempts.items():
-            if (
-                name.startswith(attempts_prefix(kind))
-                and kept.get(name) != attempt.generation
-                and self._is_over(attempt)
-            ):
+            is_old = name.startswith(attempts_prefix(kind)) and kept.get(name) != attempt.generation
+            if is_old and self._is_over(attempt):
                 self._services.attempts.remove(name)
 
     def _is_over(self, attempt: Attempt) -> bool:

@@ -108,9 +108,7 @@ def champion_facts(services: Services, model_name: str, team: str | None) -> Cha
 
 
 def _publish(services: Services, champion: Champion, reign: Reign) -> None:
-    before = next(
-        (past_reign for past_reign in champion.history if past_reign.number == reign.number - 1), None
-    )
+    before = next((one for one in champion.history if one.number == reign.number - 1), None)
     changed = ChampionPayload(
         model_name=champion.model_name,
         run_id=reign.run_id,

@@ -74,10 +74,8 @@ def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
     try:
         return _act_on(services, hint)
     except JobNotFound:
-        return FlowResult(
-            message=f"there is no job {hint.job_id}; the log entry is not about a job of this service",
-            severity="NOTICE",
-        )
+        message = f"there is no job {hint.job_id}; the log entry is not about a job of this service"
+        return FlowResult(message=message, severity="NOTICE")
     except ReasonPending:
         raise
     except Exception:
@@ -92,12 +90,10 @@ def _act_on(services: Services, hint: JobHint) -> FlowResult:
     if held is None:
         return FlowResult(message=f"{job.name} does not belong to any recorded run", severity="NOTICE")
     services.hint_reads.mark_known(hint.job_id)
-    if _is_of_a_trial(held.record, job):
-        return FlowResult(
-            message=f"{job.name} is a trial; the end of its study is reported separately",
-            run_id=run_id,
-            severity="DEBUG",
-        )
+    # Each trial runs as a custom job, labelled like its study: its end is not the run's.
+    if job_kind(job.name) is JobKind.CUSTOM and tuning_of(held.record) is not None:
+        message = f"{job.name} is a trial; the end of its study is reported separately"
+        return FlowResult(message=message, run_id=run_id, severity="DEBUG")
     if hint.tells_end:
         job = _wait_for_end(services, hint, job)
     report = EndReport(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
@@ -130,11 +126,8 @@ def complete_run(
     run_id = held.record.run_id
     directories: tuple[ModelDirectory, ...] = ()
     for _ in range(RACES_MAX):
-        if (
-            job.state in END_OF
-            and held.record.submission.second_job_check_at is not None
-            and not held.record.ended
-        ):
+        check_at = held.record.submission.second_job_check_at
+        if job.state in END_OF and check_at is not None and not held.record.ended:
             held = look_for_second_job(services, held)
         # On each attempt, after the record is read: a newer record may have abandoned this job, and have another.
         passed_over = _not_its_job(services, held, job)
@@ -165,9 +158,8 @@ def _not_its_job(services: Services, held: Held, job: Job) -> FlowResult | None:
     if job_of_run(held.record, job):
         return None
     cancel_second_jobs(services, held, [job])
-    return FlowResult(
-        message=f"{job.name} carries this run's label but is not its job", run_id=run_id, severity="WARNING"
-    )
+    message = f"{job.name} carries this run's label but is not its job"
+    return FlowResult(message=message, run_id=run_id, severity="WARNING")
 
 
 def _write(
@@ -197,20 +189,15 @@ def _write(
             show(services, services.ledger.replace(held, known))
         elif not shows_progress:  # a redelivery: the last one may have crashed before it showed the record
             show_again(services, held)
-        return FlowResult(
-            message=f"the job is still active: {job.state}", run_id=record.run_id, severity="DEBUG"
-        )
+        message = f"the job is still active: {job.state}"
+        return FlowResult(message=message, run_id=record.run_id, severity="DEBUG")
     outcome = replace(outcome, found=_keep_files(services, record.run_id, outcome.found))
     ended = record_of_end(record, job, outcome, report=report, now=now, attempt=services.attempt)
     ended = _with_cost(services, ended, job)
     finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
-    result = FlowResult(
-        message=f"the run {ended.state}{where}",
-        run_id=record.run_id,
-        made_room=True,
-        event=LogEvent.JOB_ENDED,
-    )
+    message, event = f"the run {ended.state}{where}", LogEvent.JOB_ENDED
+    result = FlowResult(message=message, run_id=record.run_id, made_room=True, event=event)
     return with_warnings(result, finished.problems)
 
 
@@ -266,23 +253,13 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Flo
     waiting = stocked_out(held.record, job, reason, now=services.clock.now(), attempt=services.attempt)
     put_in_queue(services, held, waiting)
     message = f"{job.name} found no capacity; next: {current_candidate(waiting).text}"
-    return FlowResult(
-        message=message,
-        run_id=waiting.run_id,
-        severity="NOTICE",
-        is_due=True,
-        event=LogEvent.RUN_WAITS,
-    )
+    result = FlowResult(message=message, run_id=waiting.run_id, severity="NOTICE", event=LogEvent.RUN_WAITS)
+    return replace(result, is_due=True)
 
 
 def tuning_of(record: RunRecord) -> Tuning | None:
     """The tuning that the run's request asks for; None for a run without trials."""
     return spec_from(record.request.document).tuning if record.request else None
-
-
-def _is_of_a_trial(record: RunRecord, job: Job) -> bool:
-    """Each trial runs as a custom job, labelled like its study: its end is not the run's."""
-    return job_kind(job.name) is JobKind.CUSTOM and tuning_of(record) is not None
 
 
 def _explain_failure(end: End) -> str | None:

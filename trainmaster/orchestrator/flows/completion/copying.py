@@ -47,14 +47,10 @@ def copy_model(
     if isinstance(copy, NotCopied):
         return copy
     there = services.champion_copies.below(prefix, len(copy.files))
-    changed = [
-        file_copy
-        for file_copy in copy.files
-        if file_copy.name in there and not _is_whole(there[file_copy.name], file_copy)
-    ]
-    if changed:
-        return _foreign(services, changed[0])
     missing = [file_copy for file_copy in copy.files if file_copy.name not in there]
+    for file_copy in copy.files:
+        if file_copy.name in there and not _is_whole(there[file_copy.name], file_copy):
+            return _foreign(services, file_copy)
     return next(_copy_files(services, missing, record), copy)
 
 

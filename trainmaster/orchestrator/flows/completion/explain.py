@@ -52,7 +52,9 @@ def explain_failure(services: Services, held: Held) -> Held | str:
     if not questions:
         return held
     answer, now = _ask(services, questions), services.clock.now()
-    if answer.may_come and not answer.found and _may_wait(services, held.record):
+    # Only the notice of a failure is worth waiting for.
+    may_wait = held.record.state is RunState.FAILED and now - held.record.history[-1].at < LOG_DELAY
+    if answer.may_come and not answer.found and may_wait:
         return f"the job's log: {answer.missing}"
 
     def with_reason(record: RunRecord) -> RunRecord | None:
@@ -93,11 +95,6 @@ def _read(services: Services, question: Question) -> Sequence[LogEntry]:
     if named is None or not wrote or named in wrote:
         return entries
     return (*entries, *services.job_logs.read(replace(question.query, replica=named)))
-
-
-def _may_wait(services: Services, record: RunRecord) -> bool:
-    """Only the notice of a failure is worth waiting for."""
-    return record.state is RunState.FAILED and services.clock.now() - record.history[-1].at < LOG_DELAY
 
 
 def _problem(record: RunRecord, missing: str) -> str:

@@ -146,30 +146,22 @@ def finish_run(
     due = {name: step for name, step in steps.items() if is_due(held.record, name, now)}
     outcomes: dict[str, str | Exception | None] = {}
     for name, step in due.items():
-        outcomes[name] = _run_step(step, end)
+        try:
+            outcomes[name] = step(end)
+        except Exception as error:  # it must not stop the other steps
+            outcomes[name] = error
         if isinstance(outcomes[name], str):
             end.waiting.add(name)
     held = _record_outcomes(end, outcomes)
-    problems = tuple(
-        f"step {name!r} has not finished: {outcome}"
-        for name, outcome in outcomes.items()
-        if outcome is not None
-    )
+    left = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
+    problems = tuple(f"step {name!r} has not finished: {outcome}" for name, outcome in left.items())
     is_finished = all(is_over(held.record, name) for name in steps)
     if is_finished and held.record.submission.second_job_check_at is None:
         services.ledger.unmark(held.record.run_id)
-    for outcome in outcomes.values():
+    for outcome in left.values():
         if isinstance(outcome, Exception) and not isinstance(outcome, TrainmasterError):
             raise outcome
     return Finished(held=held, problems=problems, ran=bool(due))
-
-
-def _run_step(step: Step, end: End) -> str | Exception | None:
-    """None if the step is done; else what it waits for, or its error, which must not stop the other steps."""
-    try:
-        return step(end)
-    except Exception as error:
-        return error
 
 
 def refresh_status(services: Services, held: Held, message: str) -> FlowResult:

@@ -72,10 +72,8 @@ def full_limit(
     services: Services, run_id: str, limits: Sequence[SlotSet], queue_pass: QueuePass | None, *, reclaim: bool
 ) -> SlotSet | None:
     """The first limit without a slot for the run; it costs one listing per limit, and writes nothing."""
-    for limit in limits:
-        if _available_slot(services, run_id, limit, queue_pass, reclaim=reclaim) is None:
-            return limit
-    return None
+    free = (_available_slot(services, run_id, limit, queue_pass, reclaim=reclaim) for limit in limits)
+    return next((limit for limit, slot in zip(limits, free, strict=False) if slot is None), None)
 
 
 def give_back(services: Services, slots: Sequence[str]) -> None:
@@ -116,20 +114,15 @@ def _available_slot(
     if own is not None:
         # Written again: an earlier attempt of this run may be about to give back the version that it took.
         return own.number, own
-    kept, free = _kept_count(limit, slots, queue_pass), _free_numbers(limit, slots, run_id)
+    free, holders = _free_numbers(limit, slots, run_id), {slot.holder for slot in slots}
+    # Free slots are kept for runs that other attempts are submitting now.
+    kept = 0 if queue_pass is None else len(queue_pass.claimed_at(limit.name) - holders)
     if len(free) > kept:
         return free[0], None
     if len(free) < kept or not reclaim:
         return None
     left = next((slot for slot in slots if _is_left(services, slot)), None)
     return None if left is None else (left.number, left)
-
-
-def _kept_count(limit: SlotSet, slots: Sequence[Slot], queue_pass: QueuePass | None) -> int:
-    """How many free slots are kept for runs that other attempts are submitting now."""
-    if queue_pass is None:
-        return 0
-    return len(queue_pass.claimed_at(limit.name) - {slot.holder for slot in slots})
 
 
 def _free_numbers(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:
@@ -163,7 +156,7 @@ def _is_left(services: Services, slot: Slot) -> bool:
     return record.ended or (
         record.state is RunState.WAITING
         and live_lease(record, now) is None
-        and all(slot.name != _name_of(held_slot) for held_slot in record.admission.slots)
+        and all(slot.name != held_slot_parts(own)[0] for own in record.admission.slots)
     )
 
 
@@ -175,20 +168,14 @@ def _has_job(services: Services, run_id: str) -> bool:
     return any(job.state not in END_OF for job in found)
 
 
-def _name_of(held_slot: str) -> str:
-    return held_slot_parts(held_slot)[0]
-
-
 def place_of(services: Services, record: RunRecord) -> Place:
     """The place that the record asks for. For a run that does not wait, the place that it would have."""
     candidates = candidates_of(record)
     due = candidates[min(record.submission.candidate, len(candidates) - 1) :]
     waiting = record.admission.waiting
-    if waiting is not None and waiting.lacks is not None:
-        # Another candidate would not help: fallbacks have the same account and project.
-        classes = [waiting.lacks]
-    else:
-        classes = list(map(quota_class, due))
+    lacks = waiting.lacks if waiting is not None else None
+    # While it lacks something, another candidate would not help: fallbacks have the same account and project.
+    classes = list(map(quota_class, due)) if lacks is None else [lacks]
     return Place(
         run_id=record.run_id,
         region=due[0].region,

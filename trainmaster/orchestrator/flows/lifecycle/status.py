@@ -39,14 +39,9 @@ def show(services: Services, held: Held) -> None:
 
 def show_again(services: Services, held: Held) -> None:
     """The same for a version of the record that another attempt has most likely shown: costs one read then."""
-    if not is_shown(services, held):
-        show(services, held)
-
-
-def is_shown(services: Services, held: Held) -> bool:
-    """Whether the status, and so the row, shows this version of the record or a newer one. Costs one read."""
     status = _status_of(services, held)
-    return status is not None and services.drop_statuses.shows(status)
+    if status is None or not services.drop_statuses.shows(status):
+        show(services, held)
 
 
 def write_row(services: Services, held: Held) -> None:
@@ -54,20 +49,16 @@ def write_row(services: Services, held: Held) -> None:
 
     A refused order is not a run, and has none.
     """
-    if held.record.state is not RunState.RESERVED and not held.record.is_order:
-        row = index_row_of(held.record, held.version)
-        services.index.put(row, is_first=_has_no_row(held.record))
+    record, waiting = held.record, held.record.admission.waiting
+    if record.state is not RunState.RESERVED and not record.is_order:
+        # A run that has just left its first state, or was rejected, most likely has no row yet.
+        is_first = len(record.history) <= 2 and (waiting is None or waiting.attempts <= 1)  # noqa: PLR2004
+        services.index.put(index_row_of(record, held.version), is_first=is_first)
 
 
 def add_row(services: Services, held: Held) -> None:
     """Write the row of a reserved run, which most likely has none. Safe to repeat."""
     services.index.put(index_row_of(held.record, held.version), is_first=True)
-
-
-def _has_no_row(record: RunRecord) -> bool:
-    """Whether the run most likely has no row yet: it has just left its first state, or was rejected."""
-    waiting = record.admission.waiting
-    return len(record.history) <= 2 and (waiting is None or waiting.attempts <= 1)  # noqa: PLR2004
 
 
 def write_status(services: Services, held: Held, *, is_explained: bool = True) -> None:
@@ -77,9 +68,8 @@ def write_status(services: Services, held: Held, *, is_explained: bool = True) -
     """
     status = _status_of(services, held)
     if status is not None and not is_explained:
-        status = replace(
-            status, reason=f"{status.reason} (the reason will appear here once its log has been read)"
-        )
+        reason = f"{status.reason} (the reason will appear here once its log has been read)"
+        status = replace(status, reason=reason)
     if status is not None:
         services.drop_statuses.write(status)
 
@@ -113,10 +103,8 @@ def write_order_status(
     state = RunState.SUCCEEDED if held is None else HELD
     status = status_of_source(incoming.source, state, services.clock.now())
     if status is not None:
-        status = replace(
-            status, run_id=incoming.run_id, record_uri=about_uri, model_uri=model_uri, reason=held
-        )
-        services.drop_statuses.write(status)
+        result = replace(status, run_id=incoming.run_id, record_uri=about_uri, model_uri=model_uri)
+        services.drop_statuses.write(replace(result, reason=held))
 
 
 def write_ignored_status(services: Services, ignored: Ignored) -> None:

@@ -233,11 +233,9 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
         ServiceFailed, RecordMoved: the firing stays; a later tick repeats it.
     """
     if services.ledger.find(firing.run_id) is not None:
-        return FlowResult(
-            message=f"firing {firing.number} of {rule.rule_id} is recorded", run_id=firing.run_id
-        )
-    names = services.request_rules().names
-    content = request_of_firing(rule, firing, _template(services, rule), names)
+        message = f"firing {firing.number} of {rule.rule_id} is recorded"
+        return FlowResult(message=message, run_id=firing.run_id)
+    content = request_of_firing(rule, firing, _template(services, rule), services.request_rules().names)
     if isinstance(content, Refused):
         return content
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
@@ -262,11 +260,8 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     read = parse_document(content, as_json=True)
     replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
     # A firing that is rejected must not end a run.
-    leaves_place = (
-        replaced is not None
-        and is_launchable(services, incoming, read)
-        and cancel(services, replaced, by).is_due
-    )
+    is_replaced = replaced is not None and is_launchable(services, incoming, read)
+    leaves_place = replaced is not None and is_replaced and cancel(services, replaced, by).is_due
     try:
         results = take_request(services, incoming, read)
     except (LeaseHeld, SubmissionUnknown) as error:

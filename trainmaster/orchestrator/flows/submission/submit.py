@@ -149,17 +149,17 @@ class _Attempt:
             return held_up
         wanted = quota_class(candidate)
         # A class that refused one candidate may accept another: a smaller machine, for example.
-        others = None if wanted in self.classes else self._reason_to_wait(candidate, wanted)
+        lacks = deployment_class(candidate.region, candidate.spec.kind)
+        blockers = (self.queue_pass.blocker(self.place, one) for one in (wanted, lacks))
+        others = None if wanted in self.classes else next(filter(None, blockers), None)
         if others is not None:
             self.reason = others
             self._note(with_try, candidate, others)
             return None
         if self.slots is None:
-            team = self.held.record.source.team
-            limits = limits_for(self.services, self.candidates[0].spec, team)
-            self.slots, full = take_slots(
-                self.services, self.place.run_id, limits, self.queue_pass, reclaim=self.reclaim
-            )
+            services, run_id, team = self.services, self.place.run_id, self.held.record.source.team
+            limits = limits_for(services, self.candidates[0].spec, team)
+            self.slots, full = take_slots(services, run_id, limits, self.queue_pass, reclaim=self.reclaim)
             if full is not None:
                 return self._wait_for_limit(candidate, full)
         if self.classes and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
@@ -183,10 +183,6 @@ class _Attempt:
         reason = f"{first.run_id} is ahead of it, waiting under the same limit"
         return self._wait(candidate.number, reason, limit=first.blocked_on_limit)
 
-    def _reason_to_wait(self, candidate: Candidate, wanted: str) -> str | None:
-        lacks = deployment_class(candidate.region, candidate.spec.kind)
-        return self.queue_pass.blocker(self.place, wanted) or self.queue_pass.blocker(self.place, lacks)
-
     def _line_up(self, candidate: Candidate, lacks: str) -> FlowResult:
         """While Vertex AI refuses every job of the deployment, one run asks, and the others wait behind it."""
         reason = self.queue_pass.blocker(self.place, lacks) or ""
@@ -195,9 +191,8 @@ class _Attempt:
             held = self.services.ledger.find(first.run_id) if first is not None else None
             waiting = held.record.admission.waiting if held is not None else None
             reason = waiting.reason if waiting is not None else reason
-        self._note(
-            with_refused_candidate, candidate, reason
-        )  # its seven days begin now, as those of the first
+        # Its seven days begin now, as those of the first.
+        self._note(with_refused_candidate, candidate, reason)
         return self._wait(candidate.number, reason, lacks=lacks)
 
     def _request_job(self, candidate: Candidate, wanted: str) -> FlowResult | None:
@@ -257,9 +252,8 @@ class _Attempt:
             raise
         except SubmissionUnknown:
             found = None
-            with suppress(
-                TrainmasterError
-            ):  # the lease must be kept, and the attempt counted: the job may exist
+            # The lease must be kept, and the attempt counted: the job may exist.
+            with suppress(TrainmasterError):
                 found = job_of(services, record)
             if found is None:
                 # The service may show it a moment later: until then the lease keeps other attempts away.

@@ -32,8 +32,5 @@ def envelope_fault(content: bytes, value: object, what: str) -> Fault | None:
     names = [name for name, pattern in _BY_CONTENT.items() if pattern.match(content)]
     names += [name for name, needed in _BY_KEYS.items() if needed <= keys]
     repair = f"send the text of the {what} as it would be in a file: Pub/Sub's clients encode it, and nothing here unpacks it"
-    return (
-        Fault(path="$", problem=f"this is {names[0]}, not the {what} itself", repair=repair)
-        if names
-        else None
-    )
+    problem = f"this is {names[0]}, not the {what} itself" if names else ""
+    return Fault(path="$", problem=problem, repair=repair) if names else None

@@ -56,16 +56,14 @@ def _pieces(value: object) -> Iterator[str]:
         case None | bool():
             yield _CONSTANTS[value]
         case str():
-            is_plain = (
-                _WORD.fullmatch(value[: FOUND_MAX_CHARS + 1]) and value.lower() not in _READ_DIFFERENTLY
-            )
-            yield value[: FOUND_MAX_CHARS + 1] if is_plain else _in_quotes(value)
+            begin = value[: FOUND_MAX_CHARS + 1]
+            is_plain = _WORD.fullmatch(begin) and value.lower() not in _READ_DIFFERENTLY
+            yield begin if is_plain else _in_quotes(value)
         case bytes():
             yield f"bytes {value[:FOUND_MAX_CHARS].hex(' ')}"
         case Mapping():
-            yield from _pieces_in(
-                "{}", ((f"{''.join(_pieces(str(key)))}: ", part) for key, part in value.items())
-            )
+            parts = ((f"{''.join(_pieces(str(key)))}: ", part) for key, part in value.items())
+            yield from _pieces_in("{}", parts)
         case list() | tuple():
             yield from _pieces_in("[]", (("", part) for part in value))
         case _:
@@ -137,7 +135,8 @@ class Fault:
         texts["found"] = self.found if value is _NOTHING else shown(value)
         texts["allowed"] = self.allowed if among is None else listed(among) or "none"
         for name, text in texts.items():
-            printable = text if text.isprintable() else "".join(map(_printable, text))
+            chars = (char if char.isprintable() else repr(char)[1:-1] for char in text)
+            printable = text if text.isprintable() else "".join(chars)
             object.__setattr__(self, name, printable)
 
     @property
@@ -256,10 +255,6 @@ def unknown_key(
         meant=json_path((*parents, near)) if near else "",
         is_key=True,
     )
-
-
-def _printable(char: str) -> str:
-    return char if char.isprintable() else repr(char)[1:-1]
 
 
 def json_path(parts: Iterable[PathPart]) -> str:

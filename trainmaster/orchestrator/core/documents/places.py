@@ -65,14 +65,11 @@ def with_quoted_line(place: TextPlace, lines: Sequence[str], hidden: Container[i
         return place
     line = lines[place.line - 1] if place.line <= len(lines) else ""  # a text may break at its end
     start = max(0, place.column - 1 - _BEFORE_CHARS) if len(line) > TEXT_MAX_CHARS else 0
-    text = "".join(map(_visible, line[start : start + TEXT_MAX_CHARS]))
+    shown = line[start : start + TEXT_MAX_CHARS]
+    # One character for one, so that columns stay as they are.
+    text = "".join(char if char.isprintable() else " " if char == "\t" else "\ufffd" for char in shown)
     most = max(1, start + len(text) - (place.column - 1))
     return replace(place, length=min(max(1, place.length), most), text=text, text_column=start + 1)
-
-
-def _visible(char: str) -> str:
-    """One character for one, so that columns stay as they are."""
-    return char if char.isprintable() else " " if char == "\t" else "\ufffd"
 
 
 def _width(text: str) -> int:

@@ -235,11 +235,6 @@ def _is_numeral(text: str, wanted: str) -> bool:
     return found is not None and (wanted == "number" or (wanted == "integer" and not found[1]))
 
 
-def _is_time(path: tuple[PathPart, ...]) -> bool:
-    """Whether the key names a length of time, as `timeout_s` does."""
-    return bool(path) and str(path[-1]).endswith("_s")
-
-
 def _as_mapping(key: str, value: str, schema: Mapping[str, Any]) -> str:
     """`write script: {file: train.py}`, if the value is what the first required key expects and the others have a choice."""
     # A role needs a machine only where it names no GPU, so `then` requires it.
@@ -303,7 +298,9 @@ def _wrong_kind(
         repair = "write true or false, without quotes"
     elif isinstance(value, str) and _is_numeral(value.strip(), wanted):
         repair = f"write {value.strip()} without quotes"
-    elif wanted in ("integer", "number") and isinstance(value, str) and _is_time(path):
+    elif (
+        wanted in ("integer", "number") and isinstance(value, str) and "".join(map(str, path)).endswith("_s")
+    ):
         seconds = parse_seconds(value)
         repair = f"write seconds: {seconds}" if seconds else "write seconds, for example 3600"
     elif wanted == "object" and isinstance(value, str) and path:

@@ -67,9 +67,8 @@ _END = object()
 
 
 def _unit(value: object) -> int:
-    if not isinstance(value, str):
-        return 1
-    return 1 + len(value) // CHARS_PER_UNIT + value.count(_PLACEHOLDER_BEGINS)
+    text = value if isinstance(value, str) else ""
+    return 1 + len(text) // CHARS_PER_UNIT + text.count(_PLACEHOLDER_BEGINS)
 
 
 def _iter_values(value: object) -> Iterator[object]:
@@ -79,8 +78,7 @@ def _iter_values(value: object) -> Iterator[object]:
         part = waiting.pop()
         yield part
         if isinstance(part, dict):
-            waiting += part
-            waiting += part.values()
+            waiting += [*part, *part.values()]
         elif isinstance(part, list | tuple):
             waiting += part
 

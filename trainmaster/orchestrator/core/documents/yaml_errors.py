@@ -44,19 +44,12 @@ def broken_yaml(error: yaml.YAMLError, text: str, quoted_lines: TextPlace | None
     `quoted_lines` is the last value in quotes before the error, if it is of several lines.
     """
     if getattr(error, "problem", None) == _SECOND:
-        return unreadable(
-            "more than one YAML document",
-            repair="write one document per file",
-            place=_place(error, text),
-        )
+        repair = "write one document per file"
+        return unreadable("more than one YAML document", repair=repair, place=_place(error, text))
     lines = split_lines(text, as_json=False)
-    return (
-        _unclosed_quote(error, quoted_lines)
-        or _without_space(error, lines)
-        or unreadable(
-            f"broken YAML: {_words(error)}", repair=_repair(error, lines), place=_place(error, text)
-        )
-    )
+    known = _unclosed_quote(error, quoted_lines) or _without_space(error, lines)
+    problem, repair = f"broken YAML: {_words(error)}", _repair(error, lines)
+    return known or unreadable(problem, repair=repair, place=_place(error, text))
 
 
 def _unclosed_quote(error: yaml.YAMLError, quoted_lines: TextPlace | None) -> Document | None:

@@ -51,9 +51,8 @@ _DIRECTIVE = re.compile("^%", re.MULTILINE)
 
 def yaml_document(text: str) -> Document:
     if len(_DIRECTIVE.findall(text)) > MAX_DIRECTIVES:
-        return unreadable(
-            f"more than {MAX_DIRECTIVES} lines that begin with %", repair="remove the directives"
-        )
+        problem = f"more than {MAX_DIRECTIVES} lines that begin with %"
+        return unreadable(problem, repair="remove the directives")
     composer = _Composer(text)
     try:
         node = composer.get_single_node()
@@ -61,9 +60,8 @@ def yaml_document(text: str) -> Document:
         return broken_yaml(error, text, composer.quoted_lines)
     reader = _NodeReader()
     value = reader.value(node, ()) if node is not None else None
-    return Document(
-        value=None if reader.has_long_key else value, faults=tuple(reader.faults), spelled=reader.spelled
-    )
+    value = None if reader.has_long_key else value
+    return Document(value=value, faults=tuple(reader.faults), spelled=reader.spelled)
 
 
 def yaml_places(text: str, enters: Callable[[str], bool]) -> Iterator[Found]:
@@ -138,9 +136,8 @@ class _Composer(Composer, CParser, Resolver):
             raise RefusedYaml(problem, event.start_mark, "write the value out here")
         values, levels = self._anchored.get(anchor, (1, 0)) if is_alias else (1, 0)
         if self._depth + levels >= MAX_DEPTH:
-            raise RefusedYaml(
-                f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document"
-            )
+            problem = f"nested deeper than {MAX_DEPTH} levels"
+            raise RefusedYaml(problem, event.start_mark, "flatten the document")
         before, outside = self._values, self._deepest
         self._values += values
         if self._values > MAX_VALUES:
@@ -195,13 +192,8 @@ class _NodeReader:
                 self._fault(path, "merging (<<) is not supported", repair="write the keys out here")
                 continue
             if tag in ("bool", "null", "int", "float", "timestamp"):
-                self._fault(
-                    here,
-                    f"YAML 1.1 reads this key as {_KIND[tag]}",
-                    found=plain(key) or "an empty key",
-                    repair=f'quote it: "{plain(key)}"',
-                    is_key=True,
-                )
+                problem, repair = f"YAML 1.1 reads this key as {_KIND[tag]}", f'quote it: "{plain(key)}"'
+                self._fault(here, problem, found=plain(key) or "an empty key", repair=repair, is_key=True)
             elif key in values:
                 self._fault(here, "duplicate key", repair=KEEP_ONE, is_key=True)
             values[key] = self.value(value_node, here)

@@ -228,9 +228,8 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
             ambiguous.
     """
     policy = decoded(Policy, _with_names(_spelled_out(document), names))
-    policy = replace(
-        policy, team=None, models_bucket=names.get("models_bucket", ""), project=names.get("project", "")
-    )
+    own = {key: names.get(key, "") for key in ("models_bucket", "project")}
+    policy = replace(policy, team=None, **own)
     for network in policy.nfs_servers:
         ip_network(network)
     per_team = any(limit.per_team for limit in policy.admission.limits)
@@ -251,13 +250,12 @@ def _spelled_out(document: object) -> object:
     if "admission" in document:
         spelled["admission"] = normalize_admission(document["admission"])
     if isinstance(env := document.get("env"), Mapping):
-        spelled["env"] = {**env, "refused": [_refused_row(row) for row in env.get("refused", ())]}
+        rows = env.get("refused", ())
+        spelled["env"] = {
+            **env,
+            "refused": [{"names": [row]} if isinstance(row, str) else row for row in rows],
+        }
     return spelled
-
-
-def _refused_row(row: object) -> object:
-    """A row of `env.refused`, which may be a single pattern."""
-    return {"names": [row]} if isinstance(row, str) else row
 
 
 # Any: a JSON document.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, listed, nearest, unknown_key
@@ -143,29 +144,21 @@ class Fields:
         """A fault for every key that was never read, and for every key given in both spellings."""
         foreign = set(self._keys) - self._asked - self._passed
         known, present = set(map(self._spelling_of, self._asked)), set(map(self._spelling_of, self._keys))
-        return [
-            *map(self._twice, sorted(self._again)),
-            *(self._foreign(name, known, present) for name in sorted(foreign)[:MAX_COLLECTED]),
-        ]
-
-    def _twice(self, name: str) -> Fault:
-        return Fault(
-            at=(*self.path, self._again[name]),
-            problem="the key is given in two spellings",
-            found=listed((self._keys[name], self._again[name])),
-            repair="keep one of the two",
-            is_key=True,
-        )
-
-    def _foreign(self, name: str, known: Collection[str], present: Collection[str]) -> Fault:
-        return unknown_key(
-            self._keys[name],
+        not_allowed = partial(
+            unknown_key,
             parents=self.path,
             known=known,
             present=present,
             problem="this key is not allowed in a request",
             suggestions=self.translation.suggestions,
         )
+        unknown = [not_allowed(self._keys[name]) for name in sorted(foreign)[:MAX_COLLECTED]]
+        return [*map(self._twice, sorted(self._again)), *unknown]
+
+    def _twice(self, name: str) -> Fault:
+        problem, both = "the key is given in two spellings", listed((self._keys[name], self._again[name]))
+        path, repair = (*self.path, self._again[name]), "keep one of the two"
+        return Fault(at=path, problem=problem, found=both, repair=repair, is_key=True)
 
     def _spelling_of(self, name: str) -> str:
         return self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name)

@@ -75,9 +75,8 @@ def choose_machine(
     kind, count = accelerator_type(form[1], machines), int(form[2] or 1)
     if kind is None:
         return _unknown(gpu, form[1], machines, at)
-    types = [
-        name for row in machines if count in (row.accelerators or {}).get(kind, ()) for name in row.types
-    ]
+    rows = (row for row in machines if count in (row.accelerators or {}).get(kind, ()))
+    types = [name for row in rows for name in row.types]
     if not types:
         among = known_gpus(machines)[SHORT_NAMES.get(kind, kind)]
         return Fault(at=at, problem=f"no machine type has {count} {kind}", value=gpu, among=among)
@@ -107,15 +106,9 @@ def with_machines(meant: Translated, machines: Sequence[Machines]) -> Translated
                 here = (FALLBACKS, index, "cluster")
                 cluster = _written_out(patch["cluster"], machines, here, notes)
                 document[FALLBACKS][index] = {**patch, "cluster": cluster}
-    return replace(
-        meant,
-        document=document,
-        places={
-            **meant.places,
-            **{own: meant.written_path(written) for own, written in notes.places.items()},
-        },
-        faults=(*meant.faults, *(fault.moved(meant.written_path) for fault in notes.faults)),
-    )
+    chosen = {own: meant.written_path(written) for own, written in notes.places.items()}
+    faults = (*meant.faults, *(fault.moved(meant.written_path) for fault in notes.faults))
+    return replace(meant, document=document, places={**meant.places, **chosen}, faults=faults)
 
 
 def _written_out(
@@ -145,11 +138,7 @@ def _machine_of(
     role: Mapping[str, Any], gpu: str, machines: Sequence[Machines], path: Path
 ) -> GpuMachine | Fault:
     chosen = choose_machine(gpu, machines, machine=text_at(role, "machine"), at=(*path, GPU))
-    if (
-        isinstance(chosen, Fault)
-        or "accelerator" not in role
-        or role["accelerator"] == vars(chosen.accelerator)
-    ):
+    if isinstance(chosen, Fault) or role.get("accelerator", given := vars(chosen.accelerator)) == given:
         return chosen
     return Fault(
         at=(*path, "accelerator"),

@@ -165,12 +165,8 @@ def check_document(
     )
     if known:
         return Refused(faults=tuple(sorted(without_echoes(set(known)))))
-    warnings = (
-        *cluster_warnings(draft),
-        *prebuilt_warnings(draft, request_rules.today),
-        *goal_warnings(draft),
-        *program_warnings(draft),
-    )
+    prebuilt = prebuilt_warnings(draft, request_rules.today)
+    warnings = (*cluster_warnings(draft), *prebuilt, *goal_warnings(draft), *program_warnings(draft))
     timed = _with_timeout(document, request_rules.policy)
     complete = _with_team(timed, request_rules.policy)
     return Request(
@@ -232,23 +228,19 @@ def _of_fallbacks(
     """What each fallback makes of the request, at its own place; what the request has wrong anyway is known."""
     document = draft.document
     yield fallback_faults(document, draft.region)
-    own, schema = placeable(document), _schema_of_fallback(request_rules.schemas[REQUEST_SCHEMA])
+    own, whole_schema = placeable(document), request_rules.schemas[REQUEST_SCHEMA]
+    # Of the parts of a request that a fallback may change.
+    properties = {key: whole_schema["properties"][key] for key in FALLBACK_KEYS}
+    schema = {"$defs": whole_schema["$defs"], "type": "object", "properties": properties}
     reported, suggestions = {fault for group in known for fault in group}, Suggestions()
     for index, patch in iter_fallbacks(document):
         whole = without_fallbacks(with_patch(own, patch))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
+        changed = {key: whole[key] for key in FALLBACK_KEYS if key in whole}
         for group in (
             cluster_faults(candidate),
-            schema_faults(
-                schema, {key: whole[key] for key in FALLBACK_KEYS if key in whole}, None, suggestions
-            ),
+            schema_faults(schema, changed, None, suggestions),
             policy_faults(candidate),
             prebuilt_faults(candidate, request_rules.today),
         ):
             yield [fault.moved(partial(_in_fallback, index)) for fault in group if fault not in reported]
-
-
-def _schema_of_fallback(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of the parts of a request that a fallback may change."""
-    properties = {key: schema["properties"][key] for key in FALLBACK_KEYS}
-    return {"$defs": schema["$defs"], "type": "object", "properties": properties}

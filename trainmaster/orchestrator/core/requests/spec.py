@@ -319,10 +319,8 @@ def _program(runs: Running, more: Mapping[str, object]) -> Program:
     env = {**{name: value for name, (_, value) in runs.env.items()}, **more}
     words = {"image": runs.image, "args": list(runs.args), "env": env}
     if runs.script is not None:
-        named = {
-            key: runs.script[key] for key in ("file", "module", "archive", "launcher") if key in runs.script
-        }
-        return decoded(Script, {**words, "image": runs.image or "", **named})
+        # Another key of it, as `root`, says how it was packed.
+        return decoded(Script, {**runs.script, **words, "image": runs.image or ""})
     if runs.package is None:
         return decoded(Container, {**words, "command": runs.command})
     return decoded(PythonPackage, {**words, **runs.package})

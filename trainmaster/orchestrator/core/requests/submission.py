@@ -61,10 +61,9 @@ class Submission:
 
 def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     """The one submission of this run; the same run and spec give the same value."""
+    environment = spec.cluster.replica_environment
     job_spec: dict[str, object] = {
-        "workerPoolSpecs": [
-            _pool(pool, spec.cluster.replica_environment, run_id) for pool in spec.cluster.pools
-        ],
+        "workerPoolSpecs": [_pool(pool, environment, run_id) for pool in spec.cluster.pools],
         "baseOutputDirectory": {"outputUriPrefix": spec.output_uri(run_id, target.models_bucket)},
     }
     optional = {
@@ -137,10 +136,8 @@ def _program(program: Program, environment: ReplicaEnvironment, run_id: str) -> 
             command = {"command": list(program.command)} if program.command else {}
             return {"containerSpec": {"imageUri": program.image, **command, **fields}}
         case Script():
-            command = {
-                "command": list(run_command(program.archive, *program.words, launcher=program.launcher))
-            }
-            return {"containerSpec": {"imageUri": program.image, **command, **fields}}
+            words = run_command(program.archive, *program.words, launcher=program.launcher)
+            return {"containerSpec": {"imageUri": program.image, "command": list(words), **fields}}
         case PythonPackage():
             package = {
                 "executorImageUri": program.image,
@@ -157,5 +154,5 @@ def _scheduling(scheduling: Scheduling) -> dict[str, object]:
         key: value for key, value in vars(scheduling).items() if value is not None and value is not False
     }
     fields = {**under_names(wanted, DURATIONS, "{}s".format), **under_names(wanted, FLAGS)}
-    strategy = [word for key, word in STRATEGIES.items() if key in wanted]
-    return {**fields, "strategy": strategy[0]} if strategy else fields
+    strategy = next((word for key, word in STRATEGIES.items() if key in wanted), None)
+    return {**fields, "strategy": strategy} if strategy else fields

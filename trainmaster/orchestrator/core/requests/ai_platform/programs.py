@@ -114,7 +114,12 @@ def _write_packages(job: LegacyJob) -> None:
             repair = "write them in args, or name the image in masterConfig.imageUri"
             config.refuse(key, "only a job with its own image supports it", repair=repair)
     if not any(map(spec.has, _PACKAGE_KEYS)):
-        _refuse_nothing_to_run(job)
+        problem, flags = "the file does not say what to run", listed(GCLOUD_FLAGS.values())
+        allowed = "masterConfig.imageUri, or packageUris, pythonModule and runtimeVersion"
+        repair = f"write what you gave gcloud as --master-image-uri, or as {flags}, into the file"
+        spec.refuse(MASTER.config_key, problem, found="", allowed=allowed, repair=repair)
+        # The schema would miss the image as well, at the same place.
+        job.own.translation.place(("image",), spec.at(MASTER.config_key))
         return
     for key, flag in GCLOUD_FLAGS.items():
         if not spec.has(key):
@@ -138,19 +143,6 @@ def _write_package(job: LegacyJob, into: OwnDocument, role: LegacyRole) -> None:
 
 def _processor(job: LegacyJob, role: LegacyRole) -> str:
     return "gpu" if "accelerator" in job.replicas[role].content else "cpu"
-
-
-def _refuse_nothing_to_run(job: LegacyJob) -> None:
-    job.spec.refuse(
-        MASTER.config_key,
-        "the file does not say what to run",
-        found="",
-        allowed="masterConfig.imageUri, or packageUris, pythonModule and runtimeVersion",
-        repair="write what you gave gcloud as --master-image-uri, or as "
-        f"{listed(GCLOUD_FLAGS.values())}, into the file",
-    )
-    # The schema would miss the image as well, at the same place.
-    job.own.translation.place(("image",), job.spec.at(MASTER.config_key))
 
 
 def _check_version(job: LegacyJob, key: str, versions: Mapping[str, Meaning]) -> None:

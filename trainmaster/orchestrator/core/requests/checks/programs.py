@@ -216,13 +216,12 @@ def _script(draft: Draft) -> Iterator[Fault]:
     if not any(draft.running[role].script is not None for role in draft.roles):
         return
     script = mapping_at(draft.document, SCRIPT)
-    # Where the schema has another fault in `script`, that is the one to repair.
-    if {"file", "module"} <= script.keys():
+    named, is_packed = script.keys() & {"file", "module"}, script.get("archive") is not None
+    if len(named) > 1:
         repair = "name the file or the module, and remove the other"
         yield Fault(at=(SCRIPT, "module"), problem="a script is a file or a module, not both", repair=repair)
-    elif (
-        script.get("archive") is None and script.keys() & {"file", "module"} and script.keys() <= _SCRIPT_KEYS
-    ):
+    elif named and not is_packed and script.keys() <= _SCRIPT_KEYS:
+        # Where the schema has another fault in `script`, that is the one to repair.
         yield Fault(
             at=(SCRIPT, "archive"),
             problem="missing: the script was not uploaded",
@@ -251,7 +250,10 @@ def _limits(draft: Draft) -> Iterator[Fault]:
                 allowed=f"at most {ENV_MOST}",
             )
     running = [draft.running[role] for role in draft.roles]
-    lengths = [_chars(runs.command) + _chars(_args_as_given(runs.args)) for runs in running]
+    # Of the arguments as the program is given them: a run's id may be longer than its placeholder.
+    words = ([word for word in runs.args if isinstance(word, str)] for runs in running)
+    given = [[text_with_values(word, run_id="r" * LABEL_MAX_CHARS) for word in texts] for texts in words]
+    lengths = [_chars(runs.command) + _chars(args) for runs, args in zip(running, given, strict=True)]
     if sum(lengths) > ARGS_MOST_CHARS:
         longest = running[lengths.index(max(lengths))]
         yield Fault(
@@ -261,11 +263,6 @@ def _limits(draft: Draft) -> Iterator[Fault]:
             allowed=f"at most {ARGS_MOST_CHARS} characters in total",
             repair="put long values in a file that the program reads, and pass its name",
         )
-
-
-def _args_as_given(args: Sequence[object]) -> list[str]:
-    """The arguments as the program is given them: a run's id may be longer than its placeholder."""
-    return [text_with_values(word, run_id="r" * LABEL_MAX_CHARS) for word in args if isinstance(word, str)]
 
 
 def _chars(words: object) -> int:
@@ -347,12 +344,10 @@ def _of_program(runs: Running) -> Iterator[Fault]:
         yield from _templates([*words, *env])
         for path, word in words:
             yield from _references(path, word, runs.env, "the role has no variable of this name")
-        for path, word in words:
-            if isinstance(word, str) and (two := _TWO_WORDS.fullmatch(word)):
+            if two := _TWO_WORDS.fullmatch(str(word)):
                 problem = "holds two words, and reaches the program as one"
-                yield Fault(
-                    at=path, problem=problem, value=word, repair=f"write {two[1]}={two[2]}, or two elements"
-                )
+                repair = f"write {two[1]}={two[2]}, or two elements"
+                yield Fault(at=path, problem=problem, value=word, repair=repair)
     for number, (path, value) in enumerate(env):
         yield from _references(path, value, [*runs.env][:number], "no variable of this name comes before it")
         # https://github.com/PrefectHQ/prefect/issues/5940, https://github.com/kubeflow/pipelines/issues/10111

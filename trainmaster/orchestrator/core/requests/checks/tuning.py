@@ -34,7 +34,10 @@ _DATE = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2
 def tuning_faults(draft: Draft) -> list[Fault]:
     """Every fault of the tuning, sorted by path; none where there is no tuning."""
     tuning = draft.tuning
-    flags, suggestions = _flags_given(draft), Suggestions()
+    runs = reversed([draft.running[role] for role in draft.roles or ("chief",)])
+    # The flags that any replica is given already, and the path of the arguments that have them.
+    flags = {flag: json_path(one.args_at) for one in runs for flag in flags_of(one.args)}
+    suggestions = Suggestions()
     faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning), *_names(tuning)]
     for path, name, parameter in iter_parameters(tuning):
         faults += _parameter(path, parameter, suggestions)
@@ -43,16 +46,10 @@ def tuning_faults(draft: Draft) -> list[Fault]:
             repair = f"remove --{name} from {flags[name]}, or the parameter from the tuning"
             faults.append(Fault(at=path, problem=problem, value=f"--{name}", repair=repair))
         if tuning.get("algorithm") == "grid" and parameter.get("type") == "double":
+            problem, among = "grid search cannot step through a double", ("integer", *LISTS)
             repair = "list the steps: type: discrete, values: […]; or another algorithm"
-            faults.append(
-                Fault(
-                    at=(*path, "type"),
-                    problem="grid search cannot step through a double",
-                    value="double",
-                    among=("integer", *LISTS),
-                    repair=repair,
-                )
-            )
+            at_type = (*path, "type")
+            faults.append(Fault(at=at_type, problem=problem, value="double", among=among, repair=repair))
     return sorted(faults)
 
 
@@ -67,12 +64,6 @@ def iter_parameters(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, M
             for number, condition in enumerate(list_at(fields, "conditional")):
                 inner = mapping_at(condition, "parameters")
                 waiting.append(((*here, "conditional", number, "parameters"), inner))
-
-
-def _flags_given(draft: Draft) -> Mapping[str, str]:
-    """The flags that any replica is given already, and the path of the arguments that have them."""
-    given = [draft.running[role] for role in draft.roles or ("chief",)]
-    return {flag: json_path(runs.args_at) for runs in reversed(given) for flag in flags_of(runs.args)}
 
 
 def flags_of(args: Sequence[object]) -> frozenset[str]:
@@ -144,9 +135,8 @@ def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
         moment = at(tuning, "stop_study", key)
         date = _DATE.match(moment) if isinstance(moment, str) else None
         if date and not 0 < int(date["day"]) <= monthrange(int(date["year"]) or 1, int(date["month"]))[1]:
-            yield Fault(
-                at=(*HERE, "stop_study", key), problem="the month does not have this day", value=moment
-            )
+            path = (*HERE, "stop_study", key)
+            yield Fault(at=path, problem="the month does not have this day", value=moment)
 
 
 def _parameter(path: Path, parameter: Mapping[str, object], suggestions: Suggestions) -> Iterator[Fault]:

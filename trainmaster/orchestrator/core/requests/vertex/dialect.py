@@ -119,7 +119,10 @@ def _write_model_name(job: Fields, own: OwnDocument, labels: Mapping[str, object
             problem = f"the label {label} names the model, and the run the job: this name is ignored"
             job.warn("displayName", problem)
     elif isinstance(display_name, str) and display_name.strip():
-        own.put("model_name", _legal_name(job, display_name), where)
+        own.put("model_name", legal := model_name_from(display_name), where)
+        if legal != display_name:
+            problem = f"not a valid model name; the model is called {legal}"
+            job.warn("displayName", problem, repair="the label model_name also sets it")
     elif display_name is not None and not isinstance(display_name, str):
         own.put("model_name", display_name, where)
     else:
@@ -128,14 +131,6 @@ def _write_model_name(job: Fields, own: OwnDocument, labels: Mapping[str, object
             allowed = "displayName, or the label model_name; a dropped file is a name, too"
             repair = "write displayName: NAME beside the job's other keys"
             job.refuse("displayName", "the model has no name", found="", allowed=allowed, repair=repair)
-
-
-def _legal_name(job: Fields, display_name: str) -> str:
-    legal = model_name_from(display_name)
-    if legal != display_name:
-        problem = f"not a valid model name; the model is called {legal}"
-        job.warn("displayName", problem, repair="the label model_name also sets it")
-    return legal
 
 
 def _write_job_spec(spec: Fields, own: OwnDocument, *, ending: str) -> None:

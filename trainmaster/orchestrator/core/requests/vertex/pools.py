@@ -61,17 +61,13 @@ def _write_pool(pool: Fields, index: int, own: OwnDocument, cluster: OwnDocument
     if not any(map(number, pool.value.values())):
         return []
     role = cluster.inner(ROLES[index], pool.path)
-    _write_resources(pool, role)
-    environments = _write_program(pool, own if index == 0 else role)
-    pool.refuse_unplaced(_UNSUPPORTED_OF_POOL)
-    return environments
-
-
-def _write_resources(pool: Fields, role: OwnDocument) -> None:
     _write_count(pool, role)
     _write_machine(pool.fields("machineSpec"), role)
     write_disk(pool, "diskSpec", role)
     _write_mounts(pool, role)
+    environments = _write_program(pool, own if index == 0 else role)
+    pool.refuse_unplaced(_UNSUPPORTED_OF_POOL)
+    return environments
 
 
 def _write_count(pool: Fields, role: OwnDocument) -> None:
@@ -79,13 +75,8 @@ def _write_count(pool: Fields, role: OwnDocument) -> None:
     if role.path[-1] != "chief":
         role.put("count", 1 if count is None else count, pool.at("replicaCount"))
     elif count is not None and (count != 1 or isinstance(count, bool)):
-        pool.refuse(
-            "replicaCount",
-            "a job has exactly one chief",
-            value=count,
-            allowed="1 in pool 0",
-            repair="put the others in pool 1, the workers",
-        )
+        problem, repair = "a job has exactly one chief", "put the others in pool 1, the workers"
+        pool.refuse("replicaCount", problem, value=count, allowed="1 in pool 0", repair=repair)
 
 
 def _write_machine(machine: Fields, role: OwnDocument) -> None:
@@ -127,12 +118,9 @@ def _write_replica_environment(environments: list[Variable], cluster: OwnDocumen
     cluster.put("replica_environment", value, path)
     values = [other for _, other in environments]
     if len(values) != len(cluster.content.keys() & set(ROLES)) or any(other != value for other in values):
-        cluster.translation.refuse(
-            path,
-            "all replicas of a job share one environment",
-            value=values,
-            repair="give the variable the same value in every pool, or remove it",
-        )
+        problem = "all replicas of a job share one environment"
+        repair = "give the variable the same value in every pool, or remove it"
+        cluster.translation.refuse(path, problem, value=values, repair=repair)
 
 
 def _write_program(pool: Fields, own: OwnDocument) -> list[Variable]:

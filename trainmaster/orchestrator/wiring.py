@@ -4,7 +4,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.job_names import location_name
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
-from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
+from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.process_memory import HintReads
@@ -92,17 +92,16 @@ class Wiring:
         Raises:
             PolicyInvalid: the policy file cannot be used; events are redelivered until it is fixed.
         """
-        schemas = {
-            schema_id: self._schema(schema_id) for schema_id in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)
-        }
+        names, today = self.settings.names, self._adapters.clock.now().date()
         with IMPORTING:  # the first use of a schema imports its validator
-            today = self._adapters.clock.now().date()
             return RequestRules(
-                schemas=schemas,
-                policy=self._policy(),
+                schemas={name: self._schema(name) for name in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)},
+                policy=self._parse_file(
+                    self.settings.policy_path, "policy.v1", partial(policy_from, names=names)
+                ),
                 region=self.settings.target.region,
                 today=today,
-                names=self.settings.names,
+                names=names,
             )
 
     @cached_property
@@ -118,13 +117,6 @@ class Wiring:
         if problem is not None:
             raise PolicyInvalid(str(self.settings.prices_path), (problem,))
         return prices
-
-    def _policy(self) -> Policy:
-        return self._parse_file(
-            self.settings.policy_path,
-            "policy.v1",
-            lambda document: policy_from(document, self.settings.names),
-        )
 
     # Any: the schema validates the types.
     def _parse_file(self, path: Path, schema_id: str, parse: Callable[[Any], _Parsed]) -> _Parsed:

@@ -45,10 +45,8 @@ class CloudJobLogs:
             import google.auth
             from google.auth.credentials import AnonymousCredentials
 
-        credentials: Credentials = (
-            AnonymousCredentials() if self._endpoint else google.auth.default(scopes=SCOPES)[0]
-        )
-        return credentials
+        own: Credentials = AnonymousCredentials() if self._endpoint else google.auth.default(scopes=SCOPES)[0]
+        return own
 
     def read(self, query: LogQuery) -> Sequence[LogEntry]:
         with IMPORTING:
@@ -77,9 +75,8 @@ class CloudJobLogs:
                 _http=session,
                 _use_grpc=False,  # an emulator without TLS works over REST, not over a gRPC channel
             )
-            listed = client.list_entries(
-                filter_=filter_of(query), order_by=DESCENDING, page_size=PAGE_ENTRIES
-            )
+            wanted = filter_of(query)
+            listed = client.list_entries(filter_=wanted, order_by=DESCENDING, page_size=PAGE_ENTRIES)
             for entry in islice(listed, MAX_ENTRIES):
                 found.append(_entry(entry))  # noqa: PERF401  # what came before the last page counts
         return found

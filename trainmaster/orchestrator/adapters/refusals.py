@@ -221,6 +221,5 @@ def failures_of(service: str, operation: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, TrainmasterError) or not is_transport_error(error):
             raise
-        raise ServiceFailed(
-            service, operation, f"{type(error).__name__}: {message_of_error(error)}"
-        ) from error
+        reason = f"{type(error).__name__}: {message_of_error(error)}"
+        raise ServiceFailed(service, operation, reason) from error

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -153,11 +154,7 @@ class Models:
             beside = (self._object(bucket, folder + file_name) for file_name in (MANIFEST_NAME, METRICS_NAME))
             file = self._object(bucket, name)
             if file is not None:
-                return (
-                    object_uri(bucket, name),
-                    folder,
-                    [file, *(file for file in beside if file is not None)],
-                )
+                return object_uri(bucket, name), folder, [file, *filter(None, beside)]
         return object_uri(bucket, f"{name}/"), f"{name}/", objects
 
     def _object(self, bucket: str, name: str) -> Listed | None:
@@ -174,16 +171,14 @@ class Models:
         files = {file.name: file for file in listed}
         limits = ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES))
         there = [(name, files[prefix + name], most) for name, most in limits if prefix + name in files]
-        contents = {
-            name: self._content(bucket, file, most) for name, file, most in there if file.size_bytes <= most
-        }
+        contents: dict[str, bytes | None] = {}
+        for name, file, most in there:
+            if file.size_bytes <= most:
+                contents[name] = None
+                with suppress(ObjectGone):
+                    read = self.objects.read(bucket, file.name, file.generation, max_bytes=most)
+                    contents[name] = read.content
         return contents, tuple(name for name, file, most in there if file.size_bytes > most)
-
-    def _content(self, bucket: str, file: Listed, max_bytes: int) -> bytes | None:
-        try:
-            return self.objects.read(bucket, file.name, file.generation, max_bytes=max_bytes).content
-        except ObjectGone:
-            return None
 
 
 def _by_age(
@@ -192,7 +187,9 @@ def _by_age(
     """The objects that may be the run's, and the paths of the model files that are older than the run."""
     if since is None:
         return listed, ()
-    kept = [entry for entry in listed if not _in_run(entry.name[len(prefix) :])]
+    # Not those in a run's directory below a place that runs share.
+    folders = ((entry, entry.name[len(prefix) :].split("/")[:-1]) for entry in listed)
+    kept = [entry for entry, names in folders if not any(map(has_form_of_run_id, names))]
     older = (entry.name[len(prefix) :] for entry in kept if entry.created_at < since)
     return [entry for entry in kept if entry.created_at >= since], tuple(filter(is_of_model, older))
 
@@ -201,11 +198,6 @@ def _denial(place: ModelLocation, denied: AccessDenied) -> str:
     bucket, _ = split_object_uri(place.uri)
     grant = f"grant roles/storage.objectViewer on gs://{bucket} to the accounts of on-job-log and on-tick"
     return f"{short_reason(denied.reason)}; {grant}"
-
-
-def _in_run(path: str) -> bool:
-    """Whether the file is in a run's directory below a place that runs share."""
-    return any(map(has_form_of_run_id, path.split("/")[:-1]))
 
 
 def _model_file(listed: Listed, prefix: str) -> ModelFile:

@@ -88,9 +88,8 @@ def verdict_on(champion: Champion, run_id: str) -> ChampionVerdict | None:
         reason = verdict.reason
     else:
         return None
-    return ChampionVerdict(
-        promoted=reign is not None, reason=reason, compared_with=earlier[0] if earlier else None
-    )
+    compared_with = earlier[0] if earlier else None
+    return ChampionVerdict(promoted=reign is not None, reason=reason, compared_with=compared_with)
 
 
 def _with_verdict(champion: Champion, verdict: Verdict) -> Champion:
@@ -143,10 +142,8 @@ def compare_reigns(current: Reign | None, challenger: Reign, margin: float) -> t
         return True, f"the first, with {ours.metric} {challenger.value:g}"
     theirs = current.contest
     if ours != theirs:
-        return (
-            False,
-            f"it was measured by {_text(ours)}, the champion by {_text(theirs)}: they cannot be compared",
-        )
+        why = f"it was measured by {_text(ours)}, the champion by {_text(theirs)}: they cannot be compared"
+        return False, why
     gain = challenger.value - current.value
     gain = gain if ours.goal is Goal.MAXIMIZE else -gain
     # 0.03 - 0.02 is slightly less than 0.01 in floating point, but must count as equal.
@@ -193,13 +190,8 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
         earlier = [reign for reign in champion.history if reign.run_id == to_run]
     if not earlier:
         return f"{to_run} was never champion" if to_run else "there was no champion before it"
-    again = replace(
-        earlier[-1],
-        number=current.number + 1,
-        cause=Cause.ROLLBACK,
-        since=now,
-        order_id=order_id,
-    )
+    number = current.number + 1
+    again = replace(earlier[-1], number=number, cause=Cause.ROLLBACK, since=now, order_id=order_id)
     return with_reign(replace(champion, updated_at=now), again)
 
 

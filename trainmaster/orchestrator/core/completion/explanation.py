@@ -137,20 +137,13 @@ def _service_words(failure: Failure) -> str:
 def _about_trials(record: RunRecord, trials: Sequence[RecordedTrial], query: LogQuery) -> Sequence[Question]:
     """About the first infeasible trials that ran, and ended before the run's cancellation was requested."""
     cancelled_at = record.cancel_requested_at or _NO_TIME
-    asked = [
-        trial
-        for trial in _infeasible(trials)
-        if trial.start_time is not None and (trial.end_time or _NO_TIME) < cancelled_at
-    ]
-    return [
-        Question(
-            query=replace(query, trial_id=trial.id),
-            words=trial.infeasible_reason or "",
-            runs_script=_runs_script(record),
-        )
-        for trial in asked[:TRIALS_EXPLAINED]
-        if trial.failure is None
-    ]
+    ran = [trial for trial in _infeasible(trials) if trial.start_time is not None]
+    asked = [trial for trial in ran if (trial.end_time or _NO_TIME) < cancelled_at][:TRIALS_EXPLAINED]
+    about = (
+        (replace(query, trial_id=one.id), one.infeasible_reason or "") for one in asked if not one.failure
+    )
+    runs_script = _runs_script(record)
+    return [Question(query=each, words=words, runs_script=runs_script) for each, words in about]
 
 
 def _infeasible(trials: Sequence[RecordedTrial]) -> Sequence[RecordedTrial]:
@@ -217,9 +210,8 @@ def _first(endings: Sequence[_Ending], *, named: str | None, killed: bool) -> _E
         return min((ending for ending in causes if ending.at >= last.at - OF_ONE_END), key=_order)
     if named is not None:
         return own
-    return min(
-        (ending for ending in endings if ending.error and ending.error.is_certain), key=_order, default=None
-    )
+    certain = (ending for ending in endings if ending.error and ending.error.is_certain)
+    return min(certain, key=_order, default=None)
 
 
 def _order(ending: _Ending) -> tuple[datetime, str]:
@@ -287,10 +279,8 @@ def _tuning_explained(
     if first is None or not found or record.failure is None or _is_explained(record.failure):
         return known
     cause = first.failure or Failure(message=first.infeasible_reason or "")
-    if cause.replica and cause.message:
-        what = f", {cause.replica}: {cause.message}"
-    else:
-        what = f": {first.infeasible_reason or f'the replica {cause.replica} was killed'}"
+    what = f": {first.infeasible_reason or f'the replica {cause.replica} was killed'}"
+    what = f", {cause.replica}: {cause.message}" if cause.replica and cause.message else what
     message = f"{len(infeasible)} of {len(trials)} trials are infeasible; the first, trial {first.id}{what}"
     words = _service_words(record.failure)
     message = f"{as_sentence(message)} {words}" if words else message
@@ -298,9 +288,5 @@ def _tuning_explained(
 
 
 def _with_cause(failure: Failure, cause: Failure, message: str) -> Failure:
-    return replace(
-        failure,
-        message=message or failure.message,
-        replica=cause.replica,
-        last_lines=cause.last_lines,
-    )
+    message = message or failure.message
+    return replace(failure, message=message, replica=cause.replica, last_lines=cause.last_lines)

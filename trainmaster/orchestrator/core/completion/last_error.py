@@ -140,9 +140,8 @@ def _last_error(lines: Sequence[str]) -> ErrorFound | None:
     text = without_ignored("\n".join((*lines, "")))
     raised, mentioned = _last_exception(text), _last_mentioned(text)
     if raised:
-        index = next(
-            (number for number in range(max(begin, 0), len(lines)) if lines[number] == raised), len(lines) - 1
-        )
+        same = (number for number in range(max(begin, 0), len(lines)) if lines[number] == raised)
+        index = next(same, len(lines) - 1)
         return _error_at(lines, raised, begin=begin, index=index)
     if mentioned:
         index = len(lines) - 1 - list(reversed(lines)).index(mentioned)

@@ -109,10 +109,7 @@ _OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
 """
 _WITHOUT_SUCCESS = (JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)
 _WORDS = re.compile(
-    r"Resources are insufficient in region"
-    r"|ZONE_RESOURCE_POOL_EXHAUSTED"
-    r"|quota metrics exceed",
-    re.IGNORECASE,
+    r"Resources are insufficient in region|ZONE_RESOURCE_POOL_EXHAUSTED|quota metrics exceed", re.IGNORECASE
 )
 """The service's messages about a stockout, as users quoted them in public threads in 2026; they are undocumented."""
 
@@ -186,10 +183,8 @@ def _reason(record: RunRecord, job: Job, outcome: Outcome) -> Failure | None:
         message = f"its cancellation was requested at {asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC{by}"
     else:
         message = "its job was cancelled outside Trainmaster"
-    failure = failure or Failure(message="")
-    return replace(
-        failure, message=f"{message}. Vertex AI says: {failure.message}" if failure.message else message
-    )
+    said = f". Vertex AI says: {failure.message}" if failure and failure.message else ""
+    return replace(failure or Failure(message=""), message=f"{message}{said}")
 
 
 def overrun_timeout_s(record: RunRecord, job: RecordedJob) -> int | None:
@@ -250,11 +245,7 @@ def durations_s(asked_at: datetime, job: Job) -> Mapping[str, float]:
         ("running", job.start_time, job.end_time),
         ("total", asked_at, job.end_time),
     )
-    return {
-        name: round((end - start).total_seconds(), 3)
-        for name, start, end in marks
-        if start is not None and end is not None
-    }
+    return {name: round((end - start).total_seconds(), 3) for name, start, end in marks if start and end}
 
 
 def job_vanished(

@@ -51,18 +51,11 @@ def with_outcomes(
     completion = record.completion or Completion()
     names = tuple(dict.fromkeys((*completion.steps_done, *done)))
     before = completion.steps_failed or {}
-    again = {
-        name: _next_attempt(before.get(name), error, now)
-        for name, error in failed.items()
-        if name not in names
-    }
+    still = ((name, error) for name, error in failed.items() if name not in names)
+    again = {name: _next_attempt(before.get(name), error, now) for name, error in still}
     left = {name: step for name, step in {**before, **again}.items() if name not in names}
-    ended = replace(
-        completion,
-        steps_done=names,
-        steps_failed=left or None,
-        champion=verdict or completion.champion,
-    )
+    champion = verdict or completion.champion
+    ended = replace(completion, steps_done=names, steps_failed=left or None, champion=champion)
     problems = (_problem(name, step) for name, step in again.items() if step.next_at is None)
     return replace(record, completion=ended, problems=(*record.problems, *problems))
 
@@ -74,11 +67,8 @@ def _next_attempt(before: FailedStep | None, error: Exception, now: datetime) ->
     doubled = FIRST_WAIT * 2 ** min(max(attempts - 2, 0), _DOUBLINGS_MAX)
     wait = min(doubled, LONGEST_WAIT) if attempts > 1 else timedelta()
     most = OUTAGE_ATTEMPTS_MAX if known else BUG_ATTEMPTS_MAX
-    return FailedStep(
-        attempts=attempts,
-        error=failure_text(error),
-        next_at=None if attempts >= most else now + wait,
-    )
+    next_at = None if attempts >= most else now + wait
+    return FailedStep(attempts=attempts, error=failure_text(error), next_at=next_at)
 
 
 def _problem(name: str, failed: FailedStep) -> str:

@@ -47,11 +47,8 @@ def measurement_of(trial: Trial, tuning: Tuning) -> Measured | None:
     if trial.final is not None and trial.final.metrics:
         return trial.final
     metric = tuning.metrics[0]
-    measured = [
-        measurement
-        for measurement in trial.measurements
-        if math.isfinite(measurement.metrics.get(metric.id, math.nan))
-    ]
+    numbers = ((measured, measured.metrics.get(metric.id, math.nan)) for measured in trial.measurements)
+    measured = [measurement for measurement, value in numbers if math.isfinite(value)]
     if not measured:
         return trial.final
     if tuning.measurement is Measurement.LAST:

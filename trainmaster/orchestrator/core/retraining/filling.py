@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Suggestions, nearest
-from trainmaster.orchestrator.core.documents.values import Path
+from trainmaster.orchestrator.core.documents.values import Path, iter_texts
 from trainmaster.orchestrator.core.requests.placeholders import (
     DEPLOYMENT,
     PLACEHOLDER,
@@ -76,7 +76,7 @@ def placeholders_at(document: object) -> Iterator[PlaceholderAt]:
 def _iter_placeholders(document: object) -> Iterator[PlaceholderAt]:
     """Every placeholder in values and keys, except the run's placeholders."""
     is_ours = _is_ours(document)
-    for path, text, in_key in _texts(document, ()):
+    for path, text, in_key in iter_texts(document):
         is_later = is_ours and holds_placeholders(path) and not in_key
         for match in PLACEHOLDER.finditer(text):
             placed, closed = _placeholder(match), bool(match["end"])
@@ -87,19 +87,6 @@ def _iter_placeholders(document: object) -> Iterator[PlaceholderAt]:
 def _is_ours(document: object) -> bool:
     # Every request in our own dialect has a cluster, and none in another dialect.
     return isinstance(document, Mapping) and "cluster" in document
-
-
-def _texts(document: object, path: Path, *, in_key: bool = False) -> Iterator[tuple[Path, str, bool]]:
-    match document:
-        case str():
-            yield path, document, in_key
-        case Mapping():
-            for key, part in document.items():
-                yield from _texts(str(key), (*path, str(key)), in_key=True)
-                yield from _texts(part, (*path, str(key)))
-        case list() | tuple():
-            for index, part in enumerate(document):
-                yield from _texts(part, (*path, index))
 
 
 def find_placeholders(document: object) -> tuple[Placeholder, ...]:

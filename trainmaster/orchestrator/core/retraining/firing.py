@@ -16,13 +16,7 @@ from trainmaster.orchestrator.core.retraining.filling import (
 )
 from trainmaster.orchestrator.core.retraining.request_check import made_by, parse_template
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
-from trainmaster.orchestrator.core.retraining.state import (
-    DAY,
-    DueFiring,
-    Firing,
-    RuleState,
-    with_seen,
-)
+from trainmaster.orchestrator.core.retraining.state import DAY, DueFiring, Firing, RuleState, with_seen
 from trainmaster.orchestrator.core.retraining.waiting import DataBatch
 
 STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE, ConditionKind.ALL})
@@ -51,9 +45,11 @@ def firing_of(
         "firing.time": encoded_time(now),
         "firing.condition": due.condition.value,
         **_data_values(rule, state, batch),
-        **_champion_values(champion),
         **due.values,
     }
+    if champion is not None:
+        about = {"model_uri": champion.model_uri, "run_id": champion.run_id, "value": repr(champion.value)}
+        values = {**{f"champion.{name}": text for name, text in about.items()}, **values}
     return Firing(
         number=number,
         run_id=run_id,
@@ -82,16 +78,6 @@ def _data_values(rule: Rule, state: RuleState, batch: DataBatch) -> dict[str, st
         "data.manifest_uri": batch.manifest_uri,
     }
     return {name: text for name, text in values.items() if text}
-
-
-def _champion_values(champion: ChampionFacts | None) -> dict[str, str]:
-    if champion is None:
-        return {}
-    return {
-        "champion.model_uri": champion.model_uri,
-        "champion.run_id": champion.run_id,
-        "champion.value": repr(champion.value),
-    }
 
 
 def with_firing(state: RuleState, firing: Firing, due: DueFiring, batch: DataBatch) -> RuleState:

@@ -94,16 +94,14 @@ class NewData(BaseCondition):
             repair = f"write {folder}/**, or leave out each"
             yield Fault(at=at, problem=problem, value=value, repair=repair)
         for number, excluded in enumerate(self.exclude):
-            yield from self._exclude_faults((*path, "exclude", number), excluded, bucket)
-
-    def _exclude_faults(self, at: tuple[PathPart, ...], excluded: str, bucket: str) -> Iterator[Fault]:
-        pattern = _whole_pattern(excluded)
-        if not excluded.startswith(f"gs://{bucket}/"):
-            problem, repair = "no object of this bucket could match objects", f"begin it with gs://{bucket}/"
-            yield Fault(at=at, problem=problem, value=excluded, repair=repair)
-        elif all(glob_matches(pattern, sample) for sample in _samples(self.pattern)):
-            problem, repair = "it excludes everything that objects matches", "write a narrower pattern"
-            yield Fault(at=at, problem=problem, value=excluded, repair=repair)
+            problem = repair = ""
+            if not excluded.startswith(f"gs://{bucket}/"):
+                problem = "no object of this bucket could match objects"
+                repair = f"begin it with gs://{bucket}/"
+            elif all(glob_matches(_whole_pattern(excluded), sample) for sample in _samples(self.pattern)):
+                problem, repair = "it excludes everything that objects matches", "write a narrower pattern"
+            if problem:
+                yield Fault(at=(*path, "exclude", number), problem=problem, value=excluded, repair=repair)
 
     def data_values(self) -> Mapping[str, str]:
         """A sample value for each placeholder about data, which every firing of a rule with this condition may fill."""

@@ -81,9 +81,8 @@ class CheckContext:
 def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: CheckContext) -> Checked:
     """The check of a request inside the rule; its faults have the paths of the rule's text."""
     here = "$.request"
-    own_spelled = {
-        f"${path.removeprefix(here)}": text for path, text in spelled.items() if path.startswith(here)
-    }
+    inside = ((path, text) for path, text in spelled.items() if path.startswith(here))
+    own_spelled = {f"${path.removeprefix(here)}": text for path, text in inside}
     checked = _check_request(request, own_spelled, around)
     faults = tuple(fault.moved(lambda path: here + path.removeprefix("$")) for fault in checked.faults)
     return replace(checked, faults=faults)
@@ -149,7 +148,7 @@ def _request_faults(
         *_depending(request),
     ]
     at = {json_path(placeholder.path) for placeholder in placeholders_at(request)}
-    placeholders = find_placeholders(request)
+    placeholders, rules = find_placeholders(request), around.requirements.requests
     documents: dict[tuple[str | None, ...], object] = {}
     for condition, values in _samples(placeholders, around):
         if around.work.is_spent:
@@ -158,21 +157,14 @@ def _request_faults(
         sample = tuple(values.get(placeholder.name) for placeholder in placeholders)
         if sample not in documents:  # a request whose placeholders have the same values is the same
             documents[sample] = filled_request(request, values)
-            found += _faults_when_filled(documents[sample], spelled, around)
+            filled = Document(value=documents[sample], spelled=spelled)
+            checked = checked_request(filled, rules, work=around.work)
+            outcome = with_price(checked, rules.policy, around.requirements.prices)
+            found += outcome.faults if isinstance(outcome, Refused) else ()
         found += _by_tag(documents[sample], condition, around.work)
         reported = {fault.path for fault in faults}
         faults += [_as_sampled(fault, at) for fault in found if fault.path not in reported]
     return faults
-
-
-def _faults_when_filled(
-    document: object, spelled: Mapping[str, str], around: CheckContext
-) -> tuple[Fault, ...]:
-    """The faults of the filled request, its price included."""
-    rules = around.requirements.requests
-    checked = checked_request(Document(value=document, spelled=spelled), rules, work=around.work)
-    outcome = with_price(checked, rules.policy, around.requirements.prices)
-    return outcome.faults if isinstance(outcome, Refused) else ()
 
 
 def made_by(request: Mapping[str, Any]) -> RunOutputs | None:

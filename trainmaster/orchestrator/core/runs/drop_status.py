@@ -228,7 +228,7 @@ def status_after_failure(
 
     `is_repetition`: the drop asks for the same as the one that `present` is about. A recorded run keeps its state: the reconciler continues it whatever happens to the event.
     """
-    generation, _ = _order(present)
+    generation = shown_generation(present)
     if generation > (drop.generation or 0) or present.get("state") in {*ENDS, HELD}:
         return None
     status = dict(present)

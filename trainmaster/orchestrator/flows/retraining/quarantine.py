@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_quarantined
 from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule
-from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, status_of
+from trainmaster.orchestrator.core.retraining.state import RuleStanding, status_of
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Turns
 from trainmaster.orchestrator.log_events import LogEvent
@@ -23,11 +22,8 @@ def quarantine_rules(services: Services, turns: Turns, held: HeldBook) -> Iterat
     """Put each rule whose turn failed too often into quarantine."""
     rules = {rule_item(rule): rule for rule in held.book.rules}
     failing = turns.items_in_quarantine(rules)
-    again = "drop its file again to try again"
-    reasons = [
-        (rules[item], f"its turn failed {ATTEMPTS_MAX} times in a row: {why}; {again}")
-        for item, why in failing
-    ]
+    failed, again = f"its turn failed {ATTEMPTS_MAX} times in a row", "drop its file again to try again"
+    reasons = [(rules[item], f"{failed}: {why}; {again}") for item, why in failing]
     try:
         quarantine(services, held, reasons)
         for item, why in failing:
@@ -53,7 +49,13 @@ def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule,
     """
     book, now = held.book, services.clock.now()
     for rule, reason in reasons:
-        status = _quarantine_status(services, rule, reason, now)
+        # With the firings so far from the last status; the rule's state is not read, because that may be what fails.
+        present = services.rule_statuses.find(rule.dropped_name)
+        if present is None or present.generation != rule.generation:
+            present = status_of(rule, None, now)
+        status = replace(
+            present, state=RuleStanding.QUARANTINED, updated_at=now, in_force=None, reason=reason
+        )
         payload = RulePayload(
             rule_id=rule.rule_id,
             generation=rule.generation,
@@ -67,12 +69,3 @@ def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule,
         book = book.with_quarantined(replace(rule, quarantine=Quarantine(reason=reason, at=now)))
     if book != held.book:
         services.rule_book.replace(held, book)
-
-
-def _quarantine_status(services: Services, rule: Rule, reason: str, now: datetime) -> RuleStatus:
-    """With the firings so far from the last status; the rule's state is not read, because that may be what fails."""
-    present = services.rule_statuses.find(rule.dropped_name)
-    if present is None or present.generation != rule.generation:
-        present = status_of(rule, None, now)
-    standing = RuleStanding.QUARANTINED
-    return replace(present, state=standing, updated_at=now, in_force=None, reason=reason)

@@ -63,17 +63,18 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
     """
     names = services.arrivals.names(MOST_BATCHES)
     more = len(names) == MOST_BATCHES
-    rules = {
-        rule_item(rule): rule for rule in services.rule_book.read().book.rules if rule.quarantine is None
-    }
+    in_force = (rule for rule in services.rule_book.read().book.rules if rule.quarantine is None)
+    rules = {rule_item(rule): rule for rule in in_force}
     items = turns.order(ItemKind.RULE, rules)
     counting = {item for item, rule in rules.items() if names and rule.new_data and rule.enabled}
     owed = set(counting)  # the batches stay until these rules have counted them
     states = dict[Item, HeldState]()
     first, at_once = [item for item in items if item in counting], services.turns_at_once
-    for read in turns.give_turns(
-        first, lambda item: services.rule_states.read(item.name), until=until, at_once=at_once
-    ):
+
+    def read_state(item: Item) -> HeldState:
+        return services.rule_states.read(item.name)
+
+    for read in turns.give_turns(first, read_state, until=until, at_once=at_once):
         if read.result is not None:
             states[read.item] = read.result
         else:
@@ -84,9 +85,8 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
         rule, counts = rules[item], item in counting
         # What is still to count may be newer: then the data has not settled, whatever its oldest part suggests.
         decide: Decide = decide_nothing if more and counts else partial(decide_on_tick, rule)
-        return take_turn(
-            services, rule, decide, batches=batches if counts else (), held=states.pop(item, None)
-        )
+        held = states.pop(item, None)
+        return take_turn(services, rule, decide, batches=batches if counts else (), held=held)
 
     left = [item for item in items if item in owed and item not in states]
     ready = [item for item in items if item not in counting or item in states]

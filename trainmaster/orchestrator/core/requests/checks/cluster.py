@@ -220,24 +220,18 @@ def fallback_faults(document: Mapping[str, Any], home: str) -> list[Fault]:
     The document is in the project's dialect and may be faulty; `home` is the region of requests that name none. What
     schema and policy report about the merged requests is not repeated here.
     """
-    return [
-        *_unknown_roles(document),
-        *_repeated_resources(document, home),
-        *_regional_resources(document, home),
-    ]
+    resources = (*_repeated_resources(document, home), *_regional_resources(document, home))
+    return [*_unknown_roles(document), *resources]
 
 
 def _unknown_roles(document: Mapping[str, Any]) -> Iterator[Fault]:
     there = [role for role in ROLES if role in mapping_at(document, "cluster")]
+    problem = "a fallback may change the request's roles but not add any"
     for index, patch in iter_fallbacks(document):
         for role in ROLES:
             if role in mapping_at(patch, "cluster") and role not in there:
-                yield Fault(
-                    at=(FALLBACKS, index, "cluster", role),
-                    problem="a fallback may change the request's roles but not add any",
-                    value=role,
-                    among=there,
-                )
+                at = (FALLBACKS, index, "cluster", role)
+                yield Fault(at=at, problem=problem, value=role, among=there)
 
 
 def _repeated_resources(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
@@ -260,9 +254,8 @@ def _repeated_resources(document: Mapping[str, Any], home: str) -> Iterator[Faul
 
 def _resources(document: object, home: str) -> object:
     """What decides where and on what the job runs; what is false is as good as left out."""
-    scheduling = {
-        key: value for key, value in mapping_at(document, "scheduling").items() if value is not False
-    }
+    asked = mapping_at(document, "scheduling")
+    scheduling = {key: value for key, value in asked.items() if value is not False}
     return text_at(document, "region") or home, mapping_at(document, "cluster"), scheduling
 
 

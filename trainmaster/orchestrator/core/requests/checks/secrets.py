@@ -90,9 +90,8 @@ def secret_lines(read: Document, names: Sequence[str]) -> frozenset[int]:
     policy's patterns of secrets' names. The work is linear in the text's length.
     """
     text, is_name = read.text, functools.cache(lambda name: bool(names) and _may_name_secret(name, names))
-    spans = [
-        match.span() for pattern in (_PRIVATE_KEY, *_FORMATS.values()) for match in pattern.finditer(text)
-    ]
+    patterns = (_PRIVATE_KEY, *_FORMATS.values())
+    spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     for mention in _MENTION.finditer(text) if names else ():
         if is_name(mention["name"]):
             spans += _span_of(mention, text, names)
@@ -121,7 +120,11 @@ def secret_faults(draft: Draft) -> list[Fault]:
     """One fault for each place that seems to hold a secret, sorted by path; without a policy nothing is refused."""
     if draft.policy is None:
         return []
-    found = {**dict(_by_name(draft.policy.env.secrets, draft)), **dict(_by_format(draft.document))}
+    found = dict(_by_name(draft.policy.env.secrets, draft))
+    for path, text, is_key in iter_texts(draft.document):
+        kind = next((kind for kind, pattern in _FORMATS.items() if pattern.search(text)), None)
+        if kind is not None and not is_key:
+            found[path] = kind
     return sorted(
         Fault(
             at=path,
@@ -140,10 +143,8 @@ def _by_name(names: Sequence[str], draft: Draft) -> Iterator[tuple[Path, str]]:
     for here, place in draft.places.items():
         for name, value in mapping_at(place, "env").items():
             if isinstance(value, str) and names:
-                within = (
-                    str(name) if _says_secret(str(name), value, names) else _find_secret(value, None, names)
-                )
-                if within:
+                says = _says_secret(str(name), value, names)
+                if within := str(name) if says else _find_secret(value, None, names):
                     yield (*here, "env", str(name)), f"the value of {within}"
         for key in ("command", "args"):
             text = place.get(key)
@@ -183,9 +184,9 @@ def _is_listed(name: str, names: Sequence[str]) -> bool:
 def _may_name_secret(name: str, names: Sequence[str]) -> bool:
     """Whether some value under this name is a secret."""
     words = _words_of(name)
-    return bool(words) and (
-        words[-1] in {*_SECRETS, *_MAYBE, "key"} or words[-1].endswith(_JOINED) or _is_listed(name, names)
-    )
+    last = words[-1] if words else ""
+    is_known = last in {*_SECRETS, *_MAYBE, "key"} or last.endswith(_JOINED)
+    return bool(words) and (is_known or _is_listed(name, names))
 
 
 def _says_secret(name: str, value: str, names: Sequence[str]) -> bool:
@@ -208,10 +209,3 @@ def _says_secret(name: str, value: str, names: Sequence[str]) -> bool:
 def _holds(value: str) -> bool:
     """Whether the value is more than the name of a secret, of a variable, or nothing."""
     return bool(value.strip()) and not _SUBSTITUTED.fullmatch(value) and _REFERENCE.fullmatch(value) is None
-
-
-def _by_format(document: object) -> Iterator[tuple[Path, str]]:
-    for path, text, is_key in iter_texts(document):
-        kind = next((kind for kind, pattern in _FORMATS.items() if pattern.search(text)), None)
-        if kind is not None and not is_key:
-            yield path, kind

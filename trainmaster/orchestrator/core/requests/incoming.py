@@ -27,7 +27,17 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.same_request import file_id
-from trainmaster.orchestrator.core.runs.sender import commit_from, sender_from
+from trainmaster.orchestrator.core.runs.sender import (
+    ACCOUNT_KEY,
+    BRANCH_KEY,
+    COMMIT_KEY,
+    DIRTY_KEY,
+    NAME_KEY,
+    VALUE_MAX_CHARS,
+    Commit,
+    Sender,
+    Surety,
+)
 
 ORDER_KEYS = ("fire", "rollback", "cancel")
 """A document is an order when it has one of these keys; no request has such a key."""
@@ -36,6 +46,7 @@ MESSAGE_BASE = "message"
 GENERATION_MAX = 2**63 - 1
 """Generations and sizes are 64-bit integers: https://cloud.google.com/storage/docs/json_api/v1/objects#resource"""
 _GENERATION_SUFFIX = re.compile(r"#\d+$")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,11 +194,34 @@ def drop_of(
             object_name=dropped.name,
             generation=dropped.generation,
             content_id=dropped.content_id,
-            sent_by=sender_from(metadata),
-            commit=commit_from(metadata),
+            sent_by=_sender_from(metadata),
+            commit=_commit_from(metadata),
         ),
         content=dropped,
     )
+
+
+def _sender_from(metadata: Mapping[str, object]) -> Sender | None:
+    """The sender that the metadata name; None if they name none."""
+    for key, by in ((ACCOUNT_KEY, Surety.CREDENTIALS), (NAME_KEY, Surety.CLAIM)):
+        if name := _metadata_text(metadata.get(key)):
+            return Sender(name=name, by=by)
+    return None
+
+
+def _commit_from(metadata: Mapping[str, object]) -> Commit | None:
+    """The commit that the metadata name; None if they name none, or what no commit is called."""
+    commit_id = _metadata_text(metadata.get(COMMIT_KEY))
+    if not _COMMIT.fullmatch(commit_id):
+        return None
+    branch, dirty = _metadata_text(metadata.get(BRANCH_KEY)), _metadata_text(metadata.get(DIRTY_KEY))
+    return Commit(id=commit_id, branch=branch or None, dirty={"true": True, "false": False}.get(dirty))
+
+
+def _metadata_text(value: object) -> str:
+    """One printable line of at most VALUE_MAX_CHARS; empty for what is no text."""
+    text = value if isinstance(value, str) else ""
+    return "".join(char if char.isprintable() else " " for char in text[:VALUE_MAX_CHARS]).strip()
 
 
 def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocument:
@@ -209,8 +243,8 @@ def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocume
         message_id=message.message_id,
         idempotency_key=message.attributes.get(IDEMPOTENCY_KEY) or None,
         team=team,
-        sent_by=sender_from(message.attributes),
-        commit=commit_from(message.attributes),
+        sent_by=_sender_from(message.attributes),
+        commit=_commit_from(message.attributes),
     )
     return IncomingDocument(run_id=_run_id_of_message(source), source=source, content=message.data)
 

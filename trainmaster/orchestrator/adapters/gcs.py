@@ -7,13 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.adapters.refusals import is_transport_error
-from trainmaster.orchestrator.core.errors import (
-    AccessDenied,
-    GenerationMoved,
-    ObjectGone,
-    ObjectTooLarge,
-    ServiceFailed,
-)
+from trainmaster.orchestrator.core import errors
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
 from trainmaster.partial_import import IMPORTING
@@ -48,7 +42,7 @@ class _Bounded(io.BytesIO):
     def write(self, part: "ReadableBuffer") -> int:
         written = super().write(part)
         if self.tell() > self._max_bytes:
-            raise ObjectTooLarge(self._uri, self._max_bytes)
+            raise errors.ObjectTooLarge(self._uri, self._max_bytes)
         return written
 
 
@@ -113,15 +107,15 @@ class GcsObjects:
         try:
             with _failures_of("copy to", uri, if_generation=0):
                 token, _, _ = blob.rewrite(original, token=token, if_generation_match=0, **self._options)
-        except ObjectGone as gone:
+        except errors.ObjectGone as gone:
             self.describe(*source)
             reason = "the service found neither the bucket nor an unfinished copy"
-            raise ServiceFailed(SERVICE, f"copy to {uri}", reason) from gone
+            raise errors.ServiceFailed(SERVICE, f"copy to {uri}", reason) from gone
         return _listed_from(blob) if token is None else Unfinished(token=token)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         uri = object_uri(bucket, name)
-        with suppress(ObjectGone), _failures_of("delete", uri, if_generation=if_generation):
+        with suppress(errors.ObjectGone), _failures_of("delete", uri, if_generation=if_generation):
             self._blob(bucket, name).delete(if_generation_match=if_generation, **self._options)
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
@@ -168,14 +162,16 @@ def _failures_of(
 
         match error:
             case api.NotFound() if operation != "write":  # a write that finds nothing finds no bucket
-                raise ObjectGone(uri, generation) from error
+                raise errors.ObjectGone(uri, generation) from error
             case api.Forbidden():
                 # The service's message follows the method and its URL, which may be long.
                 words = error.message.partition(": ")[2] or error.message
-                raise AccessDenied(SERVICE, f"{operation} {uri}", _PERMISSIONS[operation], words) from error
+                raise errors.AccessDenied(
+                    SERVICE, f"{operation} {uri}", _PERMISSIONS[operation], words
+                ) from error
             case api.PreconditionFailed() if if_generation is not None:
-                raise GenerationMoved(uri, if_generation) from error
+                raise errors.GenerationMoved(uri, if_generation) from error
             case _ if is_transport_error(error) or isinstance(error, InvalidResponse | DataCorruption):
                 reason = f"{type(error).__name__}: {error}"
-                raise ServiceFailed(SERVICE, f"{operation} {uri}", reason) from error
+                raise errors.ServiceFailed(SERVICE, f"{operation} {uri}", reason) from error
         raise

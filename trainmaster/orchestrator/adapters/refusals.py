@@ -11,16 +11,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from trainmaster.orchestrator.adapters.total_limit import LimitPassed
+from trainmaster.orchestrator.core import errors
 from trainmaster.orchestrator.core.admission.candidates import deployment_class
-from trainmaster.orchestrator.core.errors import (
-    ActAsDenied,
-    DeploymentRefused,
-    ServiceFailed,
-    SubmissionDeferred,
-    SubmissionRefused,
-    SubmissionUnknown,
-    TrainmasterError,
-)
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.partial_import import IMPORTING
 
@@ -106,22 +98,22 @@ class Called(NamedTuple):
 
 
 # Any: a GoogleAPICallError, over REST or gRPC; the library is imported late.
-def submission_error(error: Any, called: Called) -> TrainmasterError:
+def submission_error(error: Any, called: Called) -> errors.TrainmasterError:
     """What the client's error means for a submission."""
     code, text = int(error.code or 0), message_of_error(error)
     if code == NO_QUOTA or (code == UNAVAILABLE and _NO_CAPACITY.search(text)) or _NOT_READY.search(text):
-        return SubmissionDeferred(code, text)
+        return errors.SubmissionDeferred(code, text)
     refused = deployment_refused(error, called)
     if refused is not None:
         return refused
     if code == UNAUTHENTICATED:
-        return ServiceFailed(SERVICE, "submit the job", text)
+        return errors.ServiceFailed(SERVICE, "submit the job", text)
     if code in range(400, UNKNOWN_FROM) and code != REQUEST_TIMEOUT:
-        return SubmissionRefused(code, text)
-    return SubmissionUnknown(text)
+        return errors.SubmissionRefused(code, text)
+    return errors.SubmissionUnknown(text)
 
 
-def deployment_refused(error: Any, called: Called) -> TrainmasterError | None:
+def deployment_refused(error: Any, called: Called) -> errors.TrainmasterError | None:
     """The error, if its cause is a right: `DeploymentRefused`, or `SubmissionRefused` with the grant it needs."""
     text = message_of_error(error)
     if error.code not in _OF_RIGHTS:
@@ -131,9 +123,8 @@ def deployment_refused(error: Any, called: Called) -> TrainmasterError | None:
     reason = error.reason or next((known for known, words in _REASON_OF.items() if words.search(text)), "")
     if reason in _REPAIR_OF:
         service = _metadata(error, "service") or API
-        return _refusal_from(
-            error, called, _REPAIR_OF[reason], "" if service == API else service, service=service
-        )
+        lacks = "" if service == API else service
+        return _refusal_from(error, called, _REPAIR_OF[reason], lacks, service=service)
     repository = _REPOSITORY.search(text)
     if repository is not None:
         return _image_denied(error, called, repository)
@@ -144,7 +135,7 @@ def deployment_refused(error: Any, called: Called) -> TrainmasterError | None:
     return _refusal_from(error, called, _ALLOWED, lacks, constraint=constraint[1])
 
 
-def _permission_denied(error: Any, called: Called) -> TrainmasterError | None:
+def _permission_denied(error: Any, called: Called) -> errors.TrainmasterError | None:
     """A permission on the deployment's project or on the job's account; None for one on a resource of the request."""
     text = message_of_error(error)
     found = _DENIED.search(text)
@@ -152,7 +143,7 @@ def _permission_denied(error: Any, called: Called) -> TrainmasterError | None:
     resource = _metadata(error, "resource") or (found[2] if found and found[2] else "")
     if permission == "iam.serviceAccounts.actAs" or _ACT_AS.search(text):
         email = _EMAIL.search(text) or _EMAIL.search(resource)
-        return ActAsDenied(error.code, text, email.group() if email else "")
+        return errors.ActAsDenied(error.code, text, email.group() if email else "")
     project = _PROJECT.fullmatch(resource)
     if permission.startswith(f"aiplatform.{called.kind}.") and (project or not resource):
         role = f"projects/{called.project}/roles/trainmaster_jobs"
@@ -163,7 +154,7 @@ def _permission_denied(error: Any, called: Called) -> TrainmasterError | None:
     return _refusal_from(error, called, repair, permission, permission=permission)
 
 
-def _image_denied(error: Any, called: Called, repository: re.Match[str]) -> TrainmasterError:
+def _image_denied(error: Any, called: Called, repository: re.Match[str]) -> errors.TrainmasterError:
     """The image is the deployment's if its repository is in the deployment's project."""
     project, location, name = repository.groups()
     text = message_of_error(error)
@@ -173,16 +164,18 @@ def _image_denied(error: Any, called: Called, repository: re.Match[str]) -> Trai
         f"--member=serviceAccount:{agent.group() if agent else 'AGENT'} --role=roles/artifactregistry.reader"
     )
     if project != called.project:
-        return SubmissionRefused(error.code, f"{text.rstrip(' .')}; {repair}")
-    return DeploymentRefused(error.code, text, repair, lacks=_class_of(f"{location}_{name}"))
+        return errors.SubmissionRefused(error.code, f"{text.rstrip(' .')}; {repair}")
+    return errors.DeploymentRefused(error.code, text, repair, lacks=_class_of(f"{location}_{name}"))
 
 
-def _refusal_from(error: Any, called: Called, repair: str, lacks: str, **values: str) -> DeploymentRefused:
+def _refusal_from(
+    error: Any, called: Called, repair: str, lacks: str, **values: str
+) -> errors.DeploymentRefused:
     """`lacks` empty: every job of this kind is refused in this region."""
     known = {"project": called.project, "uid": _metadata(error, "uid"), **values}
     known = {key: _plain(value) for key, value in known.items()}  # they become part of a command
     lacks = _class_of(lacks) if lacks else deployment_class(called.region, called.kind)
-    return DeploymentRefused(error.code, message_of_error(error), repair.format(**known), lacks=lacks)
+    return errors.DeploymentRefused(error.code, message_of_error(error), repair.format(**known), lacks=lacks)
 
 
 def _metadata(error: Any, key: str) -> str:
@@ -219,7 +212,7 @@ def failures_of(service: str, operation: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, TrainmasterError) or not is_transport_error(error):
+        if isinstance(error, errors.TrainmasterError) or not is_transport_error(error):
             raise
         reason = f"{type(error).__name__}: {message_of_error(error)}"
-        raise ServiceFailed(service, operation, reason) from error
+        raise errors.ServiceFailed(service, operation, reason) from error

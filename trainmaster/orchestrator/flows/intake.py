@@ -10,14 +10,8 @@ from typing import Any
 from trainmaster.orchestrator.core.documents.document import Document, is_json, parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.errors import ObjectGone, ObjectTooLarge
+from trainmaster.orchestrator.core.events import self_test
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
-from trainmaster.orchestrator.core.events.self_test import (
-    NO_JOB_ID,
-    Answer,
-    DryRun,
-    MarkedEntry,
-    parse_dry_run,
-)
 from trainmaster.orchestrator.core.names import is_rule_object, status_object
 from trainmaster.orchestrator.core.policy.teams import team_of_drop, team_of_topic
 from trainmaster.orchestrator.core.requests.incoming import (
@@ -31,16 +25,8 @@ from trainmaster.orchestrator.core.requests.incoming import (
 )
 from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
+from trainmaster.orchestrator.core.runs import same_request
 from trainmaster.orchestrator.core.runs.drop_status import run_shown, shown_generation, status_object_of
-from trainmaster.orchestrator.core.runs.same_request import (
-    document_id,
-    file_id,
-    is_key_reused,
-    is_put_away,
-    is_saved_again,
-    names_before,
-    put_away_reason,
-)
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.orchestrator.flows.lifecycle.status import failures_in_status, write_ignored_status
 from trainmaster.orchestrator.flows.orders import take_order
@@ -73,7 +59,7 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
 
 def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Handle a message that was published to the requests topic."""
-    if dry_run := parse_dry_run(pubsub_message(envelope)):
+    if dry_run := self_test.parse_dry_run(pubsub_message(envelope)):
         team = team_of_topic(services.request_rules().policy, envelope.source)
         yield try_request(services, dry_run, team)
         return
@@ -111,8 +97,8 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
                 raise
             return _take_gone(services, incoming, dropped, present, gone)
     if incoming.source.idempotency_key is not None:
-        incoming = incoming.of_content(document_id(dropped))
-    if is_key_reused(present.get("content_id"), incoming.source):
+        incoming = incoming.of_content(same_request.document_id(dropped))
+    if same_request.is_key_reused(present.get("content_id"), incoming.source):
         return refuse_key(services, incoming)
     return _resume_known(services, incoming.run_id if present else None) or _take_new(services, incoming)
 
@@ -141,13 +127,14 @@ def _take_object(
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
     if shown_generation(present) >= dropped.generation and (known := _resume_known(services, actual.run_id)):
         return known
-    if is_saved_again(present, actual.source):
+    if same_request.is_saved_again(present, actual.source):
         services.drop_statuses.note_repetition(actual.source, services.clock.now())
         return _repeats(present, dropped)
-    for name in names_before(dropped.name):
+    for name in same_request.names_before(dropped.name):
         before = services.drop_statuses.find(status_object(name))
-        if is_put_away(before, actual.source):
-            ignored = Ignored(reason=put_away_reason(name, before), dropped=dropped, run_id=before["run_id"])
+        if same_request.is_put_away(before, actual.source):
+            reason = same_request.put_away_reason(name, before)
+            ignored = Ignored(reason=reason, dropped=dropped, run_id=before["run_id"])
             return _ignore(services, ignored)
     return _take_new(services, actual)
 
@@ -158,7 +145,7 @@ def _ignore(services: Services, ignored: Ignored) -> FlowResult:
 
 
 def _file_id(found: Listed) -> str | None:
-    return file_id(found.size_bytes, found.crc32c, found.metadata)
+    return same_request.file_id(found.size_bytes, found.crc32c, found.metadata)
 
 
 def _repeats(present: Mapping[str, Any], dropped: StoredObject) -> FlowResult:
@@ -176,7 +163,7 @@ def _take_gone(
     """Answer for a generation that can no longer be read: a newer one with the same content asks for the same."""
     if known := _resume_known(services, incoming.run_id):
         return known
-    if is_saved_again(present, incoming.source):
+    if same_request.is_saved_again(present, incoming.source):
         return _repeats(present, dropped)
     try:
         newer = services.inbox.describe(dropped.bucket, dropped.name)
@@ -222,7 +209,7 @@ def _read_message(content: bytes) -> Document | Refused:
     return too_large(len(content)) or parse_document(content, as_json=is_json(content))
 
 
-def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
+def answer_entry(services: Services, entry: self_test.MarkedEntry) -> FlowResult:
     """Record that the entry arrived. Safe to repeat: the first answer stays.
 
     Any account that may write logs can send such entries: a flood of them shares the allowance of unknown jobs.
@@ -230,9 +217,9 @@ def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
     Raises:
         ServiceFailed: the answer could not be written.
     """
-    if not services.hint_reads.spend(NO_JOB_ID):
+    if not services.hint_reads.spend(self_test.NO_JOB_ID):
         return FlowResult(message="too many self-tests: this one is not answered", severity="WARNING")
-    answer = Answer(
+    answer = self_test.Answer(
         self_test_id=entry.self_test_id,
         entry_point="on_job_log",
         asked_at=entry.written_at,
@@ -241,7 +228,7 @@ def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
     return _answer(services, answer, "a log entry arrived")
 
 
-def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowResult:
+def try_request(services: Services, dry_run: self_test.DryRun, team: str | None) -> FlowResult:
     """Check the team's request like one to run, build its job, and submit nothing. Safe to repeat.
 
     Raises:
@@ -259,7 +246,7 @@ def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowRe
         verdict["warnings"] = [fault.document for fault in request.warnings]
         parent, kind, body = submission.parent, str(submission.kind), submission.body
         verdict["submission"] = {"parent": parent, "kind": kind, "body": body}
-    answer = Answer(
+    answer = self_test.Answer(
         self_test_id=dry_run.self_test_id,
         entry_point="on_request_published",
         asked_at=dry_run.published_at,
@@ -270,6 +257,6 @@ def try_request(services: Services, dry_run: DryRun, team: str | None) -> FlowRe
     return _answer(services, answer, f"a request was checked: {word}")
 
 
-def _answer(services: Services, answer: Answer, what: str) -> FlowResult:
+def _answer(services: Services, answer: self_test.Answer, what: str) -> FlowResult:
     uri = services.self_tests.answer(answer)
     return FlowResult(message=f"self-test {answer.self_test_id}: {what}; {uri}")

@@ -8,17 +8,10 @@ one continues with the next run and leaves the first one's slot under a limit fr
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from trainmaster.orchestrator.core import errors
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.completion.entry import JobHint
-from trainmaster.orchestrator.core.errors import (
-    GenerationMoved,
-    LeaseTooShort,
-    RecordDamaged,
-    RecordMoved,
-    SubmissionUnknown,
-    TrainmasterError,
-)
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.complete import complete_from_log
@@ -30,7 +23,7 @@ from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, Turns, error_text,
 from trainmaster.orchestrator.stores.admission import PLACES_MAX
 from trainmaster.orchestrator.stores.ledger import Held
 
-BUSY = (LeaseTooShort, GenerationMoved)
+BUSY = (errors.LeaseTooShort, errors.GenerationMoved)
 """No time is left for the run, or it lost a slot race: its class is closed, so that later runs cannot overtake it."""
 
 
@@ -63,7 +56,7 @@ def admit(
     try:
         queue_pass = start_pass(services, room_freed=room_freed)
         yield from _restore_places(services, queue_pass, waiting)
-    except TrainmasterError as error:
+    except errors.TrainmasterError as error:
         yield FlowResult(message=f"the queue was not processed: {error}", severity="WARNING")
         return
     tried = 0
@@ -78,14 +71,14 @@ def admit(
             continue
         try:
             done = _try_as_turn(turns, services, queue_pass, place, reclaim=reclaim)
-        except RecordMoved:  # another pass took it over
+        except errors.RecordMoved:  # another pass took it over
             queue_pass.mark_claimed(place)
         except BUSY:
             queue_pass.close(place.quota_class)
-        except RecordDamaged as error:  # it must not delay the others forever
+        except errors.RecordDamaged as error:  # it must not delay the others forever
             queue_pass.mark_gone(place.run_id)
             yield FlowResult(message=f"not admitted: {error}", run_id=place.run_id, severity="ERROR")
-        except TrainmasterError as error:
+        except errors.TrainmasterError as error:
             queue_pass.close(place.quota_class)
             yield FlowResult(message=f"not admitted: {error}", run_id=place.run_id, severity="WARNING")
         except Exception as error:  # a bug in this program must not stop the pass for the other runs
@@ -139,7 +132,7 @@ def _try_run(services: Services, queue_pass: QueuePass, place: Place, *, reclaim
             # The run now waits for another limit, so runs that wait for the former need not wait for it.
     try:
         return take_over(services, held, queue_pass, reclaim=reclaim)
-    except SubmissionUnknown as unknown:
+    except errors.SubmissionUnknown as unknown:
         _leave_until_lease_ends(services, queue_pass, place)
         return FlowResult(message=str(unknown), run_id=record.run_id, severity="WARNING")
 
@@ -162,7 +155,7 @@ def _restore_places(
         yield FlowResult(message=message, severity="WARNING")
     there = {place.run_id for place in queue_pass.places}
     for run_id in [held.record.run_id for held in waiting if held.record.run_id not in there]:
-        with suppress(RecordDamaged):
+        with suppress(errors.RecordDamaged):
             held = services.ledger.find(run_id)
             if held is None or held.record.state is not RunState.WAITING:
                 continue

@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 
+from trainmaster.orchestrator.core import names
 from trainmaster.orchestrator.core.admission.caps import COUNTED_MAX, CountedStart
 from trainmaster.orchestrator.core.admission.listed import (
     Slot,
@@ -17,16 +18,6 @@ from trainmaster.orchestrator.core.admission.listed import (
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.errors import GenerationMoved
-from trainmaster.orchestrator.core.names import (
-    WAITING_PREFIX,
-    cap_object,
-    held_slot,
-    held_slot_parts,
-    settled_object,
-    slot_object,
-    started_object,
-    started_prefix,
-)
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
 from trainmaster.orchestrator.stores.store import Store
 
@@ -45,7 +36,7 @@ class Queue(Store):
 
         Objects that cannot be read as a place are left out.
         """
-        listed, has_more = self._first(WAITING_PREFIX, PLACES_MAX)
+        listed, has_more = self._first(names.WAITING_PREFIX, PLACES_MAX)
         places = (parse_place(entry.name, entry.metadata) for entry in listed)
         return [place for place in places if place is not None], has_more
 
@@ -66,7 +57,7 @@ class Slots(Store):
 
     def taken_slots(self, limit: str) -> Sequence[Slot]:
         """Every taken slot of the limit, by number: as many as the policy ever allowed at once, 10,000 at most."""
-        listed = self.objects.listing(self.bucket, slot_object(f"{limit}/"))
+        listed = self.objects.listing(self.bucket, names.slot_object(f"{limit}/"))
         found = (
             parse_slot(entry.name, entry.metadata, generation=entry.generation, created_at=entry.created_at)
             for entry in listed
@@ -83,17 +74,17 @@ class Slots(Store):
         """
         name, before = f"{limit}/{number}", 0 if instead_of is None else instead_of.version
         content, metadata = run_id.encode(), {"run_id": run_id}
-        generation = self._mark(slot_object(name), metadata, content=content, if_generation=before)
-        return held_slot(name, generation)
+        generation = self._mark(names.slot_object(name), metadata, content=content, if_generation=before)
+        return names.held_slot(name, generation)
 
     def free(self, held: str) -> None:
         """Give the slot back, if it is unchanged since `take`. Safe to repeat, and while other attempts take slots.
 
         A slot that was taken again meanwhile stays: even the same run may need it for its next job.
         """
-        name, generation = held_slot_parts(held)
+        name, generation = names.held_slot_parts(held)
         with suppress(GenerationMoved):
-            self.objects.delete(self.bucket, slot_object(name), if_generation=generation)
+            self.objects.delete(self.bucket, names.slot_object(name), if_generation=generation)
 
 
 class Starts(Store):
@@ -101,7 +92,7 @@ class Starts(Store):
 
     def of_day(self, day: date) -> Sequence[CountedStart]:
         """The marks of the day (UTC), at most COUNTED_MAX + 1, each with that of its end."""
-        listed = self.objects.listing(self.bucket, started_prefix(day))
+        listed = self.objects.listing(self.bucket, names.started_prefix(day))
         seen = ((entry.name, entry.metadata, entry.generation, entry.created_at) for entry in listed)
         return parse_starts(seen, COUNTED_MAX + 1)
 
@@ -109,17 +100,17 @@ class Starts(Store):
         """Mark the run as started. Safe to repeat: the first mark of an hour stays."""
         metadata = {} if cost is None else {"cost": f"{cost:f}"}
         with suppress(GenerationMoved):
-            self._mark(started_object(at, run_id), metadata, if_generation=0)
+            self._mark(names.started_object(at, run_id), metadata, if_generation=0)
 
     def settle(self, run_id: str, started_at: datetime, cost: Decimal) -> None:
         """Mark what the run, which has ended, cost. Safe to repeat: the first amount stays."""
         with suppress(GenerationMoved):
-            self._mark(settled_object(started_at, run_id), {"cost": f"{cost:f}"}, if_generation=0)
+            self._mark(names.settled_object(started_at, run_id), {"cost": f"{cost:f}"}, if_generation=0)
 
     def was_notified(self, window: str) -> bool:
         """Whether it was reported that this cap was reached."""
-        return self._find_bounded(cap_object(window), MAX_MARK_BYTES) is not None
+        return self._find_bounded(names.cap_object(window), MAX_MARK_BYTES) is not None
 
     def keep_notified(self, window: str, document: Mapping[str, object]) -> None:
         """Record that it was reported. Safe to repeat."""
-        self._write_once(cap_object(window), json_bytes(document))
+        self._write_once(names.cap_object(window), json_bytes(document))

@@ -9,33 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from trainmaster.orchestrator.core import errors, names
 from trainmaster.orchestrator.core.completion.model import RecordedFiles
-from trainmaster.orchestrator.core.documents.codec import (
-    decoded,
-    encoded,
-    json_bytes,
-    parse_json,
-    with_unknown,
-)
-from trainmaster.orchestrator.core.errors import (
-    DocumentDamaged,
-    GenerationMoved,
-    ObjectTooLarge,
-    RecordDamaged,
-    RecordExists,
-    RecordMoved,
-    RecordUnsupported,
-)
-from trainmaster.orchestrator.core.names import (
-    ACTIVE_PREFIX,
-    marker_object,
-    model_files_object,
-    record_object,
-    report_object,
-    run_id_of_marker,
-    split_object_uri,
-    submitted_object,
-)
+from trainmaster.orchestrator.core.documents import codec
 from trainmaster.orchestrator.core.runs.end import ModelFiles
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord, stored_form
 from trainmaster.orchestrator.core.sizes import MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
@@ -75,11 +51,11 @@ class Ledger(Store):
         Raises:
             RecordDamaged: the object holds something else.
         """
-        name = record_object(run_id)
+        name = names.record_object(run_id)
         try:
             stored = self._find(name, MAX_RECORD_BYTES)
-        except ObjectTooLarge as large:
-            raise RecordDamaged(self._uri(name), damage(large)) from large
+        except errors.ObjectTooLarge as large:
+            raise errors.RecordDamaged(self._uri(name), damage(large)) from large
         if stored is None:
             return None
         return _held_record(stored, self._uri(name))
@@ -92,7 +68,7 @@ class Ledger(Store):
         """
         held = self.find(run_id)
         if held is None:
-            raise RecordMoved(run_id)
+            raise errors.RecordMoved(run_id)
         return held
 
     def create(self, record: RunRecord) -> Held:
@@ -103,8 +79,8 @@ class Ledger(Store):
         """
         try:
             return self._put(record, None, 0)
-        except GenerationMoved as moved:
-            raise RecordExists(record.run_id) from moved
+        except errors.GenerationMoved as moved:
+            raise errors.RecordExists(record.run_id) from moved
 
     def replace(self, held: Held, record: RunRecord) -> Held:
         """Replace the record, if it is still at `held.version`. As with `create`, a lost response still counts.
@@ -114,8 +90,8 @@ class Ledger(Store):
         """
         try:
             return self._put(record, held, held.version)
-        except GenerationMoved as moved:
-            raise RecordMoved(record.run_id) from moved
+        except errors.GenerationMoved as moved:
+            raise errors.RecordMoved(record.run_id) from moved
 
     def update(self, held: Held, change: Callable[[RunRecord], RunRecord | None]) -> Held:
         """The record after `change`, which is applied again to each newer record; unchanged if `change` returns None.
@@ -127,21 +103,21 @@ class Ledger(Store):
             changed = change(held.record)
             if changed is None:
                 return held
-            with suppress(RecordMoved):
+            with suppress(errors.RecordMoved):
                 return self.replace(held, changed)
             held = self.find(held.record.run_id) or held
-        raise RecordMoved(held.record.run_id)
+        raise errors.RecordMoved(held.record.run_id)
 
     def _put(self, record: RunRecord, before: Held | None, version: int) -> Held:
-        name = record_object(record.run_id)
-        whole, known = record, encoded(record)
+        name = names.record_object(record.run_id)
+        whole, known = record, codec.encoded(record)
         document = known
         if before is not None and before.raw is not None:
-            document = with_unknown(known, encoded(before.record), before.raw)
+            document = codec.with_unknown(known, codec.encoded(before.record), before.raw)
         record, content = stored_form(whole, document)
         try:
             written = self.objects.write(self.bucket, name, content, if_generation=version)
-        except GenerationMoved:
+        except errors.GenerationMoved:
             # A client that repeats a write after a lost response sees that the object has changed, by its own
             # write. No two attempts write the same bytes, because each one writes its own random text.
             stored = self._find_bounded(name, MAX_RECORD_BYTES)
@@ -153,16 +129,18 @@ class Ledger(Store):
 
     def mark_active(self, run_id: str) -> None:
         """Add the run to those that the reconciler checks. Safe to repeat."""
-        self._mark(marker_object(run_id))
+        self._mark(names.marker_object(run_id))
 
     def unmark(self, run_id: str) -> None:
         """Remove the run from those that the reconciler checks. Safe to repeat."""
-        self.objects.delete(self.bucket, marker_object(run_id))
+        self.objects.delete(self.bucket, names.marker_object(run_id))
 
     def active(self) -> tuple[Sequence[Marker], bool]:
         """The first ACTIVE_MAX marked runs, by id, and whether there are further ones."""
-        listed, has_more = self._first(ACTIVE_PREFIX, ACTIVE_MAX)
-        found = (Marker(run_id=run_id_of_marker(entry.name), created_at=entry.created_at) for entry in listed)
+        listed, has_more = self._first(names.ACTIVE_PREFIX, ACTIVE_MAX)
+        found = (
+            Marker(run_id=names.run_id_of_marker(entry.name), created_at=entry.created_at) for entry in listed
+        )
         return tuple(found), has_more
 
     def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
@@ -170,11 +148,11 @@ class Ledger(Store):
 
         Safe to repeat: the same document is the same object.
         """
-        return self._keep(submitted_object, run_id, document)
+        return self._keep(names.submitted_object, run_id, document)
 
     def keep_model_files(self, files: RecordedFiles) -> tuple[str, str]:
         """Store the list of a model's files, and return the object's URI and SHA-256. Safe to repeat."""
-        return self._keep(model_files_object, files.run_id, encoded(files))
+        return self._keep(names.model_files_object, files.run_id, codec.encoded(files))
 
     def model_files(self, files: ModelFiles) -> RecordedFiles:
         """The list that a record refers to.
@@ -184,38 +162,38 @@ class Ledger(Store):
             ObjectTooLarge: the files' names are so long that the list is not read.
         """
         uri = files.listing_uri or ""
-        stored = self._find(split_object_uri(uri)[1], MAX_MODEL_FILES_BYTES) if uri else None
+        stored = self._find(names.split_object_uri(uri)[1], MAX_MODEL_FILES_BYTES) if uri else None
         if stored is None or hashlib.sha256(stored.content).hexdigest() != files.listing_sha256:
-            raise DocumentDamaged(uri, "it is not the list of files that the run recorded")
-        return decoded(RecordedFiles, parse_json(stored.content))
+            raise errors.DocumentDamaged(uri, "it is not the list of files that the run recorded")
+        return codec.decoded(RecordedFiles, codec.parse_json(stored.content))
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
         """Store the rejection report and return its URI. Safe to repeat."""
-        name = report_object(run_id)
-        self.objects.write(self.bucket, name, json_bytes(report), if_generation=None)
+        name = names.report_object(run_id)
+        self.objects.write(self.bucket, name, codec.json_bytes(report), if_generation=None)
         return self._uri(name)
 
     def unreport(self, run_id: str) -> None:
         """Remove the rejection report. Safe to repeat."""
-        self.objects.delete(self.bucket, report_object(run_id))
+        self.objects.delete(self.bucket, names.report_object(run_id))
 
     def _keep(self, name_of: Callable[[str, str], str], run_id: str, document: object) -> tuple[str, str]:
-        sha256 = hashlib.sha256(json_bytes(document)).hexdigest()
+        sha256 = hashlib.sha256(codec.json_bytes(document)).hexdigest()
         name = name_of(run_id, sha256)
-        self._write_once(name, json_bytes(document))
+        self._write_once(name, codec.json_bytes(document))
         return self._uri(name), sha256
 
     def record_uri(self, run_id: str) -> str:
         """The record's URI."""
-        return self._uri(record_object(run_id))
+        return self._uri(names.record_object(run_id))
 
 
 def _held_record(stored: Stored, uri: str) -> Held:
     try:
-        document = parse_json(stored.content)
+        document = codec.parse_json(stored.content)
         if isinstance(document, dict) and document.get("schema") != RECORD_SCHEMA:
-            raise RecordUnsupported(uri, f"expected {RECORD_SCHEMA}, found {document.get('schema')!r}")
-        record = decoded(RunRecord, document)
+            raise errors.RecordUnsupported(uri, f"expected {RECORD_SCHEMA}, found {document.get('schema')!r}")
+        record = codec.decoded(RunRecord, document)
     except ValueError as error:
-        raise RecordDamaged(uri, str(error)) from error
+        raise errors.RecordDamaged(uri, str(error)) from error
     return Held(record=record, version=stored.generation, raw=document)

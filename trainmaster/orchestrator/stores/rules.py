@@ -4,13 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import partial
 
-from trainmaster.orchestrator.core.documents.codec import (
-    decoded,
-    encoded,
-    json_bytes,
-    parse_json,
-    with_unknown,
-)
+from trainmaster.orchestrator.core.documents import codec
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_bytes, parse_book
@@ -24,7 +18,7 @@ from trainmaster.orchestrator.core.sizes import (
 )
 from trainmaster.orchestrator.stores.store import TEXT, Store
 
-_state, _status = partial(decoded, RuleState), partial(decoded, RuleStatus)
+_state, _status = partial(codec.decoded, RuleState), partial(codec.decoded, RuleStatus)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +58,7 @@ class RuleBook(Store):
         Raises:
             GenerationMoved: another attempt changed it first.
         """
-        document = with_unknown(encoded(book), encoded(held.book), held.raw)
+        document = codec.with_unknown(codec.encoded(book), codec.encoded(held.book), held.raw)
         self.objects.write(self.bucket, BOOK_OBJECT, book_bytes(document), if_generation=held.version)
 
     def keep_template(self, content: bytes) -> str:
@@ -102,8 +96,10 @@ class RuleStates(Store):
             GenerationMoved: another attempt changed it first.
         """
         name = state_object(state.rule_id)
-        document = with_unknown(encoded(state), encoded(held.state), held.raw)
-        version = self.objects.write(self.bucket, name, json_bytes(document), if_generation=held.version)
+        document = codec.with_unknown(codec.encoded(state), codec.encoded(held.state), held.raw)
+        version = self.objects.write(
+            self.bucket, name, codec.json_bytes(document), if_generation=held.version
+        )
         return HeldState(state=state, version=version, raw=document)
 
 
@@ -122,13 +118,17 @@ class RuleStatuses(Store):
 
         def change(content: bytes) -> object | None:
             try:
-                raw = parse_json(content)
+                raw = codec.parse_json(content)
                 present = _status(raw)
             except ValueError:
-                return encoded(status)  # a document that is not a status is overwritten
+                return codec.encoded(status)  # a document that is not a status is overwritten
             if (present.generation, present.updated_at) > (status.generation, status.updated_at):
                 return None
             is_same_drop = present.generation == status.generation
-            return with_unknown(encoded(status), encoded(present), raw) if is_same_drop else encoded(status)
+            return (
+                codec.with_unknown(codec.encoded(status), codec.encoded(present), raw)
+                if is_same_drop
+                else codec.encoded(status)
+            )
 
         self._write_newer(status_object(status.dropped_name), change, MAX_STATUS_BYTES)

@@ -10,15 +10,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.errors import GenerationMoved
-from trainmaster.orchestrator.core.runs.drop_status import (
-    DropStatus,
-    parse_status,
-    status_after,
-    status_after_failure,
-    status_after_repetition,
-    status_object_of,
-    with_unknown_fields,
-)
+from trainmaster.orchestrator.core.runs import drop_status
 from trainmaster.orchestrator.core.runs.index import IndexRow, index_object, row_metadata
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.same_request import is_saved_again
@@ -38,7 +30,7 @@ class DropStatuses(Store):
         super().__init__(objects, bucket)
         self._last: tuple[str, _Status, int] | None = None
 
-    def write(self, status: DropStatus) -> None:
+    def write(self, status: drop_status.DropStatus) -> None:
         """Write the status, unless the object is newer or the same. Safe to repeat, in any order.
 
         Raises:
@@ -46,15 +38,15 @@ class DropStatuses(Store):
         """
 
         def change(present: _Status) -> object:
-            after = status_after(present, status)
-            return None if after is None else with_unknown_fields(present, after)
+            after = drop_status.status_after(present, status)
+            return None if after is None else drop_status.with_unknown_fields(present, after)
 
         self._change(status.object_name, change)
 
-    def shows(self, status: DropStatus) -> bool:
+    def shows(self, status: drop_status.DropStatus) -> bool:
         """Whether the object is this status, or a newer one of the same run. Costs one read, or none after `find`."""
         present = self.find(status.object_name)
-        return present.get("run_id") == status.run_id and status_after(present, status) is None
+        return present.get("run_id") == status.run_id and drop_status.status_after(present, status) is None
 
     def find(self, name: str) -> _Status:
         """The status, as this delivery has read or written it last; empty without a status. Costs one read at most.
@@ -69,9 +61,12 @@ class DropStatuses(Store):
         Raises:
             GenerationMoved: the object kept changing.
         """
-        self._change(status_object_of(source), lambda present: status_after_repetition(present, source, now))
+        self._change(
+            drop_status.status_object_of(source),
+            lambda present: drop_status.status_after_repetition(present, source, now),
+        )
 
-    def write_failure(self, drop: DropStatus, source: Source, error: Exception) -> None:
+    def write_failure(self, drop: drop_status.DropStatus, source: Source, error: Exception) -> None:
         """Write that a delivery failed. `drop` is the first status of a drop that has none, which `source` is about.
 
         Raises:
@@ -79,7 +74,9 @@ class DropStatuses(Store):
         """
 
         def change(present: _Status) -> object:
-            return status_after_failure(present, drop, error, is_repetition=is_saved_again(present, source))
+            return drop_status.status_after_failure(
+                present, drop, error, is_repetition=is_saved_again(present, source)
+            )
 
         self._change(drop.object_name, change)
 
@@ -92,7 +89,7 @@ class DropStatuses(Store):
             content = json_bytes(changed)
             with suppress(GenerationMoved):
                 written = self.objects.write(self.bucket, name, content, if_generation=generation)
-                self._last = name, parse_status(content), written
+                self._last = name, drop_status.parse_status(content), written
                 return
             self._last = None
         raise GenerationMoved(self._uri(name), generation)
@@ -101,7 +98,7 @@ class DropStatuses(Store):
         last = self._last  # read once: rules that have their turn in parallel share this
         if last is None or last[0] != name:
             stored = self._find_bounded(name, MAX_STATUS_BYTES) or _ABSENT
-            last = self._last = name, parse_status(stored.content), stored.generation
+            last = self._last = name, drop_status.parse_status(stored.content), stored.generation
         return last[1], last[2]
 
 

@@ -14,16 +14,8 @@ from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, j
 from trainmaster.orchestrator.core.names import output_prefix_uri
 from trainmaster.orchestrator.core.requests.draft import ROLES, candidate_documents
 from trainmaster.orchestrator.core.requests.spec import Cluster, JobSpec, Scheduling, WorkerPool, spec_from
+from trainmaster.orchestrator.core.runs import index
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
-from trainmaster.orchestrator.core.runs.index import (
-    NO_MODEL,
-    VALUE_MAX_CHARS,
-    IndexRow,
-    bounded_args,
-    bounded_labels,
-    bounded_metrics,
-    bounded_text,
-)
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -86,12 +78,10 @@ def current_candidate(record: RunRecord) -> Candidate:
 
 def parse_candidates(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
     """The candidates of a canonical document, never empty; those that name no region run in its own."""
-    return tuple(
-        Candidate(
-            number=number, region=candidate.get("region") or document["region"], spec=spec_from(candidate)
-        )
-        for number, candidate in enumerate(candidate_documents(document))
+    found = (
+        (one.get("region") or document["region"], spec_from(one)) for one in candidate_documents(document)
     )
+    return tuple(Candidate(number=n, region=region, spec=spec) for n, (region, spec) in enumerate(found))
 
 
 def regions_of(candidates: Sequence[Candidate]) -> tuple[str, ...]:
@@ -125,10 +115,10 @@ def _terms(scheduling: Scheduling) -> list[str]:
     return ["spot"] * scheduling.spot + ["flex start"] * scheduling.flex_start
 
 
-def index_row_of(record: RunRecord, generation: int) -> IndexRow:
+def index_row_of(record: RunRecord, generation: int) -> index.IndexRow:
     """The row of this generation of the record."""
     source, job_end = record.source, record.job.end_time if record.job else None
-    row = IndexRow(
+    row = index.IndexRow(
         run_id=record.run_id,
         created_at=record.history[0].at,
         state=record.state,
@@ -139,10 +129,10 @@ def index_row_of(record: RunRecord, generation: int) -> IndexRow:
         team=source.team,
         model_name=record.model_name,
         reason=_reason(record),
-        sent_by=source.sent_by.name[:VALUE_MAX_CHARS] if source.sent_by else None,
+        sent_by=source.sent_by.name[: index.VALUE_MAX_CHARS] if source.sent_by else None,
         commit=source.commit.id if source.commit else None,
         dirty=bool(source.commit and source.commit.dirty),
-        metrics=bounded_metrics(metrics_of(record)),
+        metrics=index.bounded_metrics(metrics_of(record)),
     )
     return _with_job(_with_request(row, record), record)
 
@@ -152,31 +142,32 @@ def _reason(record: RunRecord) -> str | None:
     if record.state is RunState.REJECTED and record.problems:
         reason = record.problems[0]
     elif record.state is RunState.SUCCEEDED and record.model is None and record.tuning is None:
-        reason = f"{NO_MODEL}, only metrics" if record.progress and record.progress.metrics else NO_MODEL
+        only = ", only metrics" if record.progress and record.progress.metrics else ""
+        reason = f"{index.NO_MODEL}{only}"
     elif record.state is RunState.SUCCEEDED:
         # Without those of the steps after the end, which come last: the row is written before such a step is given up.
         failed = (record.completion.steps_failed or {}) if record.completion is not None else {}
         given_up = sum(step.next_at is None for step in failed.values())
         reason = next(reversed(record.problems[: len(record.problems) - given_up]), reason)
-    return bounded_text(reason) if reason is not None else None
+    return index.bounded_text(reason) if reason is not None else None
 
 
-def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
+def _with_request(row: index.IndexRow, record: RunRecord) -> index.IndexRow:
     """With the candidate that runs or runs next, and what it was estimated to cost."""
     if record.request is None:
         return row
     candidate, estimate = current_candidate(record), record.request.estimate
     spec = candidate.spec
-    labels = bounded_labels(spec.labels)
+    labels = index.bounded_labels(spec.labels)
     return replace(
         row,
         job_kind=spec.kind,
         region=candidate.region,
-        machines=bounded_text(candidate.machines),
+        machines=index.bounded_text(candidate.machines),
         priority=spec.priority,
         labels=labels,
         labels_left_out=len(spec.labels) - len(labels),
-        args=bounded_args(spec.cluster.chief.program.args),
+        args=index.bounded_args(spec.cluster.chief.program.args),
         currency=(estimate.currency or None) if estimate else None,
         per_hour=estimate.per_hour if estimate else None,
         at_most=estimate.at_most if estimate else None,
@@ -184,7 +175,7 @@ def _with_request(row: IndexRow, record: RunRecord) -> IndexRow:
     )
 
 
-def _with_job(row: IndexRow, record: RunRecord) -> IndexRow:
+def _with_job(row: index.IndexRow, record: RunRecord) -> index.IndexRow:
     if record.job is None:
         return row
     name, cost = record.job.name, record.completion.cost if record.completion else None

@@ -139,11 +139,9 @@ def _about_trials(record: RunRecord, trials: Sequence[RecordedTrial], query: Log
     cancelled_at = record.cancel_requested_at or _NO_TIME
     ran = [trial for trial in _infeasible(trials) if trial.start_time is not None]
     asked = [trial for trial in ran if (trial.end_time or _NO_TIME) < cancelled_at][:TRIALS_EXPLAINED]
-    about = (
-        (replace(query, trial_id=one.id), one.infeasible_reason or "") for one in asked if not one.failure
-    )
-    runs_script = _runs_script(record)
-    return [Question(query=each, words=words, runs_script=runs_script) for each, words in about]
+    about = ((replace(query, trial_id=one.id), one) for one in asked if not one.failure)
+    script = _runs_script(record)
+    return [Question(query=of, words=one.infeasible_reason or "", runs_script=script) for of, one in about]
 
 
 def _infeasible(trials: Sequence[RecordedTrial]) -> Sequence[RecordedTrial]:

@@ -228,8 +228,8 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
             ambiguous.
     """
     policy = decoded(Policy, _with_names(_spelled_out(document), names))
-    own = {key: names.get(key, "") for key in ("models_bucket", "project")}
-    policy = replace(policy, team=None, **own)
+    models_bucket, project = names.get("models_bucket", ""), names.get("project", "")
+    policy = replace(policy, team=None, models_bucket=models_bucket, project=project)
     for network in policy.nfs_servers:
         ip_network(network)
     per_team = any(limit.per_team for limit in policy.admission.limits)

@@ -5,39 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from trainmaster.orchestrator.core import names
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import Document, parse_line_numbers
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain, shown
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
-from trainmaster.orchestrator.core.names import (
-    IDEMPOTENCY_KEY,
-    REQUEST_SUFFIXES,
-    REQUESTS_PREFIX,
-    RULES_PREFIX,
-    is_object_name,
-    is_request_object,
-    is_rule_object,
-    is_temporary,
-    object_uri,
-    run_id_at,
-    run_id_of_key,
-    stem,
-)
+from trainmaster.orchestrator.core.runs import sender
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.same_request import file_id
-from trainmaster.orchestrator.core.runs.sender import (
-    ACCOUNT_KEY,
-    BRANCH_KEY,
-    COMMIT_KEY,
-    DIRTY_KEY,
-    NAME_KEY,
-    VALUE_MAX_CHARS,
-    Commit,
-    Sender,
-    Surety,
-)
 
 ORDER_KEYS = ("fire", "rollback", "cancel")
 """A document is an order when it has one of these keys; no request has such a key."""
@@ -62,7 +39,7 @@ class StoredObject:
 
     @property
     def uri(self) -> str:
-        return object_uri(self.bucket, self.name)
+        return names.object_uri(self.bucket, self.name)
 
     @property
     def identity(self) -> str:
@@ -115,7 +92,7 @@ def parse_upload(envelope: Envelope, inbox_bucket: str) -> IncomingDocument | Ig
     bucket = str(fields.get("bucket") or "")
     if bucket != inbox_bucket:
         return Ignored(reason=f"bucket {bucket!r} is not the inbox")
-    if not (is_request_object(name) or is_rule_object(name)):
+    if not (names.is_request_object(name) or names.is_rule_object(name)):
         return _ignored_upload(envelope, bucket, name)
     created_at = time_or(fields.get("timeCreated"), envelope.time)
     dropped, metadata = parse_stored_object(envelope, bucket, name), mapping_at(fields, "metadata")
@@ -123,11 +100,11 @@ def parse_upload(envelope: Envelope, inbox_bucket: str) -> IncomingDocument | Ig
 
 
 def _ignored_upload(envelope: Envelope, bucket: str, name: str) -> Ignored:
-    if is_temporary(name):
+    if names.is_temporary(name):
         return Ignored(reason=f"this file is ignored: {plain(name)!r} is hidden or temporary")
-    folder, known = name.partition("/")[0], (REQUESTS_PREFIX, RULES_PREFIX)
+    folder, known = name.partition("/")[0], (names.REQUESTS_PREFIX, names.RULES_PREFIX)
     if name.startswith(known):
-        problem = f"{plain(name)!r} does not end in any of {listed(REQUEST_SUFFIXES)}"
+        problem = f"{plain(name)!r} does not end in any of {listed(names.REQUEST_SUFFIXES)}"
         repair = "rename it"
     else:
         problem = f"{plain(name)!r} is not in {listed(known)}"
@@ -147,8 +124,8 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
         EventMalformed: no object can have such a name, generation or size.
     """
     fields = envelope.data if isinstance(envelope.data, Mapping) else {}
-    if not (is_object_name(name) and is_object_name(bucket)):
-        where = plain(object_uri(bucket, name))
+    if not (names.is_object_name(name) and names.is_object_name(bucket)):
+        where = plain(names.object_uri(bucket, name))
         raise EventMalformed(f"event {envelope.id!r} names {where}, which is not a valid object name")
     generation, size_bytes = _integer(fields.get("generation")), _integer(fields.get("size", 0))
     without, of_file = f"event {envelope.id!r} has no valid", f"of {plain(name)!r}"
@@ -158,9 +135,8 @@ def parse_stored_object(envelope: Envelope, bucket: str, name: str) -> StoredObj
     if size_bytes is None:
         raise EventMalformed(f"{without} size {of_file}: found {shown(fields['size'])}")
     content_id = file_id(size_bytes, str(fields.get("crc32c") or ""), mapping_at(fields, "metadata"))
-    return StoredObject(
-        bucket=bucket, name=name, generation=generation, size_bytes=size_bytes, content_id=content_id
-    )
+    stored = StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes)
+    return replace(stored, content_id=content_id)
 
 
 def _integer(value: object) -> int | None:
@@ -182,9 +158,9 @@ def drop_of(
     A request's `run_id` takes its time from `created_at`: by an event, until the object itself says when it was created.
     A rule's has no time.
     """
-    name, key, is_rule = stem(dropped.name), dropped.identity, is_rule_object(dropped.name)
+    name, key, is_rule = names.stem(dropped.name), dropped.identity, names.is_rule_object(dropped.name)
     return IncomingDocument(
-        run_id=run_id_of_key(name, key) if is_rule else run_id_at(name, created_at, key),
+        run_id=names.run_id_of_key(name, key) if is_rule else names.run_id_at(name, created_at, key),
         source=Source(
             kind="rule_drop" if is_rule else "upload",
             event_id=event_id,
@@ -201,27 +177,28 @@ def drop_of(
     )
 
 
-def _sender_from(metadata: Mapping[str, object]) -> Sender | None:
+def _sender_from(metadata: Mapping[str, object]) -> sender.Sender | None:
     """The sender that the metadata name; None if they name none."""
-    for key, by in ((ACCOUNT_KEY, Surety.CREDENTIALS), (NAME_KEY, Surety.CLAIM)):
+    for key, by in ((sender.ACCOUNT_KEY, sender.Surety.CREDENTIALS), (sender.NAME_KEY, sender.Surety.CLAIM)):
         if name := _metadata_text(metadata.get(key)):
-            return Sender(name=name, by=by)
+            return sender.Sender(name=name, by=by)
     return None
 
 
-def _commit_from(metadata: Mapping[str, object]) -> Commit | None:
+def _commit_from(metadata: Mapping[str, object]) -> sender.Commit | None:
     """The commit that the metadata name; None if they name none, or what no commit is called."""
-    commit_id = _metadata_text(metadata.get(COMMIT_KEY))
+    commit_id = _metadata_text(metadata.get(sender.COMMIT_KEY))
     if not _COMMIT.fullmatch(commit_id):
         return None
-    branch, dirty = _metadata_text(metadata.get(BRANCH_KEY)), _metadata_text(metadata.get(DIRTY_KEY))
-    return Commit(id=commit_id, branch=branch or None, dirty={"true": True, "false": False}.get(dirty))
+    branch = _metadata_text(metadata.get(sender.BRANCH_KEY)) or None
+    dirty = {"true": True, "false": False}.get(_metadata_text(metadata.get(sender.DIRTY_KEY)))
+    return sender.Commit(id=commit_id, branch=branch, dirty=dirty)
 
 
 def _metadata_text(value: object) -> str:
     """One printable line of at most VALUE_MAX_CHARS; empty for what is no text."""
     text = value if isinstance(value, str) else ""
-    return "".join(char if char.isprintable() else " " for char in text[:VALUE_MAX_CHARS]).strip()
+    return "".join(char if char.isprintable() else " " for char in text[: sender.VALUE_MAX_CHARS]).strip()
 
 
 def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocument:
@@ -241,7 +218,7 @@ def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocume
         event_time=message.publish_time,
         received_at=envelope.received_at,
         message_id=message.message_id,
-        idempotency_key=message.attributes.get(IDEMPOTENCY_KEY) or None,
+        idempotency_key=message.attributes.get(names.IDEMPOTENCY_KEY) or None,
         team=team,
         sent_by=_sender_from(message.attributes),
         commit=_commit_from(message.attributes),
@@ -252,12 +229,13 @@ def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocume
 def _run_id_of_message(source: Source) -> str:
     if source.idempotency_key is not None:
         return run_id_of_message_key(source.idempotency_key, source.team)
-    return run_id_at(MESSAGE_BASE, source.event_time, _of_team(source.team, f"message:{source.message_id}"))
+    identity = _of_team(source.team, f"message:{source.message_id}")
+    return names.run_id_at(MESSAGE_BASE, source.event_time, identity)
 
 
 def run_id_of_message_key(key: str, team: str | None = None) -> str:
     """The id of the run, or the order, of every message of the team with this idempotency key."""
-    return run_id_of_key(MESSAGE_BASE, _of_team(team, f"idempotency_key:{key}"))
+    return names.run_id_of_key(MESSAGE_BASE, _of_team(team, f"idempotency_key:{key}"))
 
 
 def _of_team(team: str | None, identity: str) -> str:

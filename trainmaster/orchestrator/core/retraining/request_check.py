@@ -23,18 +23,9 @@ from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.reading import checked_request, dialect_of
 from trainmaster.orchestrator.core.requests.request import RequestRules, too_large
+from trainmaster.orchestrator.core.retraining import filling
 from trainmaster.orchestrator.core.retraining.base import SAMPLE_RUN_ID, SAMPLE_TIME
 from trainmaster.orchestrator.core.retraining.condition import Condition, Manual, NewImage, members_of
-from trainmaster.orchestrator.core.retraining.filling import (
-    NAMES,
-    Placeholder,
-    filled_request,
-    find_placeholders,
-    names_about,
-    place_faults,
-    placeholders_at,
-    unfit,
-)
 from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import RunOutputs
 
@@ -51,7 +42,7 @@ class Checked:
     faults: tuple[Fault, ...] = ()
     makes: RunOutputs | None = None
     writes_uri: str = ""
-    placeholders: tuple[Placeholder, ...] = ()
+    placeholders: tuple[filling.Placeholder, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +126,8 @@ def _check_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
     own = policy.models_uri if policy is not None and policy.team is not None else None
     prefix = makes.output_prefix_uri or own or f"gs://{around.requirements.buckets.models}"
     writes_uri = output_uri(prefix, makes.model_name, "")
-    return Checked(faults=faults, makes=makes, writes_uri=writes_uri, placeholders=find_placeholders(request))
+    placeholders = filling.find_placeholders(request)
+    return Checked(faults=faults, makes=makes, writes_uri=writes_uri, placeholders=placeholders)
 
 
 def _request_faults(
@@ -143,12 +135,12 @@ def _request_faults(
 ) -> list[Fault]:
     """The faults of the placeholders, and then those of the filled request."""
     faults = [
-        *place_faults(request, _provided_names(around)),
+        *filling.place_faults(request, _provided_names(around)),
         *islice(_missing(request, around.conditions), MAX_COLLECTED),
         *_depending(request),
     ]
-    at = {json_path(placeholder.path) for placeholder in placeholders_at(request)}
-    placeholders, rules = find_placeholders(request), around.requirements.requests
+    at = {json_path(placeholder.path) for placeholder in filling.placeholders_at(request)}
+    placeholders, rules = filling.find_placeholders(request), around.requirements.requests
     documents: dict[tuple[str | None, ...], object] = {}
     for condition, values in _samples(placeholders, around):
         if around.work.is_spent:
@@ -156,7 +148,7 @@ def _request_faults(
         found: list[Fault] = []
         sample = tuple(values.get(placeholder.name) for placeholder in placeholders)
         if sample not in documents:  # a request whose placeholders have the same values is the same
-            documents[sample] = filled_request(request, values)
+            documents[sample] = filling.filled_request(request, values)
             filled = Document(value=documents[sample], spelled=spelled)
             checked = checked_request(filled, rules, work=around.work)
             outcome = with_price(checked, rules.policy, around.requirements.prices)
@@ -183,21 +175,21 @@ def made_by(request: Mapping[str, Any]) -> RunOutputs | None:
 
 def _provided_names(around: CheckContext) -> Iterable[str]:
     if not around.all_sound:
-        return NAMES  # an invalid condition might provide any of them
+        return filling.NAMES  # an invalid condition might provide any of them
     watches = any(isinstance(member, NewData) for member in around.members)
     given = (member.subject for member in around.members)
-    return names_about("rule", "firing", "champion", *(("data",) if watches else ()), *given)
+    return filling.names_about("rule", "firing", "champion", *(("data",) if watches else ()), *given)
 
 
 def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
     """Placeholders without a default to which a condition never gives a value, so that it could never fire."""
-    given = [names_about(*(member.subject for member in members_of(one))) for one in conditions]
+    given = [filling.names_about(*(member.subject for member in members_of(one))) for one in conditions]
     special = {
         name: [one.kind for one, names in zip(conditions, given, strict=True) if name not in names]
         for name in frozenset().union(*given)
     }
     watches = any(isinstance(condition, NewData) for condition in conditions)
-    for found in placeholders_at(request):
+    for found in filling.placeholders_at(request):
         name, without = found.placeholder.name, special.get(found.placeholder.name)
         if name == "data.since" and watches:
             firing, repair = "the first firing", "give it a default: ${data.since:-1970-01-01T00:00:00Z}"
@@ -214,7 +206,7 @@ def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> I
 def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
     """Placeholders where the text must be the same in every firing."""
     meant = dialect_of(request).in_own(request, None)
-    placeholders = {json_path(found.path): found.placeholder for found in placeholders_at(request)}
+    placeholders = {json_path(found.path): found.placeholder for found in filling.placeholders_at(request)}
     problem = "it must not depend on what fires the rule"
     allowed = "fixed text: a rule's champion and its output are known before it fires"
     for path in map(meant.written_path, _FIXED):
@@ -223,13 +215,13 @@ def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _samples(
-    placeholders: Collection[Placeholder], around: CheckContext
+    placeholders: Collection[filling.Placeholder], around: CheckContext
 ) -> Iterator[tuple[Condition, Mapping[str, str]]]:
     """Two sets of values for each condition: all values that it may provide, and the fewest."""
-    needed = {one.name for one in placeholders if one.default is None or unfit(one.default)}
+    needed = {one.name for one in placeholders if one.default is None or filling.unfit(one.default)}
     for condition in around.conditions or (Manual(),):
         values = _sample_values(condition, around)
-        for lacking in (frozenset[str](), names_about("champion", "data")):
+        for lacking in (frozenset[str](), filling.names_about("champion", "data")):
             given = {name: text for name, text in values.items() if name in needed or name not in lacking}
             # The placeholder's own fault is already reported; the sample only keeps the rest valid.
             yield condition, {**dict.fromkeys(needed, "sample"), **given}

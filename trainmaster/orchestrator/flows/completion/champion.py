@@ -1,15 +1,8 @@
 """Changes champions: when a better run ends, or by an order to roll back. Only by compare-and-set."""
 
+from trainmaster.orchestrator.core.champions import promotion
 from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Reign
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
-from trainmaster.orchestrator.core.champions.promotion import (
-    after_challenge,
-    after_rollback,
-    is_challenger,
-    reign_of,
-    restorable_runs,
-    verdict_on,
-)
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.notices.notice import (
     CHAMPION_PROMOTED,
@@ -36,23 +29,23 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
         GenerationMoved: the document kept changing.
         DocumentDamaged: the document, or the list of the model's files, is not usable.
     """
-    if not is_challenger(record, spec):
+    if not promotion.is_challenger(record, spec):
         return None
 
     copy: ModelCopy | NotCopied | None = None
 
     def judge(champion: Champion | None) -> Champion | None:
-        return after_challenge(champion, record, spec, services.clock.now(), copy)
+        return promotion.after_challenge(champion, record, spec, services.clock.now(), copy)
 
     while (after := services.champions.update(spec.model_name, judge, record.source.team)) is None:
         copied = copy_model(services, record, spec.model_name)
         if isinstance(copied, StillCopying):
             return copied
         copy = copied
-    reign = reign_of(after, record.run_id)
+    reign = promotion.reign_of(after, record.run_id)
     if reign is not None:
         _publish(services, after, reign)
-    return verdict_on(after, record.run_id)
+    return promotion.verdict_on(after, record.run_id)
 
 
 def roll_back(services: Services, order: RollbackOrder, team: str | None = None) -> Reign | Refused:
@@ -64,17 +57,16 @@ def roll_back(services: Services, order: RollbackOrder, team: str | None = None)
 
     def change(champion: Champion | None) -> Champion | Refused:
         if champion is None:
-            return refusal_of(
-                "no champion has this model name", path="$.rollback.model_name", value=order.model_name
-            )
-        after = after_rollback(champion, order.to_run, order_id=order.order_id, now=services.clock.now())
+            problem = "no champion has this model name"
+            return refusal_of(problem, path="$.rollback.model_name", value=order.model_name)
+        now, order_id = services.clock.now(), order.order_id
+        after = promotion.after_rollback(champion, order.to_run, order_id=order_id, now=now)
         if not isinstance(after, str):
             return _if_served(services, champion, after, order)
         if order.to_run is None:
             return refusal_of(after, path="$.rollback.model_name", value=order.model_name)
-        return refusal_of(
-            after, path="$.rollback.to_run", value=order.to_run, among=restorable_runs(champion)
-        )
+        among = promotion.restorable_runs(champion)
+        return refusal_of(after, path="$.rollback.to_run", value=order.to_run, among=among)
 
     after = services.champions.update(order.model_name, change, team)
     if isinstance(after, Refused):
@@ -93,7 +85,7 @@ def _if_served(
         return after
     path = "$.rollback.model_name" if order.to_run is None else "$.rollback.to_run"
     problem = f"the copy of its model no longer exists: {restored.model_uri}"
-    return refusal_of(problem, path=path, value=restored.run_id, among=restorable_runs(champion))
+    return refusal_of(problem, path=path, value=restored.run_id, among=promotion.restorable_runs(champion))
 
 
 def champion_facts(services: Services, model_name: str, team: str | None) -> ChampionFacts | None:
@@ -102,9 +94,8 @@ def champion_facts(services: Services, model_name: str, team: str | None) -> Cha
     current = champion.current if champion else None
     if current is None:
         return None
-    return ChampionFacts(
-        run_id=current.run_id, model_uri=current.model_uri, value=current.value, since=current.since
-    )
+    run_id, model_uri = current.run_id, current.model_uri
+    return ChampionFacts(run_id=run_id, model_uri=model_uri, value=current.value, since=current.since)
 
 
 def _publish(services: Services, champion: Champion, reign: Reign) -> None:

@@ -17,14 +17,7 @@ from trainmaster.orchestrator.core.admission.candidates import index_row_of
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import run_entered
 from trainmaster.orchestrator.core.requests.incoming import Ignored, IncomingDocument
-from trainmaster.orchestrator.core.runs.drop_status import (
-    HELD,
-    IGNORED,
-    RETRYING,
-    DropStatus,
-    status_of_run,
-    status_of_source,
-)
+from trainmaster.orchestrator.core.runs import drop_status
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -74,9 +67,9 @@ def write_status(services: Services, held: Held, *, is_explained: bool = True) -
         services.drop_statuses.write(status)
 
 
-def _status_of(services: Services, held: Held) -> DropStatus | None:
+def _status_of(services: Services, held: Held) -> drop_status.DropStatus | None:
     record_uri = services.ledger.record_uri(held.record.run_id)
-    return status_of_run(held.record, held.version, record_uri, services.target.project)
+    return drop_status.status_of_run(held.record, held.version, record_uri, services.target.project)
 
 
 def with_warnings(result: FlowResult, problems: Sequence[str]) -> FlowResult:
@@ -100,8 +93,8 @@ def write_order_status(
 
     `held`: why the rule that the order should fire is held back.
     """
-    state = RunState.SUCCEEDED if held is None else HELD
-    status = status_of_source(incoming.source, state, services.clock.now())
+    state = RunState.SUCCEEDED if held is None else drop_status.HELD
+    status = drop_status.status_of_source(incoming.source, state, services.clock.now())
     if status is not None:
         result = replace(status, run_id=incoming.run_id, record_uri=about_uri, model_uri=model_uri)
         services.drop_statuses.write(replace(result, reason=held))
@@ -110,10 +103,10 @@ def write_order_status(
 def write_ignored_status(services: Services, ignored: Ignored) -> None:
     """Report that a file is ignored, and what to do. Safe to repeat."""
     if ignored.dropped is not None:
-        status = DropStatus(
+        status = drop_status.DropStatus(
             dropped_name=ignored.dropped.name,
             generation=ignored.dropped.generation,
-            state=IGNORED,
+            state=drop_status.IGNORED,
             reason=ignored.reason,
             run_id=ignored.run_id,
             updated_at=services.clock.now(),
@@ -132,7 +125,7 @@ def failures_in_status(services: Services, incoming: IncomingDocument) -> Iterat
     except (LeaseHeld, RecordMoved, GenerationMoved):
         raise
     except Exception as error:
-        status = status_of_source(incoming.source, RETRYING, services.clock.now())
+        status = drop_status.status_of_source(incoming.source, drop_status.RETRYING, services.clock.now())
         if status is not None:
             with suppress(TrainmasterError):
                 services.drop_statuses.write_failure(status, incoming.source, error)

@@ -14,17 +14,8 @@ from trainmaster.orchestrator.core.admission.candidates import candidates_of, re
 from trainmaster.orchestrator.core.admission.waiting import waits
 from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.job_names import same_job
+from trainmaster.orchestrator.core.runs import moves
 from trainmaster.orchestrator.core.runs.job import Failure, Job
-from trainmaster.orchestrator.core.runs.moves import (
-    found_second,
-    gave_up,
-    job_of_run,
-    second_jobs,
-    with_job,
-    with_lease_given_back,
-    with_second_job,
-    with_state,
-)
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.lifecycle.finish import STEPS_WITHOUT_JOB, finish_run
@@ -37,7 +28,7 @@ from trainmaster.orchestrator.stores.ledger import Held
 
 def job_of(services: Services, record: RunRecord) -> Job | None:
     """The run's job, in whichever region it was submitted; None if the service shows none."""
-    return next((job for job in jobs_of(services, record) if job_of_run(record, job)), None)
+    return next((job for job in jobs_of(services, record) if moves.job_of_run(record, job)), None)
 
 
 def record_submission(services: Services, held: Held, job: Job, what: str) -> FlowResult:
@@ -46,7 +37,7 @@ def record_submission(services: Services, held: Held, job: Job, what: str) -> Fl
     Raises:
         RecordMoved: the record names no job.
     """
-    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
+    known = moves.with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
     publish_states(services, held.record, known)
     try:
         held = services.ledger.replace(held, known)
@@ -55,11 +46,11 @@ def record_submission(services: Services, held: Held, job: Job, what: str) -> Fl
         # suspended and the run taken over, and this job is the second one.
         held = services.ledger.present(held.record.run_id)
         record = held.record
-        if record.job is None and not record.ended and not gave_up(record, job.name):
+        if record.job is None and not record.ended and not moves.gave_up(record, job.name):
             raise
         # The job that was found may be the run's, and the one from this attempt's lost response the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
-        if gave_up(record, job.name):
+        if moves.gave_up(record, job.name):
             return _wait_without_lease(services, held, job)
     else:
         leave_queue(services, held.record)
@@ -79,7 +70,7 @@ def _wait_without_lease(services: Services, held: Held, job: Job) -> FlowResult:
         lease = record.submission.lease
         if record.state is not RunState.WAITING or lease is None or lease.attempt != services.attempt:
             return None
-        return with_lease_given_back(record, services.clock.now())
+        return moves.with_lease_given_back(record, services.clock.now())
 
     held = services.ledger.update(held, without_own_lease)
     if waits := held.record.state is RunState.WAITING:
@@ -109,7 +100,7 @@ def _end_without_job(
     The reconciler looks once more, and removes the marker then.
     """
     before, now = held.record, services.clock.now()
-    ended = with_state(record, state, entered_at=now, now=now, attempt=services.attempt)
+    ended = moves.with_state(record, state, entered_at=now, now=now, attempt=services.attempt)
     finished = finish_run(services, services.ledger.replace(held, ended), STEPS_WITHOUT_JOB, before)
     if ended.submission.second_job_check_at is not None:
         look_for_second_job(services, finished.held)
@@ -162,9 +153,9 @@ def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> H
     Raises:
         RecordMoved: the record kept changing.
     """
-    for job in second_jobs(held.record, jobs):
+    for job in moves.second_jobs(held.record, jobs):
         held = _record_second_jobs(services, held, job, jobs)
-        if job.state not in OVER and found_second(held.record, job.name):
+        if job.state not in OVER and moves.found_second(held.record, job.name):
             services.jobs.cancel(job.name)
     return held
 
@@ -196,8 +187,8 @@ def _record_second_jobs(services: Services, held: Held, job: Job, jobs: Sequence
     """
 
     def with_job_on_record(record: RunRecord) -> RunRecord | None:
-        if found_second(record, job.name) or job not in second_jobs(record, jobs):
+        if moves.found_second(record, job.name) or job not in moves.second_jobs(record, jobs):
             return None
-        return with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
+        return moves.with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
 
     return services.ledger.update(held, with_job_on_record)

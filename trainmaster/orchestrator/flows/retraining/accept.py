@@ -4,14 +4,8 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
+from trainmaster.orchestrator.core import errors
 from trainmaster.orchestrator.core.documents.faults import Refused, plain, refusal_of
-from trainmaster.orchestrator.core.errors import (
-    GenerationMoved,
-    ObjectGone,
-    ObjectTooLarge,
-    RecordUnsupported,
-    TrainmasterError,
-)
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.policy.teams import team_of_drop
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject
@@ -54,7 +48,7 @@ def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject
     name, generation = dropped.name, dropped.generation
     try:
         rule = _in_book(services, dropped)
-    except ObjectGone:
+    except errors.ObjectGone:
         return FlowResult(
             message=f"{name}, generation {generation}, no longer exists; a newer generation has its own event"
         )
@@ -77,7 +71,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
         content = services.inbox.read(
             dropped.bucket, dropped.name, dropped.generation, max_bytes=MAX_RULE_BYTES
         )
-    except ObjectTooLarge:
+    except errors.ObjectTooLarge:
         return rule_too_large(dropped.size_bytes) or oversized_rule()
     requirements = RuleRequirements(requests=requests, buckets=services.buckets, prices=services.prices)
     template, generation = _template(services, template_uri(content, dropped.name, requirements))
@@ -102,10 +96,10 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
         try:
             if book != held.book:
                 services.rule_book.replace(held, book)
-        except GenerationMoved:
+        except errors.GenerationMoved:
             continue  # check the rule again with what was written first: together they may form a loop
         return book.find(rule.rule_id) or rule
-    raise GenerationMoved("the rule book", 0)
+    raise errors.GenerationMoved("the rule book", 0)
 
 
 def _unless_put_away(rule: Rule, book: Book) -> Rule | Refused:
@@ -126,9 +120,9 @@ def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | No
         return None, 0
     try:
         return services.inbox.latest(*split_object_uri(uri), max_bytes=MAX_REQUEST_BYTES)
-    except ObjectGone:
+    except errors.ObjectGone:
         return None, 0
-    except ObjectTooLarge:
+    except errors.ObjectTooLarge:
         return oversized_refusal(), 0
 
 
@@ -137,11 +131,11 @@ def _begin(services: Services, rule: Rule) -> RuleState:
     for _ in range(RACES_MAX):
         held = services.rule_states.read(rule.rule_id)
         state = state_for(rule, held.state, services.clock.now())
-        with contextlib.suppress(GenerationMoved):
+        with contextlib.suppress(errors.GenerationMoved):
             if state != held.state:
                 services.rule_states.replace(held, state)
             return state
-    raise GenerationMoved(f"the state of {rule.rule_id}", 0)
+    raise errors.GenerationMoved(f"the state of {rule.rule_id}", 0)
 
 
 def _with_launch(services: Services, state: RuleState) -> RuleState:
@@ -151,7 +145,7 @@ def _with_launch(services: Services, state: RuleState) -> RuleState:
     """
     try:
         has_run = state.firing is not None and services.ledger.find(state.firing.run_id) is not None
-    except RecordUnsupported:  # another release wrote the run's record
+    except errors.RecordUnsupported:  # another release wrote the run's record
         has_run = True
     return with_launch(state) if has_run else state
 
@@ -189,10 +183,10 @@ def rule_failures_in_status(services: Services, dropped: StoredObject) -> Iterat
     """If the body fails, the rule's status says so; the decisions of an older generation are not affected."""
     try:
         yield
-    except GenerationMoved:  # another attempt was faster
+    except errors.GenerationMoved:  # another attempt was faster
         raise
     except Exception as error:
-        with contextlib.suppress(TrainmasterError):
+        with contextlib.suppress(errors.TrainmasterError):
             present = services.rule_statuses.find(dropped.name)
             status = RuleStatus(
                 dropped_name=dropped.name,

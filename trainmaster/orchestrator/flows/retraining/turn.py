@@ -14,15 +14,9 @@ allows one write a second per object name.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from trainmaster.orchestrator.core import errors
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
-from trainmaster.orchestrator.core.errors import (
-    GenerationMoved,
-    LeaseHeld,
-    RecordUnsupported,
-    SubmissionUnknown,
-    TrainmasterError,
-)
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
@@ -72,7 +66,7 @@ class Turn:
     """
 
     results: tuple[FlowResult, ...] = ()
-    undecided: TrainmasterError | None = None
+    undecided: errors.TrainmasterError | None = None
 
 
 def take_turn(
@@ -96,7 +90,7 @@ def take_turn(
     for _ in range(RACES_MAX):
         try:
             return _try_turn(services, rule, held, decide, batches)
-        except GenerationMoved as moved:
+        except errors.GenerationMoved as moved:
             lost, counted = moved, held.state.batches if held.state is not None else ""
         held = services.rule_states.read(rule.rule_id)
         if batches and held.state is not None and held.state.batches != counted:
@@ -166,21 +160,21 @@ def _has_ended(services: Services, run_id: str | None) -> bool:
     """Whether the run is no longer active; a run without a record is not active, one of another release is."""
     try:
         held = services.ledger.find(run_id) if run_id is not None else None
-    except RecordUnsupported:
+    except errors.RecordUnsupported:
         return False
     return held is None or held.record.ended
 
 
 def _launch_firing(
     services: Services, rule: Rule, state: RuleState
-) -> tuple[RuleState, tuple[FlowResult, ...], TrainmasterError | None]:
+) -> tuple[RuleState, tuple[FlowResult, ...], errors.TrainmasterError | None]:
     """The state after its firing, if any, was launched or abandoned; and the error that kept a firing in it."""
     firing = state.firing
     if firing is None:
         return state, (), None
     try:
         outcome = _launch(services, rule, firing)
-    except TrainmasterError as error:
+    except errors.TrainmasterError as error:
         message = f"firing {firing.number} of {rule.rule_id} is recorded but not launched yet: {error}"
         return state, (FlowResult(message=message, run_id=firing.run_id, severity="WARNING"),), error
     if isinstance(outcome, FlowResult):
@@ -264,8 +258,8 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refu
     leaves_place = replaced is not None and is_replaced and cancel(services, replaced, by).is_due
     try:
         results = take_request(services, incoming, read)
-    except (LeaseHeld, SubmissionUnknown) as error:
+    except (errors.LeaseHeld, errors.SubmissionUnknown) as error:
         # The run is reserved: from here on the reconciler handles it, like every other.
-        severity = "DEBUG" if isinstance(error, LeaseHeld) else "WARNING"
+        severity = "DEBUG" if isinstance(error, errors.LeaseHeld) else "WARNING"
         return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity=severity)
     return replace(results, message=f"{what}: {results.message}", is_due=results.is_due or leaves_place)

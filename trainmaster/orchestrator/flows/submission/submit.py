@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from trainmaster.orchestrator.core import errors
 from trainmaster.orchestrator.core.admission.candidates import (
     Candidate,
     candidates_of,
@@ -34,16 +35,6 @@ from trainmaster.orchestrator.core.admission.waiting import (
     with_refused_candidate,
     with_try,
     with_unanswered_submission,
-)
-from trainmaster.orchestrator.core.errors import (
-    ActAsDenied,
-    DeploymentRefused,
-    LeaseTooShort,
-    RecordDamaged,
-    SubmissionDeferred,
-    SubmissionRefused,
-    SubmissionUnknown,
-    TrainmasterError,
 )
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.job import Failure
@@ -86,7 +77,7 @@ def submit(
         queue_pass = start_pass(services) if queue_pass is None else queue_pass
         attempt = _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=reclaim)
         return attempt.try_candidates()
-    except TrainmasterError:
+    except errors.TrainmasterError:
         if attempt is None or not attempt.may_have_job:
             give_lease_back(services, held if attempt is None else attempt.held)
         raise
@@ -94,12 +85,12 @@ def submit(
 
 def give_lease_back(services: Services, held: Held) -> None:
     """End the lease of an attempt that has submitted nothing; without this write, it lasts until it expires."""
-    with suppress(TrainmasterError):
+    with suppress(errors.TrainmasterError):
         services.ledger.replace(held, with_lease_given_back(held.record, services.clock.now()))
 
 
 def wait_for_repair(
-    services: Services, held: Held, queue_pass: QueuePass | None, refusal: DeploymentRefused
+    services: Services, held: Held, queue_pass: QueuePass | None, refusal: errors.DeploymentRefused
 ) -> FlowResult:
     """The run, whose job this deployment may not even look for, waits without a submission."""
     queue_pass = start_pass(services) if queue_pass is None else queue_pass
@@ -120,7 +111,7 @@ class _Attempt:
     queue_pass: QueuePass
     reclaim: bool
     reason: str = ""
-    refused: SubmissionRefused | None = None
+    refused: errors.SubmissionRefused | None = None
     may_have_job: bool = False
     slots: tuple[str, ...] | None = None
     candidates: Sequence[Candidate] = field(init=False)
@@ -187,7 +178,7 @@ class _Attempt:
         """While Vertex AI refuses every job of the deployment, one run asks, and the others wait behind it."""
         reason = self.queue_pass.blocker(self.place, lacks) or ""
         first = self.queue_pass.ahead(self.place, lacks)
-        with suppress(RecordDamaged):
+        with suppress(errors.RecordDamaged):
             held = self.services.ledger.find(first.run_id) if first is not None else None
             waiting = held.record.admission.waiting if held is not None else None
             reason = waiting.reason if waiting is not None else reason
@@ -200,25 +191,25 @@ class _Attempt:
         self.classes.add(wanted)
         try:
             result = self._submit_candidate(candidate)
-        except SubmissionRefused as refusal:
+        except errors.SubmissionRefused as refusal:
             self.refused = refusal
             self._mark_repaired()
             self._note(with_refused_candidate, candidate, str(refusal))
             return None
-        except SubmissionUnknown as unknown:
+        except errors.SubmissionUnknown as unknown:
             self._note(with_unanswered_submission, candidate, str(unknown))
-            with suppress(TrainmasterError):  # without this write, only the count misses this attempt
+            with suppress(errors.TrainmasterError):  # without this write, only the count misses this attempt
                 self.services.ledger.replace(self.held, self.held.record)
             raise
-        except DeploymentRefused as refusal:
-            if len(self.classes) == 1 or isinstance(refusal, ActAsDenied):
+        except errors.DeploymentRefused as refusal:
+            if len(self.classes) == 1 or isinstance(refusal, errors.ActAsDenied):
                 return self.wait_for_repair(candidate, refusal)
             # Another candidate was not refused: the run waits for room for that one.
             self.queue_pass.close(refusal.lacks, refusal.reason)
             self.reason = self.reason or refusal.reason
             self._note(with_refused_candidate, candidate, refusal.reason)
             return None
-        except SubmissionDeferred as deferral:
+        except errors.SubmissionDeferred as deferral:
             if is_rate_limit(deferral.code, deferral.reason):
                 return self._pause_region(candidate, deferral)
             self._mark_repaired()
@@ -242,18 +233,18 @@ class _Attempt:
         services.prepare_jobs(candidate.region)
         left = _lease_left(services, record)
         if left < SUBMIT_NEEDS:
-            raise LeaseTooShort(record.run_id, left.total_seconds())
+            raise errors.LeaseTooShort(record.run_id, left.total_seconds())
         target = replace(services.target, region=candidate.region)
         self.may_have_job = True
         try:
             job = services.jobs.submit(submission_of(record.run_id, candidate.spec, target))
-        except (SubmissionRefused, DeploymentRefused, SubmissionDeferred):
+        except (errors.SubmissionRefused, errors.DeploymentRefused, errors.SubmissionDeferred):
             self.may_have_job = False
             raise
-        except SubmissionUnknown:
+        except errors.SubmissionUnknown:
             found = None
             # The lease must be kept, and the attempt counted: the job may exist.
-            with suppress(TrainmasterError):
+            with suppress(errors.TrainmasterError):
                 found = job_of(services, record)
             if found is None:
                 # The service may show it a moment later: until then the lease keeps other attempts away.
@@ -278,7 +269,7 @@ class _Attempt:
         record = note(self.held.record, candidate, what, self.services.clock.now())
         self.held = replace(self.held, record=record)
 
-    def _pause_region(self, candidate: Candidate, deferral: SubmissionDeferred) -> FlowResult:
+    def _pause_region(self, candidate: Candidate, deferral: errors.SubmissionDeferred) -> FlowResult:
         """The service asks for fewer requests: try the same candidate again after a pause of the whole region."""
         now = self.services.clock.now()
         until = now + short_pause(self.held.record.run_id, now)
@@ -289,7 +280,7 @@ class _Attempt:
             return self._fail(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
         return self._wait(candidate.number, deferral.reason, not_before=until, rate_limited=True)
 
-    def wait_for_repair(self, candidate: Candidate, refusal: DeploymentRefused) -> FlowResult:
+    def wait_for_repair(self, candidate: Candidate, refusal: errors.DeploymentRefused) -> FlowResult:
         """The run leaves the line of its machines, so that runs that do not lack the same need not wait behind it."""
         self._note(with_refused_candidate, candidate, refusal.reason)
         now, record = self.services.clock.now(), self.held.record
@@ -301,7 +292,7 @@ class _Attempt:
         attempts = attempts_of(record) + 1
         # One run asks for all: at every tick, so that they start with the first one after the repair.
         stops_all = refusal.lacks == deployment_class(candidate.region, candidate.spec.kind)
-        is_of_account = isinstance(refusal, ActAsDenied)
+        is_of_account = isinstance(refusal, errors.ActAsDenied)
         return self._wait(
             candidate.number,
             refusal.reason,

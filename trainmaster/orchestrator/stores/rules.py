@@ -4,18 +4,13 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import partial
 
+from trainmaster.orchestrator.core import sizes
 from trainmaster.orchestrator.core.documents import codec
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_bytes, parse_book
 from trainmaster.orchestrator.core.retraining.rule import state_object, template_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
-from trainmaster.orchestrator.core.sizes import (
-    MAX_BOOK_BYTES,
-    MAX_REQUEST_BYTES,
-    MAX_STATE_BYTES,
-    MAX_STATUS_BYTES,
-)
 from trainmaster.orchestrator.stores.store import TEXT, Store
 
 _state, _status = partial(codec.decoded, RuleState), partial(codec.decoded, RuleStatus)
@@ -49,7 +44,7 @@ class RuleBook(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        book, version, raw = self._parse(BOOK_OBJECT, parse_book, MAX_BOOK_BYTES)
+        book, version, raw = self._parse(BOOK_OBJECT, parse_book, sizes.MAX_BOOK_BYTES)
         return HeldBook(book=book or Book(), version=version, raw=raw)
 
     def replace(self, held: HeldBook, book: Book) -> None:
@@ -69,7 +64,7 @@ class RuleBook(Store):
 
     def template(self, sha256: str) -> bytes | None:
         """The content that `keep_template` stored; None if it is gone or was changed."""
-        stored = self._find_bounded(template_object(sha256), MAX_REQUEST_BYTES)
+        stored = self._find_bounded(template_object(sha256), sizes.MAX_REQUEST_BYTES)
         if stored is None or hashlib.sha256(stored.content).hexdigest() != sha256:
             return None
         return stored.content
@@ -84,7 +79,7 @@ class RuleStates(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        state, version, raw = self._parse(state_object(rule_id), _state, MAX_STATE_BYTES)
+        state, version, raw = self._parse(state_object(rule_id), _state, sizes.MAX_STATE_BYTES)
         return HeldState(state=state, version=version, raw=raw)
 
     def replace(self, held: HeldState, state: RuleState) -> HeldState:
@@ -109,7 +104,7 @@ class RuleStatuses(Store):
     def find(self, dropped_name: str) -> RuleStatus | None:
         """The status of the drop with this name; None if it does not exist or cannot be read."""
         try:
-            return self._parse(status_object(dropped_name), _status, MAX_STATUS_BYTES)[0]
+            return self._parse(status_object(dropped_name), _status, sizes.MAX_STATUS_BYTES)[0]
         except DocumentDamaged:
             return None
 
@@ -131,4 +126,4 @@ class RuleStatuses(Store):
                 else codec.encoded(status)
             )
 
-        self._write_newer(status_object(status.dropped_name), change, MAX_STATUS_BYTES)
+        self._write_newer(status_object(status.dropped_name), change, sizes.MAX_STATUS_BYTES)

@@ -7,12 +7,7 @@ run recorded before its reign begins. Only the service writes the copies, and it
 from dataclasses import dataclass, replace
 
 from trainmaster.orchestrator.core.champions.champion import Reign
-from trainmaster.orchestrator.core.completion.model import (
-    MANIFEST_NAME,
-    METRICS_NAME,
-    ModelFile,
-    RecordedFiles,
-)
+from trainmaster.orchestrator.core.completion import model
 from trainmaster.orchestrator.core.names import is_object_name, object_uri, split_object_uri
 
 
@@ -22,7 +17,7 @@ class FileCopy:
 
     source: tuple[str, str, int]
     name: str
-    file: ModelFile
+    file: model.ModelFile
 
     @property
     def source_text(self) -> str:
@@ -51,7 +46,7 @@ class NotCopied:
     reason: str
 
 
-def planned_copy(recorded: RecordedFiles, bucket: str, prefix: str) -> ModelCopy | NotCopied:
+def planned_copy(recorded: model.RecordedFiles, bucket: str, prefix: str) -> ModelCopy | NotCopied:
     """The copy of the recorded files below `prefix`, which ends in `/`."""
     folder, _, single = recorded.model_uri.rpartition("/")
     from_bucket, from_prefix = split_object_uri(f"{folder}/")
@@ -74,7 +69,7 @@ def served_from(copy: ModelCopy, reign: Reign) -> Reign:
     folder = copy.uri.rpartition("/")[0]
     lineage = replace(
         reign.lineage,
-        manifest_uri=f"{folder}/{MANIFEST_NAME}" if reign.lineage.manifest_uri else None,
-        metrics_uri=f"{folder}/{METRICS_NAME}" if reign.lineage.metrics_uri else None,
+        manifest_uri=f"{folder}/{model.MANIFEST_NAME}" if reign.lineage.manifest_uri else None,
+        metrics_uri=f"{folder}/{model.METRICS_NAME}" if reign.lineage.metrics_uri else None,
     )
     return replace(reign, model_uri=copy.uri, lineage=lineage)

@@ -22,17 +22,8 @@ from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.names import team_account
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.policy.teams import policy_of, team_fault
-from trainmaster.orchestrator.core.requests.checks.cluster import (
-    cluster_faults,
-    cluster_warnings,
-    fallback_faults,
-)
+from trainmaster.orchestrator.core.requests.checks import cluster, programs
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
-from trainmaster.orchestrator.core.requests.checks.programs import (
-    prebuilt_faults,
-    prebuilt_warnings,
-    program_warnings,
-)
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.checks.tuning import goal_warnings, tuning_faults
 from trainmaster.orchestrator.core.requests.draft import (
@@ -165,8 +156,8 @@ def check_document(
     )
     if known:
         return Refused(faults=tuple(sorted(without_echoes(set(known)))))
-    prebuilt = prebuilt_warnings(draft, request_rules.today)
-    warnings = (*cluster_warnings(draft), *prebuilt, *goal_warnings(draft), *program_warnings(draft))
+    warnings = [*cluster.cluster_warnings(draft), *goal_warnings(draft), *programs.program_warnings(draft)]
+    warnings += programs.prebuilt_warnings(draft, request_rules.today)
     timed = _with_timeout(document, request_rules.policy)
     complete = _with_team(timed, request_rules.policy)
     return Request(
@@ -213,10 +204,10 @@ def _document_faults(
     of_schema = schema_faults(request_rules.schemas[REQUEST_SCHEMA], draft.document, spelled)
     rest = (
         placeholder_faults(draft),
-        cluster_faults(draft),
+        cluster.cluster_faults(draft),
         of_schema,
         policy_faults(draft),
-        prebuilt_faults(draft, request_rules.today),
+        programs.prebuilt_faults(draft, request_rules.today),
         tuning_faults(draft),
     )
     return (secret_faults(draft), *rest)
@@ -227,7 +218,7 @@ def _of_fallbacks(
 ) -> Iterator[list[Fault]]:
     """What each fallback makes of the request, at its own place; what the request has wrong anyway is known."""
     document = draft.document
-    yield fallback_faults(document, draft.region)
+    yield cluster.fallback_faults(document, draft.region)
     own, whole_schema = placeable(document), request_rules.schemas[REQUEST_SCHEMA]
     # Of the parts of a request that a fallback may change.
     properties = {key: whole_schema["properties"][key] for key in FALLBACK_KEYS}
@@ -238,9 +229,9 @@ def _of_fallbacks(
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
         changed = {key: whole[key] for key in FALLBACK_KEYS if key in whole}
         for group in (
-            cluster_faults(candidate),
+            cluster.cluster_faults(candidate),
             schema_faults(schema, changed, None, suggestions),
             policy_faults(candidate),
-            prebuilt_faults(candidate, request_rules.today),
+            programs.prebuilt_faults(candidate, request_rules.today),
         ):
             yield [fault.moved(partial(_in_fallback, index)) for fault in group if fault not in reported]

@@ -7,13 +7,8 @@ from datetime import datetime
 from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.names import run_id_at
+from trainmaster.orchestrator.core.retraining import filling
 from trainmaster.orchestrator.core.retraining.base import ConditionKind
-from trainmaster.orchestrator.core.retraining.filling import (
-    VALUE_MAX_CHARS,
-    filled_request,
-    find_placeholders,
-    why_unfilled,
-)
 from trainmaster.orchestrator.core.retraining.request_check import made_by, parse_template
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
 from trainmaster.orchestrator.core.retraining.state import DAY, DueFiring, Firing, RuleState, with_seen
@@ -74,7 +69,7 @@ def _data_values(rule: Rule, state: RuleState, batch: DataBatch) -> dict[str, st
         "data.newest_uri": newest and newest.uri,
         "data.newest_dir_uri": newest and newest.dir_uri,
         # As with a signal's values, cut but left too long.
-        "data.dirs": ",".join(batch.dirs)[: VALUE_MAX_CHARS + 1],
+        "data.dirs": ",".join(batch.dirs)[: filling.VALUE_MAX_CHARS + 1],
         "data.manifest_uri": batch.manifest_uri,
     }
     return {name: text for name, text in values.items() if text}
@@ -121,6 +116,6 @@ def request_of_firing(
                 f"{rule.request_uri} no longer names the model, output or champion that it named when the rule was checked",
                 repair="drop the rule again, so that the new version is checked for loops",
             )
-    if missing := why_unfilled(find_placeholders(document), firing.values):
+    if missing := filling.why_unfilled(filling.find_placeholders(document), firing.values):
         return refusal_of(missing)
-    return json_line(filled_request(document, firing.values)).encode()
+    return json_line(filling.filled_request(document, firing.values)).encode()

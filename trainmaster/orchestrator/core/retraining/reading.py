@@ -28,16 +28,10 @@ from trainmaster.orchestrator.core.policy.teams import may_watch, template_folde
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
+from trainmaster.orchestrator.core.retraining import request_check
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from, placed_members
 from trainmaster.orchestrator.core.retraining.new_data import NewData
-from trainmaster.orchestrator.core.retraining.request_check import (
-    CheckContext,
-    Checked,
-    RuleRequirements,
-    inline_request,
-    template_request,
-)
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.times.windows import window_faults
 from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES, MAX_RULE_BYTES
@@ -65,7 +59,7 @@ def parse_rule(
     *,
     dropped_name: str,
     generation: int,
-    requirements: RuleRequirements,
+    requirements: request_check.RuleRequirements,
     book: Book,
     template: bytes | Refused | None,
 ) -> Rule | Refused:
@@ -90,18 +84,18 @@ def parse_rule(
     _add(faults, _template_faults(value.get("request_uri"), requirements.buckets, team))
     when = value.get("when")
     conditions = _sound_conditions(when, faults, requirements)
-    around = CheckContext(
+    around = request_check.CheckContext(
         rule_id=rule_id or "rule",
         conditions=tuple(conditions.values()),
         all_sound=isinstance(when, list) and len(conditions) == len(when),
         requirements=requirements,
         work=work,
     )
-    request, uri, checked = value.get("request"), value.get("request_uri"), Checked()
+    request, uri, checked = value.get("request"), value.get("request_uri"), request_check.Checked()
     if isinstance(request, dict):
-        checked = inline_request(request, read.spelled, around)
+        checked = request_check.inline_request(request, read.spelled, around)
     elif isinstance(uri, str) and all(fault.path != "$.request_uri" for fault in faults):
-        checked = template_request(uri, template, around)
+        checked = request_check.template_request(uri, template, around)
     _add(faults, checked.faults)
     if checked.makes is None:
         return _refusal(faults, read, policy)
@@ -135,13 +129,15 @@ def _read(content: bytes, dropped_name: str) -> Document:
     return parse_document(content, as_json=dropped_name.lower().endswith(".json"), what="rule")
 
 
-def template_uri(content: bytes, dropped_name: str, requirements: RuleRequirements) -> str | None:
+def template_uri(
+    content: bytes, dropped_name: str, requirements: request_check.RuleRequirements
+) -> str | None:
     """The `gs://` URI of the rule's request, which must be read before `parse_rule`.
 
     None if the rule names none, or one that it may not use.
     """
     requests = requirements.requests
-    team = requests.policy.team if requests.policy is not None else None
+    team = requests.policy.team if requests.policy else None
     value = _read(content, dropped_name).value if len(content) <= MAX_RULE_BYTES else None
     uri = with_deployment(value.get("request_uri"), requests.names) if isinstance(value, dict) else None
     faults = list(_template_faults(uri, requirements.buckets, team))
@@ -180,7 +176,7 @@ def _add(faults: list[Fault], found: Iterable[Fault]) -> None:
 
 
 def _sound_conditions(
-    when: object, faults: list[Fault], requirements: RuleRequirements
+    when: object, faults: list[Fault], requirements: request_check.RuleRequirements
 ) -> dict[int, Condition]:
     """The valid conditions, by their number; faults that the schema cannot find are added to `faults`."""
     sound: dict[int, Condition] = {}

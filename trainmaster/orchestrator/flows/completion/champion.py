@@ -4,12 +4,7 @@ from trainmaster.orchestrator.core.champions import promotion
 from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Reign
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
-from trainmaster.orchestrator.core.notices.notice import (
-    CHAMPION_PROMOTED,
-    CHAMPION_ROLLED_BACK,
-    ChampionPayload,
-    champion_changed,
-)
+from trainmaster.orchestrator.core.notices import notice
 from trainmaster.orchestrator.core.orders.order import RollbackOrder
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
@@ -100,7 +95,7 @@ def champion_facts(services: Services, model_name: str, team: str | None) -> Cha
 
 def _publish(services: Services, champion: Champion, reign: Reign) -> None:
     before = next((one for one in champion.history if one.number == reign.number - 1), None)
-    changed = ChampionPayload(
+    changed = notice.ChampionPayload(
         model_name=champion.model_name,
         run_id=reign.run_id,
         model_uri=reign.model_uri,
@@ -111,5 +106,5 @@ def _publish(services: Services, champion: Champion, reign: Reign) -> None:
         replaces=before.run_id if before else None,
         team=champion.team,
     )
-    notice_type = CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else CHAMPION_ROLLED_BACK
-    services.notices.publish(champion_changed(notice_type, changed, reign.since))
+    notice_type = notice.CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else notice.CHAMPION_ROLLED_BACK
+    services.notices.publish(notice.champion_changed(notice_type, changed, reign.since))

@@ -36,20 +36,8 @@ from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.copying import StillCopying
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
-from trainmaster.orchestrator.flows.lifecycle.finish import (
-    STEPS_WITHOUT_JOB,
-    End,
-    Step,
-    finish_run,
-    refresh_status,
-    steps_done,
-)
+from trainmaster.orchestrator.flows.lifecycle import finish, transitions
 from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, show_again, with_warnings
-from trainmaster.orchestrator.flows.lifecycle.transitions import (
-    cancel_second_jobs,
-    look_for_second_job,
-    put_in_queue,
-)
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import RACES_MAX, Held
@@ -128,7 +116,7 @@ def complete_run(
     for _ in range(RACES_MAX):
         check_at = held.record.submission.second_job_check_at
         if job.state in END_OF and check_at is not None and not held.record.ended:
-            held = look_for_second_job(services, held)
+            held = transitions.look_for_second_job(services, held)
         # On each attempt, after the record is read: a newer record may have abandoned this job, and have another.
         passed_over = _not_its_job(services, held, job)
         if passed_over is not None:
@@ -136,8 +124,8 @@ def complete_run(
         if held.record.ended:
             if held.record.job is None:
                 # It never had one: this is a second job, from a function that was suspended.
-                held = cancel_second_jobs(services, held, [job])
-            return refresh_status(services, held, "the run had already ended")
+                held = transitions.cancel_second_jobs(services, held, [job])
+            return finish.refresh_status(services, held, "the run had already ended")
         if error_still_due(job, services.clock.now()):
             raise ReasonPending(job.name)
         request = held.record.request
@@ -157,7 +145,7 @@ def _not_its_job(services: Services, held: Held, job: Job) -> FlowResult | None:
         return FlowResult(message=f"{job.name} was already abandoned", run_id=run_id, severity="DEBUG")
     if job_of_run(held.record, job):
         return None
-    cancel_second_jobs(services, held, [job])
+    transitions.cancel_second_jobs(services, held, [job])
     message = f"{job.name} carries this run's label but is not its job"
     return FlowResult(message=message, run_id=run_id, severity="WARNING")
 
@@ -194,7 +182,7 @@ def _write(
     outcome = replace(outcome, found=_keep_files(services, record.run_id, outcome.found))
     ended = record_of_end(record, job, outcome, report=report, now=now, attempt=services.attempt)
     ended = _with_cost(services, ended, job)
-    finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
+    finished = finish.finish_run(services, services.ledger.replace(held, ended), STEPS, record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     message, event = f"the run {ended.state}{where}", LogEvent.JOB_ENDED
     result = FlowResult(message=message, run_id=record.run_id, made_room=True, event=event)
@@ -251,7 +239,7 @@ def _keep_files(services: Services, run_id: str, found: FoundModel) -> FoundMode
 def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> FlowResult:
     """The job found no capacity: the run waits for its next candidate."""
     waiting = stocked_out(held.record, job, reason, now=services.clock.now(), attempt=services.attempt)
-    put_in_queue(services, held, waiting)
+    transitions.put_in_queue(services, held, waiting)
     message = f"{job.name} found no capacity; next: {current_candidate(waiting).text}"
     result = FlowResult(message=message, run_id=waiting.run_id, severity="NOTICE", event=LogEvent.RUN_WAITS)
     return replace(result, is_due=True)
@@ -262,19 +250,19 @@ def tuning_of(record: RunRecord) -> Tuning | None:
     return spec_from(record.request.document).tuning if record.request else None
 
 
-def _explain_failure(end: End) -> str | None:
+def _explain_failure(end: finish.End) -> str | None:
     if end.record.state is RunState.SUCCEEDED and end.record.tuning is None:
         return None
     result = explain_failure(end.services, end.held)
     if isinstance(result, str):
         return result
     end.held = result
-    if "status" in steps_done(end.record):  # an earlier pass wrote it without the reason
+    if "status" in finish.steps_done(end.record):  # an earlier pass wrote it without the reason
         show(end.services, result)
     return None
 
 
-def _compare_with_champion(end: End) -> str | None:
+def _compare_with_champion(end: finish.End) -> str | None:
     request = end.record.request
     spec = spec_from(request.document) if request is not None else None
     if spec is None or spec.champion is None:
@@ -287,7 +275,7 @@ def _compare_with_champion(end: End) -> str | None:
     return verdict.reason
 
 
-def _keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
+def _keep_long_copy(end: finish.End, long_copy: LongCopy | None) -> None:
     """Record how the next attempt continues the file that takes several calls."""
 
     def with_long_copy(record: RunRecord) -> RunRecord | None:
@@ -301,5 +289,6 @@ def _keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
     end.held = end.services.ledger.update(end.held, with_long_copy)
 
 
-STEPS: Mapping[str, Step] = {**STEPS_WITHOUT_JOB, REASON: _explain_failure, CHAMPION: _compare_with_champion}
+_OF_JOB: Mapping[str, finish.Step] = {REASON: _explain_failure, CHAMPION: _compare_with_champion}
+STEPS: Mapping[str, finish.Step] = {**finish.STEPS_WITHOUT_JOB, **_OF_JOB}
 """What follows the end of a run that had a job, in this order."""

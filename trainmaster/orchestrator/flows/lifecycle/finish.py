@@ -18,13 +18,8 @@ from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.lifecycle import status
 from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue, settle_cost
-from trainmaster.orchestrator.flows.lifecycle.status import (
-    publish_states,
-    show_again,
-    write_row,
-    write_status,
-)
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
@@ -54,11 +49,11 @@ Step = Callable[[End], str | None]
 
 def _update_index(end: End) -> None:
     # Even if the status shows this version: that step runs after this one has failed, too.
-    write_row(end.services, end.held)
+    status.write_row(end.services, end.held)
 
 
 def _update_status(end: End) -> None:
-    write_status(end.services, end.held, is_explained=REASON not in end.waiting)
+    status.write_status(end.services, end.held, is_explained=REASON not in end.waiting)
 
 
 def _publish_notices(end: End) -> str | None:
@@ -69,7 +64,7 @@ def _publish_notices(end: End) -> str | None:
     completion = end.record.completion or Completion()
     decided = replace(completion, champion=end.verdict or completion.champion)
     record = replace(end.record, completion=decided)
-    publish_states(end.services, end.before or replace(record, history=()), record)
+    status.publish_states(end.services, end.before or replace(record, history=()), record)
     return None
 
 
@@ -168,7 +163,7 @@ def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
     """Refresh the status when an event of the run is redelivered; remaining steps are left to the reconciler."""
     record = held.record
     if "status" not in steps_done(record):
-        show_again(services, held)
+        status.show_again(services, held)
     return FlowResult(message=f"{message}: {record.state}", run_id=record.run_id)
 
 

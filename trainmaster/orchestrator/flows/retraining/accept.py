@@ -10,14 +10,8 @@ from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.policy.teams import team_of_drop
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, StoredObject
 from trainmaster.orchestrator.core.requests.request import oversized_refusal
+from trainmaster.orchestrator.core.retraining import reading
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.reading import (
-    oversized_rule,
-    parse_rule,
-    rule_id_of,
-    rule_too_large,
-    template_uri,
-)
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule, Template
 from trainmaster.orchestrator.core.retraining.state import (
@@ -72,12 +66,12 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
             dropped.bucket, dropped.name, dropped.generation, max_bytes=MAX_RULE_BYTES
         )
     except errors.ObjectTooLarge:
-        return rule_too_large(dropped.size_bytes) or oversized_rule()
+        return reading.rule_too_large(dropped.size_bytes) or reading.oversized_rule()
     requirements = RuleRequirements(requests=requests, buckets=services.buckets, prices=services.prices)
-    template, generation = _template(services, template_uri(content, dropped.name, requirements))
+    template, generation = _template(services, reading.template_uri(content, dropped.name, requirements))
     for _ in range(RACES_MAX):
         held = services.rule_book.read()
-        rule = parse_rule(
+        rule = reading.parse_rule(
             content,
             dropped_name=dropped.name,
             generation=dropped.generation,
@@ -105,7 +99,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
 def _unless_put_away(rule: Rule, book: Book) -> Rule | Refused:
     """The rule, unless it is a copy of one in the book, and its place or its name says that it was put away."""
     for name in names_before(rule.dropped_name):
-        before = book.find(rule_id_of(name) or "")
+        before = book.find(reading.rule_id_of(name) or "")
         if before is not None and before.document == rule.document:
             return refusal_of(
                 problem=f"this file is a copy of {plain(name)}, and is put away, so it is not a separate rule",
@@ -166,7 +160,7 @@ def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_
 
 def answer_without_rule(services: Services, name: str, generation: int, state: RuleStanding) -> RuleStatus:
     """The status of a drop that adds no rule to the book, with the generation that stays in force, if any."""
-    rule_id = rule_id_of(name)
+    rule_id = reading.rule_id_of(name)
     present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
     return RuleStatus(
         dropped_name=name,
@@ -193,7 +187,7 @@ def rule_failures_in_status(services: Services, dropped: StoredObject) -> Iterat
                 generation=dropped.generation,
                 state=RuleStanding.RETRYING,
                 updated_at=services.clock.now(),
-                rule_id=rule_id_of(dropped.name),
+                rule_id=reading.rule_id_of(dropped.name),
                 in_force=present.in_force if present is not None else None,
                 reason=f"the delivery failed and will be retried: {failure_text(error)}",
             )

@@ -10,15 +10,9 @@ from typing import Any
 
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved
 from trainmaster.orchestrator.core.retraining.decision import decide_on_tick
+from trainmaster.orchestrator.flows.retraining import turn
 from trainmaster.orchestrator.flows.retraining.inbox import check_drops, retire_deleted
 from trainmaster.orchestrator.flows.retraining.quarantine import quarantine_rules, rule_item
-from trainmaster.orchestrator.flows.retraining.turn import (
-    MOST_BATCHES,
-    Decide,
-    Turn,
-    decide_nothing,
-    take_turn,
-)
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import DROPS_SHARE, Done, Turns, error_text, severity_of
 from trainmaster.orchestrator.log_events import LogEvent
@@ -61,8 +55,8 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
     counted for it. The states of the rules that count are read before the batches: if another tick counts and deletes a
     batch meanwhile, the batch is gone or the state has changed.
     """
-    names = services.arrivals.names(MOST_BATCHES)
-    more = len(names) == MOST_BATCHES
+    names = services.arrivals.names(turn.MOST_BATCHES)
+    more = len(names) == turn.MOST_BATCHES
     in_force = (rule for rule in services.rule_book.read().book.rules if rule.quarantine is None)
     rules = {rule_item(rule): rule for rule in in_force}
     items = turns.order(ItemKind.RULE, rules)
@@ -81,12 +75,12 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
             yield from _results_of(read, owed, ())
     batches = services.arrivals.read(names) if states else ()
 
-    def count_and_decide(item: Item) -> Turn:
+    def count_and_decide(item: Item) -> turn.Turn:
         rule, counts = rules[item], item in counting
         # What is still to count may be newer: then the data has not settled, whatever its oldest part suggests.
-        decide: Decide = decide_nothing if more and counts else partial(decide_on_tick, rule)
+        decide: turn.Decide = turn.decide_nothing if more and counts else partial(decide_on_tick, rule)
         held = states.pop(item, None)
-        return take_turn(services, rule, decide, batches=batches if counts else (), held=held)
+        return turn.take_turn(services, rule, decide, batches=batches if counts else (), held=held)
 
     left = [item for item in items if item in owed and item not in states]
     ready = [item for item in items if item not in counting or item in states]

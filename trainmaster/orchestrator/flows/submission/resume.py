@@ -21,14 +21,9 @@ from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.sender import Sender
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.lifecycle import transitions
 from trainmaster.orchestrator.flows.lifecycle.finish import refresh_status
 from trainmaster.orchestrator.flows.lifecycle.status import show_again, with_warnings
-from trainmaster.orchestrator.flows.lifecycle.transitions import (
-    cancel_run,
-    fail_run,
-    job_of,
-    record_submission,
-)
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.submit import give_lease_back, submit, wait_for_repair
 from trainmaster.orchestrator.stores.ledger import Held
@@ -68,7 +63,7 @@ def take_over(
     over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
     held = services.ledger.replace(held, over)
     try:
-        job = job_of(services, held.record)
+        job = transitions.job_of(services, held.record)
     except DeploymentRefused as refusal:
         return wait_for_repair(services, held, queue_pass, refusal)
     except TrainmasterError:
@@ -81,9 +76,11 @@ def take_over(
     if queue_pass is not None:
         queue_pass.mark_gone(record.run_id)
     if job is not None:
-        adopted = record_submission(services, held, job, "found a job of this run and adopted it")
+        adopted = transitions.record_submission(services, held, job, "found a job of this run and adopted it")
         return with_warnings(adopted, record.problems)
-    return cancel_run(services, held) if blocker is None else fail_run(services, held, *blocker)
+    if blocker is None:
+        return transitions.cancel_run(services, held)
+    return transitions.fail_run(services, held, *blocker)
 
 
 def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str, ...]] | None:
@@ -127,7 +124,7 @@ def cancel(services: Services, held: Held, by: Sender | None = None) -> FlowResu
         services.jobs.cancel(record.job.name)
         return FlowResult(message=f"{record.job.name} was asked to cancel", run_id=record.run_id)
     if record.submission.lease is None:
-        return cancel_run(services, held)
+        return transitions.cancel_run(services, held)
     try:
         _check_lease(services, record)
     except LeaseHeld:

@@ -40,18 +40,13 @@ from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import with_lease_given_back
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
+from trainmaster.orchestrator.flows.lifecycle import transitions
 from trainmaster.orchestrator.flows.lifecycle.slots import (
     full_limit,
     limits_for,
     place_of,
     start_pass,
     take_slots,
-)
-from trainmaster.orchestrator.flows.lifecycle.transitions import (
-    fail_run,
-    job_of,
-    keep_waiting,
-    record_submission,
 )
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
@@ -245,13 +240,13 @@ class _Attempt:
             found = None
             # The lease must be kept, and the attempt counted: the job may exist.
             with suppress(errors.TrainmasterError):
-                found = job_of(services, record)
+                found = transitions.job_of(services, record)
             if found is None:
                 # The service may show it a moment later: until then the lease keeps other attempts away.
                 raise
             what = "the job was created, although the response was lost"
-            return record_submission(services, self.held, found, what)
-        return record_submission(services, self.held, job, "the job was submitted")
+            return transitions.record_submission(services, self.held, found, what)
+        return transitions.record_submission(services, self.held, job, "the job was submitted")
 
     def _mark_repaired(self) -> None:
         """What the deployment lacked is there: runs that wait for the same need not wait for their pause."""
@@ -321,7 +316,7 @@ class _Attempt:
 
     def _fail(self, problem: Failure) -> FlowResult:
         self.queue_pass.mark_gone(self.held.record.run_id)
-        return fail_run(self.services, self.held, problem)
+        return transitions.fail_run(self.services, self.held, problem)
 
     def _wait(
         self,
@@ -345,7 +340,7 @@ class _Attempt:
             limit=limit,
             lacks=lacks,
         )
-        return keep_waiting(
+        return transitions.keep_waiting(
             self.services, self.held, waiting, candidate, slots=self.slots or (), is_due=is_due, event=event
         )
 

@@ -4,22 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.requests import study as tables
 from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse, number
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.spec import ParameterType
-from trainmaster.orchestrator.core.requests.study import (
-    ALGORITHMS,
-    MEASUREMENTS,
-    NOISES,
-    PARENTS,
-    SAFETY,
-    SCALES,
-    STOP_STUDY,
-    STOP_STUDY_TIMES,
-    STOPPING_KEYS,
-    STOPPING_SETTINGS,
-    VALUES,
-)
 
 _UNSUPPORTED: Mapping[str, str] = {
     "convexStopConfig": "only the API's v1beta1 has it, and deprecated it for convexAutomatedStoppingSpec",
@@ -27,15 +15,13 @@ _UNSUPPORTED: Mapping[str, str] = {
 }
 _TYPES = {f"{kind}ValueSpec": str(kind) for kind in ParameterType}
 GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
-_SCALES = {"SCALE_TYPE_UNSPECIFIED": None, **inverse(SCALES)}
+_SCALES = {"SCALE_TYPE_UNSPECIFIED": None, **inverse(tables.SCALES)}
+_MEASUREMENTS = {"MEASUREMENT_SELECTION_TYPE_UNSPECIFIED": None, **inverse(tables.MEASUREMENTS)}
+_NOISES = {"OBSERVATION_NOISE_UNSPECIFIED": None, **inverse(tables.NOISES)}
 _CHOICES: tuple[tuple[str, str, Mapping[str, str | None]], ...] = (
-    ("algorithm", "algorithm", inverse(ALGORITHMS)),
-    (
-        "measurement",
-        "measurementSelectionType",
-        {"MEASUREMENT_SELECTION_TYPE_UNSPECIFIED": None, **inverse(MEASUREMENTS)},
-    ),
-    ("observation_noise", "observationNoise", {"OBSERVATION_NOISE_UNSPECIFIED": None, **inverse(NOISES)}),
+    ("algorithm", "algorithm", inverse(tables.ALGORITHMS)),
+    ("measurement", "measurementSelectionType", _MEASUREMENTS),
+    ("observation_noise", "observationNoise", _NOISES),
 )
 
 
@@ -72,7 +58,7 @@ def _metric(metric: Fields, tuning: OwnDocument) -> dict[str, Any]:
     own.put("goal", goal, metric.at("goal"))
     if metric.has("safetyConfig"):
         safety = own.inner("safety", metric.at("safetyConfig"))
-        copy_keys(metric.fields("safetyConfig"), safety, inverse(SAFETY))
+        copy_keys(metric.fields("safetyConfig"), safety, inverse(tables.SAFETY))
     return own.content
 
 
@@ -110,7 +96,7 @@ def _write_values(ranged: Fields, own: OwnDocument) -> None:
     kind = own.content["type"]
     names = ("min", "max") if kind in ("double", "integer") else ("values",)
     for ours in (*names, "default"):
-        theirs = VALUES[ours]
+        theirs = tables.VALUES[ours]
         found = ranged.get(theirs)
         if found is None and ours in ("min", "max"):
             # The API's JSON leaves zeros out, and reads what is left out as zero.
@@ -123,7 +109,7 @@ def _condition(condition: Fields, parameter: OwnDocument) -> dict[str, Any]:
     own = OwnDocument(parameter.translation, (*parameter.path, "conditional", condition.path[-1]))
     own.translation.place(own.path, condition.path)
     own.translation.place((*own.path, "when"), condition.path)
-    for kind, key in PARENTS.items():
+    for kind, key in tables.PARENTS.items():
         if not condition.has(key):
             continue
         parent = condition.fields(key)
@@ -138,14 +124,14 @@ def _condition(condition: Fields, parameter: OwnDocument) -> dict[str, Any]:
 
 
 def _write_early_stopping(study: Fields, tuning: OwnDocument) -> None:
-    rules = [(rule, key) for rule, key in STOPPING_KEYS.items() if study.has(key)]
+    rules = [(rule, key) for rule, key in tables.STOPPING_KEYS.items() if study.has(key)]
     for _, key in rules[1:]:
         study.refuse(key, "a study can have only one early stopping rule", value=key)
     for rule, key in rules[:1]:
         written = study.fields(key)
         stopping = tuning.inner("early_stopping", written.path)
         stopping.content["rule"] = str(rule)
-        for ours, theirs in STOPPING_SETTINGS.items():
+        for ours, theirs in tables.STOPPING_SETTINGS.items():
             if written.has(theirs):
                 stopping.put(ours, written.number(theirs), written.at(theirs))
 
@@ -155,10 +141,10 @@ def _write_stop_study(study: Fields, tuning: OwnDocument) -> None:
     if not study.has("studyStoppingConfig"):
         return
     stop = tuning.inner("stop_study", written.path)
-    for ours, theirs in STOP_STUDY.items():
+    for ours, theirs in tables.STOP_STUDY.items():
         read = Fields.duration if theirs.startswith("maxDuration") else Fields.number
         copy_keys(written, stop, {theirs: ours}, read)
-    constraints = {key: written.fields(key) for key, _ in STOP_STUDY_TIMES.values()}
-    for ours, (constraint, kind) in STOP_STUDY_TIMES.items():
+    constraints = {key: written.fields(key) for key, _ in tables.STOP_STUDY_TIMES.values()}
+    for ours, (constraint, kind) in tables.STOP_STUDY_TIMES.items():
         read = Fields.duration if kind == "maxDuration" else Fields.get
         copy_keys(constraints[constraint], stop, {kind: ours}, read)

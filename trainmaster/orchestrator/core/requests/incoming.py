@@ -170,14 +170,14 @@ def drop_of(
             object_name=dropped.name,
             generation=dropped.generation,
             content_id=dropped.content_id,
-            sent_by=_sender_from(metadata),
-            commit=_commit_from(metadata),
+            sent_by=sender_from(metadata),
+            commit=commit_from(metadata),
         ),
         content=dropped,
     )
 
 
-def _sender_from(metadata: Mapping[str, object]) -> sender.Sender | None:
+def sender_from(metadata: Mapping[str, object]) -> sender.Sender | None:
     """The sender that the metadata name; None if they name none."""
     for key, by in ((sender.ACCOUNT_KEY, sender.Surety.CREDENTIALS), (sender.NAME_KEY, sender.Surety.CLAIM)):
         if name := _metadata_text(metadata.get(key)):
@@ -185,7 +185,7 @@ def _sender_from(metadata: Mapping[str, object]) -> sender.Sender | None:
     return None
 
 
-def _commit_from(metadata: Mapping[str, object]) -> sender.Commit | None:
+def commit_from(metadata: Mapping[str, object]) -> sender.Commit | None:
     """The commit that the metadata name; None if they name none, or what no commit is called."""
     commit_id = _metadata_text(metadata.get(sender.COMMIT_KEY))
     if not _COMMIT.fullmatch(commit_id):
@@ -220,8 +220,8 @@ def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocume
         message_id=message.message_id,
         idempotency_key=message.attributes.get(names.IDEMPOTENCY_KEY) or None,
         team=team,
-        sent_by=_sender_from(message.attributes),
-        commit=_commit_from(message.attributes),
+        sent_by=sender_from(message.attributes),
+        commit=commit_from(message.attributes),
     )
     return IncomingDocument(run_id=_run_id_of_message(source), source=source, content=message.data)
 

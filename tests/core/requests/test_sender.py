@@ -2,7 +2,8 @@
 
 import pytest
 
-from trainmaster.orchestrator.core.runs.sender import Commit, Sender, Surety, commit_from, sender_from
+from trainmaster.orchestrator.core.requests.incoming import commit_from, sender_from
+from trainmaster.orchestrator.core.runs.sender import Commit, Sender, Surety
 
 COMMIT = "04889a2c9d3b6c1f0e7a5d4c3b2a190817263544"
 

@@ -65,23 +65,17 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     Raises:
         SettingsIncomplete: variables are missing or invalid; the error names each of them.
     """
-    problems = [
-        f"{name} is not set: {meaning}" for name, meaning in REQUIRED.items() if not environment.get(name)
-    ]
-    problems += [
-        f"{name} is {environment[name]!r}: leave out gs://"
-        for name in REQUIRED
-        if name.endswith("_BUCKET") and environment.get(name, "").startswith("gs://")
-    ]
+    given = {name: environment.get(name, "") for name in REQUIRED}
+    problems = [f"{name} is not set: {REQUIRED[name]}" for name, text in given.items() if not text]
+    uris = {name: text for name, text in given.items() if text.startswith("gs://")}
+    problems += [f"{name} is {uris[name]!r}: leave out gs://" for name in uris if name.endswith("_BUCKET")]
     timeout = environment.get("TRAINMASTER_FUNCTION_TIMEOUT_S", "")
     if timeout and not (timeout.isdecimal() and int(timeout) > 0):
         problems.append(f"TRAINMASTER_FUNCTION_TIMEOUT_S is {timeout!r}: expected a whole number of seconds")
     account = environment.get("TRAINMASTER_TRAINER_ACCOUNT", "")
     if account and not _EMAIL.fullmatch(account):
-        problems.append(
-            f"TRAINMASTER_TRAINER_ACCOUNT is {account!r}: expected the email of a service account, "
-            "without serviceAccount:"
-        )
+        expected = "the email of a service account, without serviceAccount:"
+        problems.append(f"TRAINMASTER_TRAINER_ACCOUNT is {account!r}: expected {expected}")
     if problems:
         raise SettingsIncomplete(tuple(problems))
     return Settings(

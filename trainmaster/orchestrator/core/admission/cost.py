@@ -42,9 +42,8 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
     if spec.tuning:
         trials, at_once = spec.tuning.max_trials, min(spec.tuning.parallel_trials, spec.tuning.max_trials)
     hours = Decimal(spec.scheduling.timeout_s or SERVICE_TIMEOUT_S) / 3600
-    return Estimate(
-        per_hour=one * at_once, at_most=one * trials * hours, currency=prices.currency, as_of=prices.as_of
-    )
+    known = Estimate(currency=prices.currency, as_of=prices.as_of)
+    return replace(known, per_hour=one * at_once, at_most=one * trials * hours)
 
 
 def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:

@@ -104,11 +104,8 @@ class QueuePass:
         for other in self.places:
             if other.order >= own.order:
                 return None
-            if (
-                self._competes(other, own)
-                and other.blocked_on_limit is None
-                and other.quota_class == quota_class
-            ):
+            is_same = other.blocked_on_limit is None and other.quota_class == quota_class
+            if is_same and self._competes(other, own):
                 return other
         return None
 
@@ -124,11 +121,8 @@ class QueuePass:
         for other in self._blocked:
             if other.order >= own.order:
                 return None
-            if (
-                other.blocked_on_limit in own.limits
-                and self._competes(other, own)
-                and self._could_go(other, heads)
-            ):
+            is_same = other.blocked_on_limit in own.limits and self._competes(other, own)
+            if is_same and self._could_go(other, heads):
                 return other
         return None
 
@@ -145,11 +139,9 @@ class QueuePass:
         return False
 
     def _head(self, quota_class: str) -> Place | None:
-        waiting = (place for place in self.places if place.quota_class == quota_class)
-        heads = (
-            place for place in waiting if place.blocked_on_limit is None and place.run_id not in self._gone
-        )
-        return next(heads, None)
+        there = (place for place in self.places if place.run_id not in self._gone)
+        waiting = (place for place in there if place.blocked_on_limit is None)
+        return next((place for place in waiting if place.quota_class == quota_class), None)
 
     def skips(self, place: Place) -> bool:
         """Whether that run must be skipped in this pass; call it in the order of the places."""
@@ -164,9 +156,7 @@ class QueuePass:
         first = place.quota_class
         if self.blocker(place, first) is not None:
             # Another of its candidates may still find room.
-            return not due or all(
-                self.blocker(place, quota_class) is not None for quota_class in place.classes
-            )
+            return not due or all(self.blocker(place, other) is not None for other in place.classes)
         if due or self.room_freed or first in self._open:
             return False
         self.close(first)  # no later run of the class may overtake it

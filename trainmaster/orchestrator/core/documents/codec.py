@@ -285,11 +285,8 @@ def with_unknown(after: Any, before: Any, raw: Any) -> Any:
             key: with_unknown(part, before[key], raw[key]) if key in before and key in raw else part
             for key, part in after.items()
         }
-        unknown = {
-            key: part
-            for key, part in raw.items()
-            if key not in before and key not in after and part is not None
-        }
+        more = ((key, part) for key, part in raw.items() if key not in before and key not in after)
+        unknown = {key: part for key, part in more if part is not None}
         return {**known, **unknown}
     if isinstance(after, list) and isinstance(before, list) and isinstance(raw, list):
         return _entries(after, before, raw)
@@ -297,10 +294,8 @@ def with_unknown(after: Any, before: Any, raw: Any) -> Any:
 
 
 def _entries(after: list[Any], before: list[Any], raw: list[Any]) -> list[Any]:
-    extended = [
-        (known, part) for known, part in zip(before, raw, strict=False) if isinstance(part, dict | list)
-    ]
-    extended = [(known, part) for known, part in extended if known != part]
+    pairs = ((known, part) for known, part in zip(before, raw, strict=False) if known != part)
+    extended = [(known, part) for known, part in pairs if isinstance(part, dict | list)]
     entries: list[Any] = []
     for entry in after:
         place = next((place for place, (known, _) in enumerate(extended) if known == entry), None)

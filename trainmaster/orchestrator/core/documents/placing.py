@@ -35,12 +35,9 @@ def faults_with_places(
     secret = {line for fault, place in pairs if fault.is_secret and place for line in _lines_of(place)}
     lines = split_lines(read.text, as_json=read.as_json)
     unquoted = {*hidden, *secret}
-    return tuple(
-        replace(
-            _without_value(fault, place, unquoted), place=place and with_quoted_line(place, lines, unquoted)
-        )
-        for fault, place in pairs
-    )
+    quoted = (place and with_quoted_line(place, lines, unquoted) for place in places)
+    shown = (_without_value(fault, place, unquoted) for fault, place in pairs)
+    return tuple(replace(fault, place=place) for fault, place in zip(shown, quoted, strict=True))
 
 
 def position(fault: Fault) -> tuple[int, int]:

@@ -80,9 +80,8 @@ def parse_marked_entry(message: PubsubMessage) -> MarkedEntry | None:
     job_id = text_at(entry, "resource", "labels", "job_id")
     if job_id != NO_JOB_ID or self_test_id is None or not _ID.fullmatch(self_test_id):
         return None
-    return MarkedEntry(
-        self_test_id=self_test_id, written_at=time_or(text_at(entry, "timestamp"), message.publish_time)
-    )
+    written_at = time_or(text_at(entry, "timestamp"), message.publish_time)
+    return MarkedEntry(self_test_id=self_test_id, written_at=written_at)
 
 
 def parse_dry_run(message: PubsubMessage) -> DryRun | None:

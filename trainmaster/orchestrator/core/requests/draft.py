@@ -119,9 +119,7 @@ class Draft:
             chief = mapping_at(self.cluster, "chief")
             named_at, namer = (("cluster", "chief"), chief) if names_program(chief) else ((), self.document)
         package = mapping_at(namer, "python_package") if "python_package" in namer else None
-        commands = (
-            ((*path, "command"), source["command"]) for path, source in sources if "command" in source
-        )
+        commands = (((*path, "command"), one["command"]) for path, one in sources if "command" in one)
         arguments = (((*path, "args"), source["args"]) for path, source in sources if "args" in source)
         command_at, command = next(commands, (None, []))
         args_at, args = next(arguments, ((*here, "args"), ()))

@@ -133,9 +133,8 @@ def with_meant_keys(own: Translated, schema: Mapping[str, Any]) -> Translated:
     """
     notes, known = Translation(), schema["properties"]
     document = _with_indentation(own.document, schema, schema, notes, here=())
-    document = _with_names_meant(
-        document, known, notes, here=(), written=(), misplaced=schema.get("misplaced", ())
-    )
+    misplaced = schema.get("misplaced", ())
+    document = _with_names_meant(document, known, notes, here=(), written=(), misplaced=misplaced)
     if isinstance(cluster := document.get(_CLUSTER), Mapping):
         written = next((key for key in own.document if own.document[key] is cluster), _CLUSTER)
         roles = known[_CLUSTER]["properties"]

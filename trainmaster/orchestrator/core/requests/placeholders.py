@@ -125,8 +125,7 @@ def _output_faults(draft: Draft, suggestions: Suggestions) -> Iterator[Fault]:
 def _model_uri_faults(uri: str, draft: Draft, suggestions: Suggestions) -> Iterator[Fault]:
     at: Path = (MODEL_URI,)
     yield from _faults(at, uri, (RUN_ID, TRIAL) if draft.tuning else (RUN_ID,), draft, suggestions)
-    names = find_names(uri)
-    if draft.tuning and TRIAL not in names:
+    if draft.tuning and TRIAL not in find_names(uri):
         yield Fault(
             at=at,
             problem="every trial would write to the same place, so the best trial's model could not be identified",

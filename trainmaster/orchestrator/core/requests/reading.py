@@ -121,11 +121,8 @@ def checked_request(
         fault = Fault(path="$", problem="a request must be a mapping", value=read.value, repair=alone)
         return Refused(faults=(*read.faults, fault))
     if is_rule(read.value):
-        fault = Fault(
-            path="$",
-            problem="this is a retraining rule, not a request",
-            repair="copy it to rules/ in the inbox bucket",
-        )
+        problem, repair = "this is a retraining rule, not a request", "copy it to rules/ in the inbox bucket"
+        fault = Fault(path="$", problem=problem, repair=repair)
         return Refused(faults=(*read.faults, fault))
     refusal = _refusal_for_work(read.value, work or Work())
     if refusal is not None:
@@ -208,10 +205,10 @@ def _without_refused_keys(meant: Translated, request_rules: RequestRules) -> Tra
     instead: dict[str, list[str]] = {}
     for key in gone:
         instead.setdefault(meant.written_path(f"$.{key}"), []).append(f"as {key}, so {_INSTEAD[key]}")
-    warnings = [
-        Fault(path=path, problem=f"the policy does not allow it {', and '.join(texts)}")
-        for path, texts in instead.items()
-    ]
+    problems = {
+        path: f"the policy does not allow it {', and '.join(texts)}" for path, texts in instead.items()
+    }
+    warnings = [Fault(path=path, problem=problem) for path, problem in problems.items()]
     document = {key: value for key, value in meant.document.items() if key not in gone}
     return replace(meant, document=document, warnings=(*meant.warnings, *warnings))
 

@@ -151,9 +151,8 @@ def check_document(
 
     # No fault may quote a secret; and what the text itself got wrong need not be reported again.
     of_fallbacks = _of_fallbacks(draft, request_rules, found)
-    known = first_of_each_place(
-        (moved_to_text(secrets), faults, *map(moved_to_text, (*found, *of_fallbacks)))
-    )
+    others = map(moved_to_text, (*found, *of_fallbacks))
+    known = first_of_each_place((moved_to_text(secrets), faults, *others))
     if known:
         return Refused(faults=tuple(sorted(without_echoes(set(known)))))
     warnings = [*cluster.cluster_warnings(draft), *goal_warnings(draft), *programs.program_warnings(draft)]

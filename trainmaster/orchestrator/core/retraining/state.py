@@ -231,10 +231,9 @@ def with_launch(state: RuleState) -> RuleState:
 
 def given_up(state: RuleState, reason: str, now: datetime) -> RuleState:
     """The state after its firing failed permanently, for example because its template is gone."""
-    firing = state.firing
-    if firing is None:
+    if state.firing is None:
         return state
-    held = HeldBack(condition=firing.condition, reason=reason, at=now)
+    held = HeldBack(condition=state.firing.condition, reason=reason, at=now)
     return replace(state, firing=None, held=held)
 
 

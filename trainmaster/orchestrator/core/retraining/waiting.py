@@ -239,11 +239,9 @@ def objects_in(state: RuleState, objects: Sequence[ArrivedObject], folder: str |
     """Those that a firing for the folder takes: for the last one, those too that joined it. None takes all."""
     elsewhere = {one.dir_uri for one in state.waiting if one.dir_uri != folder}
     joined = any(one.others and one.dir_uri == folder for one in state.waiting)
-    return [
-        found
-        for found in objects
-        if folder in (None, found.dir_uri) or (joined and found.dir_uri not in elsewhere)
-    ]
+    taken = {found.dir_uri for found in objects if folder in (None, found.dir_uri)}
+    taken |= {found.dir_uri for found in objects if joined and found.dir_uri not in elsewhere}
+    return [found for found in objects if found.dir_uri in taken]
 
 
 def folders_without(

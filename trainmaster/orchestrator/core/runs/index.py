@@ -119,11 +119,9 @@ def index_object(created_at: datetime, run_id: str) -> str:
 def row_metadata(row: IndexRow) -> dict[str, str]:
     """The custom metadata of the row's object: at most METADATA_MAX_BYTES, if `bounded_*` made its texts and labels."""
     document: Any = encoded(row)  # Any: a JSON object
-    return {
-        key: json.dumps(value) if key in _AS_JSON else value
-        for key, value in document.items()
-        if key not in _IN_NAME and value != _LEFT_OUT.get(key)
-    }
+    kept = {key: value for key, value in document.items() if value != _LEFT_OUT.get(key)}
+    texts = {key: json.dumps(value) if key in _AS_JSON else value for key, value in kept.items()}
+    return {key: text for key, text in texts.items() if key not in _IN_NAME}
 
 
 def parse_row(object_name: str, metadata: Mapping[str, str]) -> IndexRow | None:

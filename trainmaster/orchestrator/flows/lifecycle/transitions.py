@@ -123,13 +123,8 @@ def keep_waiting(
     now = services.clock.now()
     record = waits(held.record, waiting, candidate=candidate, now=now, attempt=services.attempt)
     put_in_queue(services, held, record, slots)
-    return FlowResult(
-        message=f"the run is waiting: {waiting.reason}",
-        run_id=record.run_id,
-        severity="NOTICE",
-        is_due=is_due,
-        event=event,
-    )
+    result = FlowResult(message=f"the run is waiting: {waiting.reason}", run_id=record.run_id, event=event)
+    return replace(result, severity="NOTICE", is_due=is_due)
 
 
 def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequence[str] = ()) -> None:

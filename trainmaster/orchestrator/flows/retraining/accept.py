@@ -43,9 +43,8 @@ def accept(services: Services, incoming: IncomingDocument, dropped: StoredObject
     try:
         rule = _in_book(services, dropped)
     except errors.ObjectGone:
-        return FlowResult(
-            message=f"{name}, generation {generation}, no longer exists; a newer generation has its own event"
-        )
+        gone = f"{name}, generation {generation}, no longer exists"
+        return FlowResult(message=f"{gone}; a newer generation has its own event")
     if isinstance(rule, Refused):
         return _refuse(services, dropped, rule, report(services, incoming, rule))
     if rule.generation != generation:
@@ -62,9 +61,8 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     if isinstance(requests, Refused):
         return requests
     try:
-        content = services.inbox.read(
-            dropped.bucket, dropped.name, dropped.generation, max_bytes=MAX_RULE_BYTES
-        )
+        version = dropped.bucket, dropped.name, dropped.generation
+        content = services.inbox.read(*version, max_bytes=MAX_RULE_BYTES)
     except errors.ObjectTooLarge:
         return reading.rule_too_large(dropped.size_bytes) or reading.oversized_rule()
     requirements = RuleRequirements(requests=requests, buckets=services.buckets, prices=services.prices)

@@ -121,9 +121,8 @@ def _look(
         return _look_at_newest(waiting, state, log), None, lambda: None
     objects = objects_in(state, waiting.objects, fire.folder)[:CHUNK_MAX]
     still = _still(waiting, objects, log)
-    gone, taken = (
-        [one for one in objects if (one.identity in still) is is_there] for is_there in (False, True)
-    )
+    gone = [one for one in objects if one.identity not in still]
+    taken = [one for one in objects if one.identity in still]
     state = without_gone(state, rule, gone, still)
     waiting.remove(gone)
     if not taken:

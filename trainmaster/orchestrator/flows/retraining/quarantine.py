@@ -53,9 +53,8 @@ def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule,
         present = services.rule_statuses.find(rule.dropped_name)
         if present is None or present.generation != rule.generation:
             present = status_of(rule, None, now)
-        status = replace(
-            present, state=RuleStanding.QUARANTINED, updated_at=now, in_force=None, reason=reason
-        )
+        standing = RuleStanding.QUARANTINED
+        status = replace(present, state=standing, updated_at=now, in_force=None, reason=reason)
         payload = RulePayload(
             rule_id=rule.rule_id,
             generation=rule.generation,

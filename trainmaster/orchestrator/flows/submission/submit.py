@@ -355,10 +355,8 @@ def _record_candidate(services: Services, held: Held, candidate: Candidate, slot
     submission = replace(record.submission, candidate=candidate.number)
     if (admission, submission) == (record.admission, record.submission):
         return held
-    now = services.clock.now()
-    record = replace(
-        record, admission=admission, submission=submission, updated_at=now, attempt=services.attempt
-    )
+    record = replace(record, admission=admission, submission=submission)
+    record = replace(record, updated_at=services.clock.now(), attempt=services.attempt)
     return services.ledger.replace(held, record)
 
 

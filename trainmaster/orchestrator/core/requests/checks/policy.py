@@ -118,9 +118,8 @@ def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, obj
             problem = f"missing: {machine} requires accelerators"
             yield Fault(at=(*here, "accelerator"), problem=problem, among=kinds)
     elif accelerator not in taken:
-        near = accelerator_type(accelerator, [row]) or Suggestions().find(
-            accelerator[:FOUND_MAX_CHARS], list(taken)
-        )
+        near = accelerator_type(accelerator, [row])
+        near = near or Suggestions().find(accelerator[:FOUND_MAX_CHARS], list(taken))
         yield Fault(
             at=(*here, "accelerator", "type"),
             problem=f"{machine} does not support it",

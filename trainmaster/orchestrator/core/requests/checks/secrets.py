@@ -110,9 +110,8 @@ def _span_of(mention: re.Match[str], text: str, names: Sequence[str]) -> Iterato
         yield (start if above < 0 else above), end
         return
     has_value = not set(":=").isdisjoint(mention["until"]) or name.startswith("-")
-    if (has_value or _LINE_BEGIN.search(before)) and _says_secret(
-        name, mention["value"].rstrip("\"',}]") or mention["value"], names
-    ):
+    value = mention["value"].rstrip("\"',}]") or mention["value"]
+    if (has_value or _LINE_BEGIN.search(before)) and _says_secret(name, value, names):
         yield start, end
 
 

@@ -159,10 +159,9 @@ def _write_package(package: Fields, own: OwnDocument) -> list[Variable]:
 def _write_arguments(program: Fields, own: OwnDocument) -> list[Variable]:
     own.put("args", literal(program.get("args")), program.at("args"))
     env = own.inner("env", program.at("env"), there=False)
-    entries = list(program.mappings("env", "expected a mapping with name and value"))
-    environments = [
-        (entry.at("value"), entry.get("value")) for entry in entries if not _write_variable(entry, env)
-    ]
+    entries = program.mappings("env", "expected a mapping with name and value")
+    ours = [entry for entry in entries if not _write_variable(entry, env)]
+    environments = [(entry.at("value"), entry.get("value")) for entry in ours]
     if env.content:
         own.content["env"] = env.content
     return environments

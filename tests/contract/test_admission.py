@@ -70,17 +70,6 @@ def test_a_new_run_overtakes_a_run_that_waits_for_the_same_quota_only_with_highe
     assert room.asked[2:] == [waits, later]
 
 
-def test_no_run_overtakes_the_first_in_the_queue_during_its_pause(world: World) -> None:
-    room = Room(world, 0)
-    launched(world)
-    world.reconcile_after(timedelta(seconds=31))  # its second attempt: the next is due in a minute
-    later = launched(world)
-    room.places, room.asked = None, []
-    world.reconcile_after(timedelta(seconds=31))
-    assert room.asked == []
-    assert states(world, later) == ["waiting"]
-
-
 def test_a_run_whose_submission_is_unknown_delays_no_other_and_is_resubmitted_after_its_lease() -> None:
     world = World()
     room = Room(world, 0)

@@ -5,19 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from tests.contract.boundaries import At, dies_after, dies_before, only_at, raising
+from tests.contract.boundaries import At, dies_after, dies_before, raising
 from tests.contract.rooms import (
     GPU,
     NO_CAPACITY,
     TWO_REGIONS,
-    Answering,
     Room,
     drop,
-    full,
     launched,
     places,
     states,
-    stopped_before_submitting,
     unanswered,
 )
 from tests.contract.schemas import RECORD
@@ -27,7 +24,7 @@ from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
-from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.sender import Sender, Surety
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
@@ -156,35 +153,6 @@ def test_reconciling_a_cancelled_run_admits_no_run_before_its_pause_is_over(worl
     assert due.not_before > world.clock.now()
     world.reconcile()
     assert (states(world, ended, other), world.active()) == (["cancelled", "waiting"], [other])
-
-
-def test_the_job_of_a_process_that_wakes_between_the_search_and_the_end_is_found(world: World) -> None:
-    incoming = world.drop()
-    wake = stopped_before_submitting(world, incoming)
-    world.clock.advance(LEASE + timedelta(seconds=1))
-    woken = list[Job]()
-    order = order_to_end(world, incoming.run_id)
-    wakes_once = only_at(1, lambda: woken.append(wake()))
-    list(take_and_admit(world.services(At("find jobs", after=wakes_once)), order))
-    record = world.record(incoming.run_id)
-    assert (record.state, world.jobs.going()) == (RunState.CANCELLED, [])
-    assert record.problems == (
-        f"a second job was found, {woken[0].name}: it is being cancelled; the run has none",
-    )
-    RECORD.validate(encoded(record))
-
-
-def test_the_job_of_a_process_that_woke_before_its_waiting_run_was_cancelled_is_found(world: World) -> None:
-    incoming = world.drop()
-    wake = stopped_before_submitting(world, incoming)
-    world.clock.advance(LEASE)
-    world.launch(incoming, jobs=Answering(world, full()))
-    assert states(world, incoming.run_id) == ["waiting"]
-    wake()
-    carried_out(world, order_to_end(world, incoming.run_id))
-    assert (states(world, incoming.run_id), world.jobs.going()) == (["cancelled"], [])
-    world.reconcile_after(LEASE)
-    assert world.active() == []
 
 
 def test_every_reconcile_pass_cancels_a_job_again_until_it_ends(world: World) -> None:

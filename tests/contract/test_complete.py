@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.boundaries import At, only_at, raising
+from tests.contract.boundaries import At, only_at
 from tests.contract.schemas import RECORD
 from tests.contract.world import LEASE, REGION, Boundary, Killed, World, labelled
 from tests.narrowing import present
@@ -228,21 +228,6 @@ def test_any_order_of_events_with_a_crash_among_them_ends_in_the_same_record(
     assert present(record.model).metrics["accuracy"] == 0.75
     assert {notice.id for notice in world.notices.published} == set(ids(incoming, *WAY))
     assert world.document("status/requests/cassava.yaml.json")["state"] == "succeeded"
-    assert world.active() == []
-
-
-def test_a_bug_with_one_run_keeps_the_reconciler_from_no_other() -> None:
-    """The first job that is read has a kind that this program does not know."""
-    world, incoming, _ = launched()
-    second = world.drop_and_launch(name="requests/second.yaml")
-    for each in (incoming, second):
-        world.train(world.record(each.run_id))
-    bug = raising(AttributeError("'int' object has no attribute 'name'"))
-    told = world.reconcile(At("read job", after=only_at(1, bug)))
-    assert sorted(each.severity for each in told) == ["CRITICAL", "INFO"]
-    states = {world.record(each.run_id).state for each in (incoming, second)}
-    assert states == {RunState.SUBMITTED, RunState.SUCCEEDED}
-    world.reconcile()
     assert world.active() == []
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-import pytest
-
 from tests.contract.rooms import (
     GPU,
     REPAIR,
@@ -107,18 +105,6 @@ def test_a_new_run_after_the_repair_overtakes_none_that_waits(world: World) -> N
     assert states(world, third) == ["waiting"]
     tick(world)
     assert room.asked == [first, second, third]
-
-
-@pytest.mark.parametrize("then", [full(), SubmissionRefused(400, "machine type is not supported")])
-def test_any_other_answer_shows_that_access_was_repaired(
-    world: World,
-    then: SubmissionDeferred | SubmissionRefused,
-) -> None:
-    room = Denied(world)
-    first, second = launched(world), launched(world, **GPU)
-    room.denied, room.then, room.asked = set(), then, []
-    tick(world)
-    assert room.asked == [first, second]
 
 
 def test_other_kinds_of_jobs_and_other_regions_are_still_submitted() -> None:
@@ -230,38 +216,3 @@ def test_a_missing_grant_makes_the_run_wait_and_says_how_to_give_it() -> None:
     status = world.document(f"status/{record.source.object_name}.json")
     STATUS.validate(status)
     assert (status["state"], status["reason"]) == ("waiting", waiting.reason)
-
-
-def test_in_one_pass_the_run_without_a_grant_lets_those_behind_it_go() -> None:
-    world = without_grant()
-    room = Room(world, 0)
-    first, second, third = denied(world, priority=90), denied(world, priority=80), launched(world)
-    room.places = None
-    world.reconcile_after(timedelta(minutes=11))
-    assert states(world, first, second, third) == ["waiting", "waiting", "submitted"]
-    assert places(world) == [first, second]
-
-
-def test_without_a_grant_for_seven_days_the_run_fails_with_the_reason() -> None:
-    world = without_grant()
-    run_id = denied(world)
-    world.reconcile_after(WAIT_IN_ALL + timedelta(hours=1))
-    assert states(world, run_id) == ["failed"]
-    failure = present(world.record(run_id).failure)
-    assert failure.message.startswith(
-        "the deployment could not act as the job's service account in the 7 days since 2026-03-01"
-    )
-    assert GRANT in failure.message
-
-
-def test_a_run_that_waited_for_a_grant_keeps_the_order_of_its_machines_afterwards() -> None:
-    world = without_grant()
-    first = denied(world)
-    room = Room(world, 0)
-    other = launched(world)
-    world.jobs.denied_accounts.clear()
-    world.reconcile_after(timedelta(minutes=11))
-    assert states(world, first, other) == ["waiting", "waiting"]
-    room.places, room.asked = 1, []
-    world.reconcile_after(timedelta(minutes=11))
-    assert states(world, first, other) == ["submitted", "waiting"]

@@ -179,21 +179,6 @@ class Flooded(MemoryJobLogs):
         return [each for each in super().read(query) if query.replica or each.task != CHIEF]
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("number", range(12))
-def test_a_reconcile_pass_that_crashes_as_a_late_log_arrives_loses_no_reason(
-    number: int, *, after: bool
-) -> None:
-    world, run_id, job = failed()
-    world.job_logs.write(job_id(job), CHIEF)
-    world.complete(world.hint(job))
-    world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
-    with suppress(Killed):
-        world.reconcile(Boundary(die_at=number, die_after_the_call=after))
-    world.reconcile()
-    assert_explained(world, run_id)
-
-
 def test_where_peers_fill_the_log_the_replica_that_the_service_names_is_read_alone() -> None:
     world, run_id, job = failed()
 

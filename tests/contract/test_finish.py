@@ -135,29 +135,3 @@ def test_a_failing_step_is_retried_then_given_up_and_blocks_no_other(name: str, 
     assert f"step {name!r} after the run's end was given up after {attempts} attempts" in record.problems[-1]
     assert all_over(record)
     RECORD.validate(encoded(record))
-
-
-def test_a_step_that_succeeds_at_its_second_attempt_leaves_no_trace() -> None:
-    world, held = just_ended()
-    run_id = held.record.run_id
-    attempt(world, run_id, failing("index", KeyError("x")))
-    failed = present(world.record(run_id).completion)
-    assert failed.steps_failed is not None
-    assert (failed.steps_failed["index"].attempts, failed.steps_failed["index"].error) == (
-        1,
-        "KeyError, see the log",
-    )
-    assert attempt(world, run_id, STEPS), "the first repetition waits for nothing"
-    done = present(world.record(run_id).completion)
-    assert (done.steps_failed, world.active(), all_over(world.record(run_id))) == (None, [], True)
-
-
-def test_the_reconciler_says_nothing_about_a_step_that_is_repeated_later() -> None:
-    world, held = just_ended()
-    for _ in range(2):
-        attempt(world, held.record.run_id, failing("index", KeyError("x")))
-    before = world.record(held.record.run_id)
-    assert [each for each in world.reconcile() if each.run_id == held.record.run_id] == []
-    assert world.record(held.record.run_id) == before
-    world.reconcile_after(timedelta(minutes=1))
-    assert all_over(world.record(held.record.run_id))

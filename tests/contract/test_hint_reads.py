@@ -1,7 +1,6 @@
 """Entries about a job cost a few reads, however many an account that may write logs invents."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -107,12 +106,3 @@ def test_a_flood_of_self_tests_is_answered_as_often_as_unknown_jobs_are_read(wor
         marked = MarkedEntry(self_test_id=f"{number:032x}", written_at=world.clock.now())
         answer_entry(world.services(boundary), marked)
     assert boundary.calls.count("write self-test") == OF_STRANGERS
-
-
-def test_the_clock_may_go_back(world: World) -> None:
-    run_id = running_run(world, "honest")
-    world.complete(own_hint(world, run_id, tells_end=False))
-    world.clock.advance(-timedelta(hours=1))
-    boundary = Boundary()
-    world.complete(own_hint(world, run_id, tells_end=False), boundary)
-    assert boundary.calls.count("read job") == 1

@@ -32,18 +32,6 @@ def runs(world: World) -> list[str]:
     return [row.run_id for row in index_rows(world.objects)]
 
 
-@pytest.mark.parametrize("forged_first", [True, False])
-def test_an_event_with_another_time_leads_to_the_same_run(world: World, *, forged_first: bool) -> None:
-    incoming = world.drop()
-    world.clock.advance(timedelta(minutes=1))
-    events = [incoming, forged(world, incoming)]
-    for event in reversed(events) if forged_first else events:
-        world.launch(event)
-    assert runs(world) == [incoming.run_id]
-    assert len(world.jobs.all()) == 1
-    assert world.record(incoming.run_id).source.event_time == START
-
-
 def test_of_many_events_with_different_times_at_once_one_starts_a_run(world: World) -> None:
     incoming = world.drop()
     events = [incoming, *(forged(world, incoming, FORGED + timedelta(hours=hour)) for hour in range(15))]

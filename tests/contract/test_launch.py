@@ -19,7 +19,6 @@ from trainmaster.orchestrator.core.errors import (
     LeaseTooShort,
     ServiceFailed,
     SubmissionDeferred,
-    SubmissionRefused,
     SubmissionUnknown,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -124,18 +123,6 @@ def test_a_lease_about_to_end_is_not_used_to_submit(world: World) -> None:
     with pytest.raises(LeaseTooShort):
         world.launch(world.drop(), slow)
     assert world.jobs.all() == []
-
-
-def test_a_submission_refused_for_good_fails_the_run_with_the_reason(world: World) -> None:
-    incoming = world.drop()
-    world.launch(incoming, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
-    record = world.record(incoming.run_id)
-    assert record.state is RunState.FAILED
-    assert "no such machine" in present(record.failure).message
-    world.reconcile()
-    told = [notice.id for notice in world.notices.published]
-    assert told == [f"{incoming.run_id}/reserved", f"{incoming.run_id}/failed"]
-    assert world.active() == []
 
 
 def test_without_quota_the_run_waits_and_the_reconciler_submits_it_when_it_is_due(world: World) -> None:

@@ -68,19 +68,6 @@ def test_a_running_tuning_shows_its_best_trial_and_how_many_trials_are_in_each_s
     assert shown["metrics"] == {"accuracy": 0.9}
 
 
-def test_an_ended_tuning_shows_its_best_trial_and_its_model() -> None:
-    world, job = running(TUNING)
-    world.jobs.become(job.name, JobState.RUNNING, trials=[trial(1, None, TrialState.ACTIVE)])
-    world.reconcile()
-    record = world.record(status(world)["run_id"])
-    world.try_out(record, JobState.SUCCEEDED, [trial(1, 0.6), trial(2, 0.9)])
-    world.complete(world.hint(job))
-    shown = status(world)
-    assert (shown["best_trial"]["id"], shown["best_trial"]["model_uri"]) == ("2", shown["model_uri"])
-    assert shown["trials"] == {"SUCCEEDED": 2}
-    assert world.record(shown["run_id"]).progress is None
-
-
 def test_a_running_job_shows_the_last_values_of_its_metrics_file() -> None:
     world, job = running()
     for accuracy in (0.5, 0.75):

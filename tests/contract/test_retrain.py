@@ -276,19 +276,6 @@ def test_a_signal_is_redelivered_for_a_rule_that_could_not_decide(world: RuleWor
     assert sorted(str(record.source.rule_id) for record in world.records()) == ["a", "b", "c"]
 
 
-def test_one_rules_damaged_state_keeps_no_other_rule_waiting(world: RuleWorld) -> None:
-    world.drop_rule(rule())
-    world.drop_rule(rule(request={**SMALL, "model_name": "other"}), "rules/other.json")
-    world.objects.write(LEDGER, "rule-state/cassava.json", b"{}", if_generation=None)
-    world.arrive(5)
-    world.wait(61)
-    results = world.tick()
-    assert [each for each in results if each.severity == "ERROR" and "rule-state/cassava" in each.message]
-    (record,) = world.records()
-    assert record.source.rule_id == "other"
-    assert world.batches() == []
-
-
 def test_a_storm_puts_the_rule_into_quarantine_until_it_is_dropped_again(world: RuleWorld) -> None:
     stormy = rule({"alert": {"policy": "*"}}, request=SMALL, while_running="replace", max_per_day=1000)
     world.drop_rule(stormy)

@@ -52,26 +52,6 @@ def upload_thirty(world: RuleWorld) -> None:
         world.wait(1)
 
 
-def test_of_many_objects_the_newest_that_exists_is_named(world: RuleWorld) -> None:
-    world.drop_rule(watching())
-    upload_thirty(world)
-    for number in range(25, 30):
-        world.objects.delete(DATA, f"2/{number}.csv")
-    world.objects.write(DATA, "2/24.csv", b"other content", if_generation=None)  # its event is still to come
-    world.tick_after(61)
-    assert env(world)["NEWEST"] == f"{URI}/2/23.csv"
-    assert env(world)["COUNT"] == "24"
-
-
-def test_a_folder_that_was_deleted_is_not_named(world: RuleWorld) -> None:
-    world.drop_rule(watching())
-    upload_thirty(world)
-    for number in range(10, 20):
-        world.objects.delete(DATA, f"1/{number}.csv")
-    world.tick_after(61)
-    assert (env(world)["DIRS"], env(world)["COUNT"]) == (f"{URI}/0/,{URI}/2/", "20")
-
-
 def test_no_dead_object_is_named_where_the_newest_are_all_gone(world: RuleWorld) -> None:
     world.drop_rule(watching(NEWEST))
     upload_thirty(world)

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.contract.boundaries import At, CountedObjects, raising
+from tests.contract.boundaries import CountedObjects
 from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.schemas import REPORT, RULE_STATUS
 from tests.contract.world import INBOX, LEDGER
-from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.stores.inbox import LISTED_MAX, Inbox
 
 
@@ -131,16 +130,6 @@ def test_a_rule_that_is_paused_after_a_firing_keeps_its_last_run(world: RuleWorl
     world.drop_rule({**rule(MANUAL), "enabled": False})
     paused = world.rule_status()
     assert (paused["state"], paused["firings"], paused["last_firing"]) == ("disabled", 2, fired)
-
-
-def test_a_paused_rule_does_not_name_a_firing_without_a_run(world: RuleWorld) -> None:
-    world.drop_rule(rule(MANUAL))
-    down = At("write runs", before=raising(ServiceFailed("Cloud Storage", "write", "503")))
-    world.order({"fire": {"rule": "cassava"}}, "1", down)
-    assert world.records() == []
-    world.drop_rule({**rule(MANUAL), "enabled": False})
-    paused = world.rule_status()
-    assert (paused["firings"], paused.get("last_firing")) == (1, None)
 
 
 @pytest.mark.parametrize(

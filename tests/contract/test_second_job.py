@@ -180,21 +180,6 @@ def test_a_second_job_of_a_run_that_ends_without_one_is_found(world: World, *, s
     assert (world.active(), record.submission.second_job_check_at) == ([], None)
 
 
-def test_a_second_job_of_an_ended_run_without_a_job_is_found_by_its_log_entry(world: World) -> None:
-    incoming = world.drop()
-    wake = stopped_before_submitting(world, incoming)
-    world.clock.advance(LEASE)
-    world.launch(incoming, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
-    second = wake()
-    world.complete(world.hint(second, tells_end=False))
-    assert world.jobs.going() == []
-    record = world.record(incoming.run_id)
-    assert record.state is RunState.FAILED
-    assert record.problems == (
-        f"a second job was found, {second.name}: it is being cancelled; the run has none",
-    )
-
-
 def test_a_process_that_wakes_after_its_run_ended_without_a_job_cancels_its_own_job(world: World) -> None:
     incoming = world.drop()
 

@@ -103,16 +103,6 @@ def test_a_rule_in_quarantine_refuses_orders_until_it_is_dropped_again(world: Ho
     assert sorted(record.state for record in world.records()) == ["rejected", "submitted"]
 
 
-def test_a_rule_in_quarantine_is_retired_with_its_file(world: HostileWorld) -> None:
-    world.drop_rule(rule(MANUAL))
-    world.hostility.raises.add(state_of("cassava"))
-    for _ in range(ATTEMPTS_MAX + 1):
-        world.minute()
-    world.remove_rule()
-    world.minute()
-    assert world.rule_status()["state"] == "retired"
-
-
 def test_a_service_that_fails_puts_nothing_into_quarantine(world: HostileWorld) -> None:
     world.accept_copies("honest", **SKIP_NOTHING)
     world.objects.write(LEDGER, state_of("honest"), b"[", if_generation=None)  # as damaged as it can be

@@ -114,11 +114,6 @@ def test_a_request_cannot_name_what_is_another_teams_or_nobodys(changes: dict[st
     assert not any(each.startswith(f"{path}:") for each in faults), faults
 
 
-def test_an_empty_output_is_the_teams_folder_too() -> None:
-    record = drop(world_of_teams(), VISION, {**SMALL, "output": {}})
-    assert record.output_uri == f"gs://{MODELS}/vision/cassava/{record.run_id}"
-
-
 def test_a_label_says_nothing_about_the_team() -> None:
     record = drop(world_of_teams(), VISION, {**SMALL, "labels": {"team": SPEECH}})
     assert (record.source.team, record.output_uri) == (
@@ -224,14 +219,6 @@ def test_a_waiting_run_whose_team_the_policy_no_longer_has_gets_no_job() -> None
     assert "none of the policy's teams" in str(world.record(waiting.run_id).failure)
 
 
-def test_without_teams_a_folder_is_only_a_name() -> None:
-    world = world_of_teams(teams={})
-    record = drop(world, VISION)
-    assert record.state is RunState.SUBMITTED
-    assert record.source.team is None
-    assert record.output_uri == f"gs://{MODELS}/cassava/{record.run_id}"
-
-
 @pytest.mark.parametrize("folder", ["", "strangers/", "Vision/", "/"])
 def test_a_rule_in_no_teams_folder_is_refused(folder: str) -> None:
     world = world_of_teams()
@@ -299,14 +286,6 @@ def test_one_teams_rules_leave_room_for_the_others() -> None:
         "refused",
     ]
     assert put(world, "team-2", MANUAL)["state"] == "accepted"
-
-
-def test_rules_from_before_the_policy_named_teams_start_nothing_any_more() -> None:
-    world = world_of_teams(teams={})
-    with policy_changes(world):
-        world.drop_rule({"when": [MANUAL], "request": SMALL}, "rules/vision/again.json")
-    assert ordered(world, VISION, {"fire": {"rule": "vision.again"}})["state"] == "rejected"
-    assert fired(world, "vision.again") == []
 
 
 def test_a_scheduled_rule_from_before_the_policy_named_teams_is_refused_at_its_launch() -> None:

@@ -10,8 +10,6 @@ from .project import Project, request
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("restored_quotas")]
 
-T4 = {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}
-
 
 @pytest.fixture
 def restored_quotas(project: Project) -> Iterator[None]:
@@ -23,32 +21,6 @@ def restored_quotas(project: Project) -> Iterator[None]:
 def put_quota(project: Project, **document: object) -> None:
     answer = httpx.put(f"{project.env['VERTEX_EMULATOR_HOST']}/emulator/v1/quota", json=document, timeout=60)
     assert answer.status_code == 200, answer.text
-
-
-def test_a_run_goes_through_its_candidates_past_a_full_quota_and_a_stockout(project: Project) -> None:
-    stockout = {"resource": "NVIDIA_TESLA_T4", "spot": True}
-    put_quota(project, quotas={project.region: {"NVIDIA_TESLA_T4": 0}}, stockouts=[stockout])
-    fallbacks = [
-        {"scheduling": {"spot": True}},
-        {"cluster": {"chief": {"accelerator": None}}, "scheduling": {"spot": False}},
-    ]
-    project.upload(
-        "requests/candidates.yaml", request(project.id, cluster={"chief": T4}, fallbacks=fallbacks)
-    )
-    status = project.final_status("requests/candidates.yaml")
-    assert status["state"] == "succeeded"
-    record = project.record(status["run_id"])
-    assert record["submission"]["candidate"] == 2
-    assert [each["candidate"] for each in record["submission"]["tries"]] == [0, 1]
-    refused, out_of_stock = (each["outcome"] for each in record["submission"]["tries"])
-    assert "custom_model_training_nvidia_t4_gpus" in refused
-    assert "Resources are insufficient in region" in out_of_stock
-    (given_up,) = record["submission"]["abandoned_jobs"]
-    jobs = {job.name: job for job in project.jobs(status["run_id"])}
-    assert set(jobs) == {given_up["job"], record["job"]["name"]}
-    assert jobs[given_up["job"]].state.name == "JOB_STATE_FAILED"
-    pool = jobs[record["job"]["name"]].job_spec.worker_pool_specs[0]
-    assert not pool.machine_spec.accelerator_count
 
 
 def test_an_order_cancels_a_waiting_run_and_a_running_one(project: Project) -> None:

@@ -105,20 +105,6 @@ def test_a_revoked_grant_is_named_with_the_command(deployed: Project) -> None:
     ) in told
 
 
-def test_a_request_that_the_policy_refuses_is_reported_with_its_faults(
-    deployed: Project, tmp_path: Path
-) -> None:
-    path = tmp_path / "request.yaml"
-    path.write_text("model_name: m\nimage: nowhere.example/a\ncluster: {chief: {machine: my-own-pc}}\n")
-    status, findings = doctor(deployed, "--request", str(path))
-    assert status == 1
-    ((check, told),) = not_well(findings).items()
-    assert check == "the policy allows it"
-    assert "$.image" in told
-    assert "$.cluster.chief.machine" in told
-    assert deployed.all_jobs() == []
-
-
 def test_a_function_that_does_not_answer_is_named(deployed: Project) -> None:
     stopped = deployed.function_processes("on-job-log")
     for process in stopped:

@@ -49,29 +49,3 @@ def test_a_message_becomes_a_trained_model_on_record(project: Project) -> None:
     record = project.eventually(ended, f"the run of message {message_id}")
     assert_trained(project, record)
     assert project.final_status(f"messages/{message_id}")["run_id"] == record["run_id"]
-
-
-def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_that_failed(
-    project: Project,
-) -> None:
-    """The chief continues to train; the service ends it with the job."""
-    machine = {"machine": "n1-standard-4"}
-    cluster = {"chief": machine, "workers": {"count": 1, **machine}}
-    never = f"--wait-for=gs://{project.models}/never"
-    fails = request(project.id, "--fail=out of luck", "--fail-at-once=worker-0", never, cluster=cluster)
-    project.upload("requests/failing.yaml", fails)
-    record = project.finished_record(project.final_status("requests/failing.yaml")["run_id"])
-    jsonschema.validate(record, schema("run_record.v2"))
-    assert record["state"] == "failed"
-    failure = record["failure"]
-    assert failure["message"].startswith(
-        "workerpool1-0: RuntimeError: out of luck. The replica workerpool1-0 "
-    )
-    assert "non-zero status of 1" in failure["message"]
-    assert failure["replica"] == "workerpool1-0"
-    assert failure["last_lines"][0] == "Traceback (most recent call last):"
-    assert failure["last_lines"][-1] == "RuntimeError: out of luck"
-    status = project.status("requests/failing.yaml")
-    assert status is not None
-    assert status["reason"] == failure["message"]
-    assert "model" not in record

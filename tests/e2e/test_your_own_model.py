@@ -20,17 +20,6 @@ from .reader import DEADLINE_S, Reader, sections, with_commands
 
 PAGE = ROOT / "docs/tutorials/your-own-model.md"
 SCRIPTS = {name: ROOT / "examples" / name / "train.py" for name in ("keras", "pytorch", "scikit_learn")}
-GROUP = """\
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-total = torch.ones(1) * (1 + dist.get_rank())
-dist.all_reduce(total)
-print(f"the group of {dist.get_world_size()} has 1 + 2 = {total.item():g}")
-dist.barrier()
-dist.destroy_process_group()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -98,19 +87,6 @@ def test_two_replicas_of_a_pytorch_script_end_with_one_model_on_record(reader: R
         r"^metrics +val_accuracy (.+)$", reader.follow("Two replicas: PyTorch"), re.MULTILINE
     )
     assert float(accuracy) > 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S + 60)
-def test_two_replicas_of_a_script_that_knows_only_env_form_one_group(reader: Reader) -> None:
-    if not has_cpu_torch():
-        pytest.skip("only the CUDA build of PyTorch, of more than 2 GB, is available here")
-    folder = reader.folder / "group"
-    folder.mkdir()
-    (folder / "requirements.txt").write_text("torch\n")
-    (folder / "train.py").write_text(GROUP)
-    printed = reader.run("trainmaster submit --script group/train.py --workers 1 --logs")
-    assert printed.count("the group of 2 has 1 + 2 = 3") == 2  # of either replica
 
 
 @pytest.mark.slow

@@ -17,9 +17,6 @@ from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, Served, run_record, served_context
 from tests.web.consoles import console_of, form
 from trainmaster.client.submission.terms import schema
-from trainmaster.orchestrator.core.champions.champion import Champion
-from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.web.pages.models_page import reigns_of
 
 WRITABLE = True
 A, B, C = "a-20260301t120000-148ce5abfd", "b-20260301t121100-6024327c9f", "c-20260301t122200-a781e6ad62"
@@ -104,17 +101,6 @@ def test_every_reign_has_its_time(browser: Browser) -> None:
     second = page.partition('<tr id="reign-2">')[2].partition("</tr>")[0]
     assert "state-champion" in second
     assert page.index("reign-2") < page.index("reign-1")
-
-
-def test_reigns_end_where_the_next_begins() -> None:
-    reigns = reigns_of(decoded(Champion, champion()))
-    assert [each.reign.number for each in reigns] == [2, 1]
-    assert (reigns[0].until, reigns[1].until) == (None, reigns[0].reign.since)
-    assert reigns_of(Champion(model_name="new", updated_at=datetime.now(UTC))) == []
-
-
-def test_the_page_stays_the_same_while_nothing_changes(browser: Browser) -> None:
-    assert browser.get("/models/cassava-resnet50").text == browser.get("/models/cassava-resnet50").text
 
 
 def test_each_verdict_has_its_reason_and_its_value(browser: Browser) -> None:

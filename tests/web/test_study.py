@@ -153,11 +153,6 @@ def test_a_failed_trial_has_the_error_of_its_program_as_the_command_shows_it(job
     assert service not in text
 
 
-def test_one_parameter_is_enough(jobs: Jobs) -> None:
-    shown = Shown(jobs, trial(1, 0.5), parameters=(LAYERS,))
-    assert [each["name"] for each in shown.data("parallel")["axes"]] == ["layers", "accuracy"]
-
-
 def test_an_ended_study_is_final_and_an_unchanged_one_is_the_same_page(jobs: Jobs) -> None:
     assert "data-live" not in Shown(jobs, trial(1, 0.5), endTime="2026-03-01T13:00:00Z").text
     assert Shown(jobs, trial(1, 0.5)).text == Shown(jobs, trial(1, 0.5)).text

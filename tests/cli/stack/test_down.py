@@ -61,23 +61,3 @@ def test_the_runs_that_have_not_ended_are_counted(runs: list[str], said: str, tm
     with owned(state):
         done = trainmaster("down", cwd=tmp_path, environment={"HOME": str(tmp_path)})
     assert (done.status, done.out, done.err) == (0, "The stack on '.trainmaster' has stopped.\n", said)
-
-
-def test_in_a_subfolder_the_stack_of_the_nearest_parent_is_stopped(tmp_path: Path) -> None:
-    state, below = tmp_path / ".trainmaster", tmp_path / "data" / "raw"
-    state.mkdir()
-    below.mkdir(parents=True)
-    with owned(state):
-        done = trainmaster("down", cwd=below, environment={"HOME": str(tmp_path)})
-    assert (done.status, done.out) == (0, f"The stack on {str(state)!r} has stopped.\n")
-
-
-def test_the_folder_s_own_stopped_stack_is_nearer_than_a_parent_s(tmp_path: Path) -> None:
-    outer, inner = tmp_path / ".trainmaster", tmp_path / "project" / ".trainmaster"
-    outer.mkdir()
-    inner.mkdir(parents=True)
-    (inner / "lock").touch()
-    (inner / "project.json").touch()
-    with owned(outer):
-        done = trainmaster("down", cwd=inner.parent, environment={"HOME": str(tmp_path)})
-    assert (done.status, done.out) == (0, "No stack is running on '.trainmaster'.\n")

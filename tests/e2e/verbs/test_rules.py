@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.e2e.project import ROOT, Project, request
+from tests.e2e.project import Project, request
 from tests.e2e.verbs.conftest import PROJECT, Trainmaster
 from trainmaster.client.submission.terms import schema
 
@@ -81,38 +81,3 @@ def test_cancel_ends_a_running_run_and_no_run_if_one_is_unknown(
     late = trainmaster("cancel", trained["run_id"])
     assert (late.status, late.out) == (0, f"{trained['run_id']}\n")
     assert "has already ended: succeeded" in late.err
-
-
-def test_a_rule_continues_from_the_weights_of_its_champion(
-    trainmaster: Trainmaster, stack: Project, tmp_path: Path
-) -> None:
-    page = (ROOT / "docs" / "reference" / "trainer-library.md").read_text()
-    program = page.partition("## Your own program")[2].partition("```python\n")[2].partition("```")[0]
-    (tmp_path / "program.py").write_text(program)
-    asked = {
-        "model_name": "continued",
-        "script": {"file": "program.py"},
-        "args": ["--epochs=2", "--start_from=champion"],
-        "cluster": {"chief": {"machine": "n1-standard-4"}},
-        "champion": {"metric": "val_loss", "goal": "minimize"},
-    }
-    file = tmp_path / "continued.yaml"
-    file.write_text(json.dumps({"when": [{"manual": {}}], "request": asked}))
-    applied = trainmaster("rules", "apply", str(file))
-    assert (applied.status, applied.out) == (0, "continued accepted\n"), applied.err
-    assert f" as gs://{PROJECT}-data/scripts/" in applied.err
-    runs = []
-    for _ in range(2):
-        run_id = trainmaster("rules", "fire", "continued").out.strip()
-        assert trainmaster("wait", run_id).status == 0
-        runs.append(stack.finished_record(run_id))
-    first, second = runs
-    assert "continued has no champion yet" in first["problems"][0]
-    copy = f"gs://{PROJECT}-champions/continued/{first['run_id']}/"
-    assert second["request"]["document"]["args"] == ["--epochs=2", f"--start_from={copy}"]
-    assert second["model"]["metrics"]["val_loss"] < first["model"]["metrics"]["val_loss"]
-    assert f"weights {copy}" in trainmaster("logs", second["run_id"]).out
-    target = tmp_path / "downloaded"
-    assert trainmaster("download", "champion:continued", str(target)).status == 0
-    assert json.loads((target / "export.json").read_text())["training"]["weights"] == copy
-    assert (target / "model.keras").stat().st_size

@@ -265,12 +265,6 @@ def test_a_token_of_the_stack_is_its_own_refresh_token_and_no_other_is_known(gra
     assert [(each.status_code, each.json()["error"]) for each in (bad, none)] == [(400, "invalid_grant")] * 2
 
 
-def test_a_token_is_good_for_its_lifetime() -> None:
-    tokens, account = Tokens(), Principal(kind="account", name=TICK, email=TICK)
-    assert tokens.principal_of(tokens.issue(account, lifetime_s=3600)) == account
-    assert tokens.principal_of(tokens.issue(account, lifetime_s=0)) is None
-
-
 def test_tokens_with_a_lifetime_are_bounded_and_expired_ones_make_room() -> None:
     tokens, account = Tokens(max_expiring=2), Principal(kind="account", name=TICK, email=TICK)
     good, _ = tokens.issue(account, lifetime_s=3600), tokens.issue(account, lifetime_s=0)

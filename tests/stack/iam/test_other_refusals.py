@@ -17,9 +17,7 @@ from .conftest import (
     REGION,
     STRANGER,
     TICK,
-    TOPIC,
     TRAINER,
-    UNAUTHORIZED,
     Served,
     call_pubsub,
     denied,
@@ -91,17 +89,6 @@ def test_logging_refuses_a_list_without_the_permission(served: Served) -> None:
     assert served.call("POST", "logging", "/v2/entries:list", TICK, json=names).is_success
     assert "'logging.logEntries.list'" in denied(
         served.call("POST", "logging", "/v2/entries:list", TRAINER, json=names)
-    )
-
-
-def test_pubsub_publishes_for_accounts_that_may_publish_to_the_topic(served: Served) -> None:
-    request = types.PublishRequest(topic=TOPIC, messages=[types.PubsubMessage(data=b"a")])
-    assert call_pubsub(served, "Publish", request, TICK)
-    with pytest.raises(grpc.RpcError) as refused:
-        call_pubsub(served, "Publish", request, TRAINER)
-    assert (refused.value.code(), refused.value.details()) == (
-        grpc.StatusCode.PERMISSION_DENIED,
-        UNAUTHORIZED,
     )
 
 

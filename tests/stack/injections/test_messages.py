@@ -9,7 +9,6 @@ import pytest
 from google.api_core.exceptions import ResourceExhausted, ServiceUnavailable
 from google.pubsub_v1 import PublisherClient, PubsubMessage, StreamingPullRequest
 
-from tests.stack.waiting import wait_until
 from trainstack import pubsub
 from trainstack.events.clients import PubsubClients, clients_of
 from trainstack.injections import Injections, plan_from
@@ -118,26 +117,6 @@ def test_messages_are_struck_on_their_way_out(
         f"pubsub.deliver {SUBSCRIPTION}"
     }
     assert injections.account("f1").struck == fields["times"]
-
-
-def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(
-    clients: PubsubClients, injections: Injections
-) -> None:
-    strike(injections, "pubsub.deliver", "duplicate", times=1)
-    received: list[bytes] = []
-
-    def take(message: object) -> None:
-        received.append(message.data)  # type: ignore[attr-defined]  # the client's message has no types
-        message.ack()  # type: ignore[attr-defined]  # as above
-
-    stream = clients.subscriber.subscribe(SUBSCRIPTION, callback=take)
-    try:
-        publish(clients, b"a")
-        wait_until(lambda: len(received) == 2, "both deliveries")
-    finally:
-        stream.cancel()
-        stream.result(timeout=60)
-    assert received == [b"a", b"a"]
 
 
 def test_a_stream_is_refused_when_it_is_opened(clients: PubsubClients, injections: Injections) -> None:

@@ -19,28 +19,6 @@ def gcloud(stack: Stack, tmp_path: Path) -> Gcloud:
     return gcloud_of("ai", api="AIPLATFORM", url=f"{stack.url}/", project="p1", folder=tmp_path)
 
 
-@pytest.mark.slow  # each call of gcloud takes seconds
-def test_gcloud_creates_describes_lists_and_cancels(stack: Stack, gcloud: Gcloud, tmp_path: Path) -> None:
-    config = tmp_path / "job.yaml"
-    config.write_text(
-        "workerPoolSpecs:\n"
-        "- machineSpec: {machineType: n1-standard-4}\n"
-        "  replicaCount: 1\n"
-        f"  containerSpec: {{imageUri: {PROGRAM}, args: [sleep=600]}}\n"
-        "scheduling: {strategy: SPOT, timeout: 3600s}\n"
-    )
-    options = ("--display-name=g1", f"--config={config}", "--labels=k=v", *HERE)
-    name = json.loads(gcloud("custom-jobs", "create", *options))["name"]
-    described = json.loads(gcloud("custom-jobs", "describe", name, *HERE))
-    assert described["jobSpec"]["scheduling"] == {"strategy": "SPOT", "timeout": "3600s"}
-    (listed,) = json.loads(gcloud("custom-jobs", "list", *HERE))
-    assert listed["name"] == name
-    gcloud("custom-jobs", "cancel", name.rpartition("/")[2], *HERE)
-    assert stack.ended(name).state.name == "JOB_STATE_CANCELLED"
-    with pytest.raises(AssertionError, match="NOT_FOUND"):
-        gcloud("custom-jobs", "describe", "9", *HERE)
-
-
 @pytest.mark.slow
 def test_gcloud_creates_and_describes_tuning_jobs(stack: Stack, gcloud: Gcloud, tmp_path: Path) -> None:
     rate = {"parameterId": "x", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1},

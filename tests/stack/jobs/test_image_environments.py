@@ -15,7 +15,6 @@ from tests.stack.waiting import wait_until
 from trainstack.jobs.images import environments
 from trainstack.jobs.images.dockerfile import read_image
 from trainstack.jobs.images.recipes import recipe_of
-from trainstack.jobs.images.views import site_packages
 
 from .conftest import WAYS, Stack, container, package, way_of
 from .test_packages import wheel
@@ -80,23 +79,6 @@ def test_what_the_dockerfile_installs_is_there_and_the_next_job_finds_it_ready(s
     making = "Making the image's Python environment; it is kept for the next job."
     assert making in stack.service_lines(first)
     assert making not in stack.service_lines(second)
-
-
-def test_its_packages_are_compiled_beside_the_jobs_that_use_it(stack: Stack) -> None:
-    packages = site_packages(prefix(stack, run(stack)))
-    wait_until(lambda: list(packages.glob("__pycache__/vendored.*.pyc")))
-
-
-def test_a_stack_that_is_started_again_finds_the_environment_ready(
-    start: Callable[..., Any], tree: Path
-) -> None:
-    found = []
-    for _ in range(2):
-        with start(images={OWN: tree}) as stack:
-            found.append(prefix(stack, run(stack)))
-            made = (found[0] / "bin" / "python").lstat().st_ino
-    assert found[0] == found[1]
-    assert (found[0] / "bin" / "python").lstat().st_ino == made
 
 
 def test_jobs_that_want_the_same_environment_wait_for_one_that_makes_it(stack: Stack) -> None:

@@ -13,7 +13,7 @@ import pytest
 from google.api_core.exceptions import BadRequest
 
 from . import studies
-from .conftest import PREBUILT, PROGRAM, WAYS, Stack, container, package, way_of
+from .conftest import PREBUILT, WAYS, Stack, container, package, way_of
 from .studies import REPORT, study
 
 TELL = """
@@ -193,16 +193,6 @@ def test_a_module_that_is_not_in_the_packages_fails_the_job(start: Callable[...,
         job = stack.submit(package(f"gs://b/{app}", module="demo_absent"))
         assert "status of 1." in stack.ended(job.name).error.message
         assert "No module named demo_absent" in stack.texts(job.name, "workerpool0-0")[-1]
-
-
-def test_an_executor_image_may_be_provided_from_a_source_tree(stack: Stack) -> None:
-    app = wheel(
-        stack.buckets / "b", "demo_app", code="import os; print('greeting', os.environ['GREETING'])\n"
-    )
-    job = stack.submit(package(f"gs://b/{app}", module="demo_app", image=f"{PROGRAM}:latest"))
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
-    assert "greeting hello" in stack.texts(job.name, "workerpool0-0")
-    assert not [text for text in stack.service_lines(job.name) if "prebuilt" in text]
 
 
 def test_a_prebuilt_container_runs_a_command_and_without_one_has_nothing_to_run(

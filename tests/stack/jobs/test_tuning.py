@@ -48,13 +48,6 @@ def test_a_trial_without_its_metric_is_infeasible_and_the_first_one_ends_the_job
     assert "'accuracy'; it reported ['acc']" in done.trials[0].infeasible_reason
 
 
-def test_as_many_failed_trials_as_allowed_end_the_job(stack: Stack) -> None:
-    done = ended(stack, study(stack, "sys.exit(3)", parallel_trial_count=1, max_failed_trial_count=2).name)
-    assert done.state.name == "JOB_STATE_FAILED"
-    assert len(done.trials) == 2
-    assert "non-zero status of 3" in done.trials[0].infeasible_reason
-
-
 def test_cancelling_ends_every_replica_of_every_trial(stack: Stack) -> None:
     job = study(stack, "time.sleep(600)")
     stack.until(job.name, lambda job: [trial.state.name for trial in job.trials] == ["ACTIVE", "ACTIVE"])

@@ -63,18 +63,6 @@ def test_a_study_larger_than_the_machine_keeps_one_place_in_the_line(start: Call
         assert between.start_time <= done.trials[3].start_time
 
 
-def test_studies_beside_each_other_share_the_machine_and_mix_nothing(start: Callable[..., Any]) -> None:
-    with start(capacity=3) as stack:
-        bodies = {value: f"assert 0 <= x <= 1; report({value}, 1)" for value in (1, 2, 3)}
-        names = {value: study(stack, body).name for value, body in bodies.items()}
-        for value, name in names.items():
-            done = ended(stack, name)
-            assert [trial.final_measurement.metrics[0].value for trial in done.trials] == [value] * 4
-            assert {trial.name.rpartition("/trials/")[0] for trial in done.trials} == {
-                f"{name.partition('/hyper')[0]}/studies/{name.rpartition('/')[2]}"
-            }
-
-
 def test_a_trial_that_this_machine_could_never_run_is_refused(start: Callable[..., Any]) -> None:
     with start(capacity=2) as stack:
         with pytest.raises(TooManyRequests) as refused:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from google.api_core.exceptions import BadRequest, Conflict, NotFound
+from google.api_core.exceptions import BadRequest
 from google.cloud.logging import ASCENDING, DESCENDING
 from google.cloud.logging_v2.resource import Resource
 
@@ -56,26 +56,6 @@ def test_a_page_ends_before_a_long_search_does_and_leads_on(stack: Stack) -> Non
     assert first["nextPageToken"]
     (entry,) = stack.client.list_entries(filter_=wanted)
     assert entry.payload == texts[-1]
-
-
-def test_a_sink_is_created_changed_and_deleted_by_the_client(stack: Stack) -> None:
-    destination = "pubsub.googleapis.com/projects/p1/topics/t-1"
-    sink = stack.client.sink("s1", filter_="severity>=ERROR", destination=destination)
-    assert not sink.exists()
-    sink.create(unique_writer_identity=True)
-    assert sink.exists()
-    with pytest.raises(Conflict):
-        stack.client.sink("s1", filter_="", destination=destination).create()
-    sink.filter_ = "severity>=WARNING"
-    sink.update()
-    sink.reload()
-    assert (sink.filter_, sink.destination) == ("severity>=WARNING", destination)
-    assert sink.writer_identity.startswith("serviceAccount:")
-    assert [one.name for one in stack.client.list_sinks()] == ["s1"]
-    sink.delete()
-    assert list(stack.client.list_sinks()) == []
-    with pytest.raises(NotFound):
-        sink.delete()
 
 
 def test_an_invalid_filter_is_refused_in_lists_and_sinks(stack: Stack) -> None:

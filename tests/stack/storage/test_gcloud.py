@@ -32,14 +32,6 @@ def test_gcloud_copies_files_up_and_down_and_lists_them(
 
 
 @pytest.mark.slow
-def test_gcloud_removes_a_bucket_with_all_that_is_in_it(bucket: storage.Bucket, gcloud: Gcloud) -> None:
-    for name in ("a", "b/c", "d//e"):
-        bucket.blob(name).upload_from_string("x")
-    gcloud("rm", "--recursive", f"gs://{bucket.name}")
-    assert not bucket.exists()
-
-
-@pytest.mark.slow
 def test_gcloud_changes_a_bucket_and_who_may_use_it(bucket: storage.Bucket, gcloud: Gcloud) -> None:
     url = f"gs://{bucket.name}"
     gcloud(

@@ -108,10 +108,3 @@ def test_memory_stays_flat_while_a_large_object_comes_and_goes(tmp_path: Path) -
             assert sum(len(chunk) for chunk in download.iter_bytes()) == count << 20
         peaks.append(psutil.Process(running.pid).memory_info().rss)
     assert max(peaks) - before < 16 << 20
-
-
-def test_the_process_ends_cleanly_when_asked(tmp_path: Path) -> None:
-    with alone("storage", tmp_path) as (running, url):
-        assert httpx.get(f"{url}/storage/v1/b?project=p", timeout=60).status_code == 200
-        running.terminate()
-        assert running.wait(timeout=60) == 0

@@ -49,11 +49,6 @@ def test_a_listing_has_the_names_and_prefixes_of_its_query(
     assert listing.prefixes == prefixes
 
 
-def test_pages_follow_each_other(filled: storage.Bucket) -> None:
-    pages = [[blob.name for blob in page] for page in filled.list_blobs(page_size=3).pages]
-    assert pages == [NAMES[:3], NAMES[3:6], NAMES[6:9], NAMES[9:]]
-
-
 @pytest.mark.parametrize(
     ("glob", "name", "matches"),
     [

@@ -67,16 +67,6 @@ def test_a_name_can_be_an_object_and_the_folder_of_others(bucket: storage.Bucket
     assert list(bucket.list_blobs()) == []
 
 
-def test_an_emptied_folder_stays_and_an_object_of_its_name_is_kept_aside(
-    bucket: storage.Bucket, folder: Path
-) -> None:
-    bucket.blob("a/b").upload_from_string("x")
-    bucket.blob("a/b").delete()
-    bucket.blob("a").upload_from_string("y")
-    assert (folder / "a").is_dir()
-    assert bucket.blob("a").download_as_bytes() == b"y"
-
-
 def test_a_link_out_of_the_bucket_is_never_followed(
     bucket: storage.Bucket, folder: Path, tmp_path: Path
 ) -> None:

@@ -190,14 +190,6 @@ def test_nothing_is_lost_while_pubsub_is_down_or_the_emulator_is(tmp_path: Path)
     assert up.events[2] == ("OBJECT_FINALIZE", "c")
 
 
-def test_deliveries_resume_when_pubsub_is_back(bucket: storage.Bucket, sink: Sink) -> None:
-    ask_for(bucket)
-    sink.down.set()
-    bucket.blob("a").upload_from_string("x")
-    sink.down.clear()
-    wait_until(lambda: sink.events == [("OBJECT_FINALIZE", "a")])
-
-
 def test_a_message_that_pubsub_never_takes_holds_up_no_other(bucket: storage.Bucket, sink: Sink) -> None:
     ask_for(bucket)
     sink.refused = "bad"

@@ -49,22 +49,6 @@ def test_a_pipeline_runs_until_its_job_ends_or_it_is_cancelled(stack: Stack) -> 
     assert {job.display_name for job in type(held).list()} == {"held", "done"}
 
 
-def test_a_model_has_versions_and_an_alias_is_of_one_of_them(stack: Stack) -> None:
-    from google.cloud import aiplatform
-
-    (stack.buckets / "staging/m").mkdir()
-    (stack.buckets / "staging/m/weights").write_text("w")
-    common: Any = {"artifact_uri": "gs://staging/m", "serving_container_image_uri": "serving"}
-    registry = aiplatform.Model.upload(
-        model_id="cats", version_aliases=["live"], **common
-    ).versioning_registry
-    aiplatform.Model.upload(parent_model="cats", is_default_version=False, **common)
-    registry.add_version_aliases(["live", "default"], version="2")
-    versions = {one.version_id: set(one.version_aliases or ()) for one in registry.list_versions()}
-    assert versions == {"1": set(), "2": {"live", "default"}}
-    assert aiplatform.Model("cats").version_id == aiplatform.Model("cats@live").version_id == "2"
-
-
 def test_a_run_of_an_experiment_has_its_parameters_metrics_and_end(stack: Stack) -> None:
     from google.cloud import aiplatform
 

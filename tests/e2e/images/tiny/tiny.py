@@ -1,6 +1,6 @@
 """Fits y = slope * x + intercept by gradient descent, reports as the project's trainer does, exports the line.
 
-python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--fail TEXT [--fail-at-once REPLICA]] [--wait-for gs://BUCKET/NAME] [--job-dir gs://…]
+python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--wait-for gs://BUCKET/NAME] [--job-dir gs://…]
 
 Reads AIP_MODEL_DIR, TF_CONFIG and TRAINMASTER_GCS_ROOT; needs nothing but Python. In a trial the chief
 reports its loss under the tag, in the file format of cloudml-hypertune.
@@ -27,13 +27,9 @@ def main() -> None:
     started = time.monotonic()
     replica = replica_name()
     say("INFO", "training begins", event="train_started", replica=replica, epochs=arguments.epochs)
-    if arguments.fail and arguments.fail_at_once == replica:
-        raise RuntimeError(arguments.fail)
     if arguments.wait_for:
         wait_for(path_of(arguments.wait_for))
     slope, intercept, loss = fit(points(), arguments, replica=replica)
-    if arguments.fail:
-        raise RuntimeError(arguments.fail)
     if replica in PRIMARY:
         metrics = {"loss": loss, "accuracy": 1.0 - min(1.0, loss)}
         export(
@@ -46,8 +42,6 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--rate", type=float, default=0.5)
     parser.add_argument("--tag", default="loss")
-    parser.add_argument("--fail", default="")
-    parser.add_argument("--fail-at-once", default="", help="the replica that does")
     parser.add_argument("--wait-for", default="")
     parser.add_argument(
         "--job-dir", default="", help="what AI Platform Training gave every program; not read"

@@ -186,15 +186,6 @@ def test_a_stack_of_this_folder_that_runs_gives_its_names(tmp_path: Path) -> Non
     assert "project local-project, region us-central1 (the stack of this folder)" in found.err
 
 
-def test_a_policy_may_be_given(tmp_path: Path) -> None:
-    text = (ROOT / "functions" / "policy.yaml").read_text()
-    written(tmp_path, "policy.yaml", text.replace("n1-standard-4, ", ""))
-    file = written(tmp_path, "request.yaml", REQUEST)
-    done = check(file, "--policy", "policy.yaml", cwd=tmp_path)
-    assert done.status == 1
-    assert "request.yaml:4:20: error: $.cluster.chief.machine: the policy does not allow it" in done.out
-
-
 def test_a_faulty_policy_is_refused_with_its_lines(tmp_path: Path) -> None:
     written(tmp_path, "policy.yaml", "schema: policy.v1\nimages: none\n")
     done = check(written(tmp_path, "request.yaml", REQUEST), "--policy", "policy.yaml", cwd=tmp_path)

@@ -23,8 +23,6 @@ from trainmaster.client.find import Run
 from trainmaster.client.logs import survive
 from trainmaster.client.times import parse_duration
 from trainmaster.client.wait import wait_for_end
-from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainstack.find import NoStack
 from trainstack.storage import serve
 
@@ -141,23 +139,6 @@ def test_a_success_without_a_model_says_how_to_see_more_and_fails_only_where_a_m
     assert "The exit status is 1: --require-model is given, and no model was found.\n" in demanded.err
     record(served, "with-model", "succeeded")
     assert served.trainmaster("wait", "with-model", "--require-model").status == 0
-
-
-def test_a_bad_end_has_the_likely_repair(served: Served) -> None:
-    failure = {"message": "the job ran longer than its timeout of 10 s."}
-    cancelled = run_record(run_id="long", state="cancelled", failure=failure)
-    served.write("ledger", "runs/long.json", cancelled)
-    done = served.trainmaster("wait", "long")
-    assert done.status == 1
-    assert "long was cancelled: the job ran longer than its timeout of 10 s.\n" in done.err
-    assert "Likely repair: raise `scheduling.timeout_s`, or train for fewer steps\nSee more:" in done.err
-
-
-def test_a_run_that_never_had_a_job_has_no_log_to_see(served: Served) -> None:
-    rejected = run_record(run_id="refused", state="rejected")
-    del rejected["job"]
-    served.write("ledger", "runs/refused.json", rejected)
-    assert served.trainmaster("wait", "refused").err.endswith("See more:\n  trainmaster status refused\n")
 
 
 @pytest.mark.parametrize(
@@ -296,12 +277,3 @@ def test_a_service_that_is_gone_for_good_is_named_in_the_words_of_every_verb(
         clients = silenced(served, tmp_path / "other", running, RUN)
         with clients, pytest.raises(NoStack, match="was started again at other addresses"):
             wait_for_end(clients, RUN, on_change=lambda _: running.close())
-
-
-def test_the_problem_of_a_successful_run_with_a_model_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    problem = "the metric loss is nan: the training diverged"
-    document = run_record("succeeded", problems=[problem])
-    run = Run(document=document, record=decoded(RunRecord, document))
-    assert run.record.model is not None
-    say_end(run)
-    assert capsys.readouterr().err.endswith(f" has succeeded: {problem}\n")

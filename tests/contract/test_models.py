@@ -81,11 +81,6 @@ def test_a_failed_runs_files_are_on_record_and_never_champion(world: World) -> N
     assert not [each for each in world.objects.listing(LEDGER, "champions/") if each.name]
 
 
-def test_a_failed_run_without_files_says_nothing_of_a_model() -> None:
-    record = ended(World(), "empty", JobState.FAILED, {})
-    assert (record.model, record.problems) == (None, ())
-
-
 def test_a_run_whose_metric_is_nan_is_no_champion_because_it_diverged(world: World) -> None:
     metrics = {"val_accuracy": float("nan"), "val_within": 0}
     record = ended(world, "diverged", JobState.SUCCEEDED, {"m.joblib": b"x", "metrics.json": metrics})
@@ -202,16 +197,6 @@ def test_the_directories_of_other_runs_below_a_fixed_path_are_skipped(world: Wor
     other = "gs://models/own-model/other-20260301t120000-0123456789/model/saved_model.pb"
     record = ended(world, "own", JobState.SUCCEEDED, {}, request, {other: b"x"})
     assert record.model is None
-
-
-def test_if_no_model_is_found_each_place_is_listed() -> None:
-    request = elsewhere("gs://models/export/${run_id}")
-    record = ended(World(), "lost", JobState.SUCCEEDED, {"metrics.json": {"loss": 1}}, request)
-    (problem,) = record.problems
-    assert (
-        f"gs://models/export/{record.run_id}/ holds nothing; {record.output_uri}/model/ holds only metrics.json"
-        in problem
-    )
 
 
 def test_an_evaluation_leaves_metrics_without_a_model_and_is_told_from_a_run_that_left_neither() -> None:

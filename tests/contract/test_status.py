@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.contract.boundaries import At, dies_after, raising
+from tests.contract.boundaries import At, raising
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import Answering
 from tests.contract.schemas import RECORD, REPORT, RULE_STATUS, STATUS
-from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, REQUEST, ROOT, Boundary, Killed, World
+from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, REQUEST, ROOT, Boundary, World
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed, SubmissionUnknown
+from trainmaster.orchestrator.core.errors import ServiceFailed, SubmissionUnknown
 from trainmaster.orchestrator.core.runs.drop_status import DELIVERIES_MAX
 from trainmaster.orchestrator.flows.intake import take_and_admit, take_message, take_upload
 
@@ -134,15 +134,6 @@ def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why(world
     assert "it is unknown whether the job was created: 503" in status["reason"]
     world.reconcile_after(LEASE)
     assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
-
-
-def test_another_delivery_that_is_faster_is_no_failure(world: World) -> None:
-    incoming = world.drop()
-    with pytest.raises(Killed):
-        world.launch(incoming, dies_after("submit"))
-    with pytest.raises(LeaseHeld):
-        list(take_and_admit(world.services(), incoming))
-    assert (told(world)["state"], "reason" in told(world)) == ("reserved", False)
 
 
 def test_the_failure_of_an_older_drop_is_not_reported_for_a_newer_one(world: World) -> None:

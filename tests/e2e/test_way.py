@@ -1,6 +1,4 @@
-"""A request becomes a trained model on record, however it was sent."""
-
-from typing import Any
+"""A request becomes a trained model on record, with its manifest and its job."""
 
 import jsonschema
 import pytest
@@ -8,12 +6,16 @@ from google.cloud.aiplatform_v1.types import JobState
 
 from trainmaster.client.submission.terms import schema
 
-from .project import ENDED, Project, request
+from .project import Project, request
 
 pytestmark = pytest.mark.slow
 
 
-def assert_trained(project: Project, record: dict[str, Any]) -> None:
+def test_an_upload_becomes_a_trained_model_on_record(project: Project) -> None:
+    generation = project.upload("requests/upload.yaml", request(project.id))
+    status = project.final_status("requests/upload.yaml", generation)
+    jsonschema.validate(status, schema("drop_status.v1"))
+    record = project.record(status["run_id"])
     jsonschema.validate(record, schema("run_record.v2"))
     assert record["state"] == "succeeded", record
     model_uri = record["model"]["uri"]
@@ -30,22 +32,3 @@ def assert_trained(project: Project, record: dict[str, Any]) -> None:
     assert job.name == record["job"]["name"]
     assert job.state == JobState.JOB_STATE_SUCCEEDED
     assert job.job_spec.service_account == f"tm-trainer@{project.id}.iam.gserviceaccount.com"
-
-
-def test_an_upload_becomes_a_trained_model_on_record(project: Project) -> None:
-    generation = project.upload("requests/upload.yaml", request(project.id))
-    status = project.final_status("requests/upload.yaml", generation)
-    jsonschema.validate(status, schema("drop_status.v1"))
-    assert_trained(project, project.record(status["run_id"]))
-
-
-def test_a_message_becomes_a_trained_model_on_record(project: Project) -> None:
-    message_id = project.publish("trainmaster-requests", request(project.id).encode())
-
-    def ended() -> dict[str, Any] | None:
-        found = [r for r in project.records().values() if r["source"].get("message_id") == message_id]
-        return found[0] if found and found[0]["state"] in ENDED else None
-
-    record = project.eventually(ended, f"the run of message {message_id}")
-    assert_trained(project, record)
-    assert project.final_status(f"messages/{message_id}")["run_id"] == record["run_id"]

@@ -166,19 +166,6 @@ def test_sigterm_during_an_evaluation_waits_for_the_upload_of_its_epoch(small: S
     assert again.events("train_progress") == []
 
 
-def test_a_worker_restarted_alone_ends_a_chief_that_computes_nothing_with_it(small: Small) -> None:
-    """The chief waits for its upload, not for the worker: no operation of TensorFlow fails."""
-    run, configs = "waiting", two_replicas()
-    hold_upload(small.run_dir(run), 1)
-    chief, worker = small.cluster(run, configs=configs)
-    worker.wait_until(lambda replica: replica.events("epoch_finished"))
-    worker.process.kill()
-    worker.process.wait()
-    small.start(run, tf_config=configs[1])
-    assert statuses([chief], LOST_WITHIN_S) == [134], output_tails([chief])
-    assert [event["peer"] for event in chief.events("peer_lost")] == ["worker-0"]
-
-
 def number_of(path: Path) -> int:
     return int(path.name.removeprefix("ckpt-").partition(".")[0])
 

@@ -136,12 +136,6 @@ def test_the_copy_lists_its_files_and_how_to_download_them(browser: Browser) -> 
     assert "does not exist any more" in browser.get("/models/vision/leaves").text.partition('id="copy"')[2]
 
 
-def test_the_newest_runs_of_the_model_are_linked(browser: Browser) -> None:
-    page = browser.get("/models/cassava-resnet50").text
-    assert 'href="/runs/run-1"' in page
-    assert "run-2" not in page
-
-
 @pytest.mark.parametrize("name", ["nothing", "team/nothing", "a/b/c/d", "x%00", "-/rollback", "m" * 3000])
 def test_an_unknown_model_has_a_page_that_says_so(browser: Browser, name: str) -> None:
     page = browser.get(f"/models/{name}")

@@ -55,13 +55,6 @@ def test_a_limit_shows_its_slots_and_who_holds_them(browser: Browser) -> None:
     assert 'href="/runs/flowers-a-2026' in row
 
 
-def test_limits_of_the_policy_are_text(browser: Browser) -> None:
-    page = browser.get("/queue").text
-    assert "4 jobs at once for each model" in page
-    assert "1 job at once, of runs with label team=&lt;b&gt;blue&lt;/b&gt;" in page
-    assert "the cap is 12.50 USD" in page
-
-
 def test_the_document_is_the_one_that_the_command_prints(browser: Browser, served: Served) -> None:
     found = browser.get("/api/v1/queue").json()
     Draft202012Validator(SCHEMA).validate(found)

@@ -91,13 +91,6 @@ def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(br
     assert "$ " not in page.partition("<code>trainmaster watch trains</code>")[0]
 
 
-def test_lines_on_standard_error_have_the_severity_of_their_own_prefix(browser: Browser) -> None:
-    lines = browser.get("/runs/trains").text.splitlines()
-    (info,), (warning,) = ([each for each in lines if text in each] for text in ("rows 3000", "few rows"))
-    assert ('class="warn"' in warning, 'class="' in info.partition(">")[0]) == (True, False)
-    assert "<b>" not in info + warning
-
-
 def test_the_page_of_a_run_that_is_over_is_sent_once_and_is_final(browser: Browser) -> None:
     with browser.stream("GET", "/runs/fails", headers={"accept": "text/event-stream"}) as stream:
         sent = "".join(stream.iter_text())

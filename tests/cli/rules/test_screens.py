@@ -21,9 +21,7 @@ from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import find_rule, list_rules
 from trainmaster.client.shown.rule_lines import rule_facts
 from trainmaster.client.submission.terms import schema
-from trainmaster.orchestrator.core.champions.champion import Champion
-from trainmaster.orchestrator.core.champions.promotion import after_rollback
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.retraining.state import RuleStatus
 
 NOW = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
@@ -214,19 +212,3 @@ def test_a_rollback_that_the_service_would_refuse_is_not_sent(
     assert (done.status, done.out) == (2, "")
     assert "The champion of 'cassava-resnet50' stays: " in done.err
     assert f"{reason}. See: trainmaster champions show cassava-resnet50" in done.err
-
-
-def test_a_second_rollback_names_the_champion_that_the_first_one_replaced(own: Served) -> None:
-    before = decoded(Champion, example("champion.v1.promoted"))
-    back = after_rollback(before, None, order_id="order-1", now=NOW)
-    assert isinstance(back, Champion)
-    assert before.current is not None
-    document: Any = encoded(back)
-    own.write("ledger", "champions/cassava-resnet50.json", document)
-    done = own.trainmaster("champions", "rollback", "cassava-resnet50")
-    assert (done.status, done.out) == (2, "")
-    assert done.err.endswith(
-        "stays: there was no champion before it. See: trainmaster champions show cassava-resnet50\n"
-        "To restore another one: trainmaster champions rollback cassava-resnet50 "
-        f"--to-run {before.current.run_id}\n"
-    )

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 import pytest
-import yaml
 
 from tests.cli.runs.records import NOW, RUNS, run_of
 from tests.cli.screens import assert_screen
@@ -138,11 +137,6 @@ def test_without_a_run_and_without_any_it_says_how_to_start_one(tmp_path: Path) 
     assert "No runs yet. Submit one: trainmaster submit FILE" in done.err
 
 
-def test_the_record_is_printed_as_it_is(served: Served) -> None:
-    assert yaml.safe_load(served.trainmaster("status", RUN, "-o", "yaml").out) == run_record("failed")
-    assert served.trainmaster("status", "4711", "-o", "name").out == f"{RUN}\n"
-
-
 def test_a_file_whose_event_is_delivered_again_shows_that(served: Served) -> None:
     done = served.trainmaster("status", "late.yaml")
     assert done.status == 0
@@ -175,16 +169,6 @@ def test_an_unknown_run_gets_the_ids_that_are_most_like_it(served: Served) -> No
     done = served.trainmaster("status", "run-l")
     assert (done.status, done.out) == (3, "")
     assert "Did you mean 'run-1'? List the runs: trainmaster ls" in done.err
-
-
-def test_a_misspelt_name_of_a_request_gets_its_newest_run(tmp_path: Path) -> None:
-    with served_context(tmp_path) as served:
-        for number, run_id in enumerate(
-            ["mykeras-20260301t120000-aaaaaaaaaa", "mykeras-20260302t120000-bbbbbbbbbb"]
-        ):
-            write_row(served, replace(row(number), run_id=run_id))
-        done = served.trainmaster("status", "mykers")
-    assert "Did you mean 'mykeras-20260302t120000-bbbbbbbbbb'? List the runs: trainmaster ls" in done.err
 
 
 def test_the_screen_of_a_tuning_names_its_study_also_after_a_failure() -> None:

@@ -60,9 +60,6 @@ CAPPED = request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1)))
 DEAREST = Decimal("43.2")
 """What a run of SMALL may cost, a day of n1-standard-4: the one that ends costs 0.3."""
 COSTLY = request_rules_with(admission=Admission(caps=Caps(cost_per_day=DEAREST + 1)))
-COSTLY_ALONE = request_rules_with(
-    admission=Admission(limits=(Limit(jobs=1, per_model=True),), caps=Caps(cost_per_day=DEAREST * 2 + 1))
-)
 ENDED = (RunState.SUCCEEDED,)
 QUARTERLY = {"schedule": {"cron": "*/15 * * * *"}}
 SEEING = {**SMALL, "args": ["--seen=${data.count}"]}
@@ -277,16 +274,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         ends=(RunState.SUCCEEDED, RunState.REJECTED, RunState.SUCCEEDED),
         jobs=2,
         request_rules=COSTLY,
-    ),
-    "a cap on cost, and a run that is cancelled before it has a job": Scenario(
-        steps=(
-            *(uploaded("a"), uploaded("b"), uploaded("c"), cancelled(1), waited(181), TICK),
-            *(uploaded("d"), *finished(0), TICK, *finished(1), TICK),
-        ),
-        ends=(RunState.SUCCEEDED, RunState.CANCELLED, RunState.REJECTED, RunState.SUCCEEDED),
-        jobs=2,
-        request_rules=COSTLY_ALONE,
-        at_once=1,
     ),
     "a study": Scenario(steps=(uploaded("a", TUNED), study_finished(0), logged(0), TICK)),
     "two challengers, and a rollback": Scenario(

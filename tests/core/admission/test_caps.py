@@ -174,16 +174,6 @@ def test_every_observer_of_the_marks_reaches_the_same_answer(caps: Caps, runs: l
             assert over_cap(caps, accepted, each) is not None
 
 
-@given(CAPS, RUNS)
-def test_what_is_accepted_is_within_the_caps(caps: Caps, runs: list[CountedStart]) -> None:
-    accepted = [each for each in runs if over_cap(caps, runs, each) is None]
-    for hour in {each.created_at.hour for each in accepted}:
-        started = sum(each.created_at.hour == hour for each in accepted)
-        assert caps.runs_per_hour is None or started <= caps.runs_per_hour
-    if caps.cost_per_day is not None:
-        assert sum(each.cost or 0 for each in accepted) <= caps.cost_per_day
-
-
 def test_the_policys_terms_are_read_with_exact_amounts() -> None:
     written = {
         "caps": {"runs_per_hour": 7, "currency": "EUR", "cost_per_run": 0.1, "unknown_prices": "refuse"},

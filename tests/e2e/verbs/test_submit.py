@@ -51,19 +51,6 @@ def test_the_files_of_init_become_a_model_on_record(
     assert "Already there: 2 files as gs://e2e-verbs-data/scripts/" in again.err
 
 
-def test_a_script_needs_no_request_and_gets_the_words_after_the_dashes(
-    tmp_path: Path, trainmaster: Trainmaster, stack: Project
-) -> None:
-    (tmp_path / "say.py").write_text("import sys\nprint('said', sys.argv[1:], flush=True)\n")
-    words = ("--workers", "1", "--name", "said", "--logs", "--context", local(stack), "--", "--a=1", "--help")
-    done = trainmaster("submit", "--script", "say.py", *words, cwd=tmp_path)
-    assert done.status == 0, done.err
-    assert "workerpool0-0 | said ['--a=1', '--help']" in done.out.splitlines()
-    record = stack.record(done.out.splitlines()[0])
-    assert record["request"]["document"]["cluster"]["workers"] == {"machine": "n1-standard-4", "count": 1}
-    assert record["request"]["model_name"] == "said"
-
-
 def test_several_files_start_one_run_each_and_the_worst_end_counts(
     tmp_path: Path, trainmaster: Trainmaster, stack: Project
 ) -> None:

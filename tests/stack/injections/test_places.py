@@ -95,15 +95,6 @@ def test_what_a_service_has_is_listed_and_else_the_services() -> None:
         assert "the services are storage" in refusal(none)
 
 
-def test_a_misspelt_kind_is_refused_with_the_nearest() -> None:
-    said = refusal("storage.*", "eror_before")
-    assert said == (
-        "$.kind: expected one of error_before, error_after, delay, duplicate, reorder, drop, kill, kill_after, "
-        "found 'eror_before'; did you mean 'error_before'?"
-    )
-    assert refusal("storage.*", 7).endswith("kill_after, found 7.")
-
-
 @pytest.mark.parametrize(
     ("at", "kind", "known"),
     [

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
 
-from .conftest import Stack, container
+from tests.stack.waiting import wait_until
+
+from .conftest import PROGRAM, Stack, container
 from .studies import REPORT
+
+pytestmark = pytest.mark.slow  # run() polls every five seconds
 
 if TYPE_CHECKING:
     from google.cloud import aiplatform
@@ -65,7 +70,6 @@ def tuning(body: str, **more: Any) -> "aiplatform.HyperparameterTuningJob":
     )
 
 
-@pytest.mark.slow  # run() polls every five seconds
 def test_a_study_is_run_to_its_end_and_its_trials_are_read(sdk: Stack) -> None:
     from google.cloud import aiplatform
 
@@ -89,3 +93,37 @@ def test_a_study_is_run_to_its_end_and_its_trials_are_read(sdk: Stack) -> None:
     assert [each.resource_name for each in found] == [job.resource_name]
     job.delete()
     assert aiplatform.HyperparameterTuningJob.list() == []
+
+
+def training(name: str, *words: str) -> Any:
+    from google.cloud import aiplatform
+
+    job = aiplatform.CustomContainerTrainingJob(display_name=name, container_uri=f"{PROGRAM}:latest")
+    job.submit(args=list(words))
+    return job
+
+
+def test_a_pipeline_runs_until_its_job_ends_or_it_is_cancelled(sdk: Stack) -> None:
+    held, done = training("held", "wait=staging/never"), training("done", "print=x")
+    wait_until(lambda: held.state.name == "PIPELINE_STATE_RUNNING")
+    wait_until(lambda: done.state.name == "PIPELINE_STATE_SUCCEEDED")
+    held.cancel()
+    wait_until(lambda: held.state.name == "PIPELINE_STATE_CANCELLED")
+    with pytest.raises(exceptions.BadRequest, match="JOB_STATE_CANCELLED and cannot be cancelled"):
+        held.cancel()
+    assert {job.display_name for job in type(held).list()} == {"held", "done"}
+
+
+def test_a_run_of_an_experiment_has_its_parameters_metrics_and_end(sdk: Stack) -> None:
+    from google.cloud import aiplatform
+
+    aiplatform.init(experiment="cats", experiment_tensorboard=False)
+    for number, rate in enumerate((0.1, 0.01)):
+        aiplatform.start_run(f"run-{number}")
+        aiplatform.log_params({"rate": rate})
+        for accuracy in (0.5, 0.5 + number / 4):
+            aiplatform.log_metrics({"accuracy": accuracy})
+        aiplatform.end_run()
+    first, second = sorted(aiplatform.ExperimentRun.list(experiment="cats"), key=lambda run: run.name)
+    assert (second.get_params(), second.get_state()) == ({"rate": 0.01}, "COMPLETE")
+    assert [run.get_metrics() for run in (first, second)] == [{"accuracy": 0.5}, {"accuracy": 0.75}]

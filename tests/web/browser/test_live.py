@@ -52,23 +52,6 @@ def test_a_lost_connection_is_reported_and_restored(window: Window) -> None:
     window.seen.complaints.clear()  # Chromium itself reports the failed request
 
 
-def test_an_open_page_keeps_its_content_while_the_stack_does_not_answer(window: Window) -> None:
-    page = window.open("/runs")
-    lost = '<main id="main" data-live data-fault="lost" data-title="Nothing answers" data-where="no stack">gone</main>'
-    page.route("**/runs", lambda route: route.fulfill(body=lost, content_type="text/html", status=503))
-    page.evaluate(
-        "() => { document.body.dataset.pollS = '0.1'; document.dispatchEvent(new Event('visibilitychange')); }"
-    )
-    expect(page.locator("#link-state")).to_have_text("the stack does not answer, retrying")
-    expect(page.locator("main h1")).to_have_text("Runs")
-    page.unroute("**/runs")
-    page.evaluate(
-        "() => { document.body.dataset.pollS = '0'; document.dispatchEvent(new Event('visibilitychange')); }"
-    )
-    expect(page.locator("#link-state")).to_have_text("live")
-    window.seen.complaints.clear()  # Chromium itself reports the failed request
-
-
 def test_a_wrong_filter_takes_the_place_of_the_list_until_it_is_right(window: Window) -> None:
     page = window.open("/runs")
     rows, said = page.locator("#found tbody tr"), page.locator("#found .notice")

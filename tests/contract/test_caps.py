@@ -124,31 +124,8 @@ def test_a_dozen_short_tries_leave_room_for_more_and_cost_a_write_each() -> None
     assert sum(present(mark.end).cost for mark in marks) < Decimal("0.1")
 
 
-def test_an_ended_run_whose_cost_is_unknown_counts_with_its_maximum() -> None:
+def test_a_price_table_that_became_unusable_keeps_no_run_from_ending_and_its_maximum_counts() -> None:
     world = World(request_rules_with(admission=Admission(caps=Caps(cost_per_day=Decimal(7)))), lambda: PRICES)
-    incoming = world.drop_and_launch(REQUEST)
-
-    def broken() -> Prices:
-        raise PolicyInvalid(str(Path("prices.yaml")), ("it is no table",))
-
-    world.prices = broken
-    world.train(world.record(incoming.run_id))
-    world.reconcile()
-    world.prices = lambda: PRICES
-    other = world.drop_and_launch(REQUEST, "requests/other.yaml")
-    assert states(world, other.run_id) == ["rejected"]
-
-
-def test_a_run_without_an_estimate_has_no_cost_and_reads_no_prices() -> None:
-    def never() -> Prices:
-        raise AssertionError("the price table was read")
-
-    completion = present(ended(World(prices=never)).completion)
-    assert completion.cost is None
-
-
-def test_a_price_table_that_became_unusable_keeps_no_run_from_ending() -> None:
-    world = World(ESTIMATED, lambda: PRICES)
     incoming = world.drop_and_launch(REQUEST)
 
     def broken() -> Prices:
@@ -161,3 +138,14 @@ def test_a_price_table_that_became_unusable_keeps_no_run_from_ending() -> None:
     assert record.state is RunState.SUCCEEDED
     assert record.problems[-1].startswith("the cost of the run is unknown: ")
     assert world.active() == []
+    world.prices = lambda: PRICES
+    other = world.drop_and_launch(REQUEST, "requests/other.yaml")
+    assert states(world, other.run_id) == ["rejected"]
+
+
+def test_a_run_without_an_estimate_has_no_cost_and_reads_no_prices() -> None:
+    def never() -> Prices:
+        raise AssertionError("the price table was read")
+
+    completion = present(ended(World(prices=never)).completion)
+    assert completion.cost is None

@@ -94,9 +94,8 @@ def _running(state: Path) -> dict[str, str] | None:
 
 
 def _start_and_wait(state: Path, arguments: Sequence[str]) -> dict[str, str]:
-    StateFolder(
-        state
-    ).close()  # refuses a folder that cannot be written, and waits for the end of a killed stack
+    # Refuses a folder that cannot be written, and waits for the end of a killed stack.
+    StateFolder(state).close()
     log = state / LOG
     process = start_stack(state, log, arguments)
     try:

@@ -20,7 +20,7 @@ from trainmaster.cli.verb import (
     context_option,
     context_or_names,
     output_option,
-    print_data,
+    print_for_programs,
     takes_include,
     takes_team,
     talk,
@@ -61,9 +61,7 @@ def check_files(
         except UnusableFile as unusable:
             unusable_files += 1
             talk(str(unusable))
-    if output != TABLE:
-        print_data([each.document for each in found], output)
-    else:
+    if not print_for_programs(output, lambda: [each.document for each in found]):
         _print_examinations(found)
     talk("\n".join(_notes(found, terms, policy)))
     if unusable_files:

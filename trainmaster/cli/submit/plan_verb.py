@@ -19,7 +19,7 @@ from trainmaster.cli.verb import (
     context_option,
     context_or_names,
     output_option,
-    print_data,
+    print_for_programs,
     takes_include,
     takes_team,
     talk,
@@ -91,17 +91,12 @@ def plan(
     found, made = _examine_and_plan(source, edits, where, policy, key, asks=asks)
     if made is None:
         raise _refusal(found)
-    if output == TABLE:
+    if not print_for_programs(output, lambda: made.document):
         _print_plan(made)
-    else:
-        print_data(made.document, output)
     talk(f"Planned for project {where.project}, region {where.region} ({where.chosen_by}).")
     talk("\n".join(["Nothing was submitted. Not looked at:", *(f"  {each}" for each in made.not_checked)]))
-    return (
-        ExitStatus.USAGE
-        if made.outlook is not None and made.outlook.verdict == "refused"
-        else ExitStatus.DONE
-    )
+    is_refused = made.outlook is not None and made.outlook.verdict == "refused"
+    return ExitStatus.USAGE if is_refused else ExitStatus.DONE
 
 
 def _examine_and_plan(

@@ -57,7 +57,7 @@ def _seen_events(
     run_id = status.get("run_id")
     record = None
     with suppress(NotFound):  # a damaged record says nothing about this request
-        record = read_run(clients, run_id).record if is_run_id(str(run_id)) else None
+        record = read_run(clients, str(run_id)).record if is_run_id(str(run_id)) else None
     document = record.request.document if record is not None and record.request is not None else None
     yield SeenEvent(
         name=key or object_name,

@@ -95,7 +95,7 @@ def in_words(state: RunState) -> str:
 def say_end(run: Run, *, requires_model: bool = False) -> ExitStatus:
     """Say how the run ended, and if badly, why, the likely repair and how to see more; 0 for success, else 1.
 
-    `run` is `settled`, so that its end is said once, with the cause. A run that succeeded without a model is a success,
+    `run` is `settled`, so that its end appears once, with the cause. A run that succeeded without a model is a success,
     unless `requires_model`; the commands that show more are printed for it, too.
     """
     from trainmaster.client.runs.repairs import repair_of

@@ -1,4 +1,4 @@
-"""What is said of a script: what `trainmaster inspect` finds in its source, what its archive lacks, and where that is."""
+"""Notes on a script: what `trainmaster inspect` finds in its source, what its archive lacks, and where that is."""
 
 import shlex
 from collections.abc import Iterator

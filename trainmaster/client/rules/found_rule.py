@@ -24,7 +24,7 @@ NO_STATUS = "unanswered"
 """The state of a file that the service has not answered yet."""
 RETIRING = "retiring"
 SKIPPED_MAX = 100
-"""Scheduled times in windows of the rule's `blackout` that are passed over in search of the next one."""
+"""Scheduled times in windows of the rule's `blackout` that are skipped in search of the next one."""
 PAUSED = "paused"
 """The state of a rule whose file is deleted, until the service retires it."""
 

@@ -72,7 +72,7 @@ class Filters:
         )
 
     def in_period(self, row: IndexRow) -> bool:
-        """Whether the run was recorded in the time that is asked for."""
+        """Whether the run was recorded in the requested time."""
         return (self.since is None or row.created_at >= self.since) and (
             self.before is None or row.created_at < self.before
         )

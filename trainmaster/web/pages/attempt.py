@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -49,7 +49,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 EXAMPLES_PROJECT = "my-project"
 PREPARATION: Mapping[str, str] = {
     "small": "This training reads the data set horses_or_humans from gs://PROJECT-data/tfds, and needs TensorFlow."
-    " For a local stack, docs/reference/local-stack.md, “Submit a request”, says how to prepare both.",
+    " For a local stack, docs/reference/local-stack.md, “Submit a request”, says how to prepare both."
 }
 """What an example needs before it can succeed, by its name."""
 _NAMES = {FileKind.REQUEST: "request.yaml", FileKind.RULE: "rule.yaml", FileKind.ORDER: "order.yaml"}
@@ -89,18 +89,12 @@ def _example_text(name: str) -> str:
     return rest if first.startswith(EDITOR_LINE) else text
 
 
-def checked_page(ask: Ask) -> ConsolePage:
-    """The faults and the plan without the ledger: for each pause of the typist. Costs at most one read in ten minutes."""
-    return _answer(ask, reads_ledger=False)
+def examined_page(ask: Ask, *, reads_ledger: bool) -> ConsolePage:
+    """The faults and the plan, or what prevents a look, such as the name of the file.
 
-
-def planned_page(ask: Ask) -> ConsolePage:
-    """The faults, or the plan with what the ledger shows now."""
-    return _answer(ask, reads_ledger=True)
-
-
-def _answer(ask: Ask, *, reads_ledger: bool) -> ConsolePage:
-    """The page with what was found, or what prevents a look, such as the name of the file."""
+    With `reads_ledger`, the plan has what the ledger shows now. Without, the page is for each pause of the typist, and costs
+    at most one read in ten minutes.
+    """
     text, file = ask.form.get("text", ""), ask.form.get("file", "")
     try:
         found = _examination(ask)
@@ -237,8 +231,8 @@ _BODY = (
 SUBJECT = ConsoleSubject(
     pages=[
         PageRoute(path="/try", show=form),
-        PageRoute(path="/try", show=planned_page, takes_form=True),
-        PageRoute(path="/try/check", show=checked_page, takes_form=True),
+        PageRoute(path="/try", show=partial(examined_page, reads_ledger=True), takes_form=True),
+        PageRoute(path="/try/check", show=partial(examined_page, reads_ledger=False), takes_form=True),
     ],
     api=[
         ApiRoute(

@@ -56,5 +56,5 @@ SUBJECT = ConsoleSubject(
     pages=[
         PageRoute(path="/overview/lately", show=lately),
         PageRoute(path="/overview/dead-letters", show=dead_letters),
-    ],
+    ]
 )

@@ -194,10 +194,7 @@ SUBJECT = ConsoleSubject(
     ],
     actions=[
         ConsoleAction(
-            path="/rules/{rule_id}/fire",
-            summary="Fires a rule now.",
-            propose=propose_firing,
-            perform=fire,
+            path="/rules/{rule_id}/fire", summary="Fires a rule now.", propose=propose_firing, perform=fire
         ),
         ConsoleAction(
             path="/rules/{rule_id}/pause",

@@ -48,7 +48,7 @@ def runs(ask: Ask, notice: str = "") -> ConsolePage:
         "has_filter": any(ask.query.get(name) for name in _FILTERS if name != "before"),
         "newest": ask.address("/runs", before=None) if ask.query.get("before") else None,
         "newest_first": ask.address("/runs", sort=None),
-        "older": _address_of_older(ask, found),
+        "older": found.next_before and ask.address("/runs", before=found.next_before.isoformat()),
     }
     status = 400 if problem or notice else 200
     return ConsolePage(
@@ -137,13 +137,6 @@ def _time(ask: Ask, name: str, faults: list[str]) -> datetime | None:
     except ValueError as error:
         faults.append(f"{name}: {error}")
         return None
-
-
-def _address_of_older(ask: Ask, found: RunList) -> str | None:
-    """The address of the page that continues the list."""
-    if found.next_before is None:
-        return None
-    return ask.address("/runs", before=found.next_before.isoformat())
 
 
 def _command(ask: Ask) -> str:

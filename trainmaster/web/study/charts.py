@@ -1,18 +1,10 @@
 """The charts of a study, as static/charts.js reads them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from trainmaster.client.study.importance import Importance
-from trainmaster.client.study.study import (
-    Interval,
-    Parameter,
-    Scale,
-    Study,
-    StudyMeasurement,
-    StudyTrial,
-    Value,
-)
+from trainmaster.client.study.study import Interval, Parameter, Scale, Study, StudyTrial, Value
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.runs.job import TrialState
 
@@ -24,6 +16,7 @@ DECADES = 100
 """Values of which the largest is that many times the smallest are drawn on a logarithmic scale."""
 
 _Chart = dict[str, Any]
+_Point = TypeVar("_Point")
 
 
 def curves_chart(study: Study) -> _Chart:
@@ -35,7 +28,7 @@ def curves_chart(study: Study) -> _Chart:
     series = [
         {
             "name": trial_name(trial),
-            "points": thinned_measurements(trial.measurements, most),
+            "points": thinned(sorted((each.step, each.value) for each in trial.measurements), most),
             **strokes[trial.id],
         }
         for trial in measured
@@ -79,9 +72,8 @@ def by_interest(study: Study) -> list[StudyTrial]:
     return [*best[:1], *running, *best[1:], *rest]
 
 
-def thinned_measurements(measurements: Sequence[StudyMeasurement], most: int) -> list[tuple[int, float]]:
-    """At most `most` points in the order of their steps, at least two, among them the first and the last."""
-    points = sorted((measurement.step, measurement.value) for measurement in measurements)
+def thinned(points: Sequence[_Point], most: int) -> Sequence[_Point]:
+    """At most `most` of the points, at least two, among them the first and the last."""
     if len(points) <= most:
         return points
     return [points[place * (len(points) - 1) // (most - 1)] for place in range(most)]

@@ -9,10 +9,11 @@ from typing import Any
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, place_texts
 from trainmaster.client.terminal import visible
 from trainmaster.client.times import span
-from trainmaster.client.watch.curves import POINTS_MAX, Chart, Series
+from trainmaster.client.watch.curves import POINTS_MAX, Chart
 from trainmaster.client.watch.lanes import ENDED, Lane, LaneState, LaneStep
 from trainmaster.client.watch.timeline import RunStage
 from trainmaster.web.pages.run.monitor import Monitored
+from trainmaster.web.study.charts import thinned
 
 WIDTH = 1000
 """Of a drawing, in its own units."""
@@ -192,7 +193,7 @@ def _view(number: int, chart: Chart) -> ChartView:
     most = min(POINTS_MAX, POINTS_OF_CHART // len(chart.series))
     name = visible(chart.name)
     series = [
-        {"name": visible(each.name), "points": [_point(x, y) for x, y in _thinned_points(each, most)]}
+        {"name": visible(each.name), "points": [_point(x, y) for x, y in thinned(each.points, most)]}
         for each in chart.series
     ]
     return ChartView(
@@ -202,13 +203,6 @@ def _view(number: int, chart: Chart) -> ChartView:
         data={"x": chart.x, "y": name, "series": series},
         last=[(visible(line.name), f"{line.last[0]:g}", f"{line.last[1]:.4g}") for line in chart.series],
     )
-
-
-def _thinned_points(series: Series, most: int) -> Sequence[tuple[float, float]]:
-    """Every n-th point, and the last."""
-    step = -(-len(series.points) // most)
-    kept = series.points[::step]
-    return kept if kept[-1] == series.last else (*kept, series.last)
 
 
 def _point(x: float, y: float) -> list[float]:

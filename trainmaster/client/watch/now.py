@@ -71,7 +71,7 @@ def with_progress(run: Run, training: TrainingProgress) -> Run:
 def tuning_now(clients: "Clients", run: Run, now: datetime) -> Run | None:
     """The run with the state and the trials that its tuning job has now; its document stays the record that was read.
 
-    None if it is no active tuning, or its job cannot be read. Costs one read of the job, and for any other run nothing.
+    None if it is not an active tuning, or its job cannot be read. Costs one read of the job, and for any other run nothing.
     """
     record = run.record
     if record.job is None or not is_active_tuning(record):

@@ -213,7 +213,7 @@ def plan_document(ask: Ask) -> dict[str, Any]:
     """schemas/plan.v1.schema.json.
 
     Raises:
-        ClientRefused: the text has faults, or is no request; the message has every fault.
+        ClientRefused: the text has faults, or is not a request; the message has every fault.
         WrongBody: there is no text.
     """
     _require_text(ask)

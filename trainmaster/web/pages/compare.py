@@ -60,7 +60,7 @@ def _runs(ask: Ask) -> list[Run]:
     """The runs in the query, each once.
 
     Raises:
-        WrongQuery: they are too few or too many, or some are no run's id.
+        WrongQuery: they are too few or too many, or some are not the ids of runs.
         NotFound: a run does not exist.
     """
     ids = _ids(ask)

@@ -79,7 +79,7 @@ class Today:
 def overview(ask: Ask) -> ConsolePage:
     """What runs, what waits, what failed today, and the newest runs."""
     midnight = ask.now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    with ThreadPoolExecutor(4) as pool:  # each waits for listings of its own
+    with ThreadPoolExecutor(4) as pool:  # each waits for its own listings
         reads = (
             pool.submit(_read_newest, ask),
             pool.submit(_read_since, ask, midnight),

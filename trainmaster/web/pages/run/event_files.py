@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FILES_MAX, LISTED_MAX = 20, 1000
 LOOK_MAX_BYTES, RECORD_MAX_BYTES = 8 * 1024 * 1024, 256 * 1024
-"""A look reads no more, and the next one continues. Larger records have graphs or images, and are passed over."""
+"""A look reads no more, and the next one continues. Larger records have graphs or images, and are skipped."""
 TAG_MAX_CHARS = 100
 _HEAD, _TAIL = 12, 4
 _MASK = 0xA282EAD8
@@ -40,7 +40,7 @@ _MESSAGES = {
 
 
 def _event_class() -> Any:  # Any: protobuf's messages are untyped
-    """The class of the message Event, in a pool of its own: TensorFlow's may be loaded beside it."""
+    """The class of the message Event, in a separate pool: TensorFlow's may be loaded beside it."""
     file = descriptor_pb2.FileDescriptorProto(name="scalars.proto", package="scalars")
     kinds, labels = descriptor_pb2.FieldDescriptorProto.Type, descriptor_pb2.FieldDescriptorProto.Label
     for name, fields in _MESSAGES.items():

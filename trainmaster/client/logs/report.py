@@ -17,7 +17,7 @@ TEXT_MAX_CHARS, LINE_MAX_CHARS = 256 * 1024, 2000
 METRICS_MAX, NAME_MAX_CHARS, WORDS_MAX = 30, 60, 2
 PREFIX_MAX_CHARS = 120
 _LEVELS = ("DEBUG", "INFO", "WARNING")
-"""The prefix of a line has one of them that Python's `logging` wrote, as in `[…][__main__][INFO] - epoch=1 loss=0.5`."""
+"""The prefix of a line that Python's `logging` wrote has one of them, as in `[…][__main__][INFO] - epoch=1 loss=0.5`."""
 MOST, Y_MAX = 2**53, 1e300
 """Larger counts are not exact in JSON, and no chart shows larger values."""
 THROUGHPUT = "examples_per_s"

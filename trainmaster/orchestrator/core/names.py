@@ -237,7 +237,7 @@ def tick_object(attempt: str) -> str:
 
 
 def attempt_object(kind: str, name: str) -> str:
-    """Where a tick's attempt at a run, a rule or a drop is kept. A name that is no id of ours is replaced by its hash."""
+    """Where a tick's attempt at a run, a rule or a drop is kept. Another name than our ids is replaced by its hash."""
     known = name if _ITEM_ID.fullmatch(name) else _hash(name, KEY_HASH_CHARS)
     return f"{attempts_prefix(kind)}{known}"
 

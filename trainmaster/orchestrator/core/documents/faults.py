@@ -181,7 +181,7 @@ class Refused:
 
 # Any: the other arguments of `Fault`, of different types.
 def refusal_of(problem: str, *, path: str = "$", **said: Any) -> Refused:
-    """The refusal for one fault, of the whole document unless `path` says of what."""
+    """The refusal for one fault, of the whole document unless there is a `path`."""
     return Refused(faults=(Fault(path=path, problem=problem, **said),))
 
 

@@ -46,7 +46,7 @@ class TextPlace:
 
 
 Found = tuple[str, TextPlace, TextPlace | None]
-"""A path, the place of its key, for an item the item's own, and the place of its value; None if that is no scalar."""
+"""A path, the place of its key, for an item the item's own, and the place of its value; None if that is not a scalar."""
 
 
 def line_starts(text: str, *, as_json: bool) -> Sequence[int]:

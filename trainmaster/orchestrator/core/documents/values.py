@@ -131,7 +131,7 @@ def is_too_deep(value: object, depth: int = 0) -> bool:
 
 
 def iter_texts(value: object, path: Path = ()) -> Iterator[tuple[Path, str, bool]]:
-    """Every text in the value, in its order, with its path; True for a key, whose path is that of its own value."""
+    """Every text in the value, in its order, with its path; True for a key, which has the path of its value."""
     match value:
         case str():
             yield path, value, False

@@ -1,4 +1,4 @@
-"""The faults of a text that is no YAML that a request can be: what is wrong, where the mistake is, and the repair.
+"""The faults of a text that is not YAML as requests are: what is wrong, where the mistake is, and the repair.
 
 libyaml names the place where it could not read on, which may be many lines below the mistake.
 """

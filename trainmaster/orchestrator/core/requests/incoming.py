@@ -196,7 +196,7 @@ def commit_from(metadata: Mapping[str, object]) -> sender.Commit | None:
 
 
 def _metadata_text(value: object) -> str:
-    """One printable line of at most VALUE_MAX_CHARS; empty for what is no text."""
+    """One printable line of at most VALUE_MAX_CHARS; empty for anything but text."""
     text = value if isinstance(value, str) else ""
     return "".join(char if char.isprintable() else " " for char in text[: sender.VALUE_MAX_CHARS]).strip()
 

@@ -1,9 +1,9 @@
 """The placeholders of a request: the deployment's, `${project}` and its like, and the run's, `${run_id}` and `${trial}`.
 
-The deployment's may stand in every string value of a request in our own dialect, and of a rule in all of it. They are
+The deployment's are allowed in every string value of a request in our own dialect, and of a rule in all of it. They are
 filled when the document is read, so the canonical request has none, and the same file is dropped in every project.
 
-The run's may stand in `args` and `model_uri`. The canonical request keeps them. They are filled when a job is built, so
+The run's are allowed in `args` and `model_uri`. The canonical request keeps them. They are filled when a job is built, so
 every submission of a run has the same values, whichever fallback it is of; `${trial}` is filled once the best trial is
 known. There `$${` is the text `${`; in other values only `$${project}` and its like are, as the text `${project}`.
 

@@ -151,7 +151,7 @@ class _Tally:
         self._rows = dict[tuple[str, tuple[int, ...]], WaitingFolder]()
         for row in state.waiting:
             key = row.dir_uri, row.takers
-            # A condition that is gone may leave two rows that only it told apart.
+            # A condition that is gone may leave two rows that only it distinguished.
             both = [*filter(None, (self._rows.get(key),)), row]
             others = any(one.others for one in both)
             self._rows[key] = replace(row, **vars(total_of(both)), others=others)

@@ -56,7 +56,7 @@ class LegacyJob:
 class Meaning:
     """What a value becomes: `ours`, or nothing. `problem` warns; of a value that `is_gone`, it refuses."""
 
-    # Any: a value of our own document.
+    # Any: a value of the translated document.
     ours: Any = None
     problem: str = ""
     repair: str = ""

@@ -62,7 +62,7 @@ _KEYS = frozenset({"api", "access", "secret", "private", "account", "auth", "sig
 _VOCABULARY = frozenset({"bos", "cls", "end", "eos", "image", "mask", "pad", "prompt", "sep", "special", "start", "stop", "unk"})  # fmt: skip
 _PASSES = frozenset({"all", "backward", "each", "first", "forward", "last", "multi", "one", "per", "second", "single", "two"})  # fmt: skip
 _HARMLESS_BEFORE = frozenset({"max", "min", "n", "num", *_VOCABULARY, *_PASSES})
-"""Before `token` and `pass`: the tokens of a vocabulary, and the passes over data or a filter's."""
+"""Before `token` and `pass`: the tokens of a vocabulary, and the passes of a filter or through data."""
 _HARMLESS = re.compile(
     r"[-+]?[0-9]*+\.?[0-9]*+|(?i:true|false|yes|no|on|off|none|null|auto)|[</.~\[].*|[a-z]+://.*"
 )
@@ -101,7 +101,7 @@ def secret_lines(read: Document, names: Sequence[str]) -> frozenset[int]:
 
 
 def _span_of(mention: re.Match[str], text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """From where to where the secret may be that is mentioned; nothing if this is no name with a value."""
+    """From where to where the secret may be that is mentioned; nothing if this is not a name with a value."""
     start, end, name = mention.start(), mention.end("until"), mention["name"]
     before = text[max(0, start - _BEFORE_CHARS) : start]
     if _NAMING.search(before):

@@ -63,7 +63,7 @@ def _metric(metric: Fields, tuning: OwnDocument) -> dict[str, Any]:
 
 
 def named_parameter(spec: Fields, key: str, parameters: OwnDocument) -> OwnDocument | None:
-    """The parameter in our own document, by its name under the key; None, with a fault, if it has none of its own."""
+    """The parameter in our own document, by its name under the key; None, with a fault, without a name or with another's."""
     name = spec.get(key)
     if isinstance(name, str) and name not in parameters.content:
         return parameters.inner(name, spec.path)

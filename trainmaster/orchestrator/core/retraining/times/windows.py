@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.retraining.times.schedule import last_due, sc
 WINDOWS_MAX = 10
 """As schemas/retraining_rule.v1.schema.json says; no more are checked."""
 CHAINED_MAX = 100
-"""Windows without a gap between them that are passed over in search of the first time without any."""
+"""Windows without a gap between them that are skipped in search of the first time without any."""
 _TIME = "RFC 3339 with a zone, for example 2026-12-24T00:00:00+01:00"
 
 

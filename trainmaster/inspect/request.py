@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
+from trainmaster.orchestrator.core.requests import reading
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.gpus import with_machines
 from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
-from trainmaster.orchestrator.core.requests.reading import dialect_of, with_deployment_values
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
     Container,
@@ -104,8 +104,11 @@ def read_request(path: Path) -> ProgramRequest:
     except OSError as error:
         raise UnusableProgram(f"--request {str(path)!r} cannot be read: {error}.") from error
     if isinstance(read.value, dict):
-        written = with_deployment_values(read.value, _NAMES)
-        meant = dialect_of(written).in_own(written, model_name_from(path.stem))
+        written = reading.with_deployment_values(read.value, _NAMES)
+        dialect = reading.dialect_of(written)
+        meant = dialect.in_own(written, model_name_from(path.stem))
+        if dialect is reading.OWN:
+            meant = replace(meant, document={"cluster": reading.SMALL_CLUSTER, **meant.document})
         meant = with_machines(meant, shipped_machines())
         schema = json.loads((ROOT / "schemas" / f"{REQUEST_SCHEMA}.schema.json").read_bytes())
         spelled = {meant.own_path(place): text for place, text in read.spelled.items()}

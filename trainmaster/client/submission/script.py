@@ -124,7 +124,7 @@ def _pack_named_script(
     """The archive of the script's root, and what its project needs."""
     given = edits.root or (folder / named["root"] if isinstance(named.get("root"), str) else None)
     if given is not None and not given.is_dir():
-        raise ProjectRefused(f"The root {str(given)!r} is not a folder. Name one from the request's.", "root")
+        raise ProjectRefused(f"The root {str(given)!r} is not a folder. Name one from the request's.")
     script = edits.script or (given or folder) / named["file"] if name == "file" else None
     beside = _absolute(given or folder if script is None else script.parent)
     found = None if given else find_root(beside)

@@ -16,7 +16,7 @@ _LAUNCHER_FILES = ("__init__.py", "faults.py", "launch/*.py", "replicas/*.py", "
 class ProjectRefused(ClientRefused):
     """A project that cannot be sent. `part` is the script's key that asks for what is not there."""
 
-    def __init__(self, message: str, part: str) -> None:
+    def __init__(self, message: str, part: str = "root") -> None:
         super().__init__(message)
         self.part = part
 

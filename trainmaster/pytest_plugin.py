@@ -126,7 +126,7 @@ def stack(
     """The session's stack. Each worker of pytest-xdist has its own: an injection strikes everything on a stack."""
     from trainmaster.cli.stack.process import local_stack
     from trainstack.find import read_stack_env
-    from trainstack.stack.state import client_variables_path
+    from trainstack.stack.state import NOT_THROUGH_GATEWAY, client_variables_path
 
     folder = tmp_path_factory.mktemp("trainstack")
     state = folder / "state"
@@ -137,7 +137,8 @@ def stack(
         kinds = [client_variables_path(state, kind).read_text() for kind in ("gcloud", "gateway")]
         for name, value in {**read_stack_env("\n".join(kinds)), **variables}.items():
             patch.setenv(name, value)
-        patch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+        for name in NOT_THROUGH_GATEWAY:
+            patch.delenv(name, raising=False)
         request.config.stash[_STACK] = TestStack(state, variables)
         yield request.config.stash[_STACK]
         del request.config.stash[_STACK]

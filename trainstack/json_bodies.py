@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -170,6 +171,14 @@ def is_too_deep(value: object) -> bool:
         if not level:
             return False
     return any(isinstance(value_here, dict | list) for value_here in level)
+
+
+def finite_number(text: str) -> float:
+    """For `parse_float` of `json.loads`. Raises `ValueError` for a number that is too large, such as 1e400."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large a number")
+    return number
 
 
 def no_number(name: str) -> object:

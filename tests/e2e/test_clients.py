@@ -1,6 +1,7 @@
 """The local user's tools and the functions reach a running stack, each as its own principal."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -99,3 +100,21 @@ def test_what_names_a_token_is_readable_to_its_owner_alone(project: Project) -> 
     token = (project.state / "user" / "access-token").read_text()
     assert (project.state / "user").stat().st_mode & 0o777 == 0o700
     assert token not in (project.state / "stack.env").read_text()
+
+
+def test_behind_the_gateway_a_shells_clients_have_an_account_and_anonymous_ones_none(
+    project: Project, tmp_path: Path
+) -> None:
+    name = "private-to-accounts"
+    project.storage.create_bucket(name).blob("a.txt").upload_from_string("a")
+    program = f"""
+from google.auth.exceptions import InvalidOperation
+from google.cloud import storage
+print(storage.Client().bucket("{name}").blob("a.txt").download_as_text())
+try:
+    print(storage.Client.create_anonymous_client().bucket("{name}").blob("a.txt").download_as_text())
+except InvalidOperation:  # the client would refresh its credentials, and has none
+    print("refused")
+"""
+    printed = in_shell(project, tmp_path, f"{sys.executable} -c {shlex.quote(program)}", "--gateway")
+    assert printed.split() == ["a", "refused"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from trainstack.instants import format_instant, parse_instant
-from trainstack.json_bodies import is_too_deep, no_number
+from trainstack.json_bodies import finite_number, is_too_deep, no_number
 from trainstack.logging.entry import SURFACE, checked
 from trainstack.logging.filters.fields import FIELDS, severity_name
 
@@ -79,7 +79,7 @@ def _object(text: str) -> dict[str, object] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text, parse_constant=no_number)
+        value = json.loads(text, parse_constant=no_number, parse_float=finite_number)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and not is_too_deep(value) else None

@@ -210,6 +210,10 @@ def _refuse_others_files(path: Path) -> None:
         )
 
 
+NOT_THROUGH_GATEWAY = ("GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST")
+"""Variables that would keep clients from the gateway or its account; behind it, they act as in a local job."""
+
+
 def client_variables_path(path: Path, kind: str) -> Path:
     """The file in a state folder with the variables of the user's clients, `gcloud` or `gateway`."""
     return path / USER_FOLDER / f"{kind}.env"

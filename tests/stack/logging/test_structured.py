@@ -43,6 +43,8 @@ from trainstack.logging.structured import Stream, entries_from_line, entry_from_
             "stdout",
             {"severity": "DEFAULT", "timestamp": "1970-01-01T00:00:01.000000005Z", "jsonPayload": {"a": 1}},
         ),
+        # No JSON can answer with it: the whole log could not be read again.
+        ('{"loss": 1e400}', "stdout", {"severity": "INFO", "textPayload": '{"loss": 1e400}'}),
     ],
 )  # fmt: skip
 def test_special_keys_are_lifted_and_the_rest_is_the_payload(

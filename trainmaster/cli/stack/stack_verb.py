@@ -86,14 +86,14 @@ def env(gateway: bool, state: Path) -> int:
 
     Exit status: 0 printed, 4 no stack is ready.
     """
-    from trainstack.stack.state import client_variables_path
+    from trainstack.stack.state import NOT_THROUGH_GATEWAY, client_variables_path
 
     environment_on(state)
     kinds = ["gcloud", *(["gateway"] if gateway else [])]
     paths = [state / "stack.env", *(client_variables_path(state, kind) for kind in kinds)]
     click.echo("".join(path.read_text() for path in paths), nl=False)
-    if gateway:  # it would take precedence over the metadata server's account
-        click.echo("unset GOOGLE_APPLICATION_CREDENTIALS")
+    if gateway:
+        click.echo(f"unset {' '.join(NOT_THROUGH_GATEWAY)}")
     return 0
 
 

@@ -122,6 +122,13 @@ def test_each_filter_lists_the_runs_that_match(served: Served, words: list[str],
     assert served.trainmaster("ls", "-o", "name", *words).out.split() == names
 
 
+def test_a_list_that_nothing_sorts_says_so(served: Served) -> None:
+    assert (
+        served.trainmaster("ls", "--sort", "los").err
+        == "None of these runs has 'los', so they are not sorted.\n"
+    )
+
+
 def test_a_cut_list_says_how_to_continue_and_verbose_what_it_cost(served: Served) -> None:
     done = served.trainmaster("ls", "--limit", "1", "--verbose")
     assert (

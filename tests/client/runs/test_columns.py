@@ -50,7 +50,13 @@ def test_many_columns_are_cut_but_not_the_one_that_the_list_is_sorted_by() -> No
 
 @pytest.mark.parametrize(
     ("text", "numbers"),
-    [("lr", [1, 0, 2, 3]), ("-lr", [0, 1, 2, 3]), ("--lr", [0, 1, 2, 3]), ("-recorded", [3, 2, 1, 0])],
+    [
+        ("lr", [1, 0, 2, 3]),
+        ("-lr", [0, 1, 2, 3]),
+        ("--lr", [1, 0, 2, 3]),
+        ("---lr", [0, 1, 2, 3]),
+        ("-recorded", [3, 2, 1, 0]),
+    ],
 )
 def test_numbers_come_before_texts_and_runs_without_a_value_last(text: str, numbers: list[int]) -> None:
     args = [{"--lr": "1e-1"}, {"--lr": "0.01"}, {"--lr": "nan"}, {}]

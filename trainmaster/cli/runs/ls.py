@@ -112,6 +112,8 @@ def ls(
         found = list_runs(clients, filters, limit=limit)
     else:
         found = sort_runs(KeptIndex(clients).look(), filters, order, limit=limit)
+        if found.rows and all(order.value_of(row) is None for row in found.rows):
+            talk(f"None of these runs has {order.name!r}, so they are not sorted.")
     print_runs(found, now, output, order)
     _say_the_rest(found, is_filtered=filters != Filters(), is_table=output == TABLE)
     return 0

@@ -48,18 +48,20 @@ class Order:
 
 
 def parse_order(text: str) -> Order | None:
-    """The order that `accuracy` or `-accuracy`, the largest first, means; None for an empty text.
+    """The order that `accuracy` or `-accuracy`, the largest first, means, or `--lr` and `---lr`; None for an empty text.
 
     Raises:
         ValueError: it is too long, or a minus alone.
     """
-    name = text.strip().removeprefix("-")
+    name = text.strip()
+    is_descending = name.startswith("-") and not (name.startswith("--") and name[2:3] not in ("", "-"))
+    name = name[is_descending:]
     if len(name) > NAME_MAX_CHARS or (text.strip() and not name):
         raise ValueError(
             f"expected {', '.join(FIELDS)}, or the name of a metric or an argument, with - before it for the largest "
             f"first; found {text[:40]!r}"
         )
-    return Order(name=name, is_descending=text.strip().startswith("-")) if name else None
+    return Order(name=name, is_descending=is_descending) if name else None
 
 
 def _number(value: object) -> float | str:

@@ -146,6 +146,8 @@ def find_run_or_drop(
             f"All its runs: trainmaster ls --model {shlex.quote(text)}"
         )
     near = _nearest_ids(text, [row.run_id for row in rows])
+    if PurePosixPath(text).stem.lower() in GENERAL_NAMES:
+        near = "A run of such a file is named after its model: give the file's path, or `latest`."
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
     )

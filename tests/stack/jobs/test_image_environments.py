@@ -1,10 +1,13 @@
 """The Python environment that a job's image gets: really made by uv, from wheels on this machine."""
 
+import asyncio
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import distribution
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,7 +17,11 @@ import pytest
 from tests.stack.waiting import wait_until
 from trainstack.jobs.images import environments
 from trainstack.jobs.images.dockerfile import read_image
+from trainstack.jobs.images.environments import Environments
+from trainstack.jobs.images.installs import Install
+from trainstack.jobs.images.programs import PoolProgram
 from trainstack.jobs.images.recipes import recipe_of
+from trainstack.process.processes import ProcessGuard
 
 from .conftest import WAYS, Stack, container, package, way_of
 from .test_packages import wheel
@@ -125,6 +132,40 @@ def test_the_stacks_own_environment_will_do_where_it_has_what_is_asked_for(
     (tmp_path / "requirements.txt").write_text(text)
     write(tmp_path, "RUN pip install -r requirements.txt")
     assert environments._is_met_by_own(recipe_of(read_image(tmp_path))) is expected
+
+
+def test_a_script_sees_the_images_packages_behind_its_own_ones(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text('FROM python:3\nLABEL trainstack.packages="requests nowhere"\n')
+    wheels = [
+        wheel(tmp_path, "idna", code="MINE = 1\n", version="3.99"),
+        wheel(tmp_path, "vendored", code=""),
+    ]
+    words = ("--no-index", "requests", *(str(tmp_path / name) for name in wheels))
+    install = Install(line="requirements.txt", words=words, is_of_script=True)
+    program = PoolProgram(
+        image=(image := read_image(tmp_path)), argv=(), env=(), recipe=recipe_of(image, [install])
+    )
+    said = list[str]()
+
+    async def say(text: str, _severity: str = "INFO") -> None:
+        said.append(text)
+
+    with ProcessGuard() as guard:
+
+        async def made() -> Path:
+            prepared = await Environments(tmp_path / "environments", guard).prepare({0: program}, say)
+            await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})  # it compiles the packages
+            return prepared[0].python
+
+        python = asyncio.run(made())
+        code = "import idna, requests, vendored; print(idna.MINE); import pytest"
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr.splitlines()[-1]) == (
+        "1\n",
+        "ModuleNotFoundError: No module named 'pytest'",
+    )
+    assert said[0].startswith("The image has nowhere, and the stack's own environment has not.")
+    assert Path(str(distribution("idna").locate_file("idna/core.py"))).exists()
 
 
 PIP = """

@@ -94,7 +94,7 @@ class Environments:
     async def _interpreter(self, recipe: Recipe, say: Say) -> Path:
         """The interpreter of an environment with what the recipe asks for."""
         is_met = await asyncio.to_thread(_is_met_by_own, recipe)
-        folder = self._folder / (_name_of_view(recipe) if is_met else recipe.key)
+        folder = self._folder / (_name_of_view(recipe) if is_met or recipe.at_hand else recipe.key)
         if self._making[folder.name].locked():
             await say(f"Another job makes {recipe.whose}'s Python environment; this one waits for it.")
         async with self._making[folder.name]:
@@ -140,6 +140,7 @@ class Environments:
         await asyncio.to_thread(scratch.mkdir, parents=True)
         uv = _Uv(guard=self._guard, cwd=scratch, say=say, last_word=recipe.python_difference)
         await uv.run(["venv", "--quiet", "--python", sys.executable, str(folder)], "a new environment")
+        await asyncio.to_thread(link_packages, folder, recipe.at_hand, only_metadata=True)
         python = str(folder / "bin" / "python")
         into = ["pip", "install", "--python", python, *uv.options]
         if brought := (*recipe.base.needed, *recipe.base.more):
@@ -147,7 +148,7 @@ class Environments:
         for number, install in enumerate(recipe.installs):
             uv.cwd = await asyncio.to_thread(_working_directory, install, scratch / str(number))
             await uv.run([*into, *install.arguments], install.line, install)
-        await asyncio.to_thread(link_packages, folder, IN_EVERY_IMAGE)
+        await asyncio.to_thread(link_packages, folder, [*IN_EVERY_IMAGE, *recipe.at_hand])
         (folder / _READY).touch()
 
 

@@ -196,9 +196,8 @@ class Recipe:
 def recipe_of(image: DockerfileImage, script: Sequence[Install] | None = None) -> Recipe:
     """The recipe of an image, or of a script that runs in it: `script` is what its requirements.txt asks for.
 
-    The packages that the image's label names for its own program are not installed for a script: where neither its
-    requirements.txt nor the stack's own environment has them, a note says so. Reads the files that the image's RUN lines
-    name.
+    The packages that the image's label names for its own program are not installed for a script, but linked where the
+    stack's own environment has them; a note names the others. Reads the files that the image's RUN lines name.
 
     Raises:
         ImageError: the base is not known here, or a file is too large.

@@ -4,6 +4,7 @@ So the packages of a program that the stack's own environment can run are there 
 the image lacks fails here as it does in the cloud.
 """
 
+import os
 import sys
 import venv
 from collections import Counter
@@ -67,23 +68,30 @@ def layer_environment(folder: Path, below: Path) -> None:
         _write_program(folder / "bin" / name, _PIP)
 
 
-def link_packages(environment: Path, requirements: Iterable[str]) -> None:
+def link_packages(environment: Path, requirements: Iterable[str], *, only_metadata: bool = False) -> None:
     """Link what the stack's own environment has of the requirements, and of what they need, into another environment.
 
-    What it lacks is left out, and so is a line that states no requirement. A package that the other has stays.
+    What it lacks is left out, and so is a line that states no requirement. A package that the other has stays. With
+    `only_metadata`, uv takes the packages for installed, and replaces one of another version without its files here.
     """
     target = site_packages(environment)
-    has = {canonicalize_name(package.name) for package in distributions(path=[str(target)])}
-    wanted = {name: package for name, package in _closure(requirements).items() if name not in has}
+    metadata = [path for path in target.glob("*.dist-info/METADATA") if not path.is_symlink()]
+    has = [Distribution.at(path.parent) for path in metadata]
+    wanted = _closure(requirements)
+    for package in has:
+        wanted.pop(canonicalize_name(package.name), None)
     # A folder that packages share, such as google/, has links inside; and so has a .dist-info, which uv ignores as a link.
-    counts = Counter(folder for package in distributions() for folder in _folders_of(package))
-    shared = {folder for folder, count in counts.items() if count > 1 or folder.endswith(".dist-info")}
+    counts = Counter(folder for package in (*distributions(), *has) for folder in _folders_of(package))
+    shared = {folder for folder, count in counts.items() if count > 1 or ".dist-info" in folder}
     for package in wanted.values():
         for path in _roots_of(package, shared):
+            if only_metadata and ".dist-info/" not in path:
+                continue
             (target / path).parent.mkdir(parents=True, exist_ok=True)
-            if not (target / path).is_symlink():  # two packages may have one file
+            if not os.path.lexists(target / path):  # two packages may have one file
                 (target / path).symlink_to(str(package.locate_file(path)))
-        _write_scripts(package, environment / "bin")
+        if not only_metadata:
+            _write_scripts(package, environment / "bin")
 
 
 def _closure(requirements: Iterable[str]) -> dict[str, Distribution]:
@@ -141,10 +149,11 @@ def _write_scripts(package: Distribution, folder: Path) -> None:
     commands = {entry.name: entry for entry in package.entry_points if entry.group == "console_scripts"}
     for name, entry in commands.items():
         text = _SCRIPT.format(module=entry.module, name=entry.attr.partition(".")[0], call=entry.attr)
-        _write_program(folder / name, text)
+        if not (folder / name).exists():  # of a package that uv installed
+            _write_program(folder / name, text)
     for path in _paths_of(package):
         name = path.rpartition("/")[2]
-        if path.startswith("../") and path.endswith(f"/bin/{name}") and name not in commands:
+        if path.startswith("../") and path.endswith(f"/bin/{name}") and not (folder / name).exists():
             (folder / name).symlink_to(str(package.locate_file(path)))
 
 

@@ -76,7 +76,7 @@ def link_packages(environment: Path, requirements: Iterable[str], *, only_metada
     """
     target = site_packages(environment)
     metadata = [path for path in target.glob("*.dist-info/METADATA") if not path.is_symlink()]
-    has = [Distribution.at(path.parent) for path in metadata]
+    has: list[Distribution] = [Distribution.at(path.parent) for path in metadata]
     wanted = _closure(requirements)
     for package in has:
         wanted.pop(canonicalize_name(package.name), None)

@@ -5,6 +5,7 @@ import random
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,15 @@ def test_a_repeated_step_after_a_restart_replaces_the_first_one() -> None:
     curves.add([line(1, step(1, 3.0)), line(2, step(2, 2.0)), line(3, step(2, 9.0))])
     (chart,) = curves.charts
     assert chart.series[0].points == ((1, 3.0), (2, 9.0))
+
+
+@pytest.mark.parametrize(("first", "places"), [(1, [1, 2, 3, 4, 5]), (0, [0, 1, 2, 3, 4])])
+def test_epochs_that_begin_again_continue_behind_the_last(first: int, places: list[int]) -> None:
+    curves = Curves()
+    of_folds = [first, first, first + 1, first + 2, first, first + 1]
+    curves.add(line(n, {"epoch": epoch, "loss": n}) for n, epoch in enumerate(of_folds))
+    (chart,) = curves.charts
+    assert chart.series[0].points == tuple(zip(places, range(1, 6), strict=True))
 
 
 def test_each_metric_of_an_epoch_has_a_chart_with_a_series_for_each_replica() -> None:

@@ -85,6 +85,10 @@ LINES = {
     "Epoch [1/5], Step [100/600], Loss: 0.5": Report(
         metrics={"Loss": 0.5}, epoch=1, epochs=5, step=100, steps=600
     ),
+    "Epoch 3: Val Acc: 10.00%, Test Acc: 9.5 % Loss: 1": Report(
+        metrics={"Val Acc": 10, "Test Acc": 9.5, "Loss": 1}, epoch=3
+    ),
+    "epoch 3: loss:0,1 acc:0.5,auc:0.7": Report(metrics={"acc": 0.5, "auc": 0.7}, epoch=3),
     "2026-11-26 10:00:00 INFO 5 - x: 3": None,
     "Epoch 1: val_loss improved from 0.7 to 0.68616, saving model to x.keras": None,
     "[12:29:13] WARNING: /workspace/src/learner.cc:740": None,

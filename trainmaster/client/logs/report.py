@@ -2,9 +2,10 @@
 
 Read are the events of docs/reference/replica.md, other JSON objects with an `epoch` or a `step`, what Keras, Lightning,
 the Trainer of Hugging Face, LightGBM and XGBoost print, and lines that begin with `epoch 3`. The work is bounded by the
-length of the line: no pattern is searched for.
+length of the line: no pattern of more than a character is searched for.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -31,7 +32,9 @@ _NO_METRIC_ENDS = ("_runtime", "_per_second")
 """Of names in the lines of the Trainer."""
 _SAVED = "saving model"
 """In what Keras and Lightning print about a checkpoint, which repeats metrics in a sentence."""
-_BREAKS = str.maketrans({**dict.fromkeys(",;|()[]{}", " - "), **dict.fromkeys("=:", " ")})
+_BREAKS = str.maketrans({**dict.fromkeys(",;|()[]{}", " - "), **dict.fromkeys("=:%", " ")})
+_COMMA = re.compile(r"(?<=\d),(?=\d)")
+"""In `0,1`, which some locales print for 0.1: no number that can be relied on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +134,7 @@ def _is_fraction(word: str) -> bool:
 
 
 def _words(line: str) -> list[str]:
-    return line.translate(_BREAKS).split()
+    return _COMMA.sub("_, ", line).translate(_BREAKS).split()
 
 
 def _named_numbers(words: Iterable[str]) -> Iterator[tuple[str, float]]:

@@ -51,6 +51,14 @@ class Thinned:
         self._step = 1.0
         self._kept: dict[int, Point] = {}
         self._last: Point | None = None
+        self._begun, self._behind = math.inf, 0.0
+
+    def add_in_turn(self, x: float, y: float) -> None:
+        """As `add`, but points that begin again, as of the next fold, continue behind the last."""
+        if self._last is not None and x <= self._begun < self._last[0] - self._behind:
+            self._behind, self._begun = self._last[0] + (x <= 0), x
+        self._begun = min(self._begun, x)
+        self.add(self._behind + x, y)
 
     def add(self, x: float, y: float) -> None:
         if self._last is None or x >= self._last[0]:
@@ -91,7 +99,7 @@ class Curves:
                     self._places[line.lane] = place
                 if (x := place.x_of(report)) is not None:
                     for name, value in report.metrics.items():
-                        self.add_point(name, x, line.lane, value)
+                        self.add_point(name, x, line.lane, value, in_turn=True)
 
     @property
     def charts(self) -> Sequence[Chart]:
@@ -107,8 +115,13 @@ class Curves:
             for (name, x), found in self._charts.items()
         ]
 
-    def add_point(self, name: str, x: tuple[str, float], series: str, value: float) -> None:
-        """Add a value of the chart `name`; `x` names the axis, `step` or `epoch`, and the place on it."""
+    def add_point(
+        self, name: str, x: tuple[str, float], series: str, value: float, *, in_turn: bool = False
+    ) -> None:
+        """Add a value of the chart `name`; `x` names the axis, `step` or `epoch`, and the place on it.
+
+        `in_turn`: the values come as the training reports them, which may begin again at its first place.
+        """
         key, at = (name, x[0]), x[1]
         if name == THROUGHPUT or not 0 <= at < MOST:
             return
@@ -116,4 +129,5 @@ class Curves:
             return
         chart = self._charts.setdefault(key, {})
         if series in chart or len(chart) < SERIES_MAX:
-            chart.setdefault(series, Thinned()).add(float(at), value)
+            points = chart.setdefault(series, Thinned())
+            (points.add_in_turn if in_turn else points.add)(float(at), value)

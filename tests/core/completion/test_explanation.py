@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.completion.explanation import (
     first_failure,
     has_arrived,
 )
+from trainmaster.orchestrator.core.completion.last_error import CHAINED
 from trainmaster.orchestrator.core.runs.job import Failure
 
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -211,6 +212,9 @@ OF_TORCHRUN = (
     'Traceback (most recent call last):\n  File "/v/site-packages/torch/distributed/run.py", line 1032, in <module>\n'
     "    main()\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED"
 )
+NO_FILE = "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'"
+FROM, DURING = CHAINED
+CHAIN = "\n".join((raised(NO_FILE), "", FROM, "", raised("OSError: a"), "", DURING, "", raised("RuntimeError: b")))
 IGNORED = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeError: 'NoneType'")
 
 
@@ -271,6 +275,36 @@ IGNORED = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeE
             exited(CHIEF, 1),
             "KeyError: 'price'",
             id="of a process that a launcher started its own error counts",
+        ),
+        pytest.param(
+            wrote(CHIEF, "\n".join((raised(NO_FILE), "", FROM, "", raised("RuntimeError: cannot load data")))),
+            exited(CHIEF, 1),
+            f"RuntimeError: cannot load data, caused by {NO_FILE}",
+            id="an exception is named with its cause",
+        ),
+        pytest.param(
+            wrote(CHIEF, "\n".join((raised("KeyError: 'a'"), "", DURING, "", raised("ValueError: b")))),
+            "",
+            "ValueError: b, while handling KeyError: 'a'",
+            id="an exception is named with the one that was being handled",
+        ),
+        pytest.param(
+            wrote(CHIEF, CHAIN),
+            "",
+            f"RuntimeError: b, caused by {NO_FILE}",
+            id="of a chain the first exception is named",
+        ),
+        pytest.param(
+            wrote(CHIEF, raised("ZeroDivisionError: division by zero") + "\nskipped it\nno rows left"),
+            exited(CHIEF, 3),
+            "exited with status 3, 2 lines after it wrote ZeroDivisionError: division by zero",
+            id="an error that the program caught is only a hint",
+        ),
+        pytest.param(
+            wrote(CHIEF, raised("ZeroDivisionError: division by zero")),
+            exited(CHIEF, 3),
+            "ZeroDivisionError: division by zero",
+            id="an error in the last line is the reason whatever the exit status is",
         ),
         pytest.param(
             wrote(CHIEF, OF_TORCHRUN),
@@ -378,6 +412,7 @@ def test_huge_lines_and_many_lines_are_cut() -> None:
 
 
 PIECES = (
+    *CHAINED,
     "Traceback (most recent call last):",
     "usage: a",
     "error: b",

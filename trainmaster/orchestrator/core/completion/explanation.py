@@ -35,6 +35,8 @@ LINE_MAX_CHARS = 300
 READ_MAX_CHARS = 2000
 """Only the beginning of a longer line is examined."""
 LINES_OF_AN_ENTRY = 200
+FIRST_SIGNAL = 128
+"""A program that a signal ended has this exit status and the signal's number; one that an exception ended has 1."""
 OF_ONE_END = timedelta(minutes=5)
 """Errors further apart belong to different starts of the job's replicas."""
 LOG_DELAY = timedelta(minutes=2)
@@ -96,6 +98,8 @@ class _Ending:
     at: datetime
     error: ErrorFound | None
     last_lines: tuple[str, ...]
+    lines_behind: int = 0
+    """How many lines it wrote after its error."""
 
     @property
     def is_cause(self) -> bool:
@@ -175,7 +179,8 @@ def first_failure(entries: Sequence[LogEntry], words: str, *, runs_script: bool 
     if is_cause and ending.error is not None and ending.error.is_certain:
         # A crash, with the last word of the program.
         is_cause = exited is not None and exited.was_killed
-    message = signal if signal and is_cause else _message(ending, runs_script=runs_script)
+    status = exited.status if exited and ending.replica == named else 1
+    message = signal if signal and is_cause else _message(ending, status, runs_script=runs_script)
     return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)
 
 
@@ -186,13 +191,16 @@ def _exit_logged(entries: Sequence[LogEntry]) -> ReplicaExit | None:
     return found[-1] if found else None
 
 
-def _message(ending: _Ending, *, runs_script: bool) -> str:
+def _message(ending: _Ending, status: int, *, runs_script: bool) -> str:
     if any(_SENT_ELSEWHERE.match(line) for line in ending.last_lines) and not ending.is_cause:
         return LOGGED_ELSEWHERE
     if ending.error is None:  # after sys.exit(text), for example
         return f"its last line was: {shortened_error(ending.last_lines[-1])!r}"
     if ending.error.refused_arguments:
         return f"the program rejected its arguments: {ending.error.text}"
+    if ending.is_cause and ending.lines_behind and 1 < status < FIRST_SIGNAL:  # the program caught the error
+        what = f"{ending.lines_behind} line{'' if ending.lines_behind == 1 else 's'}"
+        return f"exited with status {status}, {what} after it wrote {ending.error.text}"
     return with_repair(ending.error.text, runs_script=runs_script)
 
 
@@ -236,6 +244,7 @@ def _ending(replica: str, lines: Sequence[tuple[datetime, str]]) -> _Ending:
         at=lines[error.index if error is not None else -1][0],
         error=error,
         last_lines=cut_lines(shown[-LAST_LINES:]),
+        lines_behind=len(lines) - 1 - error.index if error is not None else 0,
     )
 
 

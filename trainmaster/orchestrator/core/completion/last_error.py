@@ -5,7 +5,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trainmaster.orchestrator.core.documents.faults import cut
+
 TRACEBACK = "Traceback (most recent call last)"
+CHAINED = {
+    "The above exception was the direct cause of the following exception:": "caused by",
+    "During handling of the above exception, another exception occurred:": "while handling",
+}
+"""What the interpreter writes above the traceback of an exception, by how it follows from the one before."""
+CHAIN_MAX = 10
 LOST_PEER = (
     "UnavailableError",
     "AbortedError",
@@ -17,7 +25,8 @@ LOST_PEER = (
     "Connection closed by peer",
 )
 """Found in errors of TensorFlow and PyTorch in a replica that lost a peer."""
-ERROR_MAX_CHARS = 200
+ERROR_MAX_CHARS, CHAIN_MAX_CHARS = 200, 240
+"""Of one exception, and of one with the first of its chain."""
 LINES_BEFORE, LINES_BEHIND = 15, 4
 LINES_OF_PLACE = 5
 """How many lines around an error belong to it."""
@@ -142,12 +151,26 @@ def _last_error(lines: Sequence[str]) -> ErrorFound | None:
     if raised:
         same = (number for number in range(max(begin, 0), len(lines)) if lines[number] == raised)
         index = next(same, len(lines) - 1)
-        return _error_at(lines, raised, begin=begin, index=index)
+        error = _error_at(lines, raised, begin=begin, index=index)
+        return replace(error, text=cut(error.text + _origin(lines, raised, begin), CHAIN_MAX_CHARS))
     if mentioned:
         index = len(lines) - 1 - list(reversed(lines)).index(mentioned)
         error = _error_at(lines, mentioned, begin=_place(lines, index), index=index)
         return replace(error, is_certain=bool(_LAST_WORD.match(mentioned)))
     return None
+
+
+def _origin(lines: Sequence[str], raised: str, begin: int) -> str:
+    """`, caused by` the first exception of the chain that the traceback at `begin` ends; empty if it is the only one."""
+    origin = ""
+    for _ in range(CHAIN_MAX):
+        end = begin - 1
+        begin = _last_traceback(lines[: max(end, 0)])
+        if begin < 0 or lines[end] not in CHAINED:
+            break
+        if error := _last_exception("\n".join(lines[begin:end])):
+            origin = "" if error == raised else f", {CHAINED[lines[end]]} {shortened_error(error)}"
+    return origin
 
 
 def _error_at(lines: Sequence[str], error: str, *, begin: int, index: int) -> ErrorFound:

@@ -231,16 +231,16 @@ def _state_of(folder: Path) -> Path:
 def _running(directory: Path, settings: Path) -> list[Path]:
     """As `running_stacks`, but never another folder's stack in place of this folder's, which is stopped."""
     stacks = running_stacks(directory, settings)
-    stopped = stopped_stack(directory) if stacks else None
-    if stopped is None:
+    stopped = stopped_stack(directory)
+    if stopped is None or (not stacks and stopped.parent == directory):
         return stacks
     if is_between(stopped):
         raise NoContext(between_text(stopped), stopped)
     start = start_command(DEFAULT_STATE if stopped.parent == directory else stopped)
     others = "".join(f"\n  --context {LOCAL}:{stack}" for stack in stacks)
+    more = f"To use another:{others}" if stacks else _HINT
     raise NoContext(
-        f"The stack of this folder, {str(stopped)!r}, is not running. Start it: {start}\nTo use another:{others}",
-        stopped,
+        f"The stack of this folder, {str(stopped)!r}, is not running. Start it: {start}\n{more}", stopped
     )
 
 

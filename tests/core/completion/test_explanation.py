@@ -214,7 +214,9 @@ OF_TORCHRUN = (
 )
 NO_FILE = "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'"
 FROM, DURING = CHAINED
-CHAIN = "\n".join((raised(NO_FILE), "", FROM, "", raised("OSError: a"), "", DURING, "", raised("RuntimeError: b")))
+CHAIN = "\n".join(
+    (raised(NO_FILE), "", FROM, "", raised("OSError: a"), "", DURING, "", raised("RuntimeError: b"))
+)
 IGNORED = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeError: 'NoneType'")
 
 
@@ -277,7 +279,9 @@ IGNORED = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeE
             id="of a process that a launcher started its own error counts",
         ),
         pytest.param(
-            wrote(CHIEF, "\n".join((raised(NO_FILE), "", FROM, "", raised("RuntimeError: cannot load data")))),
+            wrote(
+                CHIEF, "\n".join((raised(NO_FILE), "", FROM, "", raised("RuntimeError: cannot load data")))
+            ),
             exited(CHIEF, 1),
             f"RuntimeError: cannot load data, caused by {NO_FILE}",
             id="an exception is named with its cause",

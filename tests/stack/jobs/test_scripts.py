@@ -258,12 +258,26 @@ def test_the_root_and_its_src_are_on_the_import_path(tmp_path: Path, program: st
     assert said == ("" if "house" in program else "lib ") + "house ['-x']\n", errors
 
 
+# A job ends with its chief, which here waits until the other replica has printed.
+MEET = """
+import os, pathlib, time
+
+def meet(rank):
+    printed = pathlib.Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), "data", "printed")
+    if rank != "0":
+        printed.touch()
+    while not printed.exists():
+        time.sleep(0.05)
+"""
 LAUNCHERS = {
+    "meeting.py": MEET,
     "torch/__init__.py": "class cuda:\n    is_available = bool\n",
     "torch/distributed/__init__.py": "",
     "torch/distributed/run.py": "import os, sys\nprint(*(os.environ['PET_' + name] for name in "
-    "('NODE_RANK', 'NNODES', 'NPROC_PER_NODE')), *sys.argv[1:])\n",
-    "accelerate/commands/launch.py": "import sys\nprint(*sys.argv[1:7], *sys.argv[11:])\n",
+    "('NODE_RANK', 'NNODES', 'NPROC_PER_NODE')), *sys.argv[1:])\n"
+    "from meeting import meet\nmeet(os.environ['PET_NODE_RANK'])\n",
+    "accelerate/commands/launch.py": "import sys\nprint(*sys.argv[1:7], *sys.argv[11:])\n"
+    "from meeting import meet\nmeet(sys.argv[6])\n",
 }
 
 

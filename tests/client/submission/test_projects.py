@@ -187,6 +187,7 @@ def test_a_project_that_cannot_be_sent_is_a_fault_at_the_key_that_asks_for_it(
         ({"jobs/train.py": "try:\n    import torch\nexcept ImportError:\n    pass\n"}, ""),
         ({"jobs/train.py": "import torch\n", "torch/fake.py": ""}, ""),
         ({"jobs/train.py": "import tensorflow, numpy, house, os\n"}, ""),
+        ({"jobs/train.py": "from data import x\n", "jobs/data/x.py": "", ".gitignore": "data/\n"}, "data.x"),
     ],
 )
 def test_a_usual_module_that_nothing_installs_is_refused_unless_forced(
@@ -203,8 +204,15 @@ def test_a_usual_module_that_nothing_installs_is_refused_unless_forced(
     assert own_image.warnings == ()
 
 
-def test_a_launcher_is_packed_with_the_script_that_it_starts(tmp_path: Path) -> None:
+def test_a_launcher_that_nothing_installs_is_refused_unless_forced(tmp_path: Path) -> None:
     write(tmp_path, **{"jobs/train.py": ""})
+    problem = "is of torch, which neither the image nor requirements.txt beside the script has"
+    assert problems(submitted(tmp_path, launcher="torchrun")) == {"$.script.launcher": problem}
+    assert submitted(tmp_path, launcher="torchrun", force=True).faults == ()
+
+
+def test_a_launcher_is_packed_with_the_script_that_it_starts(tmp_path: Path) -> None:
+    write(tmp_path, **{"jobs/train.py": "", "jobs/requirements.txt": "torch\n"})
     found = submitted(tmp_path, launcher="torchrun")
     with tarfile.open(fileobj=io.BytesIO(present(found.packed).content)) as tar:
         assert ".trainmaster/trainer/launch/__main__.py" in tar.getnames()

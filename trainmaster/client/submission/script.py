@@ -12,7 +12,7 @@ from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.project.dependencies import Dependencies, find_dependencies
-from trainmaster.client.submission.project.imports import missing_imports
+from trainmaster.client.submission.project.imports import certain_ends
 from trainmaster.client.submission.project.root import (
     ProjectRefused,
     file_of_program,
@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions, json_path
 from trainmaster.orchestrator.core.documents.places import TextPlace, with_quoted_line
 from trainmaster.orchestrator.core.documents.placing import faults_with_places
-from trainmaster.orchestrator.core.documents.values import at, list_at, text_at
+from trainmaster.orchestrator.core.documents.values import at, list_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
@@ -56,7 +56,7 @@ class ScriptedRequest:
 
 
 def _is_local(request: Mapping[str, object], key: str) -> bool:
-    named = [name for name in ("file", "module") if text_at(request, key, name) is not None]
+    named = [name for name in ("file", "module") if at(request, key, name) is not None]
     return len(named) == 1 and at(request, key, "archive") is None
 
 
@@ -89,11 +89,11 @@ def with_archive(
     named: Mapping[str, Any] = request[key]
     name = "file" if "file" in named else "module"
     packed, faults, warnings = None, list[Fault](), list[Fault]()
-    if key == SCRIPT and source.folder is not None:
+    if key == SCRIPT and source.folder is not None and isinstance(named[name], str):
         try:
             packed, needs = _pack_named_script(named, name, source.folder, edits)
             has_image = request.get("image") is not None
-            ends = _certain_ends(packed, name, None if has_image else needs)
+            ends = _certain_ends(packed, named, name, None if has_image else needs)
             if has_image or edits.force:
                 warnings += [replace(fault, repair=_SENT) for fault in ends]
             else:
@@ -153,26 +153,19 @@ def _pack_named_script(
     return replace(pack_script(script, shown, include=edits.include, more=more), notes=tuple(notes)), needs
 
 
-def _certain_ends(packed: Packed, name: str, needs: Dependencies | None) -> list[Fault]:
+def _certain_ends(
+    packed: Packed, named: Mapping[str, Any], name: str, needs: Dependencies | None
+) -> list[Fault]:
     """Why the script would end as soon as it starts; without `needs`, only whether this Python compiles its own file."""
     fault = _syntax_fault(packed.script, (name,))
     if fault or needs is None:
         return [fault] if fault else []
-    listed_in = needs.source or "requirements.txt beside the script"
     try:
-        missing = [*missing_imports(packed.script, packed.folder, needs)]
+        ends = [*certain_ends(packed, needs, named)]
     except SyntaxError as error:
         fault = _syntax_fault(Path(error.filename or ""), (name,))
-        return [replace(fault, repair=f"correct it{_FORCE}")] if fault else []
-    return [
-        Fault(
-            at=(name,),
-            problem=f"imports {module}, which neither the image nor {listed_in} has",
-            source=f"{relative_to_cwd(file)}:{line}",
-            repair=f"add {package} to {listed_in}{_FORCE}",
-        )
-        for file, line, module, package in missing
-    ]
+        ends = [replace(fault, repair="correct it")] if fault else []
+    return [replace(fault, repair=f"{fault.repair}{_FORCE}") for fault in ends]
 
 
 def _absolute(path: Path) -> Path:

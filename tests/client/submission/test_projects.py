@@ -101,6 +101,12 @@ def test_a_module_is_looked_for_in_the_root_and_in_its_src(tmp_path: Path) -> No
             "jobs/requirements.txt",
             "-r ../jobs/requirements.txt\n",
         ),
+        (
+            {"requirements.txt": "", "jobs/requirements.txt": "tqdm\n", "jobs/deep/train.py": ""},
+            "file: jobs/deep/train.py, root: .",
+            "jobs/requirements.txt",
+            "-r ../jobs/requirements.txt\n",
+        ),
         ({"pyproject.toml": PROJECT}, "file: jobs/train.py", "pyproject.toml", "numpy>=2\n"),
         (
             {"pyproject.toml": PROJECT, "requirements.txt": "numpy\n"},
@@ -156,6 +162,8 @@ dependencies = [{ name = "packaging" }]
         ({"requirements.txt": "numpy==1.26.4\n"}, "", "file", "requirements.txt asks for numpy==1.26.4, and pyproject.toml for numpy>=2."),
         ({}, "extras: [gpus]", "extras", "pyproject.toml has no extras gpus. It has: gpu, all."),
         ({}, "groups: [dev]", "groups", "pyproject.toml has no groups dev. It has: base, train."),
+        ({"requirements.txt": "click \\\n  >=1 --hash=sha256:0\n./lib\ntabulate >>= 3 !!\n"}, "", "file", "requirements.txt:4: 'tabulate >>= 3 !!' is not a requirement"),
+        ({".gitignore": f"a{'?' * 9999}\n"}, "groups: []", "file", "which has pyproject.toml. For another root: --root DIR, or script.root. '"),
         ({}, "root: elsewhere", "root", "elsewhere' is not a folder. Name one from the request's."),
         ({"pyproject.toml": "[project\n"}, "", "file", "pyproject.toml is not TOML: "),
         ({"pyproject.toml": "[dependency-groups]\na = 3\n"}, "groups: [a]", "file", "its dependency groups cannot be read: "),
@@ -183,7 +191,7 @@ def test_a_project_that_cannot_be_sent_is_a_fault_at_the_key_that_asks_for_it(
         ({"jobs/train.py": "from google.cloud import storage\n"}, "google"),
         ({"jobs/train.py": "from lib import net\n", "lib/net.py": "import sklearn\n"}, "sklearn"),
         ({"jobs/train.py": "import torch\n", "requirements.txt": "lightning\n"}, ""),
-        ({"jobs/train.py": "import torch\n", "setup.py": ""}, ""),
+        ({"jobs/train.py": "import torch\n", "setup.py": "install_requires"}, ""),
         ({"jobs/train.py": "try:\n    import torch\nexcept ImportError:\n    pass\n"}, ""),
         ({"jobs/train.py": "import torch\n", "torch/fake.py": ""}, ""),
         ({"jobs/train.py": "import tensorflow, numpy, house, os\n"}, ""),
@@ -197,11 +205,45 @@ def test_a_usual_module_that_nothing_installs_is_refused_unless_forced(
     found = submitted(tmp_path, "root: ., file: jobs/train.py")
     assert [fault.problem.split()[1].rstrip(",") for fault in found.faults] == [missing] * bool(missing)
     forced = submitted(tmp_path, "root: ., file: jobs/train.py", force=True)
-    assert (forced.faults, len(forced.warnings)) == ((), len(found.faults))
+    assert (forced.faults, len(forced.warnings)) == ((), len(found.faults) + ("setup.py" in files))
     own_image = submitted(
         tmp_path, "root: ., file: jobs/train.py", image="us-docker.pkg.dev/my-project/a/b:1"
     )
     assert own_image.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "doubt"),
+    [
+        ({"pyproject.toml": "[project]\ndynamic = ['dependencies']\n"}, "pyproject.toml's packages are not"),
+        (
+            {"pyproject.toml": "[tool.poetry.dependencies]\ntorch = '2'\n"},
+            "pyproject.toml's packages are not",
+        ),
+        ({"Pipfile": ""}, "Pipfile's packages are not read: export them to requirements.txt"),
+        (
+            {"pyproject.toml": "[project]\nrequires-python = '>=3.12'\n"},
+            "asks for python >=3.12, and the image",
+        ),
+        (
+            {"jobs/train.py": "# /// script\n# requires-python = '<3.11'\n# ///\n"},
+            "asks for python <3.11, and",
+        ),
+        ({"pyproject.toml": "[project]\nrequires-python = '>=3.11.4'\n"}, ""),
+    ],
+)
+def test_what_of_a_project_does_not_count_is_a_warning(
+    files: dict[str, str], doubt: str, tmp_path: Path
+) -> None:
+    write(tmp_path, **{"jobs/train.py": "", **files})
+    found = submitted(tmp_path, "root: ., file: jobs/train.py")
+    assert found.faults == ()
+    assert "".join(warning.problem for warning in found.warnings).startswith(doubt)
+    assert bool(found.warnings) is bool(doubt)
+
+
+def test_a_file_that_is_no_text_is_its_only_fault(tmp_path: Path) -> None:
+    assert problems(submitted(tmp_path, "file: 3")).keys() == {"$.script.file"}
 
 
 def test_a_launcher_that_nothing_installs_is_refused_unless_forced(tmp_path: Path) -> None:

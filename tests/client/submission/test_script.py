@@ -159,7 +159,7 @@ def test_a_script_that_only_warns_is_sent(script: Path) -> None:
     ("name", "of_file", "of_option"),
     [
         ("fitt.py", "Did you mean 'fit.py'?", "Did you mean 'fit.py'?"),
-        ("other.py", "a path from the folder of the request file.", "--script train.py"),
+        ("other.py", "a path from script.root, or else from the request's folder.", "--script train.py"),
         ("", "", "/fit.py'"),
     ],
 )

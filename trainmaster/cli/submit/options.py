@@ -23,7 +23,7 @@ _OPTIONS = (
     click.option("--script", type=click.Path(path_type=Path), metavar="PATH",
                  help="pack and run this Python script, with its project"),
     click.option("--module", metavar="NAME", help="run this module of the project instead, as python -m does"),
-    click.option("--root", type=click.Path(path_type=Path), metavar="DIR",
+    click.option("--root", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
                  help="the project to pack; default: the nearest folder upwards with pyproject.toml, setup.py or .git"),
     click.option("--launcher", type=click.Choice(LAUNCHERS), help="what starts the script, a process for each GPU"),
     click.option("--force", is_flag=True, help="send a script that will certainly end at once"),

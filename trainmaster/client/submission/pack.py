@@ -197,7 +197,7 @@ def _in_place_of(script: Path, root: Path | None) -> str:
     missing = f"There is no file {str(script)!r}."
     repair = "Name the script to run: --script train.py"
     if root is not None:
-        repair = "Correct the name, which is a path from the folder of the request file."
+        repair = "Correct the name, which is a path from script.root, or else from the request's folder."
     if script.is_dir():
         missing = f"{str(script)!r} is a folder."
         inside = sorted(script.glob("*.py"), key=lambda each: (each.name != _USUAL, each.name))

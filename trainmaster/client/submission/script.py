@@ -93,6 +93,7 @@ def with_archive(
         try:
             packed, needs = _pack_named_script(named, name, source.folder, edits)
             has_image = request.get("image") is not None
+            warnings += [Fault(at=(name,), problem=doubt) for doubt in needs.doubts if not has_image]
             ends = _certain_ends(packed, named, name, None if has_image else needs)
             if has_image or edits.force:
                 warnings += [replace(fault, repair=_SENT) for fault in ends]
@@ -147,10 +148,14 @@ def _pack_named_script(
         notes.append(
             f"Packs {relative_to_cwd(root)}, which has {found[1]}. For another root: --root DIR, or script.root"
         )
+    shown = root if script.is_file() or not edits.script else None
+    try:
+        packed = pack_script(script, shown, include=edits.include, more=more)
+    except ClientRefused as error:
+        raise ClientRefused(". ".join([*notes[:1], str(error)])) from error
     if needs.source:
         notes.append(f"Installs the packages of {needs.source}")
-    shown = root if script.is_file() or not edits.script else None
-    return replace(pack_script(script, shown, include=edits.include, more=more), notes=tuple(notes)), needs
+    return replace(packed, notes=tuple(notes)), needs
 
 
 def _certain_ends(

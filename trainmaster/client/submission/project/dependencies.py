@@ -5,7 +5,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,10 @@ REQUIREMENTS, PYPROJECT, LOCK = "requirements.txt", "pyproject.toml", "uv.lock"
 _HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 """https://packaging.python.org/en/latest/specifications/inline-script-metadata"""
 _NESTED = re.compile(r"(?:-r|--requirement)[= ]?\s*(\S+)")
+_OPTION_OR_PATH = re.compile(r"-|.*[/$]|.*\.(whl|zip|tar\.gz)\b")
+_UNREAD = {"setup.py": "install_requires", "setup.cfg": "install_requires"}
+_UNREAD |= {"Pipfile": "", "environment.yml": "", "environment.yaml": ""}
+_IMAGES_PYTHON = "3.11.99"  # the newest 3.11
 _LINUX = {"sys_platform": "linux", "platform_system": "Linux"}
 _EXPORT_S = 60.0
 
@@ -37,12 +41,14 @@ class Dependencies:
         source: which file says so, for people; empty if none does.
         lines: as in a requirements file.
         is_whole: whether the lines name all that is installed, also what packages need themselves.
+        doubts: what is not as the project says, in words.
         packed: the requirements file to add to the archive; empty where a replica reads the root's own.
     """
 
     source: str = ""
     lines: tuple[str, ...] = ()
     is_whole: bool = False
+    doubts: tuple[str, ...] = ()
     packed: str = ""
 
     @property
@@ -62,7 +68,7 @@ class Dependencies:
 def find_dependencies(
     script: Path, root: Path, extras: Sequence[str] = (), groups: Sequence[str] = ()
 ) -> Dependencies:
-    """What the first of these says: the script's header, requirements.txt beside it or at the root, uv.lock, pyproject.toml.
+    """What the first of these says: its header, the nearest requirements.txt up to the root, uv.lock, pyproject.toml.
 
     With extras or groups, which only a project has, it is one of the last two.
 
@@ -70,28 +76,40 @@ def find_dependencies(
         ClientRefused: a file is damaged or holds a secret, there is no such extra or group, or two of the files want
             versions of a package that exclude each other.
     """
-    project = _parsed(_text(root / PYPROJECT), PYPROJECT)
-    of_files = [] if extras or groups else [*_of_files(script, root)]
+    project, header = _parsed(_text(root / PYPROJECT), PYPROJECT), _header_of(script, root)
+    python = text_at(header, "requires-python") or text_at(project, "project", "requires-python")
+    (wanted,) = _checked_lines([f"python {python or ''}"], PYPROJECT)
+    doubts = list[str]()
+    if not Requirement(wanted).specifier.contains(_IMAGES_PYTHON):
+        doubts.append(f"asks for {wanted}, and the image has Python 3.11: run it in an image of your own")
+    of_files = [] if extras or groups else [*_of_files(script, root, header)]
     sources = [*of_files, *_of_project(root, project, extras, groups)]
     if not sources:
-        # Those of setup.py, Poetry and `dynamic` are not read.
-        is_elsewhere = (root / "setup.py").exists() or "poetry" in mapping_at(project, "tool")
-        return Dependencies(is_whole=not (is_elsewhere or "dynamic" in mapping_at(project, "project")))
+        there = [name for name in _UNREAD if (root / name).is_file()]
+        unread = [name for name in there if _UNREAD[name] in _text(root / name)]
+        is_dynamic = "dependencies" in list_at(project, "project", "dynamic")
+        unread += [PYPROJECT] if is_dynamic or at(project, "tool", "poetry", "dependencies") else []
+        doubts += [f"{name}'s packages are not read: export them to {REQUIREMENTS}" for name in unread]
+        return Dependencies(is_whole=not unread, doubts=tuple(doubts))
     if faults := [fault for other in sources[1:] for fault in _contradictions(sources[0], other)]:
         raise ClientRefused(" ".join([*faults, "Make them agree, or remove the file that does not count."]))
-    return sources[0]
+    return replace(sources[0], doubts=tuple(doubts))
 
 
-def _of_files(script: Path, root: Path) -> Iterator[Dependencies]:
-    name = script.relative_to(root).as_posix()
-    if header := _HEADER.search(script.read_text(encoding="utf-8", errors="replace")):
-        content = re.sub(r"(?m)^# ?", "", header["content"])
-        _check_secrets(content, name)
-        if "dependencies" in (stated := _parsed(content, name)):
-            lines = _checked_lines(list_at(stated, "dependencies"), name)
-            yield _listed_in(f"the header of {name}", [*_indexes(stated), *lines])
-    for folder in dict.fromkeys((script.parent, root)):
-        if (folder / REQUIREMENTS).is_file():
+def _header_of(script: Path, root: Path) -> dict[str, Any]:
+    header, name = _HEADER.search(script.read_text("utf-8", "replace")), script.relative_to(root).as_posix()
+    content = re.sub(r"(?m)^# ?", "", header["content"]) if header else ""
+    _check_secrets(content, name)
+    return _parsed(content, name)
+
+
+def _of_files(script: Path, root: Path, header: Mapping[str, Any]) -> Iterator[Dependencies]:
+    if "dependencies" in header:
+        name = script.relative_to(root).as_posix()
+        lines = _checked_lines(list_at(header, "dependencies"), name)
+        yield _listed_in(f"the header of {name}", [*_indexes(header), *lines])
+    for folder in script.parents:
+        if folder.is_relative_to(root) and (folder / REQUIREMENTS).is_file():
             file = (folder / REQUIREMENTS).relative_to(root).as_posix()
             packed = "" if folder == root else f"-r ../{file}\n"
             yield Dependencies(
@@ -193,8 +211,12 @@ def _file_lines(path: Path, root: Path) -> Iterator[str]:
     waiting, seen = [path.resolve()], {path.resolve()}
     while waiting:
         here = waiting.pop()
-        for line in _text(here).replace("\\\n", " ").splitlines():
+        raw = _text(here)
+        for line in raw.replace("\\\n", " ").splitlines():
             if text := re.sub(r"(^|\s)#.*", "", line).strip():
+                if not _OPTION_OR_PATH.match(text):
+                    number = raw[: raw.find(text)].count("\n") + 1
+                    _checked_lines([text.partition(" --")[0].strip()], f"{os.path.relpath(here)}:{number}")
                 yield text
             other = (here.parent / nested[1]).resolve() if (nested := _NESTED.fullmatch(text)) else here
             if not (other.is_file() and other.is_relative_to(root.resolve())):

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -132,7 +131,8 @@ def find_run_or_drop(
     if _is_path(text) and not _exists(text):
         in_inbox = f"{REQUESTS_PREFIX}{in_team(clients.context.team, PurePosixPath(text).name)}"
         raise NotFound(f"There is no file {text!r}. To name a request in the inbox: {in_inbox}")
-    if _is_rule(clients, text, retry_s=retry_s):
+    rules = list_at(read_document(clients, BOOK_OBJECT, retry_s=retry_s), "rules")
+    if any(isinstance(rule, dict) and rule.get("rule_id") == text for rule in rules):
         raise NotFound(
             f"{text!r} is a rule, not a run. "
             f"Its state and its last run: trainmaster rules show {shlex.quote(text)}"
@@ -145,7 +145,9 @@ def find_run_or_drop(
             f"{text!r} is a model, not a run. Its latest run is {latest_id}. "
             f"All its runs: trainmaster ls --model {shlex.quote(text)}"
         )
-    near = _nearest_ids(text, [row.run_id for row in rows])
+    run_ids = [row.run_id for row in rows]
+    newest = {base_of(run_id): run_id for run_id in reversed(run_ids)}
+    near = nearest_names(text, run_ids) or nearest_of(text, newest)
     if PurePosixPath(text).stem.lower() in GENERAL_NAMES:
         near = "A run of such a file is named after its model: give the file's path, or `latest`."
     raise NotFound(
@@ -186,17 +188,6 @@ def _note_model(clients: "Clients", text: str, found: Run | Drop) -> None:
         clients.note(
             f"{text!r} is a file or message here, and a model too, whose latest run is {rows[0].run_id}."
         )
-
-
-def _is_rule(clients: "Clients", text: str, *, retry_s: float | None) -> bool:
-    book = read_document(clients, BOOK_OBJECT, retry_s=retry_s) or {}
-    return any(isinstance(rule, dict) and rule.get("rule_id") == text for rule in list_at(book, "rules"))
-
-
-def _nearest_ids(text: str, run_ids: Sequence[str]) -> str:
-    """The ids that are most like the text, else the newest of each name of a request that is."""
-    by_name = {base_of(run_id): run_id for run_id in reversed(run_ids)}
-    return nearest_names(text, run_ids) or nearest_of(text, by_name)
 
 
 def _of_status(clients: "Clients", status: dict[str, Any], *, retry_s: float | None) -> Run | Drop:

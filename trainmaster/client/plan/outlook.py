@@ -5,7 +5,7 @@ What Vertex AI itself would answer is known only once it is asked.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -109,13 +109,15 @@ def _outlook_with_candidate(
 ) -> Outlook:
     """What would come of this candidate, in the order of the service's checks."""
     wanted, behind = quota_class(candidate), tuple[str, ...]()
+    waiting = [each for each in queue.places if each.order < place.order and each.blocked_on_limit is None]
+    ahead = tuple(other.run_id for other in waiting if other.quota_class == wanted)
     if queue.is_paused(candidate.region):
         until = queue.paused_until[candidate.region]
         reason = f"Vertex AI asked for fewer requests to {candidate.region}, until {until:%H:%M:%S} UTC"
     elif queue.ahead_at_limit(place) is not None:
         behind = tuple(other.run_id for other in queue.places if other.blocked_on_limit in place.limits)
         reason = f"{_earlier_runs_text(behind)} under the same limit"
-    elif ahead := tuple(_runs_ahead(queue, place, wanted)):
+    elif ahead:
         behind, reason = ahead, f"{_earlier_runs_text(ahead)} for the same machines ({wanted})"
     elif full := next((limit for limit in limits if limit.is_full), None):
         behind, reason = full.holders, f"the limit of {plural(full.jobs, 'job')} {full.text} is reached"
@@ -126,10 +128,3 @@ def _outlook_with_candidate(
 
 def _earlier_runs_text(runs: Sequence[str]) -> str:
     return "an earlier run waits" if len(runs) == 1 else f"{len(runs)} earlier runs wait"
-
-
-def _runs_ahead(queue: QueuePass, place: Place, wanted: str) -> Iterator[str]:
-    """Every run that goes before this one and waits for room of that class."""
-    for other in queue.places:
-        if other.order < place.order and other.blocked_on_limit is None and other.quota_class == wanted:
-            yield other.run_id

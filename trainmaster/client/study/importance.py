@@ -67,7 +67,8 @@ def eta_squared(groups: Sequence[Value], results: Sequence[float]) -> float | No
     1(21), 19-25. H with its correction for ties: Kruskal and Wallis (1952), Use of ranks in one-criterion variance
     analysis, Journal of the American Statistical Association 47, 583-621.
     """
-    ranks = _ranks(results)
+    below, equal = _counts_below(results), Counter(results)
+    ranks = [below[result] + (equal[result] + 1) / 2 for result in results]
     count, mean = len(ranks), (len(ranks) + 1) / 2
     total = sum((rank - mean) ** 2 for rank in ranks)
     if not total:
@@ -78,13 +79,6 @@ def eta_squared(groups: Sequence[Value], results: Sequence[float]) -> float | No
     between = sum(sums[group] ** 2 / size for group, size in sizes.items())
     h = (count - 1) * between / total
     return min(1.0, max(0.0, (h - len(sizes) + 1) / (count - len(sizes))))
-
-
-def _ranks(values: Sequence[float]) -> list[float]:
-    """From 1; equal values share the mean of their ranks."""
-    below = _counts_below(values)
-    counts = Counter(values)
-    return [below[value] + (counts[value] + 1) / 2 for value in values]
 
 
 def _counts_below(values: Sequence[float]) -> Mapping[float, int]:

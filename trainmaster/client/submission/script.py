@@ -55,11 +55,6 @@ class ScriptedRequest:
     warnings: tuple[Fault, ...] = ()
 
 
-def _is_local(request: Mapping[str, object], key: str) -> bool:
-    named = [name for name in ("file", "module") if at(request, key, name) is not None]
-    return len(named) == 1 and at(request, key, "archive") is None
-
-
 def with_archive(
     request: Mapping[str, Any],
     source: RequestSource,
@@ -84,10 +79,11 @@ def with_archive(
     # A misspelt key has its own fault.
     near = (key for key in request if isinstance(key, str) and Suggestions().find(key, (SCRIPT,)))
     key = SCRIPT if SCRIPT in request else next(near, SCRIPT)
-    if not _is_local(request, key):
+    names = [name for name in ("file", "module") if at(request, key, name) is not None]
+    if len(names) != 1 or at(request, key, "archive") is not None:
         return None
     named: Mapping[str, Any] = request[key]
-    name = "file" if "file" in named else "module"
+    (name,) = names
     packed, faults, warnings = None, list[Fault](), list[Fault]()
     if key == SCRIPT and source.folder is not None and isinstance(named[name], str):
         try:

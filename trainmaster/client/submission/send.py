@@ -118,7 +118,9 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
             read = _read_status(clients, _sent_object(present), deadline - time.monotonic())
             if read is None:
                 break
-            active_run_id = _active_run(read) if _has_content(present, examination.content) else None
+            digest = hashlib.md5(examination.content, usedforsecurity=False).digest()
+            is_same = present.md5_hash == base64.b64encode(digest).decode()
+            active_run_id = _active_run(read) if is_same else None
         blob = bucket.blob(examination.object_name)
         blob.metadata = {**sender, UPLOAD_ID: upload_id}
         try:
@@ -175,11 +177,6 @@ def _active_run(status: Mapping[str, Any]) -> str | None:
     """The run of this status if it has not ended."""
     states = {str(state) for state in RunState if state not in ENDS}
     return str(status["run_id"]) if started_run(status) and status.get("state") in states else None
-
-
-def _has_content(blob: "Blob", content: bytes) -> bool:
-    digest = hashlib.md5(content, usedforsecurity=False).digest()
-    return bool(blob.md5_hash == base64.b64encode(digest).decode())
 
 
 def _sent_object(blob: "Blob") -> Sent:

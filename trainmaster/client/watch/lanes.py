@@ -170,18 +170,14 @@ def _add(lane: _Building, line: LogLine) -> None:
         if lane.has_started or (lane.steps and lane.steps[-1].state in _INTERRUPTED):
             lane.step(LaneState.RESTARTED, line.at)
         lane.has_started = True
-    lane.step(state or LaneState.TRAINING, line.at, _detail(payload))
+    about = _text(payload, "path") or _text(payload, "peer")
+    shown = _text(payload, "message") if payload.get("event") != "train_progress" and not about else about
+    lane.step(state or LaneState.TRAINING, line.at, shown)
 
 
 def _text(payload: Mapping[str, Any], key: str) -> str:  # Any: an unchecked payload
     value = payload.get(key)
     return value[:DETAIL_MAX_CHARS] if isinstance(value, str) else ""
-
-
-def _detail(payload: Mapping[str, Any]) -> str:
-    about = _text(payload, "path") or _text(payload, "peer")
-    message = _text(payload, "message")
-    return message if payload.get("event") != "train_progress" and not about else about
 
 
 def _order(name: str) -> tuple[tuple[int, str], ...]:

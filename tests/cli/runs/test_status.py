@@ -42,6 +42,15 @@ def test_the_screen_of_a_teams_run_names_the_team() -> None:
     assert "team" not in dict(run_facts(found, NOW, is_local=False))
 
 
+@pytest.mark.parametrize(
+    ("uri", "shown"), [(f"gs://models/cassava/{RUN}/checkpoints/", RUN), ("gs://b/c/", "gs://b/c/")]
+)
+def test_the_screen_of_a_continued_run_names_what_it_continues(uri: str, shown: str) -> None:
+    document = run_record("failed")
+    document["request"]["document"]["continue_from"] = uri
+    assert dict(run_facts(run_of(document), NOW, is_local=False))["continues"] == [shown]
+
+
 @pytest.mark.parametrize("status", ["held_order", "ignored", "put_away", "retrying"])
 def test_the_screen_of_a_file_without_a_run(status: str) -> None:
     shown = text_of(drop_facts(example(f"drop_status.v1.{status}"), "unused"), 80)
@@ -163,6 +172,13 @@ def test_a_file_that_was_put_away_and_one_that_was_saved_again_say_so(served: Se
     served.write("ledger", "status/requests/saved.yaml.json", repeated)
     done = served.trainmaster("status", "saved.yaml")
     assert "generation 2 of the file has the content of generation 1" in " ".join(done.out.split())
+
+
+def test_a_wait_for_the_end_may_have_a_limit(served: Served) -> None:
+    served.write("ledger", "runs/slow.json", run_record(run_id="slow", state="running"))
+    done = served.trainmaster("status", "slow", "--wait", "--timeout", "0.1s")
+    assert (done.status, "running" in done.err) == (5, True)
+    assert "--timeout needs --wait." in served.trainmaster("status", "slow", "--timeout", "1s").err
 
 
 def test_an_unknown_run_gets_the_ids_that_are_most_like_it(served: Served) -> None:

@@ -199,7 +199,7 @@ def test_a_run_that_its_timeout_ended_is_not_shown_as_cancelled_by_a_user() -> N
     )
     shown = text_of(explained(ended), 100)
     assert f"timed out    {words}\n" in shown
-    assert "repair       raise `scheduling.timeout_s`, or train for fewer steps\n" in shown
+    assert "repair       raise `scheduling.timeout_s`, or train for fewer steps; to continue" in shown
 
 
 def test_a_cancelled_run_is_not_shown_as_failed() -> None:

@@ -91,6 +91,14 @@ def test_of_a_failed_tuning_the_repair_names_its_limit_of_failed_trials() -> Non
     assert "`tuning.max_failed_trials`" in (repair_of(Failure(message=message), RUN) or "")
 
 
+def test_a_run_that_timed_out_may_be_continued_and_a_tuning_may_not() -> None:
+    failure = Failure(message="the job ran longer than its timeout of 60 s")
+    named = f"trainmaster again {RUN} --continue"
+    assert named in (repair_of(failure, RUN, recorded()) or "")
+    tuned = decoded(RunRecord, run_record("tuned"))
+    assert named not in (repair_of(failure, RUN, tuned) or named)
+
+
 def test_of_a_tuning_whose_metric_was_never_reported_the_repair_is_to_report_it() -> None:
     message = (
         "3 of 3 trials are infeasible; the first, trial 1: The trial ended without reporting the metric 'a'"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmaster.cli.runs.following import run_survives_interrupt, say_change
+from trainmaster.cli.runs.following import run_survives_interrupt, say_change, timeout_option
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import NAME, TABLE, output_option, print_for_programs, takes_context, talk
 from trainmaster.client.shown.run_screen import drop_facts, run_facts
@@ -20,9 +20,10 @@ NEWEST = 10
 @click.command()
 @click.argument("run", required=False)
 @click.option("--wait", is_flag=True, help="until RUN has ended")
+@timeout_option
 @output_option()
 @takes_context
-def status(clients: "Clients", run: str | None, *, wait: bool, output: str) -> int:
+def status(clients: "Clients", run: str | None, *, wait: bool, timeout_s: float | None, output: str) -> int:
     """Show RUN: its state and why, its job, results, cost and problems, and the next commands.
 
     Without RUN it lists the newest runs, as `trainmaster ls`.
@@ -32,10 +33,13 @@ def status(clients: "Clients", run: str | None, *, wait: bool, output: str) -> i
     reports it now; of a tuning the screen shows what the training service says now, and its record follows within a
     minute.
 
-    Exit status: 0 if the run exists, however it ended (`trainmaster wait` reports the end), 3 if no run matches RUN.
+    Exit status: 0 if the run exists, however it ended (`trainmaster wait` reports the end), 3 if no run matches RUN, 5
+    if with --wait it has not ended in time.
     """
     from trainmaster.client.find import Drop, find_run_or_drop
 
+    if timeout_s is not None and not wait:
+        raise click.UsageError("--timeout needs --wait.")
     if run is None:
         if wait:
             raise click.UsageError("--wait needs a RUN.")
@@ -44,7 +48,8 @@ def status(clients: "Clients", run: str | None, *, wait: bool, output: str) -> i
         from trainmaster.client.wait import wait_for_end, wait_until_settled
 
         with run_survives_interrupt(run):
-            run = wait_until_settled(clients, wait_for_end(clients, run, on_change=say_change)).record.run_id
+            ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change)
+            run = wait_until_settled(clients, ended).record.run_id
     now, found = datetime.now(UTC), find_run_or_drop(clients, run)
     if not isinstance(found, Drop) and not found.record.ended and output != NAME:
         from trainmaster.client.watch.now import run_now

@@ -2,12 +2,14 @@
 
 import re
 
+from trainmaster.client.runs.facts import is_tuning
 from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.completion.error_repair import PATH_OF_PLAIN_FILES, states_repair
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 _LESS_MEMORY = "use a smaller batch, or a machine or accelerator with more memory"
+_MORE_TIME = "raise `scheduling.timeout_s`, or train for fewer steps"
 _KILLED = re.compile(
     r"killed \(SIGKILL\)|ran out of memory and exited|exited with a non-zero status of 137\b"
 )
@@ -70,7 +72,7 @@ _REPAIRS = (
         ),
         "try another region, machine or Spot VMs: a request may list `fallbacks`",
     ),
-    (r"\bran longer than its timeout of ", "raise `scheduling.timeout_s`, or train for fewer steps"),
+    (r"\bran longer than its timeout of ", _MORE_TIME),
     (
         (
             r"\bInput [Xy] contains (?:NaN|infinity)\b|\bNanLossDuringTrainingError\b|Model diverged with loss = NaN"
@@ -102,6 +104,8 @@ def repair_of(failure: Failure, run_id: str, record: RunRecord | None = None) ->
     known = None if states_repair(failure.message) else likely_repair(error, run_id)
     if known == _LESS_MEMORY and record and record.request and _KILLED.search(failure.message):
         known = _with_machine(known, record, failure)
+    if known == _MORE_TIME and record and not is_tuning(record):
+        return f"{known}; to continue from the checkpoints it may have left: trainmaster again {run_id} --continue"
     if not _OF_TRIALS.match(failure.message):
         return known
     if known is None and record and any(problem.startswith(_UNREPORTED) for problem in record.problems):

@@ -10,6 +10,7 @@ from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import span, utc_text
 from trainmaster.orchestrator.core.documents.values import mapping_at
+from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.requests.spec import Script
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
@@ -66,6 +67,8 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         yield "image", [program.image]
     if isinstance(program, Script):
         yield "packed", [program.archive]
+    if record.request is not None and (uri := record.request.document.get("continue_from")):
+        yield "continues", [next(filter(has_form_of_run_id, str(uri).split("/")), str(uri))]
 
 
 def job_facts(record: RunRecord, *, is_local: bool) -> Iterator[Fact]:

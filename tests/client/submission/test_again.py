@@ -56,6 +56,12 @@ def test_what_cannot_be_continued_is_refused_with_the_repair(served: Served, sta
         continuing(served.clients, read_run(served.clients, RUN))
 
 
+def test_checkpoints_are_named_once(served: Served) -> None:
+    start(served)
+    done = served.trainmaster("again", RUN, "--continue", "--set", "continue_from=gs://b/c/")
+    assert (done.status, "--continue and --set continue_from" in done.err) == (2, True)
+
+
 def test_a_wrong_value_is_refused_with_its_place(served: Served) -> None:
     start(served)
     done = served.trainmaster("again", RUN, "--set", "epochs=20", "--set", "priority=900", "-o", "json")

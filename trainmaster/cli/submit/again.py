@@ -52,8 +52,11 @@ def again(
 
     if following.faults:
         raise click.UsageError("\n".join(following.faults))
+    changes = parse_settings(settings)
+    if continues and any(each.path[:1] == ("continue_from",) for each in changes):
+        raise click.UsageError("--continue and --set continue_from both name checkpoints. Leave one out.")
     found = find_run(clients, run, is_to_change=True)
     more = continuing(clients, found) if continues else ()
-    edits = Edits(args=arguments, settings=(*parse_settings(settings), *more))
+    edits = Edits(args=arguments, settings=(*changes, *more))
     request = request_again(clients, found, edits)
     return send_and_follow(clients, [request], following, output=output, yes=yes)

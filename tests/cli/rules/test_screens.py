@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.rule_documents import example, write_rules
+from tests.client.runs.rows import row, write_row
 from tests.client.served import ROOT, Served, served_context
 from tests.command import Done
 from trainmaster.cli.rules.screens import SPARE, rule_rows
@@ -71,6 +72,12 @@ def test_the_document_of_each_rule_fits_its_schema(served: Served) -> None:
 def test_a_champion_with_its_predecessors_and_challengers(served: Served) -> None:
     assert_screen("champion", served.trainmaster("champions", "show", "cassava-resnet50").out)
     assert_screen("champions", served.trainmaster("champions", "ls").out)
+
+
+def test_a_list_of_models_says_that_the_latest_run_left_none(served: Served) -> None:
+    write_row(served, row(1, model_name="flowers", reason="no model was found"))
+    (line,) = (text for text in served.trainmaster("models").out.splitlines() if "flowers" in text)
+    assert "succeeded, no model" in line
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ def models(clients: "Clients", output: str) -> int:
 
 
 def _model_row(model: "ListedModel", now: datetime) -> dict[str, str]:
+    from trainmaster.cli.runs.ls import columns
+
     latest = model.latest
     current = model.champion.champion.current if model.champion else None
     metrics = ", ".join(f"{name} {value:.4g}" for name, value in latest.metrics.items()) if latest else ""
@@ -72,7 +74,7 @@ def _model_row(model: "ListedModel", now: datetime) -> dict[str, str]:
         "MODEL": f"{one_line(model.name)}{'*' if current else ''}",
         "RUNS": str(model.runs),
         "LATEST": latest.run_id if latest else ABSENT,
-        "STATE": latest.state if latest else ABSENT,
+        "STATE": columns(latest, now)["STATE"] if latest else ABSENT,
         "AGE": span(now - latest.created_at) if latest else ABSENT,
         "METRICS": one_line(metrics) or ABSENT,
         "CHAMPION": f"{current.run_id} with {one_line(value_text(current))}" if current else ABSENT,

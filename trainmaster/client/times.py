@@ -32,13 +32,14 @@ def moment_of(timestamp: Any) -> datetime | None:  # Any: proto-plus's DatetimeW
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """A moment in the past: a duration before `now`, as in `parse_duration`, or an ISO date or time, UTC if it has no zone.
+    """A moment in the past: a duration with its unit before `now`, or an ISO date or time, UTC if it has no zone.
 
     Raises:
         ValueError: the text is neither.
     """
     try:
-        return now - parse_duration(text)
+        if text.strip()[-1:] in _UNITS:
+            return now - parse_duration(text)
     except (ValueError, OverflowError):
         pass
     try:

@@ -149,6 +149,7 @@ def test_an_empty_list_exits_successfully_and_says_so(served: Served) -> None:
     [
         (["--state", "lost"], "'reserved', 'waiting'"),
         (["--label", "team"], "expected KEY=VALUE, found team"),
+        (["--since", "5"], "expected a duration (30m, 2h, 7d)"),
         (["--since", "soon"], "a date or time (2026-11-01"),
         (["--before", "2026-13-01"], "'--before'"),
         (["--limit", "0"], "1<=x<=10000"),

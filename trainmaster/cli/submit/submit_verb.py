@@ -214,17 +214,17 @@ def _send(
 
 
 def _is_anyone_there() -> bool:
-    """Whether a person can answer: nothing is redirected, and no `-o` is given, as programs do."""
+    """Whether a person can answer the question on standard error, and no `-o` is given, as programs do."""
     source = click.get_current_context().get_parameter_source("output")
     is_plain = source in (None, click.core.ParameterSource.DEFAULT)
-    return is_plain and sys.stdin.isatty() and sys.stdout.isatty()
+    return is_plain and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _ask_if_dear(requests: "Sequence[Examination]") -> None:
     """Ask, if together they may cost more than the policy's bound. An unknown price counts as nothing.
 
     Raises:
-        Stop: the answer is no.
+        Stop: the answer is no, or none.
     """
     from decimal import Decimal
 
@@ -238,7 +238,11 @@ def _ask_if_dear(requests: "Sequence[Examination]") -> None:
     currency = estimates[0].currency
     of_all = f"Together they may cost up to {shown_bound(total, currency)}. " if len(requests) > 1 else ""
     talk(f"{of_all}The policy asks above {shown_bound(bound, currency)}; --yes answers in advance")
-    if not click.confirm("Submit?", err=True):
+    try:
+        agrees = click.confirm("Submit?", err=True)
+    except click.Abort:
+        raise Stop(ExitStatus.INTERRUPTED, "\nNothing was sent.") from None
+    if not agrees:
         raise Stop(ExitStatus.USAGE, "Nothing was sent.")
 
 

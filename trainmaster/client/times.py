@@ -40,9 +40,6 @@ def parse_since(text: str, now: datetime) -> datetime:
     try:
         if text.strip()[-1:] in _UNITS:
             return now - parse_duration(text)
-    except (ValueError, OverflowError):
-        pass
-    try:
         found = datetime.fromisoformat(text.strip())
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:

@@ -144,10 +144,7 @@ def _follow(
         from trainmaster.cli.logs.follow import follow
 
         return follow(
-            clients,
-            accepted[0],
-            timeout_s=following.timeout_s,
-            requires_model=following.requires_model,
+            clients, accepted[0], timeout_s=following.timeout_s, requires_model=following.requires_model
         )
     if not (following.waits and accepted):
         return refused

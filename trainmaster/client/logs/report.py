@@ -153,11 +153,7 @@ def _named_numbers(words: Iterable[str]) -> Iterator[tuple[str, float]]:
 def _kept(values: Iterable[tuple[object, float | None]]) -> dict[str, float]:
     """The finite ones that measure a model, by name."""
     named = ((str(name)[:NAME_MAX_CHARS], value) for name, value in values if value is not None)
-    kept = (
-        (name, value)
-        for name, value in named
-        if name not in _NO_METRICS and not name.endswith(_NO_METRIC_ENDS)
-    )
+    kept = (pair for pair in named if not (pair[0] in _NO_METRICS or pair[0].endswith(_NO_METRIC_ENDS)))
     return dict(islice(kept, METRICS_MAX))
 
 

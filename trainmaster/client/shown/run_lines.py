@@ -56,10 +56,8 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         yield "sent by", [sender_text(source.sent_by)]
     if (commit := source.commit) is not None:
         on = f" on {commit.branch}" if commit.branch else ""
-        yield (
-            "commit",
-            [f"{commit.id[:COMMIT_SHOWN]}{on}{', with uncommitted changes' if commit.dirty else ''}"],
-        )
+        changes = ", with uncommitted changes" if commit.dirty else ""
+        yield "commit", [f"{commit.id[:COMMIT_SHOWN]}{on}{changes}"]
     program = candidate.spec.cluster.chief.program if candidate is not None else None
     if program is not None and program.args:
         yield "arguments", [shlex.join(program.args)]

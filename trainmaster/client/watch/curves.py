@@ -77,10 +77,7 @@ class Thinned:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        kept = sorted(self._kept.values())
-        if self._last is not None and (not kept or kept[-1][0] != self._last[0]):
-            kept.append(self._last)
-        return tuple(kept)
+        return tuple(sorted({*self._kept.values(), *filter(None, [self._last])}))
 
 
 class Curves:
@@ -104,16 +101,11 @@ class Curves:
     @property
     def charts(self) -> Sequence[Chart]:
         """The loss first; each chart with its first SERIES_MAX series by name."""
-        return [
-            Chart(
-                name=name,
-                x=x,
-                series=tuple(
-                    Series(name=lane, points=series.points) for lane, series in sorted(found.items())
-                ),
-            )
-            for (name, x), found in self._charts.items()
-        ]
+        charts = []
+        for (name, x), lanes in self._charts.items():
+            series = tuple(Series(name=lane, points=lanes[lane].points) for lane in sorted(lanes))
+            charts.append(Chart(name=name, x=x, series=series))
+        return charts
 
     def add_point(
         self, name: str, x: tuple[str, float], series: str, value: float, *, in_turn: bool = False
@@ -123,9 +115,8 @@ class Curves:
         `in_turn`: the values come as the training reports them, which may begin again at its first place.
         """
         key, at = (name, x[0]), x[1]
-        if name == THROUGHPUT or not 0 <= at < MOST:
-            return
-        if key not in self._charts and len(self._charts) >= CHARTS_MAX:
+        has_room = key in self._charts or len(self._charts) < CHARTS_MAX
+        if name == THROUGHPUT or not (has_room and 0 <= at < MOST):
             return
         chart = self._charts.setdefault(key, {})
         if series in chart or len(chart) < SERIES_MAX:

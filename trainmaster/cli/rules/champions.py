@@ -10,6 +10,7 @@ import click
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.rules.screens import ABSENT
 from trainmaster.cli.runs.following import order_survives_interrupt
+from trainmaster.cli.runs.ls import columns
 from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import (
     NAME,
@@ -65,8 +66,6 @@ def models(clients: "Clients", output: str) -> int:
 
 
 def _model_row(model: "ListedModel", now: datetime) -> dict[str, str]:
-    from trainmaster.cli.runs.ls import columns
-
     latest = model.latest
     current = model.champion.champion.current if model.champion else None
     metrics = ", ".join(f"{name} {value:.4g}" for name, value in latest.metrics.items()) if latest else ""
@@ -181,11 +180,10 @@ def _reign(reign: "Reign") -> dict[str, str]:
 
 
 def _verdict(verdict: "Verdict") -> dict[str, str]:
-    outcome = "promoted" if verdict.promoted else "not promoted"
     return {
         "AT": minute(verdict.at),
         "RUN": one_line(verdict.run_id),
-        "OUTCOME": outcome,
+        "OUTCOME": "promoted" if verdict.promoted else "not promoted",
         "REASON": one_line(verdict.reason),
     }
 

@@ -236,18 +236,16 @@ def _ask_if_dear(requests: "Sequence[Examination]") -> None:
     of_all = f"Together they may cost up to {shown_bound(total, currency)}. " if len(requests) > 1 else ""
     talk(f"{of_all}The policy asks above {shown_bound(bound, currency)}; --yes answers in advance")
     try:
-        agrees = click.confirm("Submit?", err=True)
+        if click.confirm("Submit?", err=True):
+            return
     except click.Abort:
         raise Stop(ExitStatus.INTERRUPTED, "\nNothing was sent.") from None
-    if not agrees:
-        raise Stop(ExitStatus.USAGE, "Nothing was sent.")
+    raise Stop(ExitStatus.USAGE, "Nothing was sent.")
 
 
 def _outcome(sent: "Sent") -> str:
     if sent.is_repeated:
-        return (
-            f"{sent.run_id} was started before, by the same request with the same key; nothing was sent now."
-        )
+        return f"{sent.run_id} was started before, by the same request with the same key; nothing was sent."
     if sent.active_run_id is None:
         return f"Sent to {sent.where}"
     return (

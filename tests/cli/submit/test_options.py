@@ -88,3 +88,8 @@ def test_options_that_contradict_each_other_are_wrong_usage(
     asked = {"waits": False, "shows_logs": False, "requires_model": False, "timeout_s": None, **following}
     with pytest.raises(click.UsageError, match=said):
         check_together(files, Following(**asked), script=None, module=None, image=None, key=key)
+
+
+def test_a_root_without_a_name_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "--script", __file__, "--root", ""]) == 2
+    assert "'--root': Directory '' does not exist" in capsys.readouterr().err

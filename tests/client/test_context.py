@@ -119,17 +119,6 @@ def test_where_no_stack_runs_the_suggested_state_folder_is_not_the_project(
     assert f"trainmaster up --detach --state {house}/.trainmaster\n" in str(refused.value)
 
 
-def test_the_stopped_stack_of_a_parent_folder_is_started_again_there(tmp_path: Path, settings: Path) -> None:
-    stopped, below = tmp_path / ".trainmaster", tmp_path / "src"
-    for folder in (stopped, below):
-        folder.mkdir()
-    (stopped / "project.json").touch()
-    for folder, start in ((tmp_path, "--detach\n"), (below, f"--detach --state {stopped}\n")):
-        with pytest.raises(NoContext) as refused:
-            choose_context(None, {}, directory=folder, settings=settings)
-        assert f"trainmaster up {start}" in str(refused.value)
-
-
 @pytest.mark.parametrize("name", [None, "local"])
 def test_another_stack_never_replaces_the_stopped_one_of_this_folder(
     name: str | None, tmp_path: Path, settings: Path
@@ -139,6 +128,8 @@ def test_another_stack_never_replaces_the_stopped_one_of_this_folder(
     (here / "src").mkdir(parents=True)
     stopped.mkdir()
     (stopped / "project.json").touch()
+    with pytest.raises(NoContext, match=f"'{stopped}', is not running.*up --detach --state {stopped}\n"):
+        choose_context(name, {}, directory=here / "src", settings=settings)
     with stack_on(tmp_path / ".trainmaster") as parent, stack_on(tmp_path / "far") as far:
         for other in (far, parent):
             register_stack(other, settings)

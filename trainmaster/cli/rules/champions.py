@@ -98,15 +98,13 @@ def ls(clients: "Clients", output: str) -> int:
     if output == NAME:
         names, problems = champion_names(clients)
         print_names(names)
-        talk("\n".join(problems))
-        return ExitStatus.FINDING if problems else ExitStatus.DONE
-    found, problems = list_champions(clients)
-    if not print_for_programs(output, lambda: [each.document for each in found]):
-        print_table([_row(each.champion) for each in found], spare=("SINCE", "METRIC"))
-        if not found and not problems:
-            talk(
-                f"No champions in {clients.context.title}. A request with `champion` makes its runs compete."
-            )
+    else:
+        found, problems = list_champions(clients)
+        if not print_for_programs(output, lambda: [each.document for each in found]):
+            print_table([_row(each.champion) for each in found], spare=("SINCE", "METRIC"))
+            if not found and not problems:
+                where = clients.context.title
+                talk(f"No champions in {where}. A request with `champion` makes its runs compete.")
     for problem in problems:
         talk(problem)
     return ExitStatus.FINDING if problems else ExitStatus.DONE

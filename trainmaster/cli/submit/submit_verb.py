@@ -196,11 +196,10 @@ def _send(
     noted: set[Path] = set()
     for request in requests:
         warn(request, is_one=len(requests) == 1)
-    first_sent = started_with(clients, requests[0], key) if key is not None else None
-    if not yes and first_sent is None and _is_anyone_there():
+    earlier = started_with(clients, requests[0], key) if key is not None else None
+    if not yes and earlier is None and _is_anyone_there():
         _ask_if_dear(requests)
     for request in requests:
-        earlier = first_sent
         if request.packed is not None and earlier is None:
             upload_script(clients, request.packed, request.terms.team, noted)
         sent.append(earlier or (upload(clients, request) if key is None else publish(clients, request, key)))

@@ -16,6 +16,7 @@ from tests.e2e.project import ROOT, Project, image_uri, request
 from .conftest import PROJECT, Trainmaster
 
 pytestmark = pytest.mark.slow(seconds=30)
+SUBMIT = [sys.executable, "-m", "trainmaster", "submit"]
 SLEEP = "import time\nprint('ready', flush=True)\ntime.sleep(600)\n"
 
 
@@ -124,7 +125,7 @@ def test_a_terminal_is_asked_before_a_run_that_may_cost_much(
 ) -> None:
     dear = {"chief": {"machine": "n1-highmem-96"}}
     (trainmaster.folder / "dear.yaml").write_text(request(PROJECT, cluster=dear))
-    command = [sys.executable, "-m", "trainmaster", "submit", "dear.yaml", "--context", local(stack), *words]
+    command = [*SUBMIT, "dear.yaml", "--context", local(stack), *words]
     environment = {**os.environ, **trainmaster.environment, "PYTHONPATH": str(ROOT)}
     before = inbox(stack)
     ours, theirs = pty.openpty()
@@ -147,17 +148,7 @@ def test_ctrl_c_ends_the_command_and_says_how_to_see_and_cancel_the_run(
     tmp_path: Path, trainmaster: Trainmaster, stack: Project
 ) -> None:
     (tmp_path / "sleep.py").write_text(SLEEP)
-    command = [
-        sys.executable,
-        "-m",
-        "trainmaster",
-        "submit",
-        "--script",
-        "sleep.py",
-        "--logs",
-        "--context",
-        local(stack),
-    ]
+    command = [*SUBMIT, "--script", "sleep.py", "--logs", "--context", local(stack)]
     environment = {**os.environ, **trainmaster.environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

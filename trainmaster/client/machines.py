@@ -35,7 +35,7 @@ def memory_of(machine: str) -> float | None:
 
 
 def next_larger(machine: str) -> tuple[str, float] | None:
-    """The machine type of the same series with the least memory above this one's, and its GB; None if there is none."""
+    """The machine type of the same series with the least memory above this one's, and its GB, if the series has one."""
     own, series = memory_of(machine) or 0, machine.partition("-")[0]
     types = (each for row in shipped_machines() for each in row.types if each.partition("-")[0] == series)
     sizes = [(size, each) for each in types if (size := memory_of(each)) is not None and size > own]

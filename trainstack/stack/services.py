@@ -82,7 +82,7 @@ class RunningServices:
         Raises:
             StackRefusedError: a port is taken, or the registry or Vertex AI cannot run here.
         """
-        options, state, shared = self.options, self.state, self._shared
+        options, state, shared = self.options, self.state, self._shared_settings
         pubsub = PubSub(dir=state.folder("pubsub"), **shared)
         self.running.push_async_callback(pubsub.stop)
         self.ports["pubsub"] = self._bind("pubsub", pubsub.bind)
@@ -124,7 +124,7 @@ class RunningServices:
         state.keep_ports(self.ports)
 
     @property
-    def _shared(self) -> dict[str, Any]:
+    def _shared_settings(self) -> dict[str, Any]:
         """What every service gets."""
         return {"injections": self.injections, "tokens": self.tokens, "grants": self.grants}
 

@@ -93,7 +93,7 @@ class Stack:
     clients: Mapping[str, str] = field(init=False)
 
     @property
-    def enforced(self) -> bool:
+    def is_enforced(self) -> bool:
         """Whether the services refuse what accounts have no permission for."""
         return self.options.isolation == "enforced"
 
@@ -124,7 +124,7 @@ class Stack:
             options=self.options,
             state=self.state,
             guard=self.guard,
-            grants=grants_of(topology, product.permissions, product.teams, enforced=self.enforced),
+            grants=grants_of(topology, product.permissions, product.teams, enforced=self.is_enforced),
             running=running,
         )
         await services.start(
@@ -172,7 +172,7 @@ class Stack:
             (inbox / folder).mkdir(parents=True, exist_ok=True)
         functions = [(instance.function, instance.url) for instance in self.host.instances.values()]
         table = endpoints(
-            self.services, self.topology, functions, env_path=self.state.env_path, enforced=self.enforced
+            self.services, self.topology, functions, env_path=self.state.env_path, enforced=self.is_enforced
         )
         sys.stdout.write(f"{self.product.announce()}\n{table}\n")
         sys.stdout.flush()

@@ -98,7 +98,7 @@ def is_uniform(bucket: BucketRecord) -> bool:
 
 
 def hidden_members(bucket: BucketRecord) -> frozenset[str]:
-    """Those to whom the bucket's public access prevention grants nothing."""
+    """Those whom the bucket's public access prevention refuses."""
     is_prevented = bucket.setting("iamConfiguration", "publicAccessPrevention") == "enforced"
     return PUBLIC if is_prevented else frozenset()
 

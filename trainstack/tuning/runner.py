@@ -144,7 +144,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         text = await asyncio.to_thread(read_metric_file, self._folder(trial) / "workerpool0-0.metrics")
         if now.state is not TuningTrialState.REQUESTED and text != self._texts.get(trial.id, ""):
             self._texts[trial.id] = text
-            now = now.measured(text)
+            now = now.with_reports(text)
         if now is not trial:
             self._keep_trial(now)
         if job.state.is_terminal:
@@ -180,7 +180,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
 
     def _end(self, trial: TuningTrial, failure: str, suggestions: "TrialSuggestions") -> None:
         text = self._texts.pop(trial.id, "")
-        over = trial.ended(self.job.message.study_spec, at=datetime.now(UTC), failure=failure, text=text)
+        over = trial.with_end(self.job.message.study_spec, at=datetime.now(UTC), failure=failure, text=text)
         self._keep_trial(over)
         suggestions.tell(trial.id, self.job.results_of(over))
 

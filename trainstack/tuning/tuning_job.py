@@ -82,8 +82,8 @@ class TuningTrial:
     def stopping(self) -> Self:
         return self._with_state(TuningTrialState.STOPPING)
 
-    def measured(self, text: str) -> Self:
-        """The trial with new reports from `text`, its metric file; the same object if there are none."""
+    def with_reports(self, text: str) -> Self:
+        """The trial with new reports from `text`, its metric file, or the same object without any."""
         known = measurements.read(self.message.measurements)
         started = self.message.start_time.ToDatetime(tzinfo=UTC)
         measured = measurements.merged_measurements(known, measurements.read_reports(text, started=started))
@@ -93,7 +93,7 @@ class TuningTrial:
         measurements.write(changed, measured)
         return type(self)(changed)
 
-    def ended(self, study: Message, *, at: datetime, failure: str, text: str = "") -> Self:
+    def with_end(self, study: Message, *, at: datetime, failure: str, text: str = "") -> Self:
         """The trial at its end: SUCCEEDED with its final measurement, or INFEASIBLE with the reason.
 
         `failure` is why the trial's job failed; empty if it succeeded or was stopped early. `text` is the metric file,

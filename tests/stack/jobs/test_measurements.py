@@ -142,7 +142,7 @@ def test_an_invalid_measurement_is_skipped() -> None:
 
 def test_a_trial_without_any_metric_has_that_as_its_reason() -> None:
     study = StudySpec.pb(StudySpec(metrics=[{"metric_id": "accuracy", "goal": "MAXIMIZE"}]))
-    ended = tuned.TuningTrial(Trial.pb(Trial(id="1"))).ended(study, at=STARTED, failure="")
+    ended = tuned.TuningTrial(Trial.pb(Trial(id="1"))).with_end(study, at=STARTED, failure="")
     assert ended.message.infeasible_reason == (
         "The trial ended without reporting the metric 'accuracy'; it reported no metric."
     )
@@ -153,7 +153,7 @@ def test_a_trial_whose_metric_was_never_finite_has_that_as_its_reason(value: str
     study = StudySpec.pb(StudySpec(metrics=[{"metric_id": "accuracy", "goal": "MAXIMIZE"}]))
     trial = Trial.pb(Trial(id="1", start_time=STARTED))
     text = f'{{"accuracy": "{value}", "global_step": "1", "timestamp": 1767225601.0}}\n{{"accuracy": "0.'
-    ended = tuned.TuningTrial(trial).measured(text).ended(study, at=STARTED, failure="", text=text)
+    ended = tuned.TuningTrial(trial).with_reports(text).with_end(study, at=STARTED, failure="", text=text)
     assert ended.message.infeasible_reason == (
         f"The trial reported {value} as the metric 'accuracy', and never a finite number."
     )

@@ -22,7 +22,7 @@ class Place:
     steps: int | None = None
     """Of an epoch."""
 
-    def moved(self, report: Report) -> Self:
+    def place_after(self, report: Report) -> Self:
         """The place after a report: a line of Keras has no epoch, and is in the one that an earlier line began."""
         return replace(
             self,
@@ -75,7 +75,7 @@ class ReplicaProgress(Place):
 
     def after(self, report: Report, at: datetime) -> "ReplicaProgress":
         """The progress after a report, which may come twice and in any order: it never decreases."""
-        known = self.moved(report)
+        known = self.place_after(report)
         x = known.x_of(report)
         if x is None:
             return replace(known, metrics={**self.metrics, **report.metrics})

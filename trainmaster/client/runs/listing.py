@@ -183,7 +183,7 @@ class KeptIndex:
         return [row for row in self._rows.values() if row is not None]
 
     def _settled_from(self) -> str:
-        """The name from which on no row changes any more; behind every name if there is none."""
+        """The name from which on no row changes any more, or a name behind all."""
         first, long_ago = "~", datetime.now(UTC) - SETTLED_AFTER
         for name, row in reversed(self._rows.items()):
             if row is not None and (row.ended_at is None or row.updated_at > long_ago):

@@ -91,7 +91,7 @@ class Curves:
         """Continue with these lines of the log."""
         for line in lines:
             for report in line.reports:
-                place = self._places.get(line.lane, Place()).moved(report)
+                place = self._places.get(line.lane, Place()).place_after(report)
                 if line.lane in self._places or len(self._places) < REPLICAS_MAX:
                     self._places[line.lane] = place
                 if (x := place.x_of(report)) is not None:

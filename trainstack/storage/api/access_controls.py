@@ -35,7 +35,9 @@ def _refuse_uniform(bucket: BucketRecord, what: str) -> None:
         raise invalid(f"Cannot {what} when uniform bucket-level access is enabled. Read more at {_PAGE}")
 
 
-def _asked(call: Call, bucket: BucketRecord, body: Json, what: str, field: str = "acl") -> Entries | None:
+def _requested_entries(
+    call: Call, bucket: BucketRecord, body: Json, what: str, field: str = "acl"
+) -> Entries | None:
     """The list that a request asks for: a predefined one, or that in the field of its body.
 
     Raises:
@@ -52,9 +54,9 @@ def _asked(call: Call, bucket: BucketRecord, body: Json, what: str, field: str =
 
 
 def new_access(call: Call, bucket_name: str, body: Json) -> dict[str, Any]:
-    """The `owner` and `acl` of an object's record; nothing where access is uniform. Raises as `_asked`."""
+    """The `owner` and `acl` of an object's record; nothing where access is uniform. Raises as `_requested_entries`."""
     bucket = call.store.bucket(bucket_name)
-    entries = _asked(call, bucket, body, _INSERT)
+    entries = _requested_entries(call, bucket, body, _INSERT)
     if acl.is_uniform(bucket):
         return {}
     owner, listed = caller().email, bucket.default_acl if entries is None else entries
@@ -63,9 +65,9 @@ def new_access(call: Call, bucket_name: str, body: Json) -> dict[str, Any]:
 
 
 def changed_acl(call: Call, before: ObjectRecord, body: Json) -> Entries:
-    """The object's list after a patch or an update. Its owner stays. Raises as `_asked`."""
+    """The object's list after a patch or an update. Its owner stays. Raises as `_requested_entries`."""
     bucket = call.store.bucket(before.bucket)
-    entries = _asked(call, bucket, body, _UPDATE)
+    entries = _requested_entries(call, bucket, body, _UPDATE)
     if entries is None:
         return before.acl
     may_call(call.service.grants, call.store, "storage.objectAccessControls.patch", call.path, call.query)
@@ -73,9 +75,9 @@ def changed_acl(call: Call, before: ObjectRecord, body: Json) -> Entries:
 
 
 def with_lists(call: Call, bucket: BucketRecord, body: Json) -> BucketRecord:
-    """The bucket with the lists that the request asks for. Raises as `_asked`."""
-    entries = _asked(call, bucket, body, _UPDATE_BUCKET)
-    listed = _asked(call, bucket, body, _UPDATE_BUCKET, "defaultObjectAcl")
+    """The bucket with the lists that the request asks for. Raises as `_requested_entries`."""
+    entries = _requested_entries(call, bucket, body, _UPDATE_BUCKET)
+    listed = _requested_entries(call, bucket, body, _UPDATE_BUCKET, "defaultObjectAcl")
     if "bucket" in call.path and (entries is not None or listed is not None):
         may_call(call.service.grants, call.store, "storage.bucketAccessControls.patch", call.path, call.query)
     if entries is not None:
@@ -151,7 +153,7 @@ def _entry(call: Call, entity: str, entries: Entries) -> Json:
     return acl.entry_json(entity, entries[entity], _kind(call), **place)
 
 
-def _listed(call: Call, bucket: BucketRecord) -> Entries:
+def _entries_of(call: Call, bucket: BucketRecord) -> Entries:
     return acl.bucket_acl(bucket) if _kind(call) == "bucket" else acl.default_acl(bucket)
 
 
@@ -162,7 +164,7 @@ async def _read(call: Call) -> Entries:
     return (
         acl.object_acl(await call.stored_object(call.target()), bucket)
         if is_object
-        else _listed(call, bucket)
+        else _entries_of(call, bucket)
     )
 
 
@@ -179,8 +181,8 @@ async def _change(call: Call, entity: str, role_after: Callable[[Entries], str])
 
     def change_lists(bucket: BucketRecord, _now_us: int) -> BucketRecord:
         field = "acl" if _kind(call) == "bucket" else "defaultObjectAcl"
-        return with_lists(call, bucket, {field: rows(_listed(call, bucket))})
+        return with_lists(call, bucket, {field: rows(_entries_of(call, bucket))})
 
     if "object" in call.path:
         return (await call.service.run_when_settled(call.store.patch, call.target(), change_object)).acl
-    return _listed(call, change_bucket(call, change_lists))
+    return _entries_of(call, change_bucket(call, change_lists))

@@ -52,7 +52,7 @@ class Dependencies:
     packed: str = ""
 
     @property
-    def wanted(self) -> Mapping[str, Requirement]:
+    def requirements(self) -> Mapping[str, Requirement]:
         """The requirements that count on a replica, by the names of packages."""
         found = dict[str, Requirement]()
         for line in self.lines:
@@ -189,7 +189,7 @@ def _indexes(table: Mapping[str, Any]) -> Iterator[str]:
 
 def _contradictions(used: Dependencies, other: Dependencies) -> Iterator[str]:
     """Packages of which no version is what both want."""
-    wanted, others = used.wanted, other.wanted
+    wanted, others = used.requirements, other.requirements
     for name in sorted(wanted.keys() & others.keys()):
         mine, theirs = wanted[name], others[name]
         if (mine.specifier & theirs.specifier).is_unsatisfiable():

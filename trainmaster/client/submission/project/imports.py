@@ -39,7 +39,7 @@ def certain_ends(packed: Packed, needs: Dependencies, named: Mapping[str, object
         SyntaxError: one of these modules does not compile; `filename` says which.
     """
     lock = (ROOT / "trainer" / "requirements-cpu.txt").read_text(encoding="utf-8")
-    has = {*needs.wanted, *re.findall(r"(?m)^([a-z0-9][a-z0-9.-]*)==", lock)}
+    has = {*needs.requirements, *re.findall(r"(?m)^([a-z0-9][a-z0-9.-]*)==", lock)}
     listed_in = needs.source or "requirements.txt beside the script"
 
     def lacks(package: str, key: str, what: str, source: str = "") -> Fault:

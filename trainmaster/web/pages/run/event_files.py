@@ -71,7 +71,7 @@ class EventFiles:
         """A chart for each tag, with a series for each folder of files; what cannot be read is left out."""
         left = LOOK_MAX_BYTES
         try:
-            for blob in self._listed():
+            for blob in self._event_blobs():
                 done = self._read.get(blob.name, 0)
                 if blob.size > done and left > 0:
                     content = blob.download_as_bytes(start=done, end=done + left - 1, raw_download=True)
@@ -81,7 +81,7 @@ class EventFiles:
             pass  # for example, the viewer may not read the models bucket
         return self._curves.charts
 
-    def _listed(self) -> Iterator[Any]:  # Any: untyped blobs
+    def _event_blobs(self) -> Iterator[Any]:  # Any: untyped blobs
         bucket, prefix = self._place
         fields = "items(name,size),nextPageToken"
         for blob in self._clients.storage.list_blobs(

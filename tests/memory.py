@@ -167,7 +167,8 @@ class MemoryObjects:
 class MemoryJobs:
     """Jobs that change only when `become` moves them.
 
-    A job whose account is in `denied_accounts` is refused as Vertex AI refuses it without the permission.
+    A job whose account is in `denied_accounts` is refused as Vertex AI refuses it without the permission. With
+    `cancels_late`, a cancelled job only gets into `asked_to_cancel`, and goes on until `become` ends it.
     """
 
     def __init__(self, clock: Clock, *, project: str) -> None:
@@ -180,6 +181,8 @@ class MemoryJobs:
         self._unended: dict[str, None] = {}
         self._created = 0
         self.denied_accounts: set[str] = set()
+        self.cancels_late = False
+        self.asked_to_cancel: list[str] = []
         self._of_run: defaultdict[str, list[str]] = defaultdict(list)
 
     def submit(self, submission: Submission) -> Job:
@@ -233,8 +236,9 @@ class MemoryJobs:
     def cancel(self, name: str) -> None:
         with self._lock:
             known = name in self._jobs and self._jobs[name].state not in END_OF
-        if known:
-            self.become(name, JobState.CANCELLED)
+            self.asked_to_cancel += [name] * known
+        if known and not self.cancels_late:
+            self.become(name, JobState.CANCELLED, ran=False)
 
     def become(
         self,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tests.contract.world import LEDGER, World
-from trainmaster.orchestrator.core.admission.candidates import index_row_of
+from trainmaster.orchestrator.core.admission.index_row import index_row_of
 from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, parse_row
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.ports.objects import Objects

@@ -11,7 +11,7 @@ from tests.contract.schemas import FILES, RECORD
 from tests.contract.world import LEDGER, Boundary, World, request_rules_with
 from tests.core.roles import TUNING
 from tests.narrowing import present
-from trainmaster.orchestrator.core.admission.candidates import index_row_of
+from trainmaster.orchestrator.core.admission.index_row import index_row_of
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Progress, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord

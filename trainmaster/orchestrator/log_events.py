@@ -17,6 +17,8 @@ class LogEvent(StrEnum):
     """A submission was deferred for lack of quota or room, or the job found no capacity before it ran."""
     DEPLOYMENT_REFUSED = "deployment_refused"
     """A submission was refused for something that this deployment lacks; the run waits for its repair."""
+    JOB_NOT_STARTED = "job_not_started"
+    """A job has been queued for an hour, or for another one: logged once an hour for each such run."""
     RUN_NOT_RECONCILED = "run_not_reconciled"
     """A reconcile pass failed to check a run: logged once for each such run in each pass."""
     RECONCILE_BEHIND = "reconcile_behind"

@@ -54,7 +54,8 @@ class SubmissionChecker:
         if record.job is None:
             return [f"{run_id} is {record.state}, although an order cancelled it"]
         job = self._world.jobs.read(record.job.name)
-        return [] if job.state in OVER else [f"{job.name} was not cancelled"]
+        is_cancelled = job.state in OVER or job.name in self._world.jobs.asked_to_cancel
+        return [] if is_cancelled else [f"{job.name} was not cancelled"]
 
     def _ended(self, submission: Submission) -> Iterator[str]:
         record = self._world.record(submission.run_id)

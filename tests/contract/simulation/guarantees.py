@@ -116,6 +116,9 @@ def _count_waits(tally: Tally, records: dict[str, RunRecord]) -> None:
             if state is RunState.WAITING:
                 tally.waits[_length((ended - began).total_seconds())] += 1
         tally.stockouts += record.round
+        abandoned = record.submission.abandoned_jobs
+        tally.given_up += sum(job.why == "start_deadline" for job in abandoned)
+        tally.kept += record.submission.giving_up is not None
         tally.refused_by_caps += record.rejection is not None and record.rejection.cap is not None
         tally.candidates[f"candidate {record.submission.candidate}"] += record.job is not None
 

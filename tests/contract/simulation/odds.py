@@ -46,6 +46,12 @@ class Odds:
     between_requests_s: float = 10.0
     queue_s: float = 20.0
     work_s: float = 80.0
+    held: float = 0.1
+    """Share of jobs that start late: most of them after the deadline of a request with fallbacks."""
+    held_s: float = 400.0
+    late_cancel: float = 0.6
+    """Share of cancellations that take effect late: the job may start, or end, in between."""
+    late_cancel_s: float = 90.0
     long_work: float = 0.01
     cancel_order: float = 0.02
     """Share of requests that users cancel again, about when the job runs."""

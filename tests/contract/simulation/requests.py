@@ -12,6 +12,7 @@ CHAMPION = {"metric": "accuracy", "goal": "maximize"}
 MODELS = 40
 PRIORITIES = (50, 50, 20, 80)
 TWO_GPUS = {"type": "NVIDIA_TESLA_T4", "count": 2}
+START_WITHIN_S = 120
 MODELS_WITH_CHAMPION = 4
 """The number of models with a champion."""
 
@@ -33,6 +34,7 @@ def _document(number: int) -> dict[str, Any]:
     }
     if number % 5 == 1:
         document["cluster"] = {"chief": {"machine": "n1-standard-4", "accelerator": TWO_GPUS}}
+        document["scheduling"] = {"start_within_s": START_WITHIN_S}
         document["fallbacks"] = [{"cluster": {"chief": {"accelerator": {"count": 1}}}}, {"region": ELSEWHERE}]
     if number % 5 == 2:
         document["labels"] = {"team": "blue"}

@@ -15,6 +15,8 @@ from tests.contract.simulation.steps import (
     Step,
     becomes,
     cancelled,
+    cancelled_late,
+    cancels_late,
     data_arrived,
     data_deleted,
     deleted,
@@ -55,6 +57,13 @@ TUNED = {
 }
 OTHER = {**SMALL, "model_name": "other"}
 WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
+OVERDUE = (
+    cancels_late(),
+    uploaded("a", {**WITH_FALLBACK, "scheduling": {"start_within_s": 1800}}),
+    waited(1800),
+    TICK,
+)
+"""A job that is given up; what follows is the service's."""
 LIMITED = request_rules_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
 CAPPED = request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1)))
 DEAREST = Decimal("43.2")
@@ -229,6 +238,49 @@ SCENARIOS: Mapping[str, Scenario] = {
             *finished(1),
         ),
         jobs=2,
+        request_rules=TWO_REGIONS,
+    ),
+    "a job that does not start, and the next candidate once it is cancelled": Scenario(
+        steps=(*OVERDUE, logged(0), cancelled_late(0), logged(0), logged(0), *finished(1), TICK),
+        jobs=2,
+        request_rules=TWO_REGIONS,
+    ),
+    "a job that does not start, whose cancellation is seen by a tick only": Scenario(
+        steps=(*OVERDUE, TICK, cancelled_late(0), TICK, TICK, trained(1), TICK, logged(0)),
+        jobs=2,
+        request_rules=TWO_REGIONS,
+    ),
+    "a job that starts while it is being cancelled, and goes on": Scenario(
+        steps=(*OVERDUE, becomes(0, JobState.RUNNING), logged(0), TICK, *finished(0), TICK),
+        request_rules=TWO_REGIONS,
+    ),
+    "a job that starts while it is being cancelled, and is cancelled nevertheless": Scenario(
+        steps=(
+            *OVERDUE,
+            TICK,
+            becomes(0, JobState.RUNNING),
+            logged(0),
+            cancelled_late(0),
+            logged(0),
+            TICK,
+            *finished(1),
+            TICK,
+        ),
+        jobs=2,
+        request_rules=TWO_REGIONS,
+    ),
+    "a job that fails for lack of capacity while it is being cancelled": Scenario(
+        steps=(*OVERDUE, stocked_out(0), logged(0), TICK, *finished(1), TICK),
+        jobs=2,
+        request_rules=TWO_REGIONS,
+    ),
+    "an order to cancel a run whose job is being given up": Scenario(
+        steps=(*OVERDUE, cancelled(0), logged(0), cancelled_late(0), logged(0), TICK),
+        ends=(RunState.CANCELLED,),
+        request_rules=TWO_REGIONS,
+    ),
+    "a job that is deleted while it is being given up": Scenario(
+        steps=(*OVERDUE, TICK, deleted(0), waited(601), TICK, TICK, trained(0), TICK),
         request_rules=TWO_REGIONS,
     ),
     "too many requests per minute": Scenario(

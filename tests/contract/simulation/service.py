@@ -57,7 +57,7 @@ ANSWERS: Mapping[str, float] = {**ODD_ANSWERS, "created": 1 - sum(ODD_ANSWERS.va
 
 
 class UnreliableJobs(MemoryJobs):
-    """Counts the jobs created for each run, and reports each new one."""
+    """Counts the jobs created for each run, and reports each new one, and each cancellation, which may take effect later."""
 
     def __init__(
         self,
@@ -65,12 +65,14 @@ class UnreliableJobs(MemoryJobs):
         random: Random,
         on_created: Callable[[Job], None],
         before_creation: Callable[[Submission], None],
+        cancels_later: Callable[[str], bool],
     ) -> None:
         super().__init__(clock, project=PROJECT)
         self._now = clock.now
         self._random = random
         self._on_created = on_created
         self._before_creation = before_creation
+        self._cancels_later = cancels_later
         self._class_of: dict[str, str] = {}
         self.submitted: Counter[str] = Counter()
         self.refused: set[str] = set()
@@ -98,6 +100,10 @@ class UnreliableJobs(MemoryJobs):
         if answer == "answer lost":
             raise SubmissionUnknown("the response was lost")
         return job
+
+    def cancel(self, name: str) -> None:
+        self.cancels_late = self._cancels_later(name)
+        super().cancel(name)
 
     def forge(self, submission: Submission) -> Job:
         """A job created by another client, which may set any label."""

@@ -10,6 +10,7 @@ import itertools
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -24,12 +25,13 @@ from tests.contract.simulation.tally import Tally
 from tests.contract.world import LEASE, Killed
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
-from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.errors import JobNotFound, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice
-from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.retraining.events import take_notice
@@ -70,7 +72,7 @@ class Simulation:
         self.world = RuleWorld(CAPPED if self.random.random() < self.odds.capped else LIMITED)
         self.checker = SubmissionChecker(self.world, strict=not self.odds.beyond_lease)
         self.jobs = self.world.jobs = jobs(
-            self.world.clock, self.random, self._created, self._before_creation
+            self.world.clock, self.random, self._created, self._before_creation, self._cancels_later
         )
         self.notices = self.world.notices = RecordedNotices(self._published)
         self.on_created: Callable[[Job], None] = lambda _: None
@@ -120,6 +122,19 @@ class Simulation:
 
     def _created(self, job: Job) -> None:
         self.on_created(job)
+
+    def _cancels_later(self, name: str) -> bool:
+        """Draw whether a cancellation takes effect later, whatever the job does until then."""
+        is_late = self.random.random() < self.odds.late_cancel
+        if is_late:
+            self.later(self.random.expovariate(1 / self.odds.late_cancel_s), partial(self._cancel_late, name))
+        return is_late
+
+    def _cancel_late(self, name: str) -> None:
+        with suppress(JobNotFound):
+            if self.jobs.read(name).state not in END_OF:
+                job = self.jobs.become(name, JobState.CANCELLED, ran=False)
+                self.log_entry("end entry", job, tells_end=True)
 
     def _published(self, notice: Notice) -> None:
         def flow(services: Services) -> object:

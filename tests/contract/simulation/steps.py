@@ -129,6 +129,25 @@ def stocked_out(number: int) -> Step:
     return Step(act=act, retried=False)
 
 
+def cancels_late() -> Step:
+    """From now on a job goes on when it is cancelled, until another step ends it."""
+    return Step(act=lambda world, _: setattr(world.jobs, "cancels_late", True), retried=False)
+
+
+def cancelled_late(number: int) -> Step:
+    """The cancellation of the nth job, which must have been asked for, takes effect; unless the job has ended."""
+
+    def act(world: ScenarioWorld, boundary: Boundary) -> None:
+        name = world.job(number).name
+        if name not in world.jobs.asked_to_cancel:  # the disrupted pass did not get there: the next one does
+            _ticked(world, Boundary())
+        assert name in world.jobs.asked_to_cancel
+        if world.jobs.read(name).state not in END_OF:
+            world.jobs.become(name, JobState.CANCELLED, ran=False)
+
+    return Step(act=act, retried=False)
+
+
 def deleted(number: int) -> Step:
     return Step(act=lambda world, _: world.jobs.remove(world.job(number).name), retried=False)
 

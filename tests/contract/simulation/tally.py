@@ -23,6 +23,10 @@ class Tally:
     waits: Counter[str] = field(default_factory=Counter)
     candidates: Counter[str] = field(default_factory=Counter)
     stockouts: int = 0
+    given_up: int = 0
+    """Those of them that had not started by their deadline."""
+    kept: int = 0
+    """Jobs that started while they were being cancelled for that, and were kept."""
     refused_by_caps: int = 0
     freed_by_ends: int = 0
     """Starts that the cap on cost allows only because runs before them ended, and cost less than their maximum."""

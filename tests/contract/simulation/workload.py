@@ -150,6 +150,7 @@ class TrainingJobs:
         (fate,) = random.choices(list(FATES), list(FATES.values()))
         work_s = random.expovariate(1 / odds.work_s) * (40 if random.random() < odds.long_work else 1)
         starts_s = random.expovariate(1 / odds.queue_s)
+        starts_s += random.expovariate(1 / odds.held_s) if random.random() < odds.held else 0
         if fate == "is cancelled":  # by a user, at any time
             simulation.later(random.random() * (starts_s + work_s), partial(self._end, job.name, fate))
         if fate == "finds no capacity":  # it ends where others start

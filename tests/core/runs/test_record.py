@@ -37,6 +37,7 @@ from trainmaster.orchestrator.core.runs.record import (
     AcceptedRequest,
     AdmissionState,
     Estimate,
+    GivingUp,
     Lease,
     Original,
     RefusedCandidate,
@@ -73,10 +74,10 @@ def test_an_end_is_final_and_every_other_state_can_end() -> None:
             assert {RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED} <= onward
 
 
-def test_no_move_goes_back_but_that_of_a_job_without_capacity() -> None:
+def test_no_move_goes_back_but_that_from_a_job_to_waiting() -> None:
     for state, onward in LEGAL_MOVES.items():
         back = {next_state for next_state in onward if PROGRESS[next_state] <= PROGRESS[state]}
-        assert back == ({RunState.WAITING} if state is RunState.SUBMITTED else set())
+        assert back == ({RunState.WAITING} if state in (RunState.SUBMITTED, RunState.RUNNING) else set())
 
 
 def test_a_lease_keeps_others_off_until_it_ends() -> None:
@@ -155,7 +156,11 @@ def test_a_record_with_every_field_fits_its_schema_and_is_read_back_as_it_was() 
         submission=SubmissionState(
             lease=Lease(attempt="b", expires_at=NOW),
             tries=(RefusedCandidate(candidate=0, text="l, n1", at=NOW, outcome="no room"),),
-            abandoned_jobs=(AbandonedJob(job=job_name, candidate=0, reason="no machines", at=NOW),),
+            abandoned_jobs=(
+                AbandonedJob(job=job_name, candidate=0, reason="no machines", at=NOW, cost=Decimal(1)),
+            ),
+            giving_up=GivingUp(job=job_name, since=NOW, reason="late"),
+            not_started_logged_at=NOW,
             second_jobs=(job_name,),
             second_job_check_at=NOW,
         ),

@@ -6,6 +6,7 @@ Oldest first. A pass that runs out of time logs how many runs are left, and the 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
+from trainmaster.orchestrator.core.admission.start_deadline import WHY, is_given_up
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
 from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.documents.codec import encoded_time
@@ -14,7 +15,7 @@ from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
-from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run
+from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run, try_elsewhere
 from trainmaster.orchestrator.flows.lifecycle.finish import finish_run
 from trainmaster.orchestrator.flows.lifecycle.status import add_row, with_warnings
 from trainmaster.orchestrator.flows.lifecycle.transitions import finish_second_look
@@ -152,6 +153,8 @@ def _ask_job(services: Services, held: Held) -> FlowResult:
         now = services.clock.now()
         if now - record.updated_at < VANISHED_AGE:
             return FlowResult(message=f"{job_name} is not visible yet", run_id=record.run_id)
+        if record.job is not None and is_given_up(record, job_name) and record.state is RunState.SUBMITTED:
+            return try_elsewhere(services, held, record.job, why=WHY)
         failure = Failure(message=f"{job_name} no longer exists; it was deleted")
         ended = job_vanished(record, failure, report=REPORT, now=now, attempt=services.attempt)
         finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)

@@ -15,7 +15,7 @@ from trainmaster.client.runs.queue_listing import QueueListing, Waits
 from trainmaster.client.shown.cost_lines import total_cost
 from trainmaster.client.shown.queue_lines import cap_texts, waits_text
 from trainmaster.client.study.study import number
-from trainmaster.orchestrator.core.admission.candidates import index_row_of
+from trainmaster.orchestrator.core.admission.index_row import index_row_of
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState

@@ -61,8 +61,13 @@ def final_cost(record: RunRecord) -> Decimal | None:
     if record.request is None or not record.ended or is_open:
         return None
     if record.job is None:
-        return Decimal(0)
+        return earlier_cost(record)
     return cost.total if cost is not None else None
+
+
+def earlier_cost(record: RunRecord) -> Decimal:
+    """What the run's earlier jobs cost that had started, as far as that is known."""
+    return sum((job.cost for job in record.submission.abandoned_jobs if job.cost is not None), Decimal(0))
 
 
 def _spans(job: Job, *, is_tuning: bool) -> Mapping[str, tuple[datetime, datetime | None]]:

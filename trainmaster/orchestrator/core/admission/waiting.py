@@ -4,9 +4,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of, current_candidate
-from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.job import RecordedJob
 from trainmaster.orchestrator.core.runs.moves import with_job, with_state
 from trainmaster.orchestrator.core.runs.record import (
     TRIES_KEPT,
@@ -119,20 +120,31 @@ def _stockouts_of_last(abandoned: Sequence[AbandonedJob], candidates: Sequence[C
     return sum(job.candidate == len(candidates) - 1 for job in abandoned)
 
 
-def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, attempt: str) -> RunRecord:
+def stocked_out(
+    record: RunRecord,
+    job: RecordedJob,
+    reason: str,
+    *,
+    now: datetime,
+    attempt: str,
+    why: str = "no_capacity",
+    cost: Decimal | None = None,
+) -> RunRecord:
     """The record of a run whose job ended for lack of capacity: the job is abandoned, the next candidate due at once.
 
     After the last candidate the first is due again, after a pause. The lease stays: the attempt that holds it may be
-    about to record the same job.
+    about to record the same job. `why` and `cost` are the abandoned job's.
 
     Raises:
-        ValueError: the run has ended, or its job is known to have started.
+        ValueError: the run has ended.
     """
     known = with_job(record, job, now=now, attempt=attempt)
     candidates, candidate = candidates_of(record), current_candidate(record)
     known = with_refused_candidate(known, candidate, f"the job ended for lack of capacity: {reason}", now)
     name = known.job.name if known.job is not None else job.name
-    gone = AbandonedJob(job=name, candidate=candidate.number, reason=short_reason(reason), at=now)
+    gone = AbandonedJob(
+        job=name, candidate=candidate.number, reason=short_reason(reason), at=now, why=why, cost=cost
+    )
     abandoned = (*record.submission.abandoned_jobs, gone)
     last, attempts = candidate.number + 1 >= len(candidates), _stockouts_of_last(abandoned, candidates)
     waiting = Waiting(
@@ -146,6 +158,8 @@ def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, atte
         lease=record.submission.lease,
         candidate=0 if last else candidate.number + 1,
         abandoned_jobs=abandoned,
+        giving_up=None,
+        not_started_logged_at=None,
     )
     admission = replace(back.admission, slots=(), waiting=waiting)
-    return replace(back, job=None, admission=admission, submission=submission)
+    return replace(back, job=None, progress=None, admission=admission, submission=submission)

@@ -114,13 +114,6 @@ _WORDS = re.compile(
 """The service's messages about a stockout, as users quoted them in public threads in 2026; they are undocumented."""
 
 
-MAX_WAIT_S = 24 * 3600
-"""With a flexible start, how long the service waits for machines if the request does not say it.
-
-Source: Scheduling.max_wait_duration in google/cloud/aiplatform/v1/custom_job.proto
-"""
-
-
 def stockout_of(job: Job, scheduling: Scheduling | None = None) -> str | None:
     """The service's reason why the job got no capacity; None for a job that ran, or that ended in another way.
 
@@ -128,7 +121,7 @@ def stockout_of(job: Job, scheduling: Scheduling | None = None) -> str | None:
     `scheduling` is the job's own. How a flexible start ends that found no machines is not documented, so its state,
     its message and most codes do not matter.
     """
-    if job.start_time is not None or any(trial.start_time is not None for trial in job.trials):
+    if job.has_started:
         return None
     code, message = (job.error.code, job.error.message) if job.error is not None else (0, "")
     if code in _OF_THE_REQUEST:
@@ -142,7 +135,7 @@ def stockout_of(job: Job, scheduling: Scheduling | None = None) -> str | None:
 
 def _waited_in_vain(job: Job, scheduling: Scheduling) -> bool:
     """Whether a flexible start ended after its longest wait; 0 seconds never end."""
-    longest_s = MAX_WAIT_S if scheduling.max_wait_s is None else scheduling.max_wait_s
+    longest_s = scheduling.longest_wait_s
     if not scheduling.flex_start or not longest_s or job.create_time is None or job.end_time is None:
         return False
     return (job.end_time - job.create_time).total_seconds() >= longest_s

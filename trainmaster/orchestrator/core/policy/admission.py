@@ -64,6 +64,7 @@ class Admission:
     `estimates` requires an estimated cost for every run, even if no cap needs it. The command asks its user before it
     submits what may cost more than `confirm_above_usd`, in the price table's currency. Requests may ask for `max_priority`
     at most, and must have `required_labels`, because a limit by label does not cover runs without that label.
+    `start_within_s` is the deadline for the start of jobs whose request names none.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -71,6 +72,7 @@ class Admission:
     estimates: bool = False
     confirm_above_usd: Decimal = Decimal(50)
     max_priority: int | None = None
+    start_within_s: int | None = None
     required_labels: tuple[str, ...] = ()
 
     @property

@@ -158,7 +158,7 @@ def check_document(
     warnings = [*cluster.cluster_warnings(draft), *goal_warnings(draft), *programs.program_warnings(draft)]
     warnings += programs.prebuilt_warnings(draft, request_rules.today)
     timed = _with_timeout(document, request_rules.policy)
-    complete = _with_team(timed, request_rules.policy)
+    complete = _with_team(_with_start_limit(timed, request_rules.policy), request_rules.policy)
     return Request(
         document={**complete, "region": region},
         spec=spec_from(complete),
@@ -174,6 +174,15 @@ def _with_timeout(document: Mapping[str, Any], policy: Policy | None) -> Mapping
     if policy is None or "timeout_s" in scheduling:
         return document
     return {**document, "scheduling": {**scheduling, "timeout_s": policy.timeout_s}}
+
+
+def _with_start_limit(document: Mapping[str, Any], policy: Policy | None) -> Mapping[str, Any]:
+    """The document with the policy's deadline for the start, if the policy has one and the document none."""
+    default_s = policy.admission.start_within_s if policy is not None else None
+    scheduling = document.get("scheduling", {})
+    if default_s is None or "start_within_s" in scheduling:
+        return document
+    return {**document, "scheduling": {**scheduling, "start_within_s": default_s}}
 
 
 def _with_team(document: Mapping[str, Any], policy: Policy | None) -> Mapping[str, Any]:

@@ -42,6 +42,15 @@ def boot_disks(machine: str) -> tuple[str, ...]:
     return next(found, DISK_TYPES)
 
 
+MAX_WAIT_S = 24 * 3600
+"""With a flexible start, how long the service waits for machines if the request does not say it.
+
+Source: Scheduling.max_wait_duration in google/cloud/aiplatform/v1/custom_job.proto
+"""
+START_WITHIN_S = 2 * 3600
+"""How long a job may be queued, if neither its request nor the policy says it."""
+FLEX_START_MARGIN_S = 15 * 60
+
 SETTINGS: Mapping[str, str] = {
     "service_account": "serviceAccount",
     "network": "network",
@@ -164,6 +173,7 @@ class Scheduling:
     """How the job is run. `timeout_s` None leaves the service's 7 days, `max_wait_s` None its 24 hours.
 
     Requests without a timeout get the policy's; only records of older versions and converted jobs have none.
+    `start_within_s` None is START_WITHIN_S; with a flexible start, `max_wait_s` counts instead.
     """
 
     timeout_s: int | None = None
@@ -172,6 +182,22 @@ class Scheduling:
     flex_start: bool = False
     max_wait_s: int | None = None
     disable_retries: bool = False
+    start_within_s: int | None = None
+
+    @property
+    def longest_wait_s(self) -> int:
+        """With a flexible start, the seconds for which the service looks for machines; 0: without end."""
+        return MAX_WAIT_S if self.max_wait_s is None else self.max_wait_s
+
+    @property
+    def start_limit_s(self) -> int:
+        """Seconds after its creation at which a job that has not started makes room for the next candidate; 0: never.
+
+        The service itself ends a flexible start in vain, so that has a margin.
+        """
+        if self.flex_start:
+            return self.longest_wait_s and self.longest_wait_s + FLEX_START_MARGIN_S
+        return START_WITHIN_S if self.start_within_s is None else self.start_within_s
 
 
 class Goal(StrEnum):

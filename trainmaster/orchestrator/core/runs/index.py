@@ -28,7 +28,7 @@ LABELS_MAX_BYTES = 4096
 ARGS_MAX_BYTES, METRICS_MAX_BYTES = 400, 400
 """A row's arguments and metrics as JSON: a dozen of each with usual names."""
 VALUE_MAX_CHARS = 60
-"""The longest name and value among them, and the longest `sent_by`."""
+"""The longest name and value among them, and the longest `sent_by` and `next_candidate`."""
 NO_MODEL = "no model"
 """How the reason of a run begins that succeeded and left none."""
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -39,6 +39,7 @@ _TIME_CHARS = 18
 _AS_JSON = frozenset(
     {
         *("labels", "labels_left_out", "priority", "prices_unknown", "generation", "machines", "reason"),
+        "next_candidate",
         *("sent_by", "dirty", "args", "metrics"),
     }
 )
@@ -81,6 +82,11 @@ class IndexRow:
     """The request's labels, by name: the first that fit LABELS_MAX_BYTES."""
     labels_left_out: int = 0
     """How many more labels the record has. If there are any, a label that is missing here may be one of them."""
+    queued_since: datetime | None = None
+    """Of a run whose job has not started, when that was created."""
+    next_candidate: str | None = None
+    """The region or the machines of the candidate that follows if the job has not started by `start_by`."""
+    start_by: datetime | None = None
     reason: str | None = None
     """Why the run waits or failed, a rejected run's first fault, or of one that succeeded that it left no model, or its
     last problem: one line, at most TEXT_MAX_BYTES of it."""

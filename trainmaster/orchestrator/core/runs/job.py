@@ -158,3 +158,13 @@ class Job(RecordedJob):
     output_uri: str = ""
     error: Failure | None = None
     trials: tuple[Trial, ...] = ()
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a replica has run: the job's, or of a tuning that of any trial."""
+        return self.start_time is not None or any(trial.start_time is not None for trial in self.trials)
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether the service has yet to start it."""
+        return self.state in (JobState.QUEUED, JobState.PENDING) and not self.has_started

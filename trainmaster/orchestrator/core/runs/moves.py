@@ -68,7 +68,7 @@ def live_lease(record: RunRecord, now: datetime) -> Lease | None:
 
 
 def gave_up(record: RunRecord, job_name: str) -> bool:
-    """Whether the job belonged to the run and found no capacity before it ran."""
+    """Whether the job belonged to the run, and another one was to follow it."""
     return any(same_job(abandoned.job, job_name) for abandoned in record.submission.abandoned_jobs)
 
 
@@ -96,7 +96,7 @@ def is_shaped(record: RunRecord, job: Job) -> bool:
     return job_is == (record.run_id, record.run_id, record.output_uri)
 
 
-def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:
+def with_job(record: RunRecord, job: RecordedJob, *, now: datetime, attempt: str) -> RunRecord:
     """The record with what the service reports about the job, and every state that its times prove.
 
     The states' times are the job's, so the record does not depend on the order in which events arrive.
@@ -120,15 +120,17 @@ def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> Run
 def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
     """Those of `jobs`, oldest first, that have the shape of this run's submissions but are not its job.
 
-    The recorded job stays. Without one, the oldest stays, unless the run ended without a job. Abandoned jobs are left
-    out: they have already ended. So are jobs that have only the label: another process created them.
+    The recorded job stays. Without one, the oldest stays, unless the run ended without a job. Abandoned jobs that have
+    ended are left out; one that had vanished may appear again. So are jobs that have only the label: another process
+    created them.
     """
-    shaped = [job for job in jobs if is_shaped(record, job) and not gave_up(record, job.name)]
+    shaped = [job for job in jobs if is_shaped(record, job)]
+    shaped = [job for job in shaped if job.state not in OVER or not gave_up(record, job.name)]
     if record.job is not None:
         name = record.job.name
         shaped = [job for job in shaped if not same_job(name, job.name)]
     elif not record.ended:
-        own = next((job for job in shaped if not found_second(record, job.name)), None)
+        own = next((job for job in shaped if job_of_run(record, job)), None)
         shaped = [job for job in shaped if job is not own]
     return shaped
 

@@ -59,12 +59,28 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class AbandonedJob:
-    """A job that ended for lack of capacity before it ran. It no longer belongs to the run, and is not a second job."""
+    """A job that another one of the run follows. It no longer belongs to the run, and is a second job only if it is active."""
 
     job: str
     candidate: int
     reason: str
     at: datetime
+    why: str = "no_capacity"
+    """Or `start_deadline`: it had not started in time."""
+    cost: Decimal | None = None
+    """What it cost, if it had started and that is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivingUp:
+    """The run's job had not started by its deadline, so it is being cancelled, and the next candidate follows its end.
+
+    It stays on record if the job starts nevertheless, and is kept: a cancellation may take effect late.
+    """
+
+    job: str
+    since: datetime
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +104,11 @@ class SubmissionState:
     tries: tuple[RefusedCandidate, ...] = ()
     """The last TRIES_KEPT candidates that had no room for the run, oldest first."""
     abandoned_jobs: tuple[AbandonedJob, ...] = ()
-    """Jobs that found no capacity, oldest first. Each one started another round."""
+    """Jobs that another one followed, oldest first. Each one started another round."""
+    giving_up: GivingUp | None = None
+    """Recorded before the job is cancelled; no other job is submitted until that one has been read in an end state."""
+    not_started_logged_at: datetime | None = None
+    """When the log last named the job among those that do not start."""
     second_jobs: tuple[str, ...] = ()
     """Names of further jobs that were submitted for this run, and cancelled."""
     unanswered: int = 0
@@ -236,7 +256,7 @@ class RunRecord:
 
     @property
     def round(self) -> int:
-        """How often the run returned to waiting because its job found no capacity."""
+        """How often the run returned to waiting from a job."""
         return len(self.submission.abandoned_jobs)
 
     @property

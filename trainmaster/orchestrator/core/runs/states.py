@@ -12,7 +12,7 @@
                      submitted ◀──────┘ job created, or found and adopted
                          │
                          ▼
-                      running
+                      running ┄┄┄┄┄┄┄▶ waiting, when a job that was given up ran for a moment
                          │ the job's own state, read from the service
          ┌───────────────┼────────────────┬ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┐
          ▼               ▼                ▼                    ▼
@@ -23,6 +23,10 @@
 - waiting: there is no room. The run is tried again after `not_before`, or when another run ends.
 - submitted returns to waiting only when its job ended for lack of capacity before it ran. That job is abandoned,
   the next candidate is due, and another round begins.
+- a job that has not started by its deadline is given up if a later candidate exists. The record says so first
+  (`submission.giving_up`), then the job is cancelled, by every pass again; the state stays submitted until the job is
+  read in an end state, and only then another one is submitted. If it starts first, it is kept, and the run is running;
+  if our cancellation ends it nevertheless, running returns to waiting. An order to cancel the run goes first.
 - Any active state may move to an end directly: the job's end may be reported before its submission is recorded.
 - An order, or a rule that replaces the run, cancels a run without a job at once.
 - An end is final.
@@ -62,7 +66,7 @@ LEGAL_MOVES: Mapping[RunState, frozenset[RunState]] = {
     RunState.RESERVED: _JOB_ENDS | {RunState.WAITING, RunState.SUBMITTED, RunState.RUNNING},
     RunState.WAITING: _JOB_ENDS | {RunState.SUBMITTED, RunState.RUNNING},
     RunState.SUBMITTED: _JOB_ENDS | {RunState.RUNNING, RunState.WAITING},
-    RunState.RUNNING: _JOB_ENDS,
+    RunState.RUNNING: _JOB_ENDS | {RunState.WAITING},
     **{end: frozenset() for end in ENDS},
 }
 PROGRESS: Mapping[RunState, int] = {

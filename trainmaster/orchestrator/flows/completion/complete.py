@@ -1,10 +1,19 @@
 """The end of a job becomes the end of its run. Whatever reports it, only the job itself is trusted."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
 
-from trainmaster.orchestrator.core.admission.actual_cost import cost_of
+from trainmaster.orchestrator.core.admission.actual_cost import cost_of, earlier_cost
 from trainmaster.orchestrator.core.admission.candidates import current_candidate
+from trainmaster.orchestrator.core.admission.start_deadline import (
+    WHY,
+    ended_given_up,
+    is_being_given_up,
+    is_log_due,
+    with_start_overdue,
+)
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
@@ -28,11 +37,11 @@ from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, Rea
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
-from trainmaster.orchestrator.core.runs.end import Completion, EndReport, LongCopy
-from trainmaster.orchestrator.core.runs.job import Job, Progress
+from trainmaster.orchestrator.core.runs.end import Completion, Cost, EndReport, LongCopy
+from trainmaster.orchestrator.core.runs.job import Job, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.states import END_OF, RunState
+from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.copying import StillCopying
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
@@ -141,7 +150,10 @@ def complete_run(
 def _not_its_job(services: Services, held: Held, job: Job) -> FlowResult | None:
     """What to do with a job that is not, or no longer, the run's. None: it is the run's."""
     run_id = held.record.run_id
-    if gave_up(held.record, job.name):
+    is_abandoned = gave_up(held.record, job.name)
+    if is_abandoned and job.state not in OVER:
+        job = services.jobs.read(job.name)  # it may have ended since, or had vanished and is there again
+    if is_abandoned and job.state in OVER:
         return FlowResult(message=f"{job.name} was already abandoned", run_id=run_id, severity="DEBUG")
     if job_of_run(held.record, job):
         return None
@@ -163,22 +175,18 @@ def _write(
     scheduling = current_candidate(record).spec.scheduling if record.request else None
     no_capacity = stockout_of(job, scheduling)
     if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
-        return _try_elsewhere(services, held, job, no_capacity)
+        return try_elsewhere(services, held, job, no_capacity)
+    if ended_given_up(record, job):
+        cost = None
+        with suppress(PolicyInvalid):
+            cost = _job_cost(services, record, job) if job.has_started else None
+        return try_elsewhere(services, held, job, why=WHY, cost=cost.total if cost else None)
     has_manifest = any(directory.manifest is not None for directory in directories)
     schema = services.export_schema() if has_manifest else {}
     spec = spec_from(record.request.document) if record.request else None
     outcome = outcome_of(job, directories, schema, spec)
     if outcome is None:
-        progress = _progress(services, record, job, spec) if shows_progress else None
-        known = with_progress(record, job, now=now, attempt=services.attempt, progress=progress)
-        if known is not None:
-            known = _with_overwriting_noted(services, record, known, job)
-            publish_states(services, record, known)
-            show(services, services.ledger.replace(held, known))
-        elif not shows_progress:  # a redelivery: the last one may have crashed before it showed the record
-            show_again(services, held)
-        message = f"the job is still active: {job.state}"
-        return FlowResult(message=message, run_id=record.run_id, severity="DEBUG")
+        return _record_active(services, held, job, spec, shows_progress=shows_progress)
     outcome = replace(outcome, found=_keep_files(services, record.run_id, outcome.found))
     ended = record_of_end(record, job, outcome, report=report, now=now, attempt=services.attempt)
     ended = _with_cost(services, ended, job)
@@ -189,19 +197,59 @@ def _write(
     return with_warnings(result, finished.problems)
 
 
+def _record_active(
+    services: Services, held: Held, job: Job, spec: JobSpec | None, *, shows_progress: bool
+) -> FlowResult:
+    """Record how far the active job is; one that has not started by its deadline is given up, and then cancelled."""
+    record, now = held.record, services.clock.now()
+    progress = _progress(services, record, job, spec) if shows_progress else None
+    known = with_progress(record, job, now=now, attempt=services.attempt, progress=progress)
+    if known is not None:
+        known = _with_overwriting_noted(services, record, known, job)
+    known = with_start_overdue(known or record, job, now)
+    is_logged = shows_progress and is_log_due(known, job, now)
+    if is_logged:
+        known = replace(known, submission=replace(known.submission, not_started_logged_at=now))
+    if known is not record:
+        known = replace(known, updated_at=now, attempt=services.attempt)
+        publish_states(services, record, known)
+        held = services.ledger.replace(held, known)
+    is_given_up = is_being_given_up(known, job)
+    if is_given_up:  # in each pass: a request to cancel guarantees nothing, and may never have been sent
+        services.jobs.cancel(job.name)
+    if known is not record:
+        show(services, held)
+    elif not shows_progress:  # a redelivery: the last one may have crashed before it showed the record
+        show_again(services, held)
+    message = f"the job is still active: {job.state}"
+    message = f"{job.name} is given up, and being cancelled" if is_given_up else message
+    result = FlowResult(message=message, run_id=record.run_id, severity="DEBUG")
+    if not is_logged:
+        return result
+    message = f"the job has not started since {job.create_time}; {message}"
+    return replace(result, message=message, severity="WARNING", event=LogEvent.JOB_NOT_STARTED)
+
+
 def _with_cost(services: Services, ended: RunRecord, job: Job) -> RunRecord:
-    """The record with its cost, if the run has an estimate: otherwise no price table is needed.
+    """The record with the cost of all its jobs, if the run has an estimate: otherwise no price table is needed.
 
     A price table that cannot be used must not keep a run from ending.
     """
-    estimate = ended.request.estimate if ended.request is not None else None
-    if estimate is None or services.prices is None:
-        return ended
     try:
-        cost = cost_of(ended, job, services.prices())
-        return replace(ended, completion=replace(ended.completion or Completion(), cost=cost))
+        cost = _job_cost(services, ended, job)
     except PolicyInvalid as invalid:
         return replace(ended, problems=(*ended.problems, f"the cost of the run is unknown: {invalid}"))
+    if cost is not None and cost.total is not None:
+        cost = replace(cost, total=cost.total + earlier_cost(ended))
+    completion = replace(ended.completion or Completion(), cost=cost)
+    return ended if cost is None else replace(ended, completion=completion)
+
+
+def _job_cost(services: Services, record: RunRecord, job: Job) -> Cost | None:
+    estimate = record.request.estimate if record.request is not None else None
+    if estimate is None or services.prices is None:
+        return None
+    return cost_of(record, job, services.prices())
 
 
 def _progress(services: Services, record: RunRecord, job: Job, spec: JobSpec | None) -> Progress | None:
@@ -236,9 +284,19 @@ def _keep_files(services: Services, run_id: str, found: FoundModel) -> FoundMode
     return replace(found, model=replace(model, files=files))
 
 
-def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> FlowResult:
-    """The job found no capacity: the run waits for its next candidate."""
-    waiting = stocked_out(held.record, job, reason, now=services.clock.now(), attempt=services.attempt)
+def try_elsewhere(
+    services: Services,
+    held: Held,
+    job: RecordedJob,
+    reason: str | None = None,
+    *,
+    why: str = "no_capacity",
+    cost: Decimal | None = None,
+) -> FlowResult:
+    """The job found no capacity: the run waits for its next candidate. Without a reason, it is why the job was given up."""
+    giving_up, now = held.record.submission.giving_up, services.clock.now()
+    because = reason or (giving_up.reason if giving_up is not None else "")
+    waiting = stocked_out(held.record, job, because, now=now, attempt=services.attempt, why=why, cost=cost)
     transitions.put_in_queue(services, held, waiting)
     message = f"{job.name} found no capacity; next: {current_candidate(waiting).text}"
     result = FlowResult(message=message, run_id=waiting.run_id, severity="NOTICE", event=LogEvent.RUN_WAITS)

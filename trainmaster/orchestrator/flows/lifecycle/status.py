@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.candidates import index_row_of
+from trainmaster.orchestrator.core.admission.index_row import index_row_of
 from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import run_entered
 from trainmaster.orchestrator.core.requests.incoming import Ignored, IncomingDocument

@@ -49,8 +49,11 @@ def record_submission(services: Services, held: Held, job: Job, what: str) -> Fl
         if record.job is None and not record.ended and not moves.gave_up(record, job.name):
             raise
         # The job that was found may be the run's, and the one from this attempt's lost response the second one.
-        held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
-        if moves.gave_up(record, job.name):
+        # One that was abandoned meanwhile had ended, whatever state the submission was answered with.
+        is_abandoned = moves.gave_up(record, job.name)
+        held = cancel_second_jobs(services, held, [] if is_abandoned else [job])
+        held = look_for_second_job(services, held)
+        if is_abandoned:
             return _wait_without_lease(services, held, job)
     else:
         leave_queue(services, held.record)

@@ -5,14 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from tests.contract.boundaries import At, only_at
-from tests.contract.candidates import Refusing, drop, kept, stock_out
+from tests.contract.boundaries import At, only_at, raising
+from tests.contract.candidates import WITH_FALLBACKS, Refusing, drop, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, full, launched
 from tests.contract.schemas import STATUS
-from tests.contract.world import ELSEWHERE, REGION, World
+from tests.contract.world import ELSEWHERE, REGION, World, request_rules_with
+from tests.core.admission_cases import PRICES
 from tests.narrowing import present
-from trainmaster.orchestrator.core.errors import SubmissionRefused, SubmissionUnknown
+from trainmaster.orchestrator.core.admission.actual_cost import final_cost
+from trainmaster.orchestrator.core.errors import JobNotFound, SubmissionRefused, SubmissionUnknown
 from trainmaster.orchestrator.core.job_names import job_region
+from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take, take_and_admit
@@ -192,3 +195,83 @@ def test_a_late_settlement_of_the_old_job_does_not_give_the_new_one_up() -> None
     record = kept(world, incoming.run_id)
     assert (record.state, record.round) == (RunState.SUBMITTED, 1)
     assert len(world.jobs.all()) == 2
+
+
+def given_up(**changes: object) -> tuple[World, str]:
+    """A run whose job is given up at its deadline, in a world where cancellations take effect late."""
+    world = World(TWO_REGIONS)
+    world.jobs.cancels_late = True
+    run_id = launched(world, **{**WITH_FALLBACKS, **changes})
+    world.reconcile_after(timedelta(seconds=7200))
+    return world, run_id
+
+
+def test_nothing_follows_a_job_that_does_not_start_before_it_is_read_in_an_end_state() -> None:
+    world, run_id = given_up()
+    (job,) = world.jobs.all()
+    giving_up = present(kept(world, run_id).submission.giving_up)
+    assert (giving_up.job, giving_up.reason) == (job.name, "it had not started after 7200 s")
+    for _ in range(3):
+        world.reconcile_after(timedelta(hours=1))
+        world.complete(world.hint(job, tells_end=False))
+    assert world.record(run_id).state is RunState.SUBMITTED
+    assert (len(world.jobs.all()), len(world.jobs.asked_to_cancel)) == (1, 7)
+    world.jobs.become(job.name, JobState.CANCELLED, ran=False)
+    world.reconcile()
+    record = kept(world, run_id)
+    (abandoned,) = record.submission.abandoned_jobs
+    assert (abandoned.job, abandoned.why, abandoned.cost) == (job.name, "start_deadline", None)
+    assert (record.state, record.submission.candidate) == (RunState.SUBMITTED, 1)
+    assert record.submission.giving_up is None
+    assert present(record.job).name != job.name
+
+
+def test_a_job_that_starts_while_it_is_given_up_is_kept_and_not_cancelled_again() -> None:
+    world, run_id = given_up()
+    job = world.jobs.become(world.jobs.all()[0].name, JobState.RUNNING)
+    world.reconcile()
+    world.reconcile_after(timedelta(hours=2))
+    assert len(world.jobs.asked_to_cancel) == 1
+    world.complete(world.hint(world.train_job(job)))
+    record = kept(world, run_id)
+    assert (record.state, record.round) == (RunState.SUCCEEDED, 0)
+
+
+def test_what_a_job_cost_that_was_cancelled_just_after_its_start_is_part_of_the_runs_cost() -> None:
+    world = World(request_rules_with(admission=Admission(estimates=True)), lambda: PRICES)
+    world.jobs.cancels_late = True
+    run_id = launched(world, **WITH_FALLBACKS)
+    world.reconcile_after(timedelta(seconds=7200))
+    first = world.jobs.become(world.jobs.all()[0].name, JobState.RUNNING)
+    world.clock.advance(timedelta(minutes=6))
+    world.complete(world.hint(world.jobs.become(first.name, JobState.CANCELLED)))
+    record = kept(world, run_id)
+    spent = present(record.submission.abandoned_jobs[0].cost)
+    assert spent > 0
+    world.complete(world.hint(world.train(record)))
+    cost = present(present(kept(world, run_id).completion).cost)
+    assert cost.total == spent + sum(cost.roles.values())
+    assert final_cost(world.record(run_id)) == cost.total
+
+
+def test_an_abandoned_job_that_had_vanished_and_runs_again_is_cancelled_as_a_second_job() -> None:
+    world, run_id = given_up()
+    (job,) = world.jobs.all()
+    world.clock.advance(timedelta(minutes=11))
+    world.reconcile(At("read job", before=raising(JobNotFound(job.name))))
+    assert world.record(run_id).submission.candidate == 1
+    running = world.jobs.become(job.name, JobState.RUNNING)
+    world.complete(world.hint(running, tells_end=False))
+    record = kept(world, run_id)
+    assert record.submission.second_jobs == (job.name,)
+    assert world.jobs.asked_to_cancel[-1] == job.name
+    assert present(record.job).name != job.name
+
+
+def test_the_policys_deadline_is_part_of_the_accepted_request() -> None:
+    world = World(request_rules_with(admission=Admission(start_within_s=300)))
+    documents = [
+        present(world.record(launched(world, **changes)).request).document["scheduling"]
+        for changes in ({}, {"scheduling": {"start_within_s": 0}})
+    ]
+    assert [present(document)["start_within_s"] for document in documents] == [300, 0]

@@ -57,6 +57,14 @@ def job_without_capacity() -> Sequence[FlowResult]:
     return [world.complete(world.hint(stock_out(world, world.record(incoming.run_id))))]
 
 
+def job_that_stays_queued() -> Sequence[FlowResult]:
+    """At most one line an hour, from one hour on."""
+    world = World()
+    launched(world)
+    looks = [world.reconcile_after(timedelta(minutes=minutes)) for minutes in (59, 1, 1, 58)]
+    return [result for look in looks for result in look]
+
+
 def damaged_record() -> Sequence[FlowResult]:
     world = World()
     world.objects.write(LEDGER, f"runs/{launched(world)}.json", b"[", if_generation=None)
@@ -103,6 +111,7 @@ SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
     (LogEvent.RUN_WAITS, limit_reached),
     (LogEvent.DEPLOYMENT_REFUSED, refused_deployment),
     (LogEvent.RUN_WAITS, job_without_capacity),
+    (LogEvent.JOB_NOT_STARTED, job_that_stays_queued),
     (LogEvent.RUN_NOT_RECONCILED, damaged_record),
     (LogEvent.RUN_NOT_RECONCILED, lambda: jobs_that_cannot_be_read(ServiceFailed("Vertex AI", "read", "503"))),
     (LogEvent.RUN_NOT_RECONCILED, lambda: jobs_that_cannot_be_read(ZeroDivisionError("a mistake"))),

@@ -25,6 +25,7 @@ COUNTED = {
     "behind": LogEvent.RECONCILE_BEHIND,
     "quarantined": LogEvent.QUARANTINED,
     "waits": LogEvent.RUN_WAITS,
+    "not_started": LogEvent.JOB_NOT_STARTED,
     "refused": LogEvent.DEPLOYMENT_REFUSED,
 }
 

@@ -72,7 +72,7 @@ def test_a_run_that_waits_at_the_training_service_is_named(tmp_path_factory: pyt
         with console_of(served.clients) as browser:
             page = browser.get("/queue").text
     assert "No run waits to be submitted." in page
-    assert f'<li class="break"><a href="/runs/{run_id}">{run_id}</a></li>' in page
+    assert f'<li class="break"><a href="/runs/{run_id}">{run_id}</a> <span class="soft">queued ' in page
 
 
 def test_a_reached_cap_is_named(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -115,7 +115,8 @@ def test_runs_that_wait_at_the_training_service_are_named_below_an_empty_queue(t
         document = json.loads(served.trainmaster("queue", "-o", "json").out)
     assert "No run waits to be submitted.\n" in done.err
     assert "submitted    7 runs at the training service, not started yet:\n" in done.out
-    assert f"             {runs[4]}\n             and 2 more: trainmaster ls --state submitted\n" in done.out
+    assert f"             {runs[0]}: queued " in done.out
+    assert "             and 2 more: trainmaster ls --state submitted\n" in done.out
     assert document["submitted"] == runs
     Draft202012Validator(SCHEMA).validate(document)
 

@@ -16,6 +16,7 @@ from tests.cli.screens import assert_screen
 from tests.client.logged import Logged, point_to
 from tests.client.rule_documents import example
 from tests.client.served import Served, run_record, served_context
+from tests.narrowing import present
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation
@@ -85,14 +86,12 @@ def test_a_job_in_vertex_ais_queue_says_what_it_waits_for() -> None:
     record = RUNS["running"]().record
     assert record.job is not None
     queued = replace(record, state=RunState.SUBMITTED, job=replace(record.job, state=JobState.QUEUED))
-    words = {
-        True: "once other jobs have ended: `trainmaster up --capacity`",
-        False: "once Vertex AI has machines",
-    }
-    for is_local, said in words.items():
-        assert any(said in line for _, lines in job_facts(queued, is_local=is_local) for line in lines)
-        running = job_facts(record, is_local=is_local)
-        assert not any("It starts once" in line for _, lines in running for line in lines)
+    now = present(record.job.create_time) + timedelta(minutes=130)
+    for is_local in (True, False):
+        lines = dict(job_facts(queued, now, is_local=is_local))["job"]
+        assert lines[1] == "queued 2h 10m in us-central1"
+        assert len(lines) == 2 + is_local
+        assert len(dict(job_facts(record, now, is_local=is_local))["job"]) == 1
 
 
 @pytest.fixture(scope="module")

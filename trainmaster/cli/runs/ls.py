@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from trainmaster.orchestrator.core.runs.index import IndexRow
 
 LIMIT_MAX = 10_000
+QUEUED_SHOWN = 5
 NO_RUNS = "No runs yet. Submit one: trainmaster submit FILE"
 SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
 """Columns to leave out on a narrow terminal, in this order."""
@@ -121,9 +123,14 @@ def ls(
 
 def print_runs(found: "RunList", now: datetime, output: str, order: "Order | None" = None) -> None:
     """Print a list of runs in the format of `-o`."""
+    from trainmaster.client.shown.run_lines import queued_long_text
+
     if not print_for_programs(output, lambda: found.document, (row.run_id for row in found.rows)):
         table, spare = run_table(found.rows, now, order)
         print_table(table, spare=spare)
+        texts = ((row.run_id, queued_long_text(row, now)) for row in found.rows)
+        for run_id, text in islice(filter(all, texts), QUEUED_SHOWN):
+            talk(f"{run_id}: {text}")
 
 
 def run_table(

@@ -93,7 +93,7 @@ def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_lo
     yield from waiting_facts(record, now)
     if found.place is not None:
         yield "in queue", [place_text(found.place)]
-    yield from job_facts(record, is_local=is_local)
+    yield from job_facts(record, now, is_local=is_local)
     yield from _times(record)
     yield from failed_trial_facts(record)
     yield from failure_facts(record)

@@ -15,7 +15,7 @@ from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import TrialBoard
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text
-from trainmaster.client.shown.run_lines import progress_facts
+from trainmaster.client.shown.run_lines import progress_facts, queued_long_text
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.now import with_progress
@@ -123,6 +123,8 @@ def doing(seen: Sighting) -> str:
         return f"the run is over: {record.state}"
     if seen.job_ended_at is not None:
         return "the record is being closed"
+    if seen.job_started_at is None and (text := queued_long_text(record, seen.at)):
+        return text
     if seen.service_line and not seen.training.replicas and not seen.last_lines:
         return seen.service_line
     state = (seen.job_state or str(record.job.state)).removeprefix("JOB_STATE_").lower()

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, jobs
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import cap_object
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
+from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
@@ -107,13 +108,14 @@ class QueueListing:
     """Caps that refuse runs now, each with its hour or day: `runs_per_hour/2026-11-21T13`."""
     complete: bool = True
     """False if there are more objects than are read."""
-    submitted: tuple[str, ...] | None = None
-    """Runs whose job the training service has not started yet, oldest first; None if they were not read."""
+    submitted: tuple[IndexRow, ...] | None = None
+    """Rows of runs whose job the training service has not started yet, oldest first; None if they were not read."""
 
     @property
     def document(self) -> dict[str, Any]:
-        document: Any = encoded(self)
-        return dict(document)
+        document: Any = encoded(replace(self, submitted=None))
+        rows = self.submitted
+        return {**document, **({} if rows is None else {"submitted": [row.run_id for row in rows]})}
 
 
 def read_queue(
@@ -156,8 +158,8 @@ def read_queue(
     )
 
 
-def submitted_runs(clients: "Clients", team: str | None = None) -> tuple[str, ...]:
-    """The runs whose job the training service has not started yet, oldest first, among the newest NEWEST of all.
+def submitted_runs(clients: "Clients", team: str | None = None) -> tuple[IndexRow, ...]:
+    """The rows of runs whose job the training service has not started yet, oldest first, among the newest NEWEST of all.
 
     Costs one listing. A tuning stays among them until a tick sees that its job runs.
 
@@ -166,7 +168,7 @@ def submitted_runs(clients: "Clients", team: str | None = None) -> tuple[str, ..
     """
     filters = Filters(states=frozenset({RunState.SUBMITTED}), team=team)
     found = list_runs(clients, filters, limit=NEWEST, scanned_max=NEWEST)
-    return tuple(row.run_id for row in reversed(found.rows))
+    return found.rows[::-1]
 
 
 def waiting_place(clients: "Clients", run_id: str, now: datetime) -> Waits | None:

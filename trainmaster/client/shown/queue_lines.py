@@ -1,11 +1,14 @@
 """Lines about the queue: what each run waits for, the limits, and what counts towards the caps."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.client.runs.queue_listing import QueueListing, Waits
+from trainmaster.client.shown.run_lines import queued_text
 from trainmaster.client.terminal import Fact, plural
 from trainmaster.orchestrator.core.policy.currency import shown_money
+from trainmaster.orchestrator.core.runs.index import IndexRow
 
 SUBMITTED_SHOWN = 5
 
@@ -48,13 +51,19 @@ def may_cost_text(queue: QueueListing) -> str:
     return shown_money(cost, queue.caps.currency) if queue.caps else f"{cost:.2f}"
 
 
+def submitted_text(row: IndexRow, now: datetime) -> str:
+    """A run whose job has not started, since when, and what follows if it does not."""
+    return ": ".join(filter(None, (row.run_id, queued_text(row, now))))
+
+
 def queue_facts(queue: QueueListing) -> Iterator[Fact]:
     """The jobs that have not started, the slots in use, and what counts towards the caps."""
     if submitted := queue.submitted:
         more = len(submitted) - SUBMITTED_SHOWN
         title = f"{plural(len(submitted), 'run')} at the training service, not started yet:"
         rest = [f"and {more} more: trainmaster ls --state submitted"] if more > 0 else []
-        yield "submitted", [title, *submitted[:SUBMITTED_SHOWN], *rest]
+        rows = [submitted_text(row, queue.at) for row in submitted[:SUBMITTED_SHOWN]]
+        yield "submitted", [title, *rows, *rest]
     for limit in queue.limits:
         runs = [slot.run_id for slot in queue.slots if slot.limit == limit.name]
         of = "" if limit.jobs is None else f" of {limit.jobs}"

@@ -2,18 +2,26 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from trainmaster.client.runs.facts import candidate_of, console_uri, cost_so_far, has_timed_out, trials_text
+from trainmaster.client.runs.facts import (
+    candidate_of,
+    console_uri,
+    cost_so_far,
+    has_timed_out,
+    queued_of,
+    trials_text,
+)
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
-from trainmaster.client.times import span, utc_text
+from trainmaster.client.times import minute, span, utc_text
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.requests.spec import Script
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
+from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.job import (
     BestTrial,
     JobState,
@@ -28,6 +36,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 FAILED_SHOWN = 3
 CENT = Decimal("0.01")
 REASON_MAX_CHARS = 300
+QUEUED_LONG = timedelta(minutes=10)
 COMMIT_SHOWN = 12
 """Characters of a commit's id; the record has all."""
 
@@ -69,25 +78,43 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         yield "continues", [next(filter(has_form_of_run_id, str(uri).split("/")), str(uri))]
 
 
-def job_facts(record: RunRecord, *, is_local: bool) -> Iterator[Fact]:
+def job_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterator[Fact]:
     """Where the job runs, on which machines, and its page in the console."""
     candidate = candidate_of(record)
     if candidate is not None:
         yield "machines", [candidate.text]
     if record.job is not None:
         state = f"{record.job.name}, {record.job.state.removeprefix('JOB_STATE_').lower()}"
-        yield "job", [state, *_why_queued(record, is_local=is_local)]
+        yield "job", [state, *_why_queued(record, now, is_local=is_local)]
         if not is_local:
             yield "console", [console_uri(record.job.name)]
 
 
-def _why_queued(record: RunRecord, *, is_local: bool) -> Iterator[str]:
-    if record.state is not RunState.SUBMITTED or record.job is None or record.job.state != JobState.QUEUED:
-        return
-    if is_local:
+def _why_queued(record: RunRecord, now: datetime, *, is_local: bool) -> Iterator[str]:
+    if text := queued_text(record, now):
+        yield text
+    if text and is_local and record.job is not None and record.job.state == JobState.QUEUED:
         yield "It starts once other jobs have ended: `trainmaster up --capacity` says how many replicas run at once."
-    else:
-        yield "It starts once Vertex AI has machines for it."
+
+
+def queued_text(run: RunRecord | IndexRow, now: datetime) -> str:
+    """`queued 2h 10m in europe-west4; next candidate us-central1 at 14:30 UTC`; empty for a job that is not queued."""
+    queued = queued_of(run)
+    if queued is None:
+        return ""
+    minutes = max(now - queued.since, timedelta(0)) // timedelta(minutes=1)
+    text = f"queued {span(timedelta(minutes=minutes)) if minutes else 'just now'} in {queued.region}"
+    if queued.start_by is None:
+        return text
+    at, day = minute(queued.start_by), f"{now.astimezone(UTC):%Y-%m-%d} "
+    when = f"at {at.removeprefix(day)} UTC" if queued.start_by > now else "once this job is cancelled"
+    return f"{text}; next candidate {queued.next_candidate} {when}"
+
+
+def queued_long_text(run: RunRecord | IndexRow, now: datetime) -> str:
+    """The same for a list of runs: only of a job that has been queued for QUEUED_LONG."""
+    queued = queued_of(run)
+    return queued_text(run, now) if queued is not None and now - queued.since >= QUEUED_LONG else ""
 
 
 def waiting_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:

@@ -49,7 +49,7 @@ def subject_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterat
     yield "model name", [record.model_name or "-"]
     yield "source", [source_text(record.source)]
     yield from sender_facts(record)
-    yield from job_facts(record, is_local=is_local)
+    yield from job_facts(record, now, is_local=is_local)
     yield from result_facts(record, now)
     yield from cost_facts(record, now)
 

@@ -8,6 +8,7 @@ from trainmaster.client.deployment import read_admission
 from trainmaster.client.runs.admission_objects import read_starts
 from trainmaster.client.runs.queue_listing import QueueListing, read_queue, submitted_runs
 from trainmaster.client.shown.queue_lines import cap_texts, may_cost_text, waits_text
+from trainmaster.client.shown.run_lines import queued_text
 from trainmaster.client.terminal import plural
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute
@@ -52,7 +53,7 @@ def queue(ask: Ask) -> ConsolePage:
             "found": found,
             "problem": problem,
             "waiting": [(each, waits_text(each)) for each in found.waiting[:ROWS_MAX]],
-            "submitted": (found.submitted or ())[:ROWS_MAX],
+            "submitted": [(row, queued_text(row, ask.now)) for row in (found.submitted or ())[:ROWS_MAX]],
             "limits": found.limits[:ROWS_MAX],
             "slots_max": ROWS_MAX,
             "left_out": max(len(found.waiting) - ROWS_MAX, 0),

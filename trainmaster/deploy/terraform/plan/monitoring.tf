@@ -38,6 +38,11 @@ locals {
       filter = "jsonPayload.event=\"run_waits\""
       labels = []
     }
+    not_started = {
+      what   = "Runs whose job has been queued for an hour or more, once an hour each"
+      filter = "jsonPayload.event=\"job_not_started\""
+      labels = []
+    }
     refused = {
       what   = "Submissions that Vertex AI refused for something that the deployment lacks"
       filter = "jsonPayload.event=\"deployment_refused\""
@@ -96,6 +101,12 @@ locals {
       title = "Runs wait for capacity"
       query = "sum(increase(logging_googleapis_com:user_trainmaster_waits{monitored_resource=\"cloud_run_revision\"}[1h])) > 0"
       for_s = 21600
+    }
+    job_not_started = {
+      title = "A job does not start"
+      # Each such run logs it once an hour; a tick may be late.
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_not_started{monitored_resource=\"cloud_run_revision\"}[90m])) > 0"
+      for_s = 0
     }
     deployment_refused = {
       title = "Vertex AI refuses the deployment"

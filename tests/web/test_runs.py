@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from httpx import Client as Browser
@@ -12,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
+from tests.web.consoles import console_of
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages import runs as page_of_runs
@@ -171,3 +173,17 @@ def test_a_metric_that_differs_is_a_column_with_its_best_value_and_sorts_the_lis
     assert "trainmaster ls --sort loss --limit 50" in page
     assert "ann <span" in page
     assert browser.get("/runs?sort=-").status_code == 400
+
+
+def test_a_job_that_is_queued_for_long_says_so_under_why(tmp_path: Path) -> None:
+    queued = {
+        "region": "europe-west4",
+        "queued_since": START,
+        "next_candidate": "us-central1",
+        "start_by": START,
+    }
+    with served_context(tmp_path) as served:
+        write_row(served, row(0, state=RunState.SUBMITTED, **queued))
+        with console_of(served.clients) as browser:
+            page = browser.get("/runs").text
+    assert re.search(r"<summary>queued [\w ]+ in europe-west4; next candidate us-central1 once", page)

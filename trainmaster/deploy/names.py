@@ -11,7 +11,17 @@ from trainmaster.resources import DEPLOY, ROOT, TOPOLOGY, parse_topology, parse_
 ACCOUNT_PREFIX = "tm-"
 ACCOUNT_TITLE = "Trainmaster: "
 """How the display name of each account begins, in trainmaster/deploy/terraform/accounts.tf; a test compares them."""
-METRICS = ("behind", "ends", "mistakes", "not_started", "quarantined", "refusals", "refused", "unreconciled", "waits")
+METRICS = (
+    "behind",
+    "ends",
+    "mistakes",
+    "not_started",
+    "quarantined",
+    "refusals",
+    "refused",
+    "unreconciled",
+    "waits",
+)
 """Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
 SETTINGS = Path("trainmaster.tfvars")
 """The deployment's settings, in the current folder; docs/how-to/deploy.md lists them."""

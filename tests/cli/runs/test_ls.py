@@ -1,6 +1,7 @@
 """`trainmaster ls` against a real storage server."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -92,6 +93,18 @@ def test_a_run_that_ran_out_of_time_is_cancelled_and_called_timed_out(tmp_path: 
             assert [each["run_id"] for each in found["runs"]] == names
             assert {each["state"] for each in found["runs"]} == {"cancelled"}
             assert found["runs"][-1]["timed_out"] is True
+
+
+def test_below_the_table_jobs_are_named_that_are_queued_for_long(tmp_path: Path) -> None:
+    after = {"next_candidate": "us-central1", "start_by": START}
+    with served_context(tmp_path) as served:
+        queued = {"state": RunState.SUBMITTED, "region": "europe-west4", "queued_since": START}
+        write_row(served, row(0, **queued, **after))
+        done = served.trainmaster("ls")
+        document = json.loads(served.trainmaster("ls", "-o", "json").out)
+    assert re.search(r"run-0: queued [\w ]+ in europe-west4; next candidate us-central1 once", done.err)
+    Draft202012Validator(schema("run_list.v1")).validate(document)
+    assert document["runs"][0]["next_candidate"] == "us-central1"
 
 
 def test_other_formats_are_for_programs(served: Served) -> None:

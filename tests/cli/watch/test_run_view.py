@@ -12,6 +12,7 @@ from tests.cli.study.studies import START as TRIAL_START
 from tests.cli.study.studies import many, study, trial
 from tests.cli.watch import sightings
 from tests.client.test_lanes import line
+from tests.narrowing import present
 from trainmaster.cli.watch.live import LiveView
 from trainmaster.cli.watch.run import doing, epochs, news, picture
 from trainmaster.client.logs.line import SERVICE
@@ -101,6 +102,15 @@ def test_a_pipe_gets_each_change_once_whole_and_in_order() -> None:
     seen = [sightings.installing(), sightings.training(), sightings.training(), sightings.ended()]
     assert_screen("watch.pipe", printed(*seen))
     assert doing(sightings.ended()) == "the run is over: succeeded"
+
+
+def test_a_job_that_is_queued_for_long_is_under_way_as_that() -> None:
+    history = sightings.history("reserved", "submitted")
+    run = sightings.run(state="submitted", history=history, model=None, completion=None)
+    created = present(present(run.record.job).create_time)
+    queued = replace(sightings.installing(), run=run, job_started_at=None)
+    assert doing(replace(queued, at=created + timedelta(hours=2))) == "queued 2h in us-central1"
+    assert doing(replace(queued, at=created)) == queued.service_line
 
 
 def test_a_pipe_gets_each_new_last_line_of_the_first_replica_of_a_script() -> None:

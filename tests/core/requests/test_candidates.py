@@ -53,6 +53,18 @@ def test_each_candidate_is_the_request_with_one_fallback_laid_over_it() -> None:
     assert {candidate.spec.scheduling.timeout_s for candidate in found} == {60}
 
 
+def test_each_candidate_has_its_own_deadline_for_the_start() -> None:
+    found = candidates(
+        scheduling={"start_within_s": 60},
+        fallbacks=[
+            {"region": "europe-west4"},
+            {"scheduling": {"spot": True, "start_within_s": 90}},
+            {"region": "europe-west4", "scheduling": {"spot": True, "start_within_s": None}},
+        ],
+    )
+    assert [candidate.spec.scheduling.start_limit_s for candidate in found] == [60, 60, 90, 7200]
+
+
 def test_candidates_say_for_people_where_and_on_what_they_run() -> None:
     workers = {**CHIEF, "count": 3}
     found = candidates(
@@ -123,6 +135,8 @@ def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_candidates() -
             "$.fallbacks[0].scheduling",
             "flex_start",
         ),
+        ({"scheduling": {"start_within_s": 1.5}}, "$.fallbacks[0].scheduling.start_within_s", "integer"),
+        ({"scheduling": {"start_within_s": 60}}, "$.fallbacks[0]", "the same resources as the request itself"),
         ({"scheduling": {"spot": False}}, "$.fallbacks[0]", "the same resources as the request itself"),
         ({"region": "us-central1"}, "$.fallbacks[0]", "the same resources as the request itself"),
     ],

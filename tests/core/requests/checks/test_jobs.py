@@ -58,6 +58,8 @@ def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
         ),
         ({**flex(spot=True), **of(L4)}, "$.scheduling.spot", "remove one of the two"),
         ({"scheduling": {"max_wait_s": 60}}, "$.scheduling.max_wait_s", "flex_start: true"),
+        ({"scheduling": {"start_within_s": -1}}, "$.scheduling.start_within_s", "too small"),
+        ({"scheduling": {"start_within_s": "2h"}}, "$.scheduling.start_within_s", "integer"),
         (flex(flex_start=False, max_wait_s=60), "$.scheduling.max_wait_s", "flex_start: true"),
         (flex(), "$.cluster.chief.machine", "NVIDIA_L4, NVIDIA_TESLA_A100"),
         (

@@ -177,7 +177,8 @@ def violations(scenario: Scenario, world: ScenarioWorld) -> list[str]:
         announced = {each for each in announced if each in entered or not each.startswith(RunState.WAITING)}
         if announced != entered:
             problems.append(f"{record.run_id} entered {sorted(entered)} and announced {sorted(announced)}")
-        if record.source.object_name is not None:
+        is_shown = record.source.group is None or record.source.group.number == 1
+        if record.source.object_name is not None and is_shown:
             status = world.document(f"status/{record.source.object_name}.json")
             if status["state"] != record.state:
                 problems.append(f"{record.run_id} is {record.state}, its status says {status['state']}")

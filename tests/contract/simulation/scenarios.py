@@ -15,6 +15,7 @@ from tests.contract.simulation.steps import (
     Step,
     becomes,
     cancelled,
+    cancelled_group,
     cancelled_late,
     cancels_late,
     data_arrived,
@@ -56,6 +57,7 @@ TUNED = {
     },
 }
 OTHER = {**SMALL, "model_name": "other"}
+MATRIX = {**SMALL, "matrix": {"rate": [0.1, 0.01], "depth": [3]}}
 WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
 OVERDUE = (
     cancels_late(),
@@ -147,6 +149,25 @@ SCENARIOS: Mapping[str, Scenario] = {
             TICK,
         ),
         ends=(RunState.SUCCEEDED, RunState.REJECTED),
+    ),
+    "a file with a matrix, and an order to cancel its runs": Scenario(
+        steps=(uploaded("a", MATRIX), uploaded("a", MATRIX), cancelled_group(0), logged(0), logged(1), TICK),
+        ends=(RunState.CANCELLED,) * 2,
+        jobs=2,
+    ),
+    "a message with a matrix, beside which a cap leaves room for one more run": Scenario(
+        steps=(
+            published("k", MATRIX),
+            *finished(0),
+            *finished(1),
+            waited(1),
+            published("k", MATRIX),
+            uploaded("a", MATRIX),
+            TICK,
+        ),
+        ends=(*ENDED * 2, RunState.REJECTED),
+        jobs=2,
+        request_rules=request_rules_with(admission=Admission(caps=Caps(runs_per_hour=3))),
     ),
     "an invalid request": Scenario(
         steps=(uploaded("a", {"model_name": "x"}), TICK), ends=(RunState.REJECTED,), jobs=0

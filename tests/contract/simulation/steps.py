@@ -9,6 +9,7 @@ from tests.contract.retraining import DATA, SMALL
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.simulation.scenario_world import ScenarioWorld
 from tests.contract.world import REGION, START, Boundary
+from tests.narrowing import present
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
@@ -202,6 +203,17 @@ def cancelled(number: int) -> Step:
     def act(world: ScenarioWorld, boundary: Boundary) -> object:
         order = {"cancel": {"run": world.records()[number].run_id}}
         return _launched(world, boundary, world.dropped(f"cancel-{number}", order))
+
+    return Step(act=act)
+
+
+def cancelled_group(number: int) -> Step:
+    """The same for all runs of its group."""
+
+    def act(world: ScenarioWorld, boundary: Boundary) -> object:
+        group = present(world.records()[number].source.group)
+        order = world.dropped(f"cancel-{number}", {"cancel": {"run": group.id}})
+        return _launched(world, boundary, order)
 
     return Step(act=act)
 

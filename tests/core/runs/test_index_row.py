@@ -64,6 +64,7 @@ _ROWS = st.builds(
     sent_by=st.none() | _TEXT,
     commit=st.none() | st.just("04889a2c"),
     dirty=st.booleans(),
+    group=st.none() | st.just("sweep-key-0123456789"),
     args=st.lists(_LABEL | st.text(max_size=70)).map(bounded_args),
     metrics=st.dictionaries(_LABEL, st.floats()).map(bounded_metrics),
 )
@@ -106,6 +107,7 @@ def test_the_largest_row_fits_the_metadata_of_an_object() -> None:
         sent_by="\N{GRINNING FACE}" * VALUE_MAX_CHARS,
         commit="c" * 64,
         dirty=True,
+        group="g" * 63,
         args=bounded_args([f"--a{number}=\N{GRINNING FACE}" for number in range(999)]),
         metrics=bounded_metrics({f"m{number:03}": number / 3 for number in range(999)}),
     )

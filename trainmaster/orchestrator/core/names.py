@@ -88,6 +88,12 @@ def run_id_of_key(base: str, identity: str) -> str:
     return f"{_base(base)}-key-{_hash(identity, KEY_HASH_CHARS)}"
 
 
+def run_id_in_group(group_id: str, number: int) -> str:
+    """The id of the nth run of the group: it has the form of the group's, with another hash."""
+    before, dash, hashed = group_id.rpartition("-")
+    return f"{before}{dash}{_hash(f'{group_id}#{number}', len(hashed))}"
+
+
 def _exact_time(moment: datetime) -> str:
     """In UTC, to the microsecond. Years have four digits, which strftime does not guarantee."""
     utc = moment.astimezone(UTC)

@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.errors import ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.events import self_test
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
-from trainmaster.orchestrator.core.names import is_rule_object, status_object
+from trainmaster.orchestrator.core.names import is_rule_object, run_id_in_group, status_object
 from trainmaster.orchestrator.core.policy.teams import team_of_drop, team_of_topic
 from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
@@ -104,8 +104,10 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
 
 
 def _resume_known(services: Services, run_id: str | None) -> FlowResult | None:
-    """The run moved forward, if it is on record."""
-    held = services.ledger.find(run_id) if run_id is not None else None
+    """The run, or the first one of the group, moved forward if it is on record."""
+    if run_id is None:
+        return None
+    held = services.ledger.find(run_id) or services.ledger.find(run_id_in_group(run_id, 1))
     return None if held is None else resume(services, held)
 
 

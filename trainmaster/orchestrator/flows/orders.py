@@ -1,11 +1,12 @@
 """Orders are carried out: a run is cancelled, a rule fires, or a champion is rolled back."""
 
+from dataclasses import replace
 from typing import assert_never
 
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.documents.placing import faults_with_places
-from trainmaster.orchestrator.core.names import object_uri, status_object
+from trainmaster.orchestrator.core.names import object_uri, run_id_in_group, status_object
 from trainmaster.orchestrator.core.orders.order import (
     ORDER_SCHEMA,
     CancelOrder,
@@ -109,9 +110,12 @@ def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOr
 
 
 def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> FlowResult | Refused:
-    held = services.ledger.find(run_id)
+    held = services.ledger.find(run_id) or services.ledger.find(run_id_in_group(run_id, 1))
     if held is None or held.record.source.team != incoming.source.team:
         return unknown_run(run_id)  # no team learns which runs another one has
-    result = cancel(services, held, incoming.source.sent_by)
-    write_order_status(services, incoming, about_uri=services.ledger.record_uri(run_id))
-    return result
+    group = held.record.source.group
+    others = group.run_ids[1:] if group is not None and group.id == run_id else ()
+    runs = [held, *(services.ledger.present(other) for other in others)]
+    results = [cancel(services, run, incoming.source.sent_by) for run in runs]
+    write_order_status(services, incoming, about_uri=services.ledger.record_uri(held.record.run_id))
+    return replace(results[0], message="; ".join(dict.fromkeys(each.message for each in results)))

@@ -96,16 +96,18 @@ class Starts(Store):
         seen = ((entry.name, entry.metadata, entry.generation, entry.created_at) for entry in listed)
         return parse_starts(seen, COUNTED_MAX + 1)
 
-    def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
-        """Mark the run as started. Safe to repeat: the first mark of an hour stays."""
+    def mark(self, run_id: str, at: datetime, cost: Decimal | None, runs: int = 1) -> None:
+        """Mark the run, or the group with that many, as started. Safe to repeat: the first mark of an hour stays."""
         metadata = {} if cost is None else {"cost": f"{cost:f}"}
+        metadata |= {} if runs == 1 else {"runs": str(runs)}
         with suppress(GenerationMoved):
             self._mark(names.started_object(at, run_id), metadata, if_generation=0)
 
-    def settle(self, run_id: str, started_at: datetime, cost: Decimal) -> None:
+    def settle(self, run_id: str, started_at: datetime, cost: Decimal, group: str | None = None) -> None:
         """Mark what the run, which has ended, cost. Safe to repeat: the first amount stays."""
+        metadata = {"cost": f"{cost:f}"} | ({} if group is None else {"group": group})
         with suppress(GenerationMoved):
-            self._mark(names.settled_object(started_at, run_id), {"cost": f"{cost:f}"}, if_generation=0)
+            self._mark(names.settled_object(started_at, run_id), metadata, if_generation=0)
 
     def was_notified(self, window: str) -> bool:
         """Whether it was reported that this cap was reached."""

@@ -31,6 +31,8 @@ class CountedStart:
     of an hour. `version`: of marks created at the same moment, the smaller is the earlier.
     `cost` is the most that the run may cost. None: unknown, which counts as nothing. With an `end`, the run counts with
     its real cost for the runs that are marked after that.
+
+    The `runs` of a group have one mark, with the group's id and the cost of all, and one end: when the last has ended.
     """
 
     run_id: str
@@ -39,6 +41,7 @@ class CountedStart:
     hour: datetime | None = None
     version: int = 0
     end: CountedEnd | None = None
+    runs: int = 1
 
     @property
     def counts_at(self) -> datetime:
@@ -89,7 +92,7 @@ def over_cap(caps: Caps, counted: Sequence[CountedStart], own: CountedStart) -> 
         if run.run_id == own.run_id:
             break
         if reached is None:
-            runs_by_hour[moment.hour] = runs_by_hour.get(moment.hour, 0) + 1
+            runs_by_hour[moment.hour] = runs_by_hour.get(moment.hour, 0) + run.runs
             cost += run.cost or 0
             if run.end is not None and run.cost is not None:
                 heapq.heappush(unspent, (run.end.created_at, run.end.version, run.cost - run.end.cost))
@@ -100,10 +103,10 @@ def _cap_exceeded_by(
     caps: Caps, run: CountedStart, moment: datetime, runs: int, cost: Decimal
 ) -> CapReached | None:
     """The cap that the run exceeds after that many runs in its hour and that cost in its day."""
-    if caps.runs_per_hour is not None and runs >= caps.runs_per_hour:
-        return _of_runs(caps.runs_per_hour, moment)
+    if caps.runs_per_hour is not None and runs + run.runs > caps.runs_per_hour:
+        return _of_runs(caps.runs_per_hour, run.runs, runs, moment)
     if caps.cost_per_day is not None and run.cost is not None and cost + run.cost > caps.cost_per_day:
-        return _of_cost(caps, caps.cost_per_day, run.cost, cost, moment)
+        return _of_cost(caps, caps.cost_per_day, run, cost, moment)
     return None
 
 
@@ -118,26 +121,32 @@ def _too_many_to_count(moment: datetime) -> CapReached:
     return CapReached(window=f"runs_counted/{moment:%Y-%m-%d}", fault=fault)
 
 
-def _of_runs(cap: int, moment: datetime) -> CapReached:
+def _of_runs(cap: int, wanted: int, before: int, moment: datetime) -> CapReached:
     free = (moment + timedelta(hours=1)).replace(minute=0)
-    runs = "1 run was" if cap == 1 else f"{cap} runs were"
+    runs = "1 run was" if before == 1 else f"{before} runs were"
+    why, after = "as many as the policy's runs_per_hour allows", f"after {free:%H:%M} UTC"
+    if before < cap:
+        why = f"and the policy's runs_per_hour leaves no room for all {wanted} of the matrix"
+    if wanted > cap:
+        after = "with fewer values in its matrix"
     fault = Fault(
         path="$",
-        problem=f"{runs} started in the hour from {moment:%H}:00 UTC, as many as the policy's runs_per_hour allows",
-        found=f"one more, after {cap}",
+        problem=f"{runs} started in the hour from {moment:%H}:00 UTC, {why}",
+        found=f"{'one' if wanted == 1 else wanted} more, after {before}",
         allowed=f"{cap} {'run' if cap == 1 else 'runs'} an hour",
-        repair=f"submit it again after {free:%H:%M} UTC; if you need this many, ask for runs_per_hour to be raised in the policy",
+        repair=f"submit it again {after}; if you need this many, ask for runs_per_hour to be raised in the policy",
     )
     return CapReached(window=f"runs_per_hour/{moment:%Y-%m-%dT%H}", fault=fault)
 
 
-def _of_cost(caps: Caps, cap: Decimal, own: Decimal, before: Decimal, moment: datetime) -> CapReached:
-    currency = caps.currency
+def _of_cost(caps: Caps, cap: Decimal, run: CountedStart, before: Decimal, moment: datetime) -> CapReached:
+    currency, own = caps.currency, run.cost or Decimal(0)
+    what = "this run" if run.runs == 1 else f"the {run.runs} runs of this matrix"
     fault = Fault(
         path="$",
         problem=f"the runs started on {moment:%Y-%m-%d} (UTC) have cost or may still cost {money(before, currency)}, "
         f"and the policy's cost_per_day is {money(cap, currency)}",
-        found=f"at most {money(own, currency)} for this run",
+        found=f"at most {money(own, currency)} for {what}",
         allowed=f"{money(max(cap - before, Decimal(0)), currency)} more today",
         repair="submit it again when one of them has ended, which then counts with its real cost, or tomorrow; "
         "set a shorter scheduling.timeout_s or use fewer replicas; "

@@ -29,6 +29,7 @@ def index_row_of(record: RunRecord, generation: int) -> index.IndexRow:
         sent_by=source.sent_by.name[: index.VALUE_MAX_CHARS] if source.sent_by else None,
         commit=source.commit.id if source.commit else None,
         dirty=bool(source.commit and source.commit.dirty),
+        group=source.group.id if source.group else None,
         metrics=index.bounded_metrics(metrics_of(record)),
     )
     return _with_job(_with_request(row, record), record)

@@ -4,7 +4,7 @@ Names and metadata hold everything, so no object is read. Any other object under
 not stop runs from starting.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -88,17 +88,27 @@ def parse_starts(
     listed: Iterable[tuple[str, Mapping[str, str], int, datetime]], most: int
 ) -> list[CountedStart]:
     """The first `most` marks of these names, metadata, versions and times, each with that of its end."""
-    marks, ends = list[CountedStart](), dict[str, CountedEnd]()
+    marks, ends = list[CountedStart](), dict[str, list[CountedEnd]]()
     for name, metadata, version, created_at in listed:
         run_id, cost, hour = name.rpartition("/")[2], _cost(metadata), started_hour(name)
         if hour is not None:
             mark = CountedStart(run_id=run_id, created_at=created_at, cost=cost, hour=hour, version=version)
-            marks.append(mark)
+            runs = metadata.get("runs", "")
+            marks.append(replace(mark, runs=int(runs)) if runs.isdecimal() else mark)
         elif cost is not None and name.endswith(f"/ended/{run_id}"):
-            ends[run_id] = CountedEnd(created_at=created_at, version=version, cost=cost)
+            end = CountedEnd(created_at=created_at, version=version, cost=cost)
+            ends.setdefault(metadata.get("group", run_id), []).append(end)
         if len(marks) == most:
             break
-    return [replace(mark, end=ends.get(mark.run_id)) for mark in marks]
+    return [replace(mark, end=_end_of_all(mark, ends.get(mark.run_id, []))) for mark in marks]
+
+
+def _end_of_all(mark: CountedStart, ends: Sequence[CountedEnd]) -> CountedEnd | None:
+    """The last end, with the cost of all runs; None before each has ended."""
+    if len(ends) < mark.runs:
+        return None
+    last = max(ends, key=lambda end: (end.created_at, end.version))
+    return replace(last, cost=sum((end.cost for end in ends), Decimal(0)))
 
 
 def _cost(metadata: Mapping[str, str]) -> Decimal | None:

@@ -23,6 +23,7 @@ from trainmaster.orchestrator.core.names import team_account
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.policy.teams import policy_of, team_fault
 from trainmaster.orchestrator.core.requests.checks import cluster, programs
+from trainmaster.orchestrator.core.requests.checks.matrix import matrix_faults
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.checks.tuning import goal_warnings, tuning_faults
@@ -35,6 +36,7 @@ from trainmaster.orchestrator.core.requests.draft import (
     with_patch,
     without_fallbacks,
 )
+from trainmaster.orchestrator.core.requests.matrix import run_count
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.record import Estimate
@@ -91,6 +93,11 @@ class Request:
     """Whether the timeout is the policy's, because the user wrote none."""
     written_path: Callable[[str], str] = field(default=str, repr=False, compare=False)
     """Where the user's text says what the canonical document has at a path."""
+
+    @property
+    def runs(self) -> int:
+        """How many runs it starts, more than one by its matrix; the estimate is that of one."""
+        return run_count(self.document)
 
 
 _ELSEWHERE = "store data where the trainer can read it, and pass its location in args"
@@ -217,6 +224,7 @@ def _document_faults(
         policy_faults(draft),
         programs.prebuilt_faults(draft, request_rules.today),
         tuning_faults(draft),
+        [*matrix_faults(draft)],
     )
     return (secret_faults(draft), *rest)
 

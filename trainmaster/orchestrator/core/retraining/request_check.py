@@ -19,7 +19,9 @@ from trainmaster.orchestrator.core.documents.faults import (
 from trainmaster.orchestrator.core.documents.values import Work, mapping_at, text_at, units
 from trainmaster.orchestrator.core.names import Buckets, output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
+from trainmaster.orchestrator.core.requests.checks.matrix import OF_RULE
 from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.matrix import MATRIX
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
 from trainmaster.orchestrator.core.requests.reading import checked_request, dialect_of
 from trainmaster.orchestrator.core.requests.request import RequestRules, too_large
@@ -138,6 +140,7 @@ def _request_faults(
         *filling.place_faults(request, _provided_names(around)),
         *islice(_missing(request, around.conditions), MAX_COLLECTED),
         *_depending(request),
+        *([OF_RULE] if MATRIX in request else []),
     ]
     at = {json_path(placeholder.path) for placeholder in filling.placeholders_at(request)}
     placeholders, rules = filling.find_placeholders(request), around.requirements.requests

@@ -60,6 +60,8 @@ class DropStatus:
     failed_deliveries: int | None = None
     """Deliveries of the event that failed since the last other change of the status."""
     run_id: str | None = None
+    run_ids: tuple[str, ...] | None = None
+    """All runs of a request with a matrix. What the status says besides is that of the first."""
     previous_run_id: str | None = None
     updated_at: datetime
     record_uri: str | None = None
@@ -110,9 +112,10 @@ def status_of_source(source: Source, state: str, updated_at: datetime) -> DropSt
 
 
 def status_of_run(record: RunRecord, version: int, record_uri: str, project: str) -> DropStatus | None:
-    """The status of the drop that started the run."""
+    """The status of the drop that started the run; None if another run of its group shows it."""
+    group = record.source.group
     status = status_of_source(record.source, record.state, record.updated_at)
-    if status is None:
+    if status is None or (group is not None and group.number > 1):
         return None
     job, model, tuning, rejection = record.job, record.model, record.tuning, record.rejection
     reached = record.progress or Progress()
@@ -125,6 +128,7 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
         status,
         reason=reason_of(record),
         run_id=record.run_id,
+        run_ids=group.run_ids if group is not None else None,
         record_uri=record_uri,
         record_generation=version,
         model_uri=model.uri if model is not None else None,

@@ -102,6 +102,8 @@ class IndexRow:
     sent_by: str | None = None
     commit: str | None = None
     dirty: bool = False
+    group: str | None = None
+    """The id of the group, of a run of a request with a matrix."""
     args: Mapping[str, str] = field(default_factory=dict)
     """The chief's arguments by name: the first that fit ARGS_MAX_BYTES."""
     metrics: Mapping[str, float] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.documents.faults import cut
+from trainmaster.orchestrator.core.names import run_id_in_group
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Rejection, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.sender import Commit, Sender
@@ -126,6 +127,22 @@ RECORD_SCHEMA = "run_record.v2"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Group:
+    """The runs of one request with a matrix. `id` is that of its event, and no run has it, unless all were refused."""
+
+    id: str
+    number: int
+    """Of this run, from 1."""
+    runs: int
+    """How many there are."""
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """All of them, in the order of the combinations."""
+        return tuple(run_id_in_group(self.id, number + 1) for number in range(self.runs))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """What started the run.
 
@@ -162,6 +179,8 @@ class Source:
     """The W3C trace context of the event."""
     sent_by: Sender | None = None
     commit: Commit | None = None
+    group: Group | None = None
+    """None for the run of a request without a matrix."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,7 +87,8 @@ def settle_cost(services: Services, record: RunRecord) -> None:
     started_at, cost = record.history[0].at, final_cost(record)
     is_today = started_at.date() == services.clock.now().date()
     if is_today and cost is not None and caps_of(services).cost_per_day is not None:
-        services.starts.settle(record.run_id, started_at, cost)
+        group = record.source.group
+        services.starts.settle(record.run_id, started_at, cost, group.id if group else None)
 
 
 def _take(

@@ -8,6 +8,9 @@ The order of writes, and what a crash between two of them leaves:
     record    reserved, with a lease: until it expires no other attempt submits
     status    reserved: the user sees it at once, however long the submission takes; `submit.py` continues
 
+The runs of a matrix have one mark, and are launched one after the other, the first one last. Only its status is that of
+the event, so a crash between two leaves none: the redelivery finds the runs that are there, and launches the others.
+
 Caps turn a storm of requests into one clear refusal. Each run is counted by its own mark. The marks of the day are read
 before the mark is written and again afterwards: all attempts see the marks in the same order, so they agree on which
 runs exceed a cap. A redelivery that finds its own mark is not counted twice; on a later day it counts there too: fewer
@@ -30,14 +33,18 @@ from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, Refused, json_path, refusal_of
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
+from trainmaster.orchestrator.core.requests.checks.matrix import OF_RULE
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, submitted_document
+from trainmaster.orchestrator.core.requests.matrix import MATRIX, run_documents
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.starting_models import CHAMPION, starts_in, with_models
 from trainmaster.orchestrator.core.runs.drop_status import first_faults
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (
     AcceptedRequest,
+    Group,
     Lease,
     Original,
     RunRecord,
@@ -71,7 +78,9 @@ def is_launchable(services: Services, incoming: IncomingDocument, read: Document
 def _check_incoming(services: Services, incoming: IncomingDocument, read: Document) -> Request | Refused:
     dropped, source = incoming.source.object_name, incoming.source
     name = None if dropped is None else model_name_from(stem(dropped))
-    return check_request(services, read, source.team, found=dropped or source.kind, name=name)
+    request = check_request(services, read, source.team, found=dropped or source.kind, name=name)
+    is_refused = source.rule_id is not None and isinstance(request, Request) and MATRIX in request.document
+    return Refused(faults=(OF_RULE,)) if is_refused else request
 
 
 def check_request(
@@ -118,16 +127,43 @@ def _with_starting_models(services: Services, request: Request, team: str | None
 
 
 def launch(services: Services, incoming: IncomingDocument, request: Request, read: Document) -> FlowResult:
-    """The run of a request without a record: submitted, waiting, or rejected by a cap.
+    """The run of a request without a record: submitted, waiting, or rejected by a cap; or all runs of its matrix.
 
     Safe to repeat and to run concurrently.
 
     Raises:
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must try again.
     """
-    run_id = incoming.run_id
-    if over := _over_caps(services, run_id, request):
+    runs = _runs_of(incoming, request)
+    # A run of an incomplete group is there: a cap that was reached since must not refuse the others.
+    is_begun = len(runs) > 1 and services.ledger.find(runs[-1][0].run_id) is not None
+    if not is_begun and (over := _over_caps(services, incoming.run_id, request)):
         return reject(services, incoming, Refused(faults=(over.fault,)), over)
+    results = [_launch_run(services, *run, read) for run in reversed(runs)]
+    if len(runs) == 1:
+        return results[0]
+    message = f"{len(runs)} runs of one matrix: {'; '.join(dict.fromkeys(each.message for each in results))}"
+    is_due = any(result.is_due for result in results)
+    return replace(results[-1], message=message, run_id=incoming.run_id, is_due=is_due)
+
+
+def _runs_of(incoming: IncomingDocument, request: Request) -> list[tuple[IncomingDocument, Request]]:
+    """What came in and the request, for each combination of its matrix; without a matrix, once as they are."""
+    if MATRIX not in request.document:
+        return [(incoming, request)]
+    documents, found = run_documents(request.document), list[tuple[IncomingDocument, Request]]()
+    for number, document in enumerate(documents, 1):
+        group = Group(id=incoming.run_id, number=number, runs=len(documents))
+        source = replace(incoming.source, group=group)
+        own = replace(incoming, run_id=group.run_ids[number - 1], source=source)
+        found.append((own, replace(request, document=document, spec=spec_from(document))))
+    return found
+
+
+def _launch_run(
+    services: Services, incoming: IncomingDocument, request: Request, read: Document
+) -> FlowResult:
+    run_id = incoming.run_id
     services.ledger.mark_active(run_id)
     uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, read))
     original = Original(uri=uri, sha256=sha256, dialect=request.dialect)
@@ -141,20 +177,22 @@ def launch(services: Services, incoming: IncomingDocument, request: Request, rea
 
 
 def _over_caps(services: Services, run_id: str, request: Request) -> CapReached | None:
-    """The cap that refuses one more run. None: the run may start, and is counted. Without caps it costs nothing."""
+    """The cap that refuses the run, or group. None: it may start, and is counted. Without caps it costs nothing."""
     caps = caps_of(services)
     if not caps.counted:
         return None
     now, cost = services.clock.now(), request.estimate.at_most if request.estimate else None
+    cost = None if cost is None else cost * request.runs
     marks = services.starts.of_day(now.date())
     own = _mark_of(marks, run_id)
     if own is None:
         # The marks have the store's clock: the existing ones are earlier.
         latest = max((now, *((mark.end or mark).created_at for mark in marks)))
         last = CountedStart(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
+        last = replace(last, runs=request.runs)
         if reached := over_cap(caps, marks, last):
             return reached
-        services.starts.mark(run_id, now, cost)
+        services.starts.mark(run_id, now, cost, request.runs)
         marks = services.starts.of_day(now.date())
         own = _mark_of(marks, run_id) or last
     return over_cap(caps, marks, own)

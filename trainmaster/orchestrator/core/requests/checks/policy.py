@@ -25,6 +25,7 @@ from trainmaster.orchestrator.core.policy.policy import Machines, Policy, among,
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.gpus import accelerator_type
+from trainmaster.orchestrator.core.requests.matrix import MATRIX
 
 _CHIPS = "remove it: tpu_topology already sets the number of chips"
 
@@ -241,13 +242,15 @@ def _env(policy: Policy, draft: Draft) -> Iterator[Fault]:
 
 
 def _flags(_: Policy, draft: Draft) -> Iterator[Fault]:
-    """Every replica of a trial is given its parameters as flags: what the chief's image does not take fails it."""
+    """Every replica of a trial, or of a matrix's run, is given flags: what the chief's image does not take fails it."""
     row, suggestions = draft.flags_of(draft.running["chief"]), Suggestions()
-    for path, name, _parameter in iter_parameters(draft.tuning) if row is not None else ():
+    given = [(path, name, "trial") for path, name, _parameter in iter_parameters(draft.tuning)]
+    given += [((MATRIX, name), name, "run") for name in mapping_at(draft.document, MATRIX)]
+    for path, name, failing in given if row is not None else ():
         if row is not None and name not in row.flags:
             yield Fault(
                 at=path,
-                problem="the image does not accept this flag, so every trial would fail",
+                problem=f"the image does not accept this flag, so every {failing} would fail",
                 value=f"--{name}",
                 among=row.flags,
                 repair=nearest(name, row.flags, suggestions),

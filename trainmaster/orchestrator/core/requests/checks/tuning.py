@@ -34,10 +34,7 @@ _DATE = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2
 def tuning_faults(draft: Draft) -> list[Fault]:
     """Every fault of the tuning, sorted by path; none where there is no tuning."""
     tuning = draft.tuning
-    runs = reversed([draft.running[role] for role in draft.roles or ("chief",)])
-    # The flags that any replica is given already, and the path of the arguments that have them.
-    flags = {flag: json_path(one.args_at) for one in runs for flag in flags_of(one.args)}
-    suggestions = Suggestions()
+    flags, suggestions = given_flags(draft), Suggestions()
     faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning), *_names(tuning)]
     for path, name, parameter in iter_parameters(tuning):
         faults += _parameter(path, parameter, suggestions)
@@ -64,6 +61,12 @@ def iter_parameters(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, M
             for number, condition in enumerate(list_at(fields, "conditional")):
                 inner = mapping_at(condition, "parameters")
                 waiting.append(((*here, "conditional", number, "parameters"), inner))
+
+
+def given_flags(draft: Draft) -> Mapping[str, str]:
+    """The flags that any replica is given already, and the path of the arguments that have them."""
+    runs = reversed([draft.running[role] for role in draft.roles or ("chief",)])
+    return {flag: json_path(one.args_at) for one in runs for flag in flags_of(one.args)}
 
 
 def flags_of(args: Sequence[object]) -> frozenset[str]:

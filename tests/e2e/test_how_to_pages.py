@@ -39,6 +39,10 @@ def test_a_run_continues_from_the_checkpoints_of_another(reader: Reader) -> None
 @pytest.mark.parametrize("reader", ["sweeps"], indirect=True)
 def test_the_runs_of_a_sweep_are_one_table(reader: Reader) -> None:
     reader.follow("Start")
+    matrix = reader.follow("A matrix: all runs by one request").splitlines()
+    heading = next(line for line in matrix if line.startswith("RUN"))
+    assert heading.split()[-3:] == ["val_accuracy", "--learning_rate", "--epochs"]
+    assert len(matrix[matrix.index(heading) + 1 :]) == 4
     reader.follow("Submit a run for each value")
     table = reader.follow("Compare them").splitlines()
     assert table[0].split()[-2:] == ["val_accuracy", "--learning_rate"]

@@ -34,6 +34,7 @@ ROWS = [
         ended_at=START + timedelta(minutes=77),
         currency="USD",
         cost=Decimal("0.21"),
+        group="sweep-1",
     ),
     row(
         0,
@@ -42,6 +43,7 @@ ROWS = [
         sent_by="ann",
         commit="04889a2c",
         dirty=True,
+        group="sweep-1",
     ),
 ]
 
@@ -81,6 +83,7 @@ def test_each_row_says_why_its_run_waits_or_failed_and_what_it_costs(browser: Br
         ("label=team%3Dvision&label=owner%3Dann", [0]),
         ("text=run-4", [4]),
         ("by=ANN&commit=0488", [0]),
+        ("group=sweep-1", [1, 0]),
         ("sort=-loss", [4, 1, 5, 3, 2, 0]),
         ("sort=-loss&state=running", [4]),
         ("sort=state&limit=2", [3, 2]),

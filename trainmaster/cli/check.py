@@ -77,6 +77,8 @@ def _print_examinations(found: Sequence[Examination]) -> None:
         counts = [(len(each.faults), "fault"), (len(each.warnings), "warning")]
         words = [plural(number, noun) for number, noun in counts if number]
         click.echo(f"{file}: {each.kind}, {', '.join(words) or 'no faults'}")
+        if each.request is not None and each.request.runs > 1:
+            click.echo(f"{file}: {each.request.runs} runs. {each.bounds}".rstrip())
         for line in when_lines(each.rule, datetime.now(UTC)) if each.rule is not None else ():
             click.echo(f"{file}: {line}")
 

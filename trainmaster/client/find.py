@@ -22,11 +22,13 @@ from trainmaster.orchestrator.core.documents.values import list_at
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
     RULES_PREFIX,
+    has_form_of_run_id,
     in_team,
     is_run_id,
     message_status_object,
     object_uri,
     record_object,
+    run_id_in_group,
     status_object,
 )
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT
@@ -137,6 +139,8 @@ def find_run_or_drop(
             f"{text!r} is a rule, not a run. "
             f"Its state and its last run: trainmaster rules show {shlex.quote(text)}"
         )
+    if text not in (ids := run_ids_of(clients, text)):
+        raise NotFound(f"{text!r} is a group of {len(ids)} runs. List them: trainmaster ls --group {text}")
     if _SHORT_ID.fullmatch(text) and (short := _run_of_short_id(clients, text)):
         return short
     rows = list_runs(clients, Filters(), limit=NEAR_MAX).rows
@@ -153,6 +157,27 @@ def find_run_or_drop(
     raise NotFound(
         f"No run, file or message {text!r} in {clients.context.title}. {near}{' ' if near else ''}List the runs: trainmaster ls"
     )
+
+
+def run_ids_of(clients: "Clients", text: str) -> tuple[str, ...]:
+    """The ids of all runs of the group, if the text is the id of one; else the text alone. Costs at most one read."""
+    first = _run(clients, run_id_in_group(text, 1)) if has_form_of_run_id(text) else None
+    group = first.record.source.group if first is not None else None
+    return (text,) if group is None else group.run_ids
+
+
+def group_id_of(clients: "Clients", text: str) -> str:
+    """The id of a group, if the text is that or means a run of it.
+
+    Raises:
+        NotFound: it is neither.
+    """
+    if text not in run_ids_of(clients, text):
+        return text
+    group = find_run(clients, text).record.source.group
+    if group is None:
+        raise NotFound(f"{text!r} is no run of a matrix, so it has no group.")
+    return group.id
 
 
 def _latest_run(clients: "Clients", *, is_to_change: bool) -> Run:

@@ -56,6 +56,7 @@ def _order_of_option(_call: click.Context, _option: click.Parameter, text: str |
 @click.option(
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="only with this label; may be repeated"
 )
+@click.option("--group", metavar="ID|RUN", help="only the runs of this group, or of that of RUN")
 @click.option("--by", metavar="NAME", help="only sent by someone with this text in the name")
 @click.option("--commit", metavar="ID", help="only from the git commit whose id begins so")
 @click.option(
@@ -82,6 +83,7 @@ def ls(
     model: str | None,
     team: str | None,
     labels: tuple[str, ...],
+    group: str | None,
     by: str | None,
     commit: str | None,
     text: str | None,
@@ -96,6 +98,7 @@ def ls(
     The first page costs one storage operation. A filter or --sort reads the index of runs, a thousand for each
     operation, and at most 20,000; a filter then says how to continue.
     """
+    from trainmaster.client.find import group_id_of
     from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs, sort_runs
 
     now = datetime.now(UTC)
@@ -104,6 +107,7 @@ def ls(
         model=model,
         team=team,
         labels=_labels(labels),
+        group=group_id_of(clients, group) if group else None,
         by=by,
         commit=commit,
         text=text,

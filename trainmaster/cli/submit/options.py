@@ -33,6 +33,7 @@ _OPTIONS = (
     click.option("--machine", metavar="TYPE", help="machine type of each replica"),
     click.option("--workers", type=click.IntRange(0), metavar="N", help="replicas beside the chief, on its machine"),
     set_option,
+    click.option("--matrix", multiple=True, metavar="NAME=V,V", help="a run for each of these values of an argument, or each combination; repeatable"),
     click.option("--key", metavar="KEY", help="publish the request with this idempotency key instead of uploading it"),
 )  # fmt: skip
 yes_option = click.option("--yes", is_flag=True, help="do not ask, whatever the runs may cost")

@@ -63,6 +63,7 @@ def submit(
     machine: str | None,
     workers: int | None,
     settings: tuple[str, ...],
+    matrix: tuple[str, ...],
     include: tuple[str, ...],
     key: str | None,
     yes: bool,
@@ -96,12 +97,18 @@ def submit(
         machine=machine,
         gpu=gpu,
         workers=workers,
-        settings=parse_settings(settings),
+        settings=parse_settings((*settings, *map(_matrix_setting, matrix))),
         include=include,
     )
     requests = _sound_requests(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)
     return send_and_follow(clients, requests, following, key=key, output=output, yes=yes)
+
+
+def _matrix_setting(text: str) -> str:
+    """`lr=0.1,0.01` as `--set` takes it."""
+    name, _, values = text.partition("=")
+    return f"matrix.{name}=[{values}]"
 
 
 def send_and_follow(
@@ -127,19 +134,19 @@ def send_and_follow(
         return _follow(clients, requests, sent, following)
     finally:
         if output != NAME:
-            print_data([_document(clients, each, following) for each in sent], output)
+            runs = ((each, run_id) for each in sent for run_id in each.run_ids)
+            print_data([_document(clients, *run, following) for run in runs], output)
 
 
 def _follow(
     clients: "Clients", requests: "Sequence[Examination]", sent: "Sequence[Sent]", following: Following
 ) -> ExitStatus:
     """Wait until the runs are recorded, and follow them if asked."""
-    accepted = [
-        each.run_id
-        for each, request in zip(sent, requests, strict=True)
-        if _is_accepted(clients, each, request)
+    recorded = [
+        each for each, request in zip(sent, requests, strict=True) if _is_accepted(clients, each, request)
     ]
-    refused = ExitStatus.DONE if len(accepted) == len(sent) else ExitStatus.USAGE
+    accepted = [run_id for each in recorded for run_id in each.run_ids]
+    refused = ExitStatus.DONE if len(recorded) == len(sent) else ExitStatus.USAGE
     if following.shows_logs and accepted:
         from trainmaster.cli.logs.follow import follow
 
@@ -204,7 +211,7 @@ def _send(
             upload_script(clients, request.packed, request.terms.team, noted)
         sent.append(earlier or (upload(clients, request) if key is None else publish(clients, request, key)))
         if output == NAME:
-            print_names([sent[-1].run_id])
+            print_names(sent[-1].run_ids)
         talk(_outcome(sent[-1]))
     return sent
 
@@ -245,6 +252,9 @@ def _ask_if_dear(requests: "Sequence[Examination]") -> None:
 def _outcome(sent: "Sent") -> str:
     if sent.is_repeated:
         return f"{sent.run_id} was started before, by the same request with the same key; nothing was sent."
+    if sent.runs is not None:
+        group = f"trainmaster ls --group {sent.run_id}\n  trainmaster cancel {sent.run_id}"
+        return f"Sent to {sent.where}\nIts {sent.runs} runs are one group:\n  {group}"
     if sent.active_run_id is None:
         return f"Sent to {sent.where}"
     return (
@@ -269,7 +279,7 @@ def warn(request: "Examination", *, is_one: bool) -> None:
 
 
 def _document(
-    clients: "Clients", sent: "Sent", following: Following
+    clients: "Clients", sent: "Sent", run_id: str, following: Following
 ) -> dict[str, Any]:  # Any: a JSON document
     """What was sent, and of a run that was followed its state and results, as far as they are on record."""
     from trainmaster.client.errors import NotFound
@@ -277,11 +287,12 @@ def _document(
     from trainmaster.client.runs.facts import state_of
     from trainmaster.orchestrator.core.runs.record import metrics_of
 
-    found: dict[str, Any] = {"run_id": sent.run_id, "sent_to": sent.where}
+    found: dict[str, Any] = {"run_id": run_id, "sent_to": sent.where}
+    found |= {} if sent.runs is None else {"group": sent.run_id}
     found |= {} if sent.generation is None else {"generation": str(sent.generation)}
     if following.waits or following.shows_logs:
         with suppress(NotFound):
-            record = read_run(clients, sent.run_id).record
+            record = read_run(clients, run_id).record
             reasons = [record.failure.message] if record.failure else [*record.problems]
             found |= {
                 "state": state_of(record),

@@ -1,5 +1,6 @@
 """`trainmaster wait`: wait until a run has ended."""
 
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from trainmaster.cli.runs.following import (
     timeout_option,
 )
 from trainmaster.cli.verb import JSON, TEXT, output_option, print_data, print_names, takes_context
+from trainmaster.client.find import Run, run_ids_of
 from trainmaster.client.wait import wait_for_end, wait_until_settled
 
 if TYPE_CHECKING:
@@ -27,16 +29,21 @@ if TYPE_CHECKING:
 def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_model: bool, output: str) -> int:
     """Wait until RUN has ended, and print its last state, or with -o json its record.
 
-    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message.
+    RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message; or the id of a
+    group, for all its runs, whose states are printed in their order, and whose worst end counts.
 
     Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there
     is no such run, 5 it has not ended in time.
     """
+    began, ended = time.monotonic(), list[Run]()
     with run_survives_interrupt(run):
-        ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change)
-        ended = wait_until_settled(clients, ended)
+        for run_id in run_ids_of(clients, run):
+            left_s = None if timeout_s is None else max(0.0, began + timeout_s - time.monotonic())
+            found = wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_change)
+            ended.append(wait_until_settled(clients, found))
     if output == JSON:
-        print_data(ended.document, output)
+        documents = [each.document for each in ended]
+        print_data(documents if len(documents) > 1 else documents[0], output)
     else:
-        print_names([ended.record.state])
-    return say_end(ended, requires_model=requires_model)
+        print_names(each.record.state for each in ended)
+    return max(say_end(each, requires_model=requires_model) for each in ended)

@@ -20,6 +20,9 @@ def plan_facts(plan: Plan) -> Iterator[tuple[str, list[str]]]:
         yield "seen before", [*_seen_lines(seen)]
     for job in plan.jobs:
         lines = [f"{job.kind} in {job.region} on {job.machines}", f"cost {_cost_text(job.estimate)}"]
+        if plan.runs is not None and job.estimate.at_most is not None:
+            total = shown_bound(job.estimate.at_most * plan.runs, job.estimate.currency)
+            lines.append(f"all {plan.runs} runs of the matrix: at most {total}")
         yield ("job" if job.number == 0 else f"fallback {job.number}"), lines
     for limit in plan.limits or ():
         yield "limit", [f"{len(limit.holders)} of {limit.jobs} jobs {limit.text}"]

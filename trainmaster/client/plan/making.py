@@ -13,6 +13,7 @@ from trainmaster.client.plan.plan import Plan, SeenEvent, plan_of
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.submission.examination import Examination
 from trainmaster.orchestrator.core.names import is_run_id, message_status_object, status_object
+from trainmaster.orchestrator.core.requests.matrix import run_documents
 from trainmaster.orchestrator.core.requests.request import Request
 
 if TYPE_CHECKING:
@@ -63,6 +64,6 @@ def _seen_events(
         name=key or object_name,
         state=str(status.get("state")),
         run_id=run_id if record is not None else None,
-        same_request=document == request.document,
+        same_request=document == run_documents(request.document)[0],
         starts_again=key is None,
     )

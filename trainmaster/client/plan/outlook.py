@@ -6,7 +6,7 @@ What Vertex AI itself would answer is known only once it is asked.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trainmaster.client.runs.admission_objects import AdmissionObjects
@@ -85,8 +85,9 @@ def _cap(
     if policy is None or not policy.admission.caps.counted:
         return None
     latest = max((now, *(mark.created_at for mark in starts)))
-    cost = request.estimate.at_most if request.estimate else None
+    cost = request.estimate.at_most * request.runs if request.estimate and request.estimate.at_most else None
     start = CountedStart(run_id=NEW_RUN, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
+    start = replace(start, runs=request.runs)
     return over_cap(policy.admission.caps, starts, start)
 
 

@@ -10,6 +10,7 @@ from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_
 from trainmaster.orchestrator.core.admission.cost import estimate
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.requests.matrix import run_documents
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.runs.record import Estimate
 
@@ -59,6 +60,9 @@ class Plan:
     request: Mapping[str, Any]
     warnings: tuple[str, ...]
     jobs: tuple[PlannedJob, ...]
+    """Of a request with a matrix, those of its first run."""
+    runs: int | None = None
+    """How many runs a matrix asks for."""
     outlook: Outlook | None = None
     limits: tuple[LimitNow, ...] | None = None
     seen: tuple[SeenEvent, ...] = ()
@@ -78,6 +82,7 @@ def plan_of(examination: Examination) -> Plan | None:
     request, terms, context = examination.request, examination.terms, examination.terms.context
     if request is None:
         return None
+    candidates = parse_candidates(run_documents(request.document)[0])
     target = Target(
         project=context.project,
         region=context.region,
@@ -91,7 +96,8 @@ def plan_of(examination: Examination) -> Plan | None:
         dialect=request.dialect,
         request=request.document,
         warnings=tuple(map(str, request.warnings)),
-        jobs=tuple(_job(candidate, target, terms.prices) for candidate in parse_candidates(request.document)),
+        jobs=tuple(_job(candidate, target, terms.prices) for candidate in candidates),
+        runs=request.runs if request.runs > 1 else None,
         not_checked=(
             "the queue, limits and caps of a deployment",
             "whether the file was submitted before",

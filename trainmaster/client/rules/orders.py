@@ -69,13 +69,17 @@ def give_order(
     return str(final["run_id"]) if team is not None else run_id_of_message_key(key), final
 
 
-def cancel_run(clients: "Clients", record: RunRecord, *, timeout_s: float = WAIT_S) -> None:
+def cancel_run(
+    clients: "Clients", record: RunRecord, order_id: str | None = None, *, timeout_s: float = WAIT_S
+) -> None:
     """Order the end of a run, and wait until the order is carried out; the run itself may take longer to end.
+
+    With the id of its group as `order_id`, the order is for all runs of it.
 
     Raises:
         ClientRefused, TimedOut, google.api_core.exceptions.GoogleAPICallError: as `give_order`.
     """
-    order = {"cancel": {"run": record.run_id}}
+    order = {"cancel": {"run": order_id or record.run_id}}
     give_order(clients, order, team=record.source.team, timeout_s=timeout_s)
 
 

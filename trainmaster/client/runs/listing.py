@@ -1,7 +1,7 @@
 """Lists runs from their index: one storage operation for the first page, one for each thousand runs behind a filter."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -50,17 +50,20 @@ class Filters:
     """In the name of who sent the request, in any case."""
     commit: str | None = None
     """The beginning of the commit's id."""
+    group: str | None = None
+    """The id of a group."""
 
     @property
     def by_content(self) -> bool:
         """Whether rows in the period may be left out."""
-        return any((self.states, self.model, self.team, self.labels, self.text, self.by, self.commit))
+        return replace(self, since=None, before=None) != Filters()
 
     def matches(self, row: IndexRow) -> bool | None:
         """Whether the run is listed, but for its time; None if its labels decide, and the row leaves some out."""
         return (
             (not self.states or not self.states.isdisjoint({row.state, state_of(row)}))
             and (self.team is None or row.team == self.team)
+            and (not self.group or row.group == self.group)
             and (
                 self.model is None
                 or (row.model_name is not None and glob_matches(self.model, row.model_name))

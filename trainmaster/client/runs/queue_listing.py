@@ -218,8 +218,8 @@ def _started_runs(counted: Sequence[CountedStart], now: datetime) -> Started:
     hour = now.astimezone(UTC).hour
     costs = [cost for start in runs.values() if (cost := (start.end or start).cost) is not None]
     return Started(
-        this_hour=sum(each.counts_at.hour == hour for each in runs.values()),
-        today=len(runs),
+        this_hour=sum(each.runs for each in runs.values() if each.counts_at.hour == hour),
+        today=sum(each.runs for each in runs.values()),
         may_cost_today=sum(costs, Decimal(0)) if costs else None,
     )
 

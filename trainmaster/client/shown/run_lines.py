@@ -63,6 +63,9 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
     source, candidate = record.source, candidate_of(record)
     if source.sent_by is not None:
         yield "sent by", [sender_text(source.sent_by)]
+    if (group := source.group) is not None:
+        lines = [f"run {group.number} of {group.runs} of a matrix", f"trainmaster ls --group {group.id}"]
+        yield "group", lines
     if (commit := source.commit) is not None:
         on = f" on {commit.branch}" if commit.branch else ""
         changes = ", with uncommitted changes" if commit.dirty else ""

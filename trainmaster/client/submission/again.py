@@ -16,6 +16,8 @@ from trainmaster.client.submission.examination import Examination, examination_o
 from trainmaster.client.submission.settings import RequestSetting
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import deployed_terms
+from trainmaster.orchestrator.core.documents.values import mapping_at
+from trainmaster.orchestrator.core.requests.matrix import run_documents
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 def request_again(clients: "Clients", run: Run, edits: Edits = NO_EDITS) -> Examination:
     """The run's request as its user wrote it or its rule filled it in, checked as the deployment checks requests now.
+
+    Of a request with a matrix, it is the combination of this run.
 
     Raises:
         ClientRefused: the run was rejected, its text is gone, or the deployment would refuse it now, with these edits.
@@ -37,6 +41,9 @@ def request_again(clients: "Clients", run: Run, edits: Edits = NO_EDITS) -> Exam
         )
     object_name = again_object(record)
     source = RequestSource(file=PurePosixPath(object_name).name, content=text.encode(), folder=None)
+    if (group := record.source.group) is not None:  # without the other combinations
+        own = run_documents(mapping_at(source.read.value))[group.number - 1]
+        source = replace(source, content=source.text_of(own))
     found = examination_of(source, deployed_terms(clients), edits)
     if found.refusal:
         raise ClientRefused(f"The deployment would refuse this request now.\n{found.refusal}")

@@ -147,10 +147,11 @@ class Examination:
 
     @property
     def bound(self) -> Estimate | None:
-        """What the dearest of the request and its fallbacks may cost at most. None: it has faults."""
+        """What the dearest of the request and its fallbacks may cost at most, for all its runs. None: it has faults."""
         if self.request is None:
             return None
-        return estimate_of(parse_candidates(self.request.document), self.terms.prices)
+        found = estimate_of(parse_candidates(self.request.document), self.terms.prices)
+        return replace(found, at_most=None if found.at_most is None else found.at_most * self.request.runs)
 
     @property
     def bounds(self) -> str:
@@ -162,13 +163,16 @@ class Examination:
         if request is None or found is None:
             return ""
         is_default, parts = request.has_default_timeout, list[str]()
+        subject, each, together = "It", "", ""
+        if request.runs > 1:
+            subject, each, together = f"Its {request.runs} runs", "each ", "together "
         if is_default:
-            parts.append(f"run for {request.document['scheduling']['timeout_s'] / 3600:g} h")
+            parts.append(f"{each}run for {request.document['scheduling']['timeout_s'] / 3600:g} h")
         if found.at_most is not None and not found.unknown:
             cloud = " in the cloud" if self.terms.context.state is not None else ""
-            parts.append(f"cost up to {shown_bound(found.at_most, found.currency)}{cloud}")
+            parts.append(f"{together}cost up to {shown_bound(found.at_most, found.currency)}{cloud}")
         repair = " Set another limit with --set scheduling.timeout_s=SECONDS" if is_default else ""
-        return f"It may {' and '.join(parts)}.{repair}" if parts else ""
+        return f"{subject} may {' and '.join(parts)}.{repair}" if parts else ""
 
     @property
     def document(self) -> dict[str, object]:

@@ -29,7 +29,9 @@ from trainmaster.orchestrator.core.names import (
     status_object,
 )
 from trainmaster.orchestrator.core.requests.incoming import StoredObject, drop_of, run_id_of_message_key
+from trainmaster.orchestrator.core.requests.matrix import MATRIX
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, RETRYING
+from trainmaster.orchestrator.core.runs.record import Group
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Sent:
         generation: of the uploaded object; None for a message.
         is_repeated: the key of this message had started the run already, with the same request.
         active_run_id: the run of the upload before, if that had the same text and the run has not ended; else None.
+        runs: how many a matrix asks for, whose group has `run_id`; None without one.
     """
 
     run_id: str
@@ -63,6 +66,14 @@ class Sent:
     generation: int | None = None
     is_repeated: bool = False
     active_run_id: str | None = None
+    runs: int | None = None
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """The ids of the runs that it starts: `run_id`, or those of the group with this id."""
+        if self.runs is None:
+            return (self.run_id,)
+        return Group(id=self.run_id, number=1, runs=self.runs).run_ids
 
 
 def check_names(examined: Sequence[Examination]) -> None:
@@ -113,7 +124,7 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
         present = bucket.get_blob(examination.object_name)
         if present is not None and (present.metadata or {}).get(UPLOAD_ID) == upload_id:
             # uploaded, but the response was lost, and the library's retry was refused
-            return replace(_sent_object(present), active_run_id=active_run_id)
+            return replace(_sent_object(present), active_run_id=active_run_id, runs=_runs_of(examination))
         if present is not None:
             read = _read_status(clients, _sent_object(present), deadline - time.monotonic())
             if read is None:
@@ -129,12 +140,17 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
             )
         except PreconditionFailed:
             continue
-        return replace(_sent_object(blob), active_run_id=active_run_id)
+        return replace(_sent_object(blob), active_run_id=active_run_id, runs=_runs_of(examination))
     raise TimedOut(
         f"{examination.title} was not sent: the service has not read the previous {examination.object_name} yet, and would "
         f"never read it after another upload of that name. See: trainmaster status {shlex.quote(examination.object_name)}\n"
         "Submit it again later, or rename the file."
     )
+
+
+def _runs_of(examination: Examination) -> int | None:
+    request = examination.request
+    return request.runs if request is not None and MATRIX in request.document else None
 
 
 def _sender_of(clients: "Clients", examination: Examination) -> dict[str, str]:
@@ -205,18 +221,19 @@ def started_with(clients: "Clients", examination: Examination, key: str) -> Sent
         raise ClientRefused(
             f"{examination.title}: in a deployment with teams, this command sends files only. Submit it without --key."
         )
-    sent = _sent_with(clients, key)
+    sent = _sent_with(clients, examination, key)
     if not started_run(read_document(clients, sent.status_name)):
         return None
     check_same_request(clients, sent, examination)
     return replace(sent, is_repeated=True)
 
 
-def _sent_with(clients: "Clients", key: str) -> Sent:
+def _sent_with(clients: "Clients", examination: Examination, key: str) -> Sent:
     return Sent(
         run_id=run_id_of_message_key(key),
         where=clients.requests_topic,
         status_name=message_status_object(message_id="", idempotency_key=key),
+        runs=_runs_of(examination),
     )
 
 
@@ -228,7 +245,7 @@ def publish(clients: "Clients", examination: Examination, key: str) -> Sent:
     """
     if (earlier := started_with(clients, examination, key)) is not None:
         return earlier
-    sent = _sent_with(clients, key)
+    sent = _sent_with(clients, examination, key)
     clients.publish_request(examination.content, key, _sender_of(clients, examination))
     return sent
 
@@ -245,7 +262,7 @@ def check_same_request(clients: "Clients", sent: Sent, examination: Examination)
         ClientRefused: they differ: an earlier or concurrent message with the same key had another request, or an order.
     """
     try:
-        run = read_run(clients, sent.run_id)
+        run = read_run(clients, sent.run_ids[0])
     except NotFound:  # an order has no record
         run = None
     if run is not None and _is_same_request(clients, run, examination):
@@ -268,7 +285,7 @@ def wait_until_recorded(
         status = read_document(clients, sent.status_name)
         generation = int((status or {}).get("generation") or 0)
         if generation > (sent.generation or 0):
-            return read_document(clients, record_object(sent.run_id))
+            return read_document(clients, record_object(sent.run_ids[0]))
         is_own = status is not None and generation == (sent.generation or 0)
         return status if is_own and status is not None and status.get("state") != RETRYING else None
 

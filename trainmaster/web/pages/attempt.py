@@ -187,7 +187,9 @@ def submit(ask: Ask) -> ActionOutcome:
         message=f"The run {sent.run_id} has started."
         if is_recorded
         else f"{sent.run_id} was sent, and is not recorded yet.",
-        go_to=f"/runs/{quote(sent.run_id)}" if is_recorded else "/runs",
+        go_to=f"/runs{'/' if sent.runs is None else '?group='}{quote(sent.run_id)}"
+        if is_recorded
+        else "/runs",
         document={"run_id": sent.run_id},
     )
 

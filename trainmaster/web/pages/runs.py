@@ -9,6 +9,7 @@ from trainmaster.client.runs.facts import SHOWN_STATES
 from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
 from trainmaster.client.times import parse_since
 from trainmaster.web.faults import WrongQuery
+from trainmaster.web.pages.comparison import RUNS_MAX
 from trainmaster.web.source import INDEX, AnswerAge
 from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute, QueryParameter
 
@@ -17,8 +18,8 @@ SEARCHED_MAX = 4_000
 """Runs that one view of the page searches with a filter: four storage operations, and a fraction of a second."""
 VALUES_MAX = 20
 """Of `state` and of `label` in one query."""
-_FILTERS = ("state", "model", "label", "by", "commit", "text", "since", "before", "team")
-_TEXTS = ("model", "text", "by", "commit", "since", "team", "limit", "sort")
+_FILTERS = ("state", "model", "label", "by", "commit", "group", "text", "since", "before", "team")
+_TEXTS = ("model", "text", "by", "commit", "group", "since", "team", "limit", "sort")
 
 
 def runs(ask: Ask, notice: str = "") -> ConsolePage:
@@ -43,6 +44,7 @@ def runs(ask: Ask, notice: str = "") -> ConsolePage:
         "addresses": {
             name: _sort_address(ask, name, order) for name in (*FIELDS, *(each.name for each in columns))
         },
+        "compared_max": RUNS_MAX,
         "labels": _given_values(ask, "label"),
         "states": [(each, each in _given_values(ask, "state")) for each in SHOWN_STATES],
         "has_filter": any(ask.query.get(name) for name in _FILTERS if name != "before"),
@@ -99,6 +101,7 @@ def filters_of(ask: Ask) -> Filters:
         text=ask.query.get("text") or None,
         by=ask.query.get("by") or None,
         commit=ask.query.get("commit") or None,
+        group=ask.query.get("group") or None,
         since=_time(ask, "since", faults),
         before=_time(ask, "before", faults),
     )
@@ -155,6 +158,7 @@ PARAMETERS = (
     QueryParameter(name="label", description="only with this label: KEY=VALUE", repeated=True),
     QueryParameter(name="by", description="only sent by someone with this text in the name"),
     QueryParameter(name="commit", description="only from the git commit whose id begins so"),
+    QueryParameter(name="group", description="only the runs of this group, which a matrix started"),
     QueryParameter(
         name="text", description="only with this text in the run's id, model, source or reason, in any case"
     ),

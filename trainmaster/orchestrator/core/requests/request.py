@@ -36,7 +36,7 @@ from trainmaster.orchestrator.core.requests.draft import (
     with_patch,
     without_fallbacks,
 )
-from trainmaster.orchestrator.core.requests.matrix import run_count
+from trainmaster.orchestrator.core.requests.matrix import run_count, run_documents
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.record import Estimate
@@ -84,6 +84,7 @@ class Request:
     document: Mapping[str, Any]
     """In our own dialect, the model's name, the region and the timeout resolved."""
     spec: JobSpec
+    """With a matrix, of its first run."""
     warnings: tuple[Fault, ...] = ()
     dialect: str = "trainmaster"
     """The dialect that the user wrote."""
@@ -168,7 +169,7 @@ def check_document(
     complete = _with_team(_with_start_limit(timed, request_rules.policy), request_rules.policy)
     return Request(
         document={**complete, "region": region},
-        spec=spec_from(complete),
+        spec=spec_from(run_documents(complete)[0]),
         has_default_timeout=timed is not document,
         warnings=tuple(sorted(set(moved_to_text(warnings)))),
         written_path=written_path,

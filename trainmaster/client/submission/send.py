@@ -31,7 +31,7 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.requests.incoming import StoredObject, drop_of, run_id_of_message_key
 from trainmaster.orchestrator.core.requests.matrix import MATRIX
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, RETRYING
-from trainmaster.orchestrator.core.runs.record import Group
+from trainmaster.orchestrator.core.runs.record import RunGroup
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 RECORDED_WITHIN_S = 30.0
 """How long the service usually needs at most, its start included."""
+LAUNCH_S = 3.0
+"""How much longer it needs for each run of a matrix: the status follows when all are launched."""
 UPLOADS_MAX = 100
 """How often an upload is tried while others upload under the same name."""
 
@@ -73,7 +75,7 @@ class Sent:
         """The ids of the runs that it starts: `run_id`, or those of the group with this id."""
         if self.runs is None:
             return (self.run_id,)
-        return Group(id=self.run_id, number=1, runs=self.runs).run_ids
+        return RunGroup(id=self.run_id, number=1, runs=self.runs).run_ids
 
 
 def check_names(examined: Sequence[Examination]) -> None:
@@ -289,7 +291,7 @@ def wait_until_recorded(
         is_own = status is not None and generation == (sent.generation or 0)
         return status if is_own and status is not None and status.get("state") != RETRYING else None
 
-    return poll(clients.context, find_status, bool, timeout_s=timeout_s)
+    return poll(clients.context, find_status, bool, timeout_s=timeout_s + LAUNCH_S * (sent.runs or 0))
 
 
 def problems_of(status: dict[str, Any]) -> list[str]:

@@ -61,11 +61,15 @@ matrix:
   none: []
   of: {a: 1}
   deep: [[1]]
+  api_key: [abc]
+  start_from: [champion]
 """
     faults = told(HEAD + text)
     twice = "args already has this flag, so each run would receive it twice"
     assert {path: words.removeprefix(f"{path}: ").partition(";")[0] for path, words in faults.items()} == {
         "$.matrix": "a request has a matrix or a tuning, not both",
+        "$.matrix.api_key[0]": "a request must not contain a secret, because it is stored and displayed",
+        "$.matrix.start_from": "a matrix cannot choose the model that a run starts from",
         "$.matrix.deep[0]": "expected a string or a number or true or false",
         "$.matrix.depth": twice,
         "$.matrix.depth[2]": "duplicate value: two runs would be the same",

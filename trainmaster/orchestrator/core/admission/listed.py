@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.admission.caps import CountedEnd, CountedStar
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
 from trainmaster.orchestrator.core.names import SLOTS_PREFIX, started_hour, waiting_object, waiting_parts
+from trainmaster.orchestrator.core.requests.matrix import RUNS_MAX
 
 
 def place_object(place: Place) -> str:
@@ -84,6 +85,9 @@ def parse_slot(
     )
 
 
+_COUNTS = frozenset(map(str, range(1, RUNS_MAX + 1)))
+
+
 def parse_starts(
     listed: Iterable[tuple[str, Mapping[str, str], int, datetime]], most: int
 ) -> list[CountedStart]:
@@ -93,8 +97,8 @@ def parse_starts(
         run_id, cost, hour = name.rpartition("/")[2], _cost(metadata), started_hour(name)
         if hour is not None:
             mark = CountedStart(run_id=run_id, created_at=created_at, cost=cost, hour=hour, version=version)
-            runs = metadata.get("runs", "")
-            marks.append(replace(mark, runs=int(runs)) if runs.isdecimal() else mark)
+            runs = metadata.get("runs", "1")
+            marks.append(replace(mark, runs=int(runs) if runs in _COUNTS else 1))
         elif cost is not None and name.endswith(f"/ended/{run_id}"):
             end = CountedEnd(created_at=created_at, version=version, cost=cost)
             ends.setdefault(metadata.get("group", run_id), []).append(end)

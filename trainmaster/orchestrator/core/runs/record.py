@@ -127,7 +127,7 @@ RECORD_SCHEMA = "run_record.v2"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class RunGroup:
     """The runs of one request with a matrix. `id` is that of its event, and no run has it, unless all were refused."""
 
     id: str
@@ -179,7 +179,7 @@ class Source:
     """The W3C trace context of the event."""
     sent_by: Sender | None = None
     commit: Commit | None = None
-    group: Group | None = None
+    group: RunGroup | None = None
     """None for the run of a request without a matrix."""
 
 

@@ -44,9 +44,9 @@ from trainmaster.orchestrator.core.runs.drop_status import first_faults
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (
     AcceptedRequest,
-    Group,
     Lease,
     Original,
+    RunGroup,
     RunRecord,
     Step,
     SubmissionState,
@@ -153,7 +153,7 @@ def _runs_of(incoming: IncomingDocument, request: Request) -> list[tuple[Incomin
         return [(incoming, request)]
     documents, found = run_documents(request.document), list[tuple[IncomingDocument, Request]]()
     for number, document in enumerate(documents, 1):
-        group = Group(id=incoming.run_id, number=number, runs=len(documents))
+        group = RunGroup(id=incoming.run_id, number=number, runs=len(documents))
         source = replace(incoming.source, group=group)
         own = replace(incoming, run_id=group.run_ids[number - 1], source=source)
         found.append((own, replace(request, document=document, spec=spec_from(document))))

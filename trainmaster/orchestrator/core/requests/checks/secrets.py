@@ -15,6 +15,7 @@ from trainmaster.orchestrator.core.documents.places import line_starts
 from trainmaster.orchestrator.core.documents.values import Document, Path, iter_texts, list_at, mapping_at
 from trainmaster.orchestrator.core.policy.policy import among
 from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.matrix import MATRIX, words_of
 
 TOKEN_FORMATS = {
     "a Google API key": re.compile(r"AIza[0-9A-Za-z_-]{35}"),
@@ -153,6 +154,11 @@ def _by_name(names: Sequence[str], draft: Draft) -> Iterator[tuple[Path, str]]:
             for index, name in enumerate(_secrets_of(words, names)):
                 if name:
                     yield (*here, key, index), f"the value of {name}"
+    matrix = mapping_at(draft.document, MATRIX)
+    for flag in matrix:
+        for index, name in enumerate(_secrets_of(words_of(matrix, flag), names)):
+            if name:
+                yield (MATRIX, flag, index), f"the value of {name}"
 
 
 def _secrets_of(words: Sequence[object], names: Sequence[str]) -> Iterator[str]:

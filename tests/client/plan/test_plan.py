@@ -146,3 +146,15 @@ def test_the_screen_of_a_plan(served: Served, width: int) -> None:
 def test_the_trainers_account_is_that_of_the_topology() -> None:
     named = TRAINER_ACCOUNT.format(project="${project}")
     assert f"TRAINMASTER_TRAINER_ACCOUNT: {named}\n" in (DEPLOY / "topology.yaml").read_text()
+
+
+def test_a_matrix_is_planned_as_one(served: Served) -> None:
+    matrix = {"matrix": {"seed": [1, 2, 3]}}
+    plan = planned(world_with(caps=Caps(runs_per_hour=2)), served, changes=matrix)
+    assert (plan.runs, plan.jobs[0].body["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]) == (
+        3,
+        ["--seed=1"],
+    )
+    assert present(plan.outlook).verdict == "refused"
+    cost = present(plan.jobs[0].estimate.at_most)
+    assert f"all 3 runs of the matrix: at most {3 * cost:.2f} USD" in dict(plan_facts(plan))["job"]

@@ -131,6 +131,8 @@ def test_the_bounds_name_the_most_that_it_may_cost_and_the_policys_time_limit() 
     hour = examined(settings=["scheduling.timeout_s=3600"]).bounds
     assert hour.startswith("It may cost up to 0.")
     assert hour.endswith(" USD.")
+    three = examined(settings=["matrix.epochs=[1, 2, 3]"]).bounds
+    assert three.startswith("Its 3 runs may each run for 24 h and together cost up to ")
 
 
 def test_what_runs_on_this_machine_would_cost_that_in_the_cloud() -> None:

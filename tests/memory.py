@@ -220,6 +220,13 @@ class MemoryJobs:
                 if name in self._jobs and job_kind(name) is kind and job_region(name) in regions
             ]
 
+    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
+        return [
+            replace(job, trials=(), output_uri="", display_name="")
+            for job in self.going()
+            if job_kind(job.name) is kind and job_region(job.name) == region and RUN_LABEL in job.labels
+        ]
+
     def read(self, name: str) -> Job:
         with self._lock:
             if name not in self._jobs:

@@ -1,11 +1,16 @@
 """Boundaries that run a function at the calls of one name, and buckets that count what they list."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from tests.contract.world import Boundary, Killed
-from tests.memory import MemoryObjects
+from tests.contract.world import PROJECT, Boundary, Killed, World
+from tests.memory import MemoryJobs, MemoryObjects
+from trainmaster.orchestrator.adapters.vertex import PAGE_SIZE
+from trainmaster.orchestrator.core.job_names import JobKind, job_region, location_region
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.ports.objects import Listed
 
 _Answer = TypeVar("_Answer")
@@ -65,3 +70,32 @@ class CountedObjects(MemoryObjects):
         for each in super().listing(bucket, prefix):
             self.listed += 1
             yield each
+
+
+class CountedJobs(MemoryJobs):
+    """Counts calls by region and method, as Vertex AI's quotas do: each page of a list is one."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.clock, project=PROJECT)
+        self.calls: Counter[tuple[str, str]] = Counter()
+
+    def submit(self, submission: Submission) -> Job:
+        self.calls[location_region(submission.parent), "create"] += 1
+        return super().submit(submission)
+
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        self.calls.update((region, "list") for region in regions)
+        return super().of_run(run_id, kind, regions)
+
+    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
+        jobs = super().active(kind, region)
+        self.calls[region, "list"] += max(1, -(-len(jobs) // PAGE_SIZE))
+        return jobs
+
+    def read(self, name: str) -> Job:
+        self.calls[job_region(name), "get"] += 1
+        return super().read(name)
+
+    def cancel(self, name: str) -> None:
+        self.calls[job_region(name), "cancel"] += 1
+        super().cancel(name)

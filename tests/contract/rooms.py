@@ -115,6 +115,9 @@ class Answering:
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         return self._jobs.of_run(run_id, kind, regions)
 
+    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
+        return self._jobs.active(kind, region)
+
     def read(self, job_name: str) -> Job:
         return self._jobs.read(job_name)
 

@@ -192,6 +192,21 @@ def test_a_cancelled_job_ends_as_cancelled(jobs: TrainingJobs, tuning: Tuning | 
     assert jobs.read(job.name).state is JobState.CANCELLED
 
 
+@KINDS
+def test_active_jobs_are_listed_as_they_are_read_and_ended_ones_are_not(
+    jobs: TrainingJobs, tuning: Tuning | None, kind: JobKind
+) -> None:
+    over, job = (jobs.submit(submission(tuning=tuning, args=("sleep=60",))) for _ in range(2))
+    jobs.cancel(over.name)
+    ended(jobs, over.name)
+    (listed,) = (found for found in jobs.active(kind, REGION) if found.name in (over.name, job.name))
+    read = jobs.read(job.name)
+    assert (listed.name, listed.labels, listed.create_time) == (read.name, read.labels, read.create_time)
+    assert listed.state not in END_OF
+    assert (listed.output_uri, listed.trials) == ("", ()), "they are not asked for"
+    jobs.cancel(job.name)
+
+
 def test_cancelling_a_job_that_does_not_exist_changes_nothing(jobs: TrainingJobs) -> None:
     jobs.cancel(job_name(PROJECT, REGION, JobKind.CUSTOM, "404"))
 

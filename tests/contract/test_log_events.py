@@ -78,14 +78,14 @@ def jobs_that_cannot_be_read(error: Exception) -> Sequence[FlowResult]:
     def fail() -> None:
         raise error
 
-    return world.reconcile(At("read job", before=fail))
+    return world.reconcile(At("list jobs", before=fail))
 
 
 def reconcile_without_time_for_all() -> Sequence[FlowResult]:
     world = World()
     for _ in range(6):
         launched(world)
-    return world.reconcile(At("read job", before=lambda: world.clock.advance(timedelta(seconds=15))))
+    return world.reconcile(At("read ledger", before=lambda: world.clock.advance(timedelta(seconds=15))))
 
 
 def rules_without_time_for_all() -> Sequence[FlowResult]:

@@ -46,7 +46,7 @@ def test_every_guarantee_holds_when_most_deliveries_are_disrupted() -> None:
 
 def test_caps_hold_and_ended_runs_free_what_they_did_not_spend_when_deliveries_are_disrupted() -> None:
     tallies = [
-        simulate(seed=f"capped {number}", events=EVENTS, odds=replace(odds, capped=1))
+        simulate(seed=f"capped d {number}", events=EVENTS, odds=replace(odds, capped=1))
         for number, odds in enumerate((Odds(), HARD))
     ]
     assert [tally.violations for tally in tallies] == [[], []]

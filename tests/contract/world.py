@@ -170,6 +170,9 @@ class BoundaryJobs:
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id, kind, regions))
 
+    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
+        return self.boundary.cross("list jobs", lambda: self.inner.active(kind, region))
+
     def read(self, job_name: str) -> Job:
         return self.boundary.cross("read job", lambda: self.inner.read(job_name))
 

@@ -112,6 +112,9 @@ class UnreliableJobs(MemoryJobs):
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         return [job for job in super().of_run(run_id, kind, regions) if self._is_listed(job)]
 
+    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
+        return [job for job in super().active(kind, region) if self._is_listed(job)]
+
     def all_of_run(self, run_id: str) -> Sequence[Job]:
         """Every job labelled with the run, listed yet or not."""
         return [job for kind in JobKind for job in super(UnreliableJobs, self).of_run(run_id, kind, REGIONS)]

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 
 STORAGE = ("read ", "describe ", "write ", "delete ", "list ")
-_NOT_STORAGE = frozenset({"read job"})
+_NOT_STORAGE = frozenset({"read job", "list jobs"})
 
 
 @dataclass(kw_only=True)

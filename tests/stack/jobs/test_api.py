@@ -176,8 +176,23 @@ def test_a_list_of_jobs_is_filtered_by_label_and_state(stack: Stack) -> None:
     assert [job.name for job in found] == [wanted.name]
 
 
+def test_a_list_has_only_the_fields_of_its_read_mask(stack: Stack) -> None:
+    job = stack.submit(container("print=x"), labels={"a": "b"})
+    paths = ["name", "labels", "job_spec.base_output_directory"]
+    (shown,) = stack.jobs.list_custom_jobs(request={"parent": PARENT, "read_mask": {"paths": paths}})
+    assert (shown.name, dict(shown.labels)) == (job.name, {"a": "b"})
+    assert (shown.display_name, shown.create_time, list(shown.job_spec.worker_pool_specs)) == ("", None, [])
+
+
 @pytest.mark.parametrize(
-    "request_", [{"filter": "nonsense="}, {"pageSize": "-1"}, {"pageSize": "many"}, {"pageToken": "x"}]
+    "request_",
+    [
+        {"readMask": "nonsense"},
+        {"filter": "nonsense="},
+        {"pageSize": "-1"},
+        {"pageSize": "many"},
+        {"pageToken": "x"},
+    ],
 )
 def test_an_invalid_list_call_is_refused(idle: Stack, request_: dict[str, str]) -> None:
     answer = httpx.get(f"{idle.url}/v1/{PARENT}/customJobs", params=request_, timeout=60)

@@ -38,7 +38,7 @@ from trainmaster.orchestrator.core.job_names import (
 from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
-from trainmaster.orchestrator.core.runs.states import OVER
+from trainmaster.orchestrator.core.runs.states import END_OF, OVER
 from trainmaster.partial_import import IMPORTING, VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,18 @@ TIMEOUT_S = 30.0
 """The limit for one connection or read of any call; for a submission, from its start to its response."""
 JOBS_OF_RUN_MAX = 2000
 """A run waits for capacity at most 1,000 times, and each of its jobs is replaced only after a search for it."""
+
+PAGE_SIZE = 100
+"""As gcloud asks for. The largest page that the service gives is not documented."""
+ACTIVE_LISTED_MAX = 5000
+"""Of one kind in one region: 50 pages."""
+LISTED_FIELDS = ("name", "state", "labels", "create_time", "start_time")
+ACTIVE = " AND ".join((*(f'state!="{state}"' for state in END_OF), f"labels.{RUN_LABEL}:*"))
+"""The filter for the jobs of runs that have not ended. A state that this version does not know counts as active.
+
+Source: ListCustomJobsRequest in google/cloud/aiplatform/v1/job_service.proto, whose examples have `!=`, AND and
+`labels.keyB:*`, and no parentheses.
+"""
 
 
 class VertexJobs:
@@ -124,23 +136,29 @@ class VertexJobs:
         return job_from(created)
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        labelled = (job for region in regions for job in self._labelled_jobs(run_id, kind, region))
+        what, label = f"list the jobs of {run_id}", f"labels.{RUN_LABEL}={run_id}"
+        labelled = (job for region in regions for job in self._list(kind, region, what, filter=label))
         found = list(islice(labelled, JOBS_OF_RUN_MAX + 1))
         if len(found) > JOBS_OF_RUN_MAX:
             # The run's own job may be one of the others: without it, a second one would be submitted.
             raise ServiceFailed(
                 SERVICE,
-                f"list the jobs of {run_id}",
+                what,
                 f"more than {JOBS_OF_RUN_MAX:,} jobs have the label {RUN_LABEL}={run_id}, more than a run can have; "
                 "delete the jobs of other programs with this label",
             )
         return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
 
-    def _labelled_jobs(self, run_id: str, kind: JobKind, region: str) -> Iterator[Job]:
-        place = {"parent": location_name(self._project, region), "filter": f"labels.{RUN_LABEL}={run_id}"}
-        with failures_of(SERVICE, f"list the jobs of {run_id}"):
+    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
+        fields = {"read_mask": {"paths": LISTED_FIELDS}, "page_size": PAGE_SIZE, "filter": ACTIVE}
+        return list(islice(self._list(kind, region, f"list the active {kind}", **fields), ACTIVE_LISTED_MAX))
+
+    # Any: the fields of both kinds' requests.
+    def _list(self, kind: JobKind, region: str, what: str, **fields: Any) -> Iterator[Job]:
+        request = {"parent": location_name(self._project, region), **fields}
+        with failures_of(SERVICE, f"{what} in {region}"):
             try:
-                listed = _methods(self._client(region), kind).list(request=place, timeout=TIMEOUT_S)
+                listed = _methods(self._client(region), kind).list(request=request, timeout=TIMEOUT_S)
                 yield from map(job_from, listed)
             except Exception as error:
                 called = Called(project=self._project, region=region, kind=kind)

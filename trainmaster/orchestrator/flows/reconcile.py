@@ -19,6 +19,7 @@ from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_r
 from trainmaster.orchestrator.flows.lifecycle.finish import finish_run
 from trainmaster.orchestrator.flows.lifecycle.status import add_row, with_warnings
 from trainmaster.orchestrator.flows.lifecycle.transitions import finish_second_look
+from trainmaster.orchestrator.flows.listed_jobs import ListedJobs
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
@@ -61,12 +62,15 @@ def _look_at_all(
     until = services.clock.now() + services.timeout * RUNS_SHARE
     orders = ((marker, f"{encoded_time(marker.created_at)} {marker.run_id}") for marker in active)
     markers = {run_item(marker.run_id, order): marker for marker, order in orders}
+    listed = ListedJobs(services, len(markers))
     items = turns.order(ItemKind.RUN, markers)
     for item, why in turns.items_in_quarantine(markers):
         often = f"in quarantine after {ATTEMPTS_MAX} failures, and tried again every hour"
         yield _unreconciled_result(markers[item], f"not reconciled: {often}: {why}", "ERROR")
     looked_at = 0
-    for done in turns.give_turns(items, lambda item: _look_at(services, markers[item], waiting), until=until):
+    for done in turns.give_turns(
+        items, lambda item: _look_at(services, markers[item], waiting, listed), until=until
+    ):
         looked_at += 1
         yield from _results_of(markers[done.item], done)
     left = len(items) - looked_at
@@ -93,7 +97,9 @@ def _unreconciled_result(marker: Marker, message: str, severity: str) -> FlowRes
     )
 
 
-def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowResult | None:
+def _look_at(
+    services: Services, marker: Marker, waiting: list[Held], listed: ListedJobs
+) -> FlowResult | None:
     try:
         held = services.ledger.find(marker.run_id)
     except RecordDamaged as damaged:
@@ -112,7 +118,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowRes
     check_at = record.submission.second_job_check_at
     if check_at is not None and check_at <= services.clock.now():
         held = finish_second_look(services, held)
-    return _ask_job(services, held)
+    return _ask_job(services, held, listed)
 
 
 def _unreadable(marker: Marker, damaged: RecordDamaged) -> FlowResult:
@@ -144,11 +150,11 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
     return with_warnings(result, finished.problems)
 
 
-def _ask_job(services: Services, held: Held) -> FlowResult:
+def _ask_job(services: Services, held: Held, listed: ListedJobs) -> FlowResult:
     record = held.record
     job_name = record.job.name if record.job else ""
     try:
-        job = services.jobs.read(job_name)
+        job = listed.find(record.job) if record.job else services.jobs.read(job_name)
     except JobNotFound:
         now = services.clock.now()
         if now - record.updated_at < VANISHED_AGE:

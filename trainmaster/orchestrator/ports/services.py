@@ -48,6 +48,14 @@ class TrainingJobs(Protocol):
         """
         ...
 
+    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
+        """The jobs of one kind in this region that have the label of a run and have not ended, in few calls.
+
+        With name, state, labels and times, without trials and output directory. The list may lack a job: it is made a
+        moment ago, or one of too many.
+        """
+        ...
+
     def read(self, name: str) -> Job:
         """The job as it is now.
 

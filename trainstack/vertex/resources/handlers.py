@@ -152,6 +152,15 @@ def merged(resource: Message, changes: Message, mask: Message) -> Message:
     return resource
 
 
+def masked(resource: Message, mask: Message) -> Message:
+    """The resource with only the fields of the mask; whole without a mask."""
+    if not mask.paths:
+        return resource
+    shown = type(resource)()
+    mask.MergeMessage(resource, shown)
+    return shown
+
+
 def touched(resource: Message) -> Message:
     """The resource as changed just now."""
     resource.update_time.GetCurrentTime()
@@ -181,10 +190,16 @@ class JobHandlers(Generic[AnyJob]):
         return self._jobs.create(project, location, getattr(request, snake_case(self._kind)))
 
     def list_page(self, request: Message) -> Message:
-        """Of tuning jobs, without their trials."""
+        """With the fields of the read mask; of tuning jobs, without their trials.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT for a mask that names no field, and as `Catalogue.page`.
+        """
+        if not request.read_mask.IsValidForDescriptor(message_of(self._kind).DESCRIPTOR):
+            raise InvalidArgumentError(f"read_mask: no fields {', '.join(request.read_mask.paths)}.")
         parent, size, token = by_number(request.parent), request.page_size, request.page_token
         jobs, next_token = self._jobs.page(parent, filter_=request.filter, size=size, token=token)
-        shown = {f"{snake_case(self._kind)}s": [job.message for job in jobs]}
+        shown = {f"{snake_case(self._kind)}s": [masked(job.message, request.read_mask) for job in jobs]}
         return message_of(f"{list_method(self._kind)}Response")(**shown, next_page_token=next_token)
 
     def cancel(self, request: Message) -> Message:

@@ -1,0 +1,55 @@
+"""The jobs of one reconcile pass: one list for each region and kind, and single reads of what it lacks."""
+
+from collections.abc import Mapping, Sequence
+
+from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
+from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
+from trainmaster.orchestrator.flows.services import Services
+
+TUNINGS_READ, RUNS_FOR_A_READ = 4, 200
+"""How many active tunings of a region a pass reads whole: one less for each further 200 active runs, but at least one.
+
+Lists have no trials, so each look at a tuning's trials costs a read. The tunings take turns.
+Source: ListHyperparameterTuningJobsResponse in google/cloud/aiplatform/v1/job_service.proto
+"""
+
+
+class ListedJobs:
+    """A region is listed when the first of its jobs is asked for. `runs`: how many are active."""
+
+    def __init__(self, services: Services, runs: int) -> None:
+        self._services = services
+        self._tunings_read = max(1, TUNINGS_READ - runs // RUNS_FOR_A_READ)
+        self._lists: dict[tuple[JobKind, str], Mapping[str, Job] | Exception] = {}
+
+    def find(self, recorded: RecordedJob) -> Job:
+        """The job as it was listed; read now if it was not listed, or has started since it was recorded.
+
+        Raises:
+            JobNotFound: no job has that name.
+            ServiceFailed: the jobs of its region cannot be listed now. They are not read one by one: that would use up
+                the quota, which submissions and cancellations need too.
+        """
+        kind, region = place = job_kind(recorded.name), job_region(recorded.name)
+        if place not in self._lists:
+            try:
+                self._lists[place] = {job_id(job.name): job for job in self._list(kind, region)}
+            except Exception as error:  # raised for each run of the region
+                self._lists[place] = error
+        jobs = self._lists[place]
+        if isinstance(jobs, Exception):
+            raise jobs
+        job = jobs.get(job_id(recorded.name))
+        if job is not None and job.start_time == recorded.start_time:
+            return job
+        return self._services.jobs.read(recorded.name)
+
+    def _list(self, kind: JobKind, region: str) -> Sequence[Job]:
+        """The active jobs, without the tunings whose trials are due to be read."""
+        jobs = self._services.jobs.active(kind, region)
+        if kind is JobKind.CUSTOM:
+            return jobs
+        passes = -(-len(jobs) // self._tunings_read)  # until each had its turn
+        turn = int(self._services.clock.now().timestamp()) // 60
+        in_order = sorted(jobs, key=lambda job: job.name)
+        return [job for number, job in enumerate(in_order) if (number - turn) % passes]

@@ -79,23 +79,27 @@ class CountedJobs(MemoryJobs):
         super().__init__(world.clock, project=PROJECT)
         self.calls: Counter[tuple[str, str]] = Counter()
 
+    def count(self, region: str, method: str, calls: int = 1) -> None:
+        self.calls[region, method] += calls
+
     def submit(self, submission: Submission) -> Job:
-        self.calls[location_region(submission.parent), "create"] += 1
+        self.count(location_region(submission.parent), "create")
         return super().submit(submission)
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        self.calls.update((region, "list") for region in regions)
+        for region in regions:
+            self.count(region, "list")
         return super().of_run(run_id, kind, regions)
 
     def active(self, kind: JobKind, region: str) -> Sequence[Job]:
         jobs = super().active(kind, region)
-        self.calls[region, "list"] += max(1, -(-len(jobs) // PAGE_SIZE))
+        self.count(region, "list", max(1, -(-len(jobs) // PAGE_SIZE)))
         return jobs
 
     def read(self, name: str) -> Job:
-        self.calls[job_region(name), "get"] += 1
+        self.count(job_region(name), "get")
         return super().read(name)
 
     def cancel(self, name: str) -> None:
-        self.calls[job_region(name), "cancel"] += 1
+        self.count(job_region(name), "cancel")
         super().cancel(name)

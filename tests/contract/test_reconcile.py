@@ -1,6 +1,5 @@
 """The reconciler has a time limit, and every active run gets its turn."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -8,18 +7,15 @@ from typing import TypeVar
 
 import pytest
 
-from tests.contract.boundaries import At, CountedJobs, only_at, raising
+from tests.contract.boundaries import At, only_at, raising
 from tests.contract.data_stream import MeteredObjects
-from tests.contract.retraining import SMALL
-from tests.contract.test_tuning import REQUEST as TUNING
 from tests.contract.test_tuning import trial
-from tests.contract.world import ELSEWHERE, LEDGER, REGION, REQUEST, Boundary, World, request_rules_with
-from tests.narrowing import instance_of, present
-from trainmaster.orchestrator.core.documents.document import parse_document
+from tests.contract.watched import MINUTE, REGIONS, watched
+from tests.contract.world import ELSEWHERE, LEDGER, REGION, REQUEST, Boundary, World
+from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.job_names import job_region
 from trainmaster.orchestrator.core.names import RUN_LABEL
-from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
@@ -28,8 +24,6 @@ from trainmaster.orchestrator.flows.reconcile import VANISHED_AGE
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Traces
 
-REGIONS = (REGION, ELSEWHERE)
-MINUTE = timedelta(minutes=1)
 Answer = TypeVar("Answer")
 
 
@@ -139,21 +133,6 @@ def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed(world: W
     assert world.record(incoming.run_id).state is RunState.SUBMITTED
     names = [listed.name for listed in world.objects.listing(LEDGER, "rejected/")]
     assert names == []
-
-
-def watched(custom: int, tunings: int = 0) -> tuple[World, CountedJobs]:
-    """As many runs on record as running, in two regions in turn."""
-    world = World(request_rules_with(admission=Admission()))
-    world.jobs = jobs = CountedJobs(world)
-    tuning = instance_of(dict, parse_document(TUNING, as_json=False).value)
-    for number in range(custom + tunings):
-        request = {**(SMALL if number < custom else tuning), "region": REGIONS[number % 2]}
-        world.drop_and_launch(json.dumps(request).encode(), f"requests/{number}.json")
-    for job in jobs.all():
-        jobs.become(job.name, JobState.RUNNING)
-    world.reconcile()
-    jobs.calls.clear()
-    return world, jobs
 
 
 def states_in(world: World, region: str) -> set[str]:

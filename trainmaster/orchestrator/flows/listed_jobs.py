@@ -1,6 +1,6 @@
 """The jobs of one reconcile pass: one list for each region and kind, and single reads of what it lacks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
@@ -30,26 +30,25 @@ class ListedJobs:
             ServiceFailed: the jobs of its region cannot be listed now. They are not read one by one: that would use up
                 the quota, which submissions and cancellations need too.
         """
-        kind, region = place = job_kind(recorded.name), job_region(recorded.name)
+        place = job_kind(recorded.name), job_region(recorded.name)
         if place not in self._lists:
-            try:
-                self._lists[place] = {job_id(job.name): job for job in self._list(kind, region)}
-            except Exception as error:  # raised for each run of the region
-                self._lists[place] = error
-        jobs = self._lists[place]
-        if isinstance(jobs, Exception):
-            raise jobs
-        job = jobs.get(job_id(recorded.name))
+            self._lists[place] = self._list(*place)
+        listed = self._lists[place]
+        if isinstance(listed, Exception):
+            raise listed
+        job = listed.get(job_id(recorded.name))
         if job is not None and job.start_time == recorded.start_time:
             return job
         return self._services.jobs.read(recorded.name)
 
-    def _list(self, kind: JobKind, region: str) -> Sequence[Job]:
-        """The active jobs, without the tunings whose trials are due to be read."""
-        jobs = self._services.jobs.active(kind, region)
-        if kind is JobKind.CUSTOM:
-            return jobs
-        passes = -(-len(jobs) // self._tunings_read)  # until each had its turn
-        turn = int(self._services.clock.now().timestamp()) // 60
-        in_order = sorted(jobs, key=lambda job: job.name)
-        return [job for number, job in enumerate(in_order) if (number - turn) % passes]
+    def _list(self, kind: JobKind, region: str) -> Mapping[str, Job] | Exception:
+        """The active jobs by id, without the tunings that are due to be read; or why they cannot be listed."""
+        try:
+            jobs = sorted(self._services.jobs.active(kind, region), key=lambda job: job.name)
+        except Exception as error:  # raised for each run of the region
+            return error
+        if kind is JobKind.TUNING:
+            passes = -(-len(jobs) // self._tunings_read)  # until each had its turn
+            turn = int(self._services.clock.now().timestamp()) // 60
+            jobs = [job for number, job in enumerate(jobs) if (number - turn) % passes]
+        return {job_id(job.name): job for job in jobs}

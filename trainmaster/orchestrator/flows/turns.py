@@ -154,10 +154,6 @@ class Turns:
             if attempt is not None and attempt.number >= ATTEMPTS_MAX and self._is_over(attempt)
         ]
 
-    def release(self, item: Item) -> None:
-        """Forget why the item is in quarantine, after that has been recorded elsewhere."""
-        self._services.attempts.forget(item)
-
     def take(self, item: Item, work: Callable[[], _Result]) -> _Result:
         """The result of the work, and count the attempt if it fails; a failed service is not the item's failure.
 

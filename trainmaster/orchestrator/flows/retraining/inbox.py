@@ -72,7 +72,7 @@ def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Itera
     try:
         answer = answer_without_rule(services, item.name, item.generation, RuleStanding.QUARANTINED)
         services.rule_statuses.write(replace(answer, reason=reason))
-        turns.release(item)
+        services.attempts.forget(item)
     except TrainmasterError as error:
         message = f"{item.name} could not be put into quarantine yet: {error}"
         yield FlowResult(message=message, severity="WARNING")

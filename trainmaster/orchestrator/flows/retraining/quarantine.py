@@ -27,7 +27,7 @@ def quarantine_rules(services: Services, turns: Turns, held: HeldBook) -> Iterat
     try:
         quarantine(services, held, reasons)
         for item, why in failing:
-            turns.release(item)
+            services.attempts.forget(item)
             yield quarantine_result(f"rule {item.name}", why)
     except TrainmasterError as error:
         yield FlowResult(message=f"rules could not be put into quarantine yet: {error}", severity="WARNING")

@@ -38,7 +38,7 @@ def check_drops(
     }
     items = turns.order(ItemKind.DROP, unknown)
     for item, why in turns.items_in_quarantine(unknown):
-        yield from _quarantine(services, turns, item, why)
+        yield from _quarantine(services, item, why)
     checked = 0
     for done in turns.give_turns(items, lambda item: _check(services, unknown[item]), until=until):
         checked += 1
@@ -66,7 +66,7 @@ def _check(services: Services, file: Listed) -> FlowResult | None:
     return accept(services, drop_of(dropped, f"tick/{dropped.generation}", now, now, {}), dropped)
 
 
-def _quarantine(services: Services, turns: Turns, item: Item, why: str) -> Iterator[FlowResult]:
+def _quarantine(services: Services, item: Item, why: str) -> Iterator[FlowResult]:
     """Write the answer to a drop whose check keeps failing. An older accepted generation stays in force."""
     reason = f"its check failed {ATTEMPTS_MAX} times in a row: {why}; repair the file, and drop it again"
     try:

@@ -7,9 +7,10 @@ from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.flows.services import Services
 
 TUNINGS_READ, RUNS_FOR_A_READ = 4, 200
-"""How many active tunings of a region a pass reads whole: one less for each further 200 active runs, but at least one.
+"""How many tunings of a region a pass reads whole: one less for each further 200 active runs, but at least one.
 
-Lists have no trials, so each look at a tuning's trials costs a read. The tunings take turns.
+Lists have no trials, so each look at a tuning's trials costs a read. The tunings that run take turns; those that wait
+to start are always read, because a trial may have started.
 Source: ListHyperparameterTuningJobsResponse in google/cloud/aiplatform/v1/job_service.proto
 """
 
@@ -50,5 +51,5 @@ class ListedJobs:
         if kind is JobKind.TUNING:
             passes = -(-len(jobs) // self._tunings_read)  # until each had its turn
             turn = int(self._services.clock.now().timestamp()) // 60
-            jobs = [job for number, job in enumerate(jobs) if (number - turn) % passes]
+            jobs = [job for number, job in enumerate(jobs) if job.start_time and (number - turn) % passes]
         return {job_id(job.name): job for job in jobs}

@@ -62,6 +62,16 @@ def test_checkpoints_are_named_once(served: Served) -> None:
     assert (done.status, "--continue and --set continue_from" in done.err) == (2, True)
 
 
+def test_a_fault_of_what_continue_sets_names_that_option(served: Served) -> None:
+    start(served)
+    request = run_record(run_id=RUN)["request"] | {"output_uri": "gs://trainmaster-local-models/a~b"}
+    request["original"]["uri"] = "gs://trainmaster-local-ledger/submitted/text.json"
+    served.write("ledger", f"runs/{RUN}.json", run_record("succeeded", run_id=RUN) | {"request": request})
+    served.write("models", "a~b/checkpoints/7.json", {})
+    done = served.trainmaster("again", RUN, "--continue")
+    assert (done.status, "--continue: $.continue_from" in done.err, "--set" in done.err) == (2, True, False)
+
+
 def test_a_wrong_value_is_refused_with_its_place(served: Served) -> None:
     start(served)
     done = served.trainmaster("again", RUN, "--set", "epochs=20", "--set", "priority=900", "-o", "json")

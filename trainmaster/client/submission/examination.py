@@ -329,6 +329,8 @@ def _with_setting(fault: Fault, changed: object, edits: Edits) -> Fault:
         repair = f"write {_set_option(f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
     elif quotes:
         repair = f"{quotes[0]}, and put single quotes around {key}=…{fault.repair[quotes.end() :]}"
+    if not setting.is_of_set:
+        return replace(fault, source=setting.text)
     return replace(fault, source=_set_option(key if fault.is_secret else setting.text), repair=repair)
 
 

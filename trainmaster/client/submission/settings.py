@@ -20,13 +20,17 @@ _PART = re.compile(r"(?P<key>[^.\[\]=\s]+)|\[(?P<index>[0-9]{1,4})\]")
 class RequestSetting:
     """One value and where it goes; None removes what is there.
 
-    `text` is what the user wrote, and `spelled` as in `Document`.
+    `text` is what the user wrote, KEY=VALUE or an option with one meaning, and `spelled` as in `Document`.
     """
 
     text: str
     path: tuple[str | int, ...]
     value: Any  # a YAML document
     spelled: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_of_set(self) -> bool:
+        return "=" in self.text
 
     def resolve_path(self, document: object) -> tuple[str | int, ...]:
         """The path as keys and indexes of the document that has the value: `args.0` is `args[0]`."""

@@ -24,6 +24,7 @@ from trainmaster.client.runs.queue_listing import Waits
 from trainmaster.client.shown.run_lines import job_facts
 from trainmaster.client.shown.run_screen import run_facts
 from trainmaster.client.submission.terms import schema
+from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -72,6 +73,17 @@ def explained(record: RunRecord) -> Explanation:
             behind="flowers-20260301t115900-1b6d1c8e02",
         )
     return Explanation(record=record, place=place)
+
+
+def test_a_script_that_has_started_has_a_list_of_its_packages() -> None:
+    document = run_record("succeeded")
+    document["request"]["document"]["script"] = {"file": "train.py", "archive": "gs://b/scripts/1.tar.gz"}
+    uri = f"{document['request']['output_uri']}/installed.txt"
+    found = explained(decoded(RunRecord, document))
+    SCHEMA.validate(found.document)
+    assert found.document["run"]["program"]["installed_uri"] == uri
+    assert uri in text_of(found, 200)
+    assert "installed" not in text_of(explained(decoded(RunRecord, run_record("succeeded"))), 200)
 
 
 @pytest.mark.parametrize("state", RUNS)

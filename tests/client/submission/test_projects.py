@@ -281,7 +281,9 @@ def test_a_task_of_skypilot_is_answered_with_the_request_that_it_would_be() -> N
     first, _, text = str(refused.value).partition("\n\n")
     request, _, rest = text.partition("\n\n")
     assert first.startswith("request.yaml: ")
-    assert rest == "It leaves out envs, num_nodes, setup. Packages belong in requirements.txt or pyproject.toml."
+    assert (
+        rest == "It leaves out envs, num_nodes, setup. Packages belong in requirements.txt or pyproject.toml."
+    )
     assert problems(examined(request)).keys() == {"$.script.file"}  # which is not here; all else is right
     assert "launcher: torchrun" in request
     for odd in ("run: 1\nsetup: 2\n", "run: [a]\nresources: {accelerators: {}}\nnum_nodes: x\n"):

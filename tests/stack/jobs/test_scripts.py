@@ -332,13 +332,38 @@ def test_in_a_container_requirements_are_installed_beside_the_images_packages(tm
     show = "import vendored, shared; print(vendored.VERSION, vendored.__file__, shared.__file__, sep='\\n')\n"
     uri = upload(tmp_path, tmp_path / "own", show, **{"requirements.txt": "vendored>=1\nshared\n"})
     index = str(tmp_path / "index")
-    with runner(tmp_path, uri, python=python, PIP_NO_INDEX="1", PIP_FIND_LINKS=index) as process:
+    where = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": index,
+        "AIP_CHECKPOINT_DIR": "gs://models/run/checkpoints/",
+    }
+    with runner(tmp_path, uri, python=python, **where) as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, out + err
     version, own, shared = out.splitlines()[-3:]
     assert version == "1.0"
     assert not own.startswith(str(image))
     assert shared.startswith(str(image))
+    assert {"shared==1.0", "vendored==1.0"} <= {*(tmp_path / "models/run/installed.txt").read_text().split()}
+
+
+@pytest.mark.parametrize(("role", "lists"), [("workerpool0", True), ("workerpool1", False)])
+def test_the_chief_lists_what_is_installed_and_runs_also_where_it_cannot(
+    tmp_path: Path, role: str, *, lists: bool
+) -> None:
+    uri = upload(tmp_path, tmp_path / "own", "print('runs')")
+    (tmp_path / "file").touch()
+    for bucket in ("models", "file"):
+        place = {
+            "AIP_CHECKPOINT_DIR": f"gs://{bucket}/run/checkpoints",
+            "CLUSTER_SPEC": f'{{"task": {{"type": "{role}"}}}}',
+        }
+        with runner(tmp_path, uri, **place) as process:
+            out, err = process.communicate(timeout=60)
+        assert (out, "not on record" in err) == ("runs\n", lists and bucket == "file")
+    listed = tmp_path / "models/run/installed.txt"
+    assert listed.exists() is lists
+    assert not lists or f"pytest=={pytest.__version__}" in listed.read_text().split()
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from trainmaster.client.errors import NotFound, service_errors
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.read import JobLogReader, Selection
 from trainmaster.client.rules.champions import find_champion
-from trainmaster.client.runs.facts import candidate_of, console_uri
+from trainmaster.client.runs.facts import candidate_of, console_uri, installed_uri
 from trainmaster.client.runs.queue_listing import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.watch.now import tuning_now
@@ -96,6 +96,7 @@ def _program_document(record: RunRecord) -> dict[str, Any] | None:
             "image": image,
             "image_digest": image.partition("@")[2] or None,
             "machines": candidate.text,
+            "installed_uri": installed_uri(record),
         }
     )
 

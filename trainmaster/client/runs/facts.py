@@ -8,6 +8,8 @@ from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.admission.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.admission.start_deadline import Queued, queued_job
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
+from trainmaster.orchestrator.core.requests.script import INSTALLED
+from trainmaster.orchestrator.core.requests.spec import Script
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.job import OVERRAN, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -28,6 +30,17 @@ def console_uri(job_name: str) -> str:
 def candidate_of(record: RunRecord) -> Candidate | None:
     """The candidate that runs, or is submitted next; None for a rejected run."""
     return None if record.request is None else current_candidate(record)
+
+
+def installed_uri(record: RunRecord) -> str | None:
+    """The list of the packages with which the script runs; of a tuning that of its first trial. None before the start."""
+    candidate, has_started = (
+        candidate_of(record),
+        record.job is not None and record.job.start_time is not None,
+    )
+    if candidate is None or not has_started or not isinstance(candidate.spec.cluster.chief.program, Script):
+        return None
+    return f"{record.output_uri}{'/1' if is_tuning(record) else ''}/{INSTALLED}"
 
 
 def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:

@@ -10,6 +10,7 @@ from trainmaster.client.runs.facts import (
     console_uri,
     cost_so_far,
     has_timed_out,
+    installed_uri,
     queued_of,
     trials_text,
 )
@@ -77,6 +78,8 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         yield "image", [program.image]
     if isinstance(program, Script):
         yield "packed", [program.archive]
+    if (uri := installed_uri(record)) is not None:
+        yield "packages", [uri]
     if record.request is not None and (uri := record.request.document.get("continue_from")):
         yield "continues", [next(filter(has_form_of_run_id, str(uri).split("/")), str(uri))]
 

@@ -20,18 +20,22 @@ LAUNCHERS = ("torchrun", "accelerate", "none")
 CONTINUE_VARIABLE = "TRAINMASTER_CONTINUE_FROM"
 """Names the checkpoints of an earlier run, with which this run's begin: docs/how-to/continue-a-run.md."""
 
+INSTALLED = "installed.txt"
+"""Names the versions of all packages that the chief's Python sees, beside its checkpoints, as `pip freeze` does."""
+
 CONTINUER = """\
 import json, os, shutil, time
 
+here = os.environ.get("AIP_CHECKPOINT_DIR", "").rstrip("/")
+target = os.path.join(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), here[len("gs://"):])
+task = json.loads(os.environ.get("CLUSTER_SPEC") or "{}").get("task", {})
+# AI Platform Training called it master.
+is_chief = task.get("type", "chief") in ("workerpool0", "master", "chief") and str(task.get("index", 0)) == "0"
+
 def continue_from(source):
     # The chief copies once, also if it is started again; the earlier run's directory is only read.
-    here = os.environ.get("AIP_CHECKPOINT_DIR", "").rstrip("/")
-    root = os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs")
-    source, target = (os.path.join(root, uri[len("gs://"):]) for uri in (source, here))
+    source = os.path.join(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), source[len("gs://"):])
     done = os.path.join(os.path.dirname(target), ".continued")
-    task = json.loads(os.environ.get("CLUSTER_SPEC") or "{}").get("task", {})
-    # AI Platform Training called it master.
-    is_chief = task.get("type", "chief") in ("workerpool0", "master", "chief") and str(task.get("index", 0)) == "0"
     while here and not os.path.exists(done):
         if is_chief:
             shutil.copytree(source, target, dirs_exist_ok=True)
@@ -77,6 +81,20 @@ def keep_own(beside):
         if holds_python and any(map(os.path.isfile, hiding)):
             open(os.path.join(own, "__init__.py"), "a").close()
 
+def list_installed(python):
+    # The run does not fail for want of this list.
+    lister = (
+        "import importlib.metadata as m; found = [(d.metadata['Name'] or '', d.version) for d in m.distributions()];"
+        " print(*sorted('%s==%s' % each for each in {name.lower(): (name, v) for name, v in reversed(found)}.values()), sep=chr(10))"
+    )
+    try:
+        listed = subprocess.run([python, "-c", lister], capture_output=True, text=True, check=True, timeout=60).stdout
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(os.path.join(os.path.dirname(target), "installed.txt"), "w") as file:
+            file.write(listed[:100000])
+    except (OSError, subprocess.SubprocessError) as error:
+        print("The installed packages are not on record: %s" % error, file=sys.stderr)
+
 def launched(python, launcher, program):
     # trainer.launch sets what torchrun reads, from CLUSTER_SPEC; accelerate reads no variables for it.
     if not os.path.isdir(".trainmaster/trainer"):
@@ -118,6 +136,8 @@ python = sys.executable
 named = [path for path in (".trainmaster/requirements.txt", "requirements.txt") if os.path.isfile(path)]
 if named and os.environ.get("TRAINMASTER_REQUIREMENTS") != "installed":
     python = environment(named[0])
+if here and is_chief:
+    list_installed(python)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*roots, os.environ.get("PYTHONPATH")]))
 words = ["-u", *program] if launcher == "none" else launched(python, launcher, program)
 os.execv(python, [python, *words])
